@@ -1,0 +1,303 @@
+//! The local store: bytes by digest, shared by every process that uses the data directory.
+//!
+//! A blob appears by atomic rename and is never changed afterwards. Readers that depend on the content check it with
+//! [`Store::verify`] or read it through [`Store::open_verified`].
+
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use crate::digest::{Digest, HashingWriter};
+
+/// What can be wrong with a store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file system refused.
+    #[error("the store at `{path}` could not be used: {source}")]
+    Io {
+        /// The store's directory.
+        path: PathBuf,
+        /// The cause; it names the file.
+        source: io::Error,
+    },
+    /// A blob is not there.
+    #[error("blob {digest} is not in the store at `{path}`")]
+    Missing {
+        /// The blob looked for.
+        digest: Digest,
+        /// The store's directory.
+        path: PathBuf,
+    },
+    /// A blob's bytes are not those that its name promises.
+    #[error("blob {expected} in the store holds other bytes ({found})")]
+    Corrupted {
+        /// The digest in the blob's name.
+        expected: Digest,
+        /// The digest of what is there.
+        found: Digest,
+        /// The blob's file.
+        path: PathBuf,
+    },
+    /// Bytes that arrived are not those that were asked for.
+    #[error("`{name}` has digest {found}, but {expected} was expected")]
+    WrongDigest {
+        /// What was being stored.
+        name: String,
+        /// The digest asked for.
+        expected: Digest,
+        /// The digest of what arrived.
+        found: Digest,
+    },
+}
+
+/// A directory of blobs, `blobs/sha256/<hex>`.
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+    temporary: PathBuf,
+}
+
+impl Store {
+    /// Returns the store in `root`, which is created where missing. Unfinished blobs are written below `temporary`,
+    /// which must be on the same file system.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where the directories can't be made.
+    pub fn open(root: &Path, temporary: &Path) -> Result<Self, StoreError> {
+        let store = Self { root: root.to_owned(), temporary: temporary.to_owned() };
+        fs::create_dir_all(store.blobs()).map_err(|source| store.io(source))?;
+        Ok(store)
+    }
+
+    fn blobs(&self) -> PathBuf {
+        self.root.join("blobs/sha256")
+    }
+
+    fn io(&self, source: io::Error) -> StoreError {
+        StoreError::Io { path: self.root.clone(), source }
+    }
+
+    /// Returns the directory that the store keeps its content in.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns where the blob lies or would lie.
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        self.blobs().join(digest.hex())
+    }
+
+    /// Tells whether the blob is there; its bytes are not looked at.
+    pub fn contains(&self, digest: &Digest) -> bool {
+        self.path(digest).is_file()
+    }
+
+    /// Returns the blob's size in bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Io`].
+    pub fn size(&self, digest: &Digest) -> Result<u64, StoreError> {
+        match fs::metadata(self.path(digest)) {
+            Ok(metadata) => Ok(metadata.len()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(digest)),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
+    fn missing(&self, digest: &Digest) -> StoreError {
+        StoreError::Missing { digest: *digest, path: self.root.clone() }
+    }
+
+    /// Opens the blob without looking at its bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Io`].
+    pub fn open_blob(&self, digest: &Digest) -> Result<fs::File, StoreError> {
+        fs::File::open(self.path(digest)).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => self.missing(digest),
+            _ => self.io(error),
+        })
+    }
+
+    /// Returns the blob's bytes after checking them.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Corrupted`], [`StoreError::Io`].
+    pub fn read(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = Vec::new();
+        self.open_blob(digest)?.read_to_end(&mut bytes).map_err(|source| self.io(source))?;
+        let found = Digest::of(&bytes);
+        if found != *digest {
+            return Err(StoreError::Corrupted { expected: *digest, found, path: self.path(digest) });
+        }
+        Ok(bytes)
+    }
+
+    /// Reads the whole blob and compares its digest with its name.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Corrupted`], [`StoreError::Io`].
+    pub fn verify(&self, digest: &Digest) -> Result<(), StoreError> {
+        self.open_verified(digest).map(drop)
+    }
+
+    /// Opens the blob at its start after checking all of its bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Corrupted`], [`StoreError::Io`].
+    pub fn open_verified(&self, digest: &Digest) -> Result<fs::File, StoreError> {
+        let mut file = self.open_blob(digest)?;
+        let mut hasher = HashingWriter::new(io::sink());
+        io::copy(&mut file, &mut hasher).map_err(|source| self.io(source))?;
+        let (_, found, _) = hasher.finish();
+        if found != *digest {
+            return Err(StoreError::Corrupted { expected: *digest, found, path: self.path(digest) });
+        }
+        file.rewind().map_err(|source| self.io(source))?;
+        Ok(file)
+    }
+
+    /// Stores `bytes` and returns their digest.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+        let digest = Digest::of(bytes);
+        if self.contains(&digest) {
+            return Ok(digest);
+        }
+        let mut writer = self.writer()?;
+        writer.write_all(bytes).map_err(|source| self.io(source))?;
+        writer.commit().map(|(digest, _)| digest)
+    }
+
+    /// Returns a writer for a blob whose digest is known only at its end.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn writer(&self) -> Result<BlobWriter<'_>, StoreError> {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        fs::create_dir_all(&self.temporary).map_err(|source| self.io(source))?;
+        let name = format!("blob-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = self.temporary.join(name);
+        let file = fs::File::create(&path).map_err(|source| self.io(source))?;
+        Ok(BlobWriter { store: self, path, inner: Some(HashingWriter::new(io::BufWriter::new(file))) })
+    }
+
+    /// Removes the blob; a missing one is fine.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn remove(&self, digest: &Digest) -> Result<(), StoreError> {
+        match fs::remove_file(self.path(digest)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.io(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A blob under way. Dropped without [`BlobWriter::commit`] it leaves nothing.
+pub struct BlobWriter<'a> {
+    store: &'a Store,
+    path: PathBuf,
+    inner: Option<HashingWriter<io::BufWriter<fs::File>>>,
+}
+
+impl BlobWriter<'_> {
+    /// Makes the blob visible and returns its digest and size in bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn commit(mut self) -> Result<(Digest, u64), StoreError> {
+        let (buffered, digest, size) = self.take().finish();
+        self.persist(buffered, &digest)?;
+        Ok((digest, size))
+    }
+
+    /// Makes the blob visible if it has the digest `expected`; else nothing is stored.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongDigest`], [`StoreError::Io`].
+    pub fn commit_expecting(mut self, expected: &Digest, name: &str) -> Result<u64, StoreError> {
+        let (buffered, found, size) = self.take().finish();
+        if found != *expected {
+            return Err(StoreError::WrongDigest { name: name.to_owned(), expected: *expected, found });
+        }
+        self.persist(buffered, expected)?;
+        Ok(size)
+    }
+
+    fn take(&mut self) -> HashingWriter<io::BufWriter<fs::File>> {
+        match self.inner.take() {
+            Some(inner) => inner,
+            None => unreachable!("committing consumes the writer"),
+        }
+    }
+
+    fn persist(&self, buffered: io::BufWriter<fs::File>, digest: &Digest) -> Result<(), StoreError> {
+        let rename = || -> io::Result<()> {
+            let file = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.sync_data()?;
+            fs::rename(&self.path, self.store.path(digest))
+        };
+        rename().map_err(|source| self.store.io(source))
+    }
+}
+
+impl Write for BlobWriter<'_> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        match &mut self.inner {
+            Some(inner) => inner.write(buffer),
+            None => Err(io::Error::other("the blob was committed already")),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
+
+impl Drop for BlobWriter<'_> {
+    fn drop(&mut self) {
+        // After a commit the file has been renamed away; otherwise the half-written blob must not stay.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store(directory: &Path) -> Store {
+        Store::open(&directory.join("store"), &directory.join("tmp")).unwrap()
+    }
+
+    #[test]
+    fn blobs_round_trip_and_corruption_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(directory.path());
+        let digest = store.put(b"content").unwrap();
+        assert_eq!(store.read(&digest).unwrap(), b"content");
+        fs::write(store.path(&digest), b"other").unwrap();
+        assert!(matches!(store.read(&digest), Err(StoreError::Corrupted { .. })));
+        assert!(matches!(store.verify(&digest), Err(StoreError::Corrupted { .. })));
+        store.remove(&digest).unwrap();
+        assert!(matches!(store.read(&digest), Err(StoreError::Missing { .. })));
+    }
+
+    #[test]
+    fn an_unfinished_or_unexpected_blob_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(directory.path());
+        let mut writer = store.writer().unwrap();
+        writer.write_all(b"half").unwrap();
+        drop(writer);
+        let mut writer = store.writer().unwrap();
+        writer.write_all(b"bytes").unwrap();
+        assert!(matches!(writer.commit_expecting(&Digest::of(b"others"), "x"), Err(StoreError::WrongDigest { .. })));
+        assert_eq!(fs::read_dir(directory.path().join("tmp")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(directory.path().join("store/blobs/sha256")).unwrap().count(), 0);
+    }
+}

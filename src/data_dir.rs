@@ -1,0 +1,286 @@
+//! The data directory: where everything that outlives a command is kept, and how processes share it.
+//!
+//! ```text
+//! version  settings.toml  origins.toml
+//! manifests/<owner>__<name>.toml        tasks/<owner>__<name>.json
+//! locks/toolchain.lock                  locks/<owner>__<name>.lock    locks/history/<sha256>.lock
+//! store/{blobs/sha256,prepared,unpacked}  proofs/<config digest>.json
+//! repositories/<owner>__<name>.git      (clones, where no mirror is given)
+//! runs/<run id>/{run.json,records.jsonl,verdicts.json,logs/}   tmp/<owner>/
+//! ```
+//!
+//! Several processes may use one directory. What a process leaves behind in `tmp` carries the owner's pid, start time
+//! and boot id; [`DataDir::sweep`] takes only what dead owners left.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use rustix::fs::{FlockOperation, flock};
+
+use crate::artifact::store::{Store, StoreError};
+
+const VERSION: &str = "1";
+
+/// What can be wrong with a data directory.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    /// The file system refused.
+    #[error("the data directory `{path}` could not be used: {source}")]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// The cause; it names the file.
+        source: io::Error,
+    },
+    /// A newer program wrote it.
+    #[error("the data directory `{path}` has version `{found}`, this program knows version {VERSION}")]
+    UnknownVersion {
+        /// The directory.
+        path: PathBuf,
+        /// What its `version` file says.
+        found: String,
+    },
+    /// The store below it can't be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// An open data directory.
+#[derive(Clone, Debug)]
+pub struct DataDir {
+    root: PathBuf,
+    owner: Owner,
+}
+
+impl DataDir {
+    /// Opens the directory, which is created where missing, and sweeps what dead owners left in `tmp`.
+    ///
+    /// # Errors
+    /// [`DataDirError`].
+    pub fn open(root: &Path) -> Result<Self, DataDirError> {
+        let absolute = std::path::absolute(root);
+        let io = |source| DataDirError::Io { path: root.to_owned(), source };
+        let root = absolute.map_err(io)?;
+        let io = |source| DataDirError::Io { path: root.clone(), source };
+        fs::create_dir_all(&root).map_err(io)?;
+        let version = root.join("version");
+        match fs::read_to_string(&version) {
+            Ok(found) if found.trim() == VERSION => {}
+            Ok(found) => {
+                return Err(DataDirError::UnknownVersion {
+                    path: root,
+                    found: found.trim().chars().take(40).collect(),
+                });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                write_atomically(&version, format!("{VERSION}\n").as_bytes()).map_err(io)?;
+            }
+            Err(error) => return Err(io(error)),
+        }
+        for part in ["manifests", "tasks", "locks/history", "proofs", "runs", "tmp", "repositories"] {
+            fs::create_dir_all(root.join(part)).map_err(io)?;
+        }
+        let owner = Owner::current().map_err(io)?;
+        let data_dir = Self { root: root.clone(), owner };
+        data_dir.sweep().map_err(io)?;
+        fs::create_dir_all(data_dir.temporary()).map_err(io)?;
+        Ok(data_dir)
+    }
+
+    /// Returns the directory itself, absolute.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns `root/part`.
+    pub fn join(&self, part: impl AsRef<Path>) -> PathBuf {
+        self.root.join(part)
+    }
+
+    /// Returns this process's own directory for unfinished things.
+    pub fn temporary(&self) -> PathBuf {
+        self.root.join("tmp").join(self.owner.to_string())
+    }
+
+    /// Returns who this process is, for things that must be told from those of dead owners.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// Returns the store below this directory.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn store(&self) -> Result<Store, StoreError> {
+        Store::open(&self.root.join("store"), &self.temporary())
+    }
+
+    /// Removes what dead owners left in `tmp` and returns how many directories that were.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn sweep(&self) -> io::Result<usize> {
+        let mut removed = 0;
+        for entry in fs::read_dir(self.root.join("tmp"))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let dead = name.to_str().and_then(Owner::parse).is_none_or(|owner| !owner.is_alive());
+            if dead {
+                match fs::remove_dir_all(entry.path()) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    other => other?,
+                }
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Takes the lock `name`, waiting for another process that has it; `waiting` is told who that is, once.
+    ///
+    /// # Errors
+    /// [`DataDirError::Io`].
+    pub fn lock(&self, name: &str, waiting: impl FnOnce(&str)) -> Result<HeldLock, DataDirError> {
+        // Lock files outlive their owners, so they lie where the sweep does not come.
+        let directory = self.root.join("locks/.held");
+        let path = directory.join(format!("{name}.flock"));
+        let io = |source| DataDirError::Io { path: self.root.clone(), source };
+        fs::create_dir_all(&directory).map_err(io)?;
+        let file =
+            fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            waiting(fs::read_to_string(&path).unwrap_or_default().trim());
+            flock(&file, FlockOperation::LockExclusive).map_err(|error| io(error.into()))?;
+        }
+        // What is written is only for those who wait; the kernel drops the lock itself with its owner.
+        fs::write(&path, format!("process {}\n", self.owner.pid)).map_err(io)?;
+        Ok(HeldLock { _file: file })
+    }
+}
+
+/// A lock that ends when this value or the process does.
+#[must_use = "the lock ends with this value"]
+#[derive(Debug)]
+pub struct HeldLock {
+    _file: fs::File,
+}
+
+/// A process, told from later ones with the same number by its start time and the machine's boot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pid: u32,
+    start_time: u64,
+    boot: String,
+}
+
+impl Owner {
+    /// Returns this process.
+    ///
+    /// # Errors
+    /// `/proc` can't be read.
+    pub fn current() -> io::Result<Self> {
+        let pid = std::process::id();
+        let start_time = start_time_of(pid)?.ok_or_else(|| io::Error::other("this process is not in /proc"))?;
+        Ok(Self { pid, start_time, boot: boot()? })
+    }
+
+    /// Reads what [`Owner`]'s `Display` writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, '-');
+        let pid = parts.next()?.parse().ok()?;
+        let start_time = parts.next()?.parse().ok()?;
+        let boot = parts.next()?.to_owned();
+        Some(Self { pid, start_time, boot })
+    }
+
+    /// Tells whether the process still runs.
+    pub fn is_alive(&self) -> bool {
+        // Where `/proc` or the boot id can't be read nothing may be taken for dead.
+        boot().map_or(true, |boot| boot == self.boot)
+            && start_time_of(self.pid).map_or(true, |start| start == Some(self.start_time))
+    }
+}
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}-{}", self.pid, self.start_time, self.boot)
+    }
+}
+
+fn boot() -> io::Result<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(id.trim().chars().filter(char::is_ascii_hexdigit).take(12).collect())
+}
+
+/// Returns when the process started, in clock ticks since boot; `None` where it does not exist or is a zombie.
+fn start_time_of(pid: u32) -> io::Result<Option<u64>> {
+    let stat = match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => stat,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // A process that ends while it is read shows as ESRCH.
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    // The second field is the command's name in parentheses and may hold anything: fields count from its end.
+    let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+    if matches!(fields.first(), Some(&"Z") | Some(&"X")) {
+        return Ok(None);
+    }
+    Ok(fields.get(19).and_then(|ticks| ticks.parse().ok()))
+}
+
+/// Writes a file so that readers see the old bytes or the new ones, never a part.
+///
+/// # Errors
+/// The file system's.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::io::Write as _;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
+    let unique = format!(".{name}.{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let unfinished = path.with_file_name(unique);
+    let write = || -> io::Result<()> {
+        let mut file = fs::File::create(&unfinished)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        fs::rename(&unfinished, path)
+    };
+    write().inspect_err(|_| {
+        // The write's error is the one to report; a leftover is hidden and harmless.
+        let _ = fs::remove_file(&unfinished);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_takes_dead_owners_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::open(directory.path()).unwrap();
+        let dead = Owner { start_time: 1, ..Owner::current().unwrap() };
+        let other_boot = Owner { boot: "0".into(), ..Owner::current().unwrap() };
+        for owner in [&dead, &other_boot] {
+            fs::create_dir_all(directory.path().join("tmp").join(owner.to_string()).join("x")).unwrap();
+        }
+        assert_eq!(data_dir.sweep().unwrap(), 2);
+        assert!(data_dir.temporary().is_dir());
+    }
+
+    #[test]
+    fn a_newer_version_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("version"), "99\n").unwrap();
+        assert!(matches!(DataDir::open(directory.path()), Err(DataDirError::UnknownVersion { .. })));
+    }
+
+    #[test]
+    fn owners_round_trip() {
+        let owner = Owner::current().unwrap();
+        assert_eq!(Owner::parse(&owner.to_string()), Some(owner.clone()));
+        assert!(owner.is_alive());
+    }
+}

@@ -1,0 +1,258 @@
+//! What a container is made of and what its init does: values that engines and the init share.
+//!
+//! Everything here is data. A [`ContainerSpec`] says what an engine must set up; its [`Program`] goes to the init on
+//! stdin as one line of JSON, and the init does its steps in order.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+
+/// Version of the program that init reads.
+pub const PROGRAM_SCHEMA: u32 = 1;
+
+/// A container to start: image, inputs, limits, and the init's program.
+#[derive(Clone, Debug)]
+pub struct ContainerSpec {
+    /// What it is for, in a few words without spaces; becomes part of its name and of logs.
+    pub purpose: String,
+    /// The image's config digest.
+    pub image: Digest,
+    /// Inputs, mounted read-only.
+    pub mounts: Vec<ReadOnlyMount>,
+    /// The host's Unix socket that the init forwards loopback connections to; only online steps have one.
+    pub door: Option<PathBuf>,
+    /// Writable memory-backed directories.
+    pub scratch: Vec<Scratch>,
+    /// Limits of the container as a whole.
+    pub limits: ContainerLimits,
+    /// What init does.
+    pub program: Program,
+}
+
+/// A file or directory of the host that the container sees read-only.
+#[derive(Clone, Debug)]
+pub struct ReadOnlyMount {
+    /// On the host, absolute.
+    pub source: PathBuf,
+    /// In the container, absolute.
+    pub target: String,
+}
+
+/// A tmpfs, `nosuid` and `nodev`, owned by the task's user.
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    /// In the container, absolute.
+    pub target: String,
+    /// Size in bytes.
+    pub size_bytes: u64,
+}
+
+/// Limits that the engine enforces on the whole container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerLimits {
+    /// Bytes of memory, scratch included.
+    pub memory_bytes: u64,
+    /// Whole processors.
+    pub cpus: u32,
+    /// Processes and threads.
+    pub processes: u32,
+    /// Seconds until the engine's side ends the container whatever init says.
+    pub wall_seconds: u64,
+}
+
+/// What init does, in order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Program {
+    /// [`PROGRAM_SCHEMA`].
+    pub schema: u32,
+    /// Loopback port that init forwards to the door, if there is one.
+    pub door_port: Option<u16>,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// One thing that init does. Every step is reported by its index; a failed one ends the program unless it is a
+/// [`Step::Run`] with `required: false`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+pub enum Step {
+    /// Unpacks a tar archive into a directory, which is created; every entry gets the archive's mode and time.
+    Unpack {
+        /// The archive, absolute.
+        archive: String,
+        /// The directory, absolute.
+        into: String,
+    },
+    /// Renames a file or directory.
+    Rename {
+        /// Absolute.
+        from: String,
+        /// Absolute; must not exist.
+        to: String,
+    },
+    /// Copies a directory tree with modes, times and symbolic links.
+    CopyTree {
+        /// Absolute.
+        from: String,
+        /// Absolute; must not exist.
+        to: String,
+    },
+    /// Removes a file or a directory tree; a missing one is fine.
+    Remove {
+        /// Absolute.
+        path: String,
+    },
+    /// Creates a directory and its parents.
+    MakeDirectory {
+        /// Absolute.
+        path: String,
+    },
+    /// Writes a small file.
+    Write {
+        /// Absolute; parents are created.
+        path: String,
+        /// UTF-8 content.
+        content: String,
+    },
+    /// Runs a command to its end, then ends every process that it left.
+    Run(Command),
+    /// Sends a regular file's bytes; symbolic links are refused. A missing file is reported, not an error.
+    SendFile {
+        /// Absolute.
+        path: String,
+        /// More bytes than this are cut off and reported as cut.
+        max_bytes: u64,
+    },
+    /// Sends the paths of all regular files below a directory, relative, sorted, one a line.
+    SendListing {
+        /// Absolute.
+        root: String,
+        /// At most this many files.
+        max_files: u64,
+    },
+    /// Sends a directory as a tar archive (sorted, numeric owners).
+    SendArchive {
+        /// Absolute.
+        root: String,
+        /// A larger archive fails the step.
+        max_bytes: u64,
+    },
+}
+
+/// A command that init runs as the task's user.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Command {
+    /// Program and arguments; the program is absolute or looked up in `PATH` of `environment`.
+    pub argv: Vec<String>,
+    /// The whole environment; nothing is inherited.
+    pub environment: Vec<(String, String)>,
+    /// Absolute.
+    pub working_directory: String,
+    /// Limits of this command.
+    pub limits: CommandLimits,
+    /// Whether file descriptor 3 is a pipe whose bytes init sends as [`Stream::Events`].
+    pub events: bool,
+    /// Where true, anything but exit status 0 ends the program.
+    pub required: bool,
+    /// The command is skipped, and reported so, unless the earlier step with this index ended with exit status 0.
+    pub only_after_success_of: Option<usize>,
+}
+
+/// Limits that init enforces on one command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandLimits {
+    /// Seconds of wall time.
+    pub wall_seconds: u64,
+    /// Seconds of processor time, over all processes.
+    pub cpu_seconds: u64,
+    /// Bytes kept of each of stdout, stderr and events; more are counted and dropped. The command goes on.
+    pub output_bytes: u64,
+    /// Bytes of all streams after which the command is ended.
+    pub flood_bytes: u64,
+}
+
+/// A stream of bytes that belongs to a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// The command's standard output.
+    Stdout,
+    /// The command's standard error.
+    Stderr,
+    /// The command's file descriptor 3.
+    Events,
+    /// A file, listing or archive.
+    Content,
+}
+
+/// How a step ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepReport {
+    /// Index in the program.
+    pub index: usize,
+    /// What happened.
+    pub result: StepResult,
+    /// Wall time in milliseconds.
+    pub wall_ms: u64,
+}
+
+/// What a step came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+pub enum StepResult {
+    /// A step other than a command was done.
+    Done,
+    /// The file to send does not exist.
+    Absent,
+    /// The file was longer than allowed and was cut.
+    Cut {
+        /// Its whole size in bytes.
+        size: u64,
+    },
+    /// The command was not started, because the step it depends on failed.
+    Skipped,
+    /// The command ended.
+    Ended(CommandEnd),
+    /// Init could not do the step: our fault or a full scratch.
+    Failed {
+        /// Why, with the path.
+        error: String,
+        /// The operating system's error number, where there was one (28: no space left).
+        errno: Option<i32>,
+    },
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommandEnd {
+    /// Exit status, where it exited.
+    pub exit_code: Option<i32>,
+    /// Signal, where one ended it.
+    pub signal: Option<i32>,
+    /// The limit for which init ended it.
+    pub limit: Option<LimitReached>,
+    /// Processor time of the command and its children, in milliseconds.
+    pub cpu_ms: u64,
+    /// Largest resident size of one of its processes, in bytes.
+    pub peak_resident_bytes: u64,
+    /// Bytes dropped, all streams together.
+    pub dropped_bytes: u64,
+    /// Processes that were still alive when the command had ended, and were killed.
+    pub leftover_processes: u32,
+    /// The cgroup's process limit was met (forks were refused) while it ran, where that can be told.
+    pub process_limit_hits: Option<u64>,
+}
+
+/// A limit for which init ended a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitReached {
+    /// Wall time.
+    Wall,
+    /// Processor time.
+    Cpu,
+    /// Output.
+    Output,
+}

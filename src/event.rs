@@ -1,0 +1,84 @@
+//! What happens while work goes on, as one closed enum that feeds the terminal, JSON events and logs alike.
+//!
+//! Producers know nothing of how events are shown; results never travel as events.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+/// Something worth telling while work goes on.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A stage of the command began; `total` counts its items where that is known.
+    StageStarted {
+        /// Stable name, such as `download` or `validate`.
+        stage: String,
+        /// Number of items.
+        total: Option<u64>,
+    },
+    /// An item of the stage began.
+    ItemStarted {
+        /// The stage's name.
+        stage: String,
+        /// The item, unique within the stage.
+        item: String,
+    },
+    /// An item of the stage ended.
+    ItemFinished {
+        /// The stage's name.
+        stage: String,
+        /// The item, unique within the stage.
+        item: String,
+        /// How it ended, in a word or two.
+        outcome: String,
+    },
+    /// The stage ended.
+    StageFinished {
+        /// The stage's name.
+        stage: String,
+        /// Milliseconds it took.
+        elapsed_ms: u64,
+    },
+    /// A fact for the reader.
+    Message {
+        /// The text, a sentence.
+        text: String,
+    },
+    /// Something that the user should look at.
+    Warning {
+        /// The text, a sentence.
+        text: String,
+    },
+}
+
+/// Where events go. Cheap to clone; callable from any thread.
+#[derive(Clone)]
+pub struct EventSink(Arc<dyn Fn(Event) + Send + Sync>);
+
+impl EventSink {
+    /// Returns a sink that hands every event to `receive`.
+    pub fn new(receive: impl Fn(Event) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(receive))
+    }
+
+    /// Returns a sink that drops everything.
+    pub fn none() -> Self {
+        Self::new(drop)
+    }
+
+    /// Hands over one event.
+    pub fn send(&self, event: Event) {
+        (self.0)(event);
+    }
+
+    /// Sends [`Event::Message`].
+    pub fn message(&self, text: impl Into<String>) {
+        self.send(Event::Message { text: text.into() });
+    }
+
+    /// Sends [`Event::Warning`].
+    pub fn warning(&self, text: impl Into<String>) {
+        self.send(Event::Warning { text: text.into() });
+    }
+}

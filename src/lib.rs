@@ -1,0 +1,16 @@
+//! Locked images, sealed executions and comparable verdicts for TestEvo-Bench tasks.
+//!
+//! The data flow, in reading order:
+//!
+//! 1. [`task`] — what the benchmark publishes;
+//! 2. [`artifact`] — bytes by digest;
+//! 3. [`lock`] — every byte of an image, resolved once;
+//! 4. [`engine`] — one sealed container at a time.
+
+pub mod artifact;
+pub mod data_dir;
+pub mod digest;
+pub mod engine;
+pub mod event;
+pub mod lock;
+pub mod task;

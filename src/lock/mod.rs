@@ -1,0 +1,254 @@
+//! Locks: every byte that goes into an image, by digest, so that building needs no package manager and no resolution.
+//!
+//! Reading and writing of lock files is here; how their content is found is in the submodules. Addresses never stand
+//! in a lock, only names of origins.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use crate::data_dir::write_atomically;
+use crate::digest::Digest;
+use crate::task::RepositoryName;
+
+/// Version of both lock files' schema.
+pub const LOCK_SCHEMA: u32 = 1;
+
+/// What can be wrong with a lock file.
+#[derive(Debug, thiserror::Error)]
+pub enum LockFileError {
+    /// It does not exist.
+    #[error("there is no lock `{path}`")]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file system refused.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// It is no lock.
+    #[error("the lock `{path}` can't be read: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The parser's words.
+        reason: String,
+    },
+    /// A newer program wrote it.
+    #[error("the lock `{path}` has schema {found}, this program knows schema {LOCK_SCHEMA}")]
+    UnknownSchema {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+    },
+}
+
+/// The part of an image that a locked file belongs to, in the order in which layers are stacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayerKind {
+    /// Base operating system.
+    Base,
+    /// A Java development kit.
+    Jdk,
+    /// Maven, JUnit, JaCoCo, Universal Mutator, Python.
+    Tools,
+    /// A repository's Maven cache.
+    MavenCache,
+}
+
+/// What all images are made from. File: `locks/toolchain.lock`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolchainLock {
+    /// [`LOCK_SCHEMA`].
+    pub schema: u32,
+    /// Debian packages of the base layer, sorted by name.
+    pub base: Vec<DebianPackage>,
+    /// Debian packages of each Java development kit beyond the base, ascending by major version.
+    pub jdks: Vec<JdkLock>,
+    /// Debian packages of the tools layer beyond the base (Python), sorted by name.
+    pub tools_packages: Vec<DebianPackage>,
+    /// Archives and jars of the tools layer, sorted by role.
+    pub tools: Vec<ToolFile>,
+    /// The signed indexes that the packages were chosen from.
+    pub indexes: Vec<SignedIndex>,
+}
+
+/// One Java development kit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JdkLock {
+    /// 8, 11, 17, 21.
+    pub major: u32,
+    /// Sorted by name.
+    pub packages: Vec<DebianPackage>,
+}
+
+/// A Debian package by digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DebianPackage {
+    /// Package name.
+    pub name: String,
+    /// Full version.
+    pub version: String,
+    /// `amd64` or `all`.
+    pub architecture: String,
+    /// Suite whose index named it.
+    pub suite: String,
+    /// Path below the origin `debian`, such as `pool/main/…/x.deb`.
+    pub path: String,
+    /// Of the `.deb`.
+    pub sha256: Digest,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// A signed index that packages were chosen from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedIndex {
+    /// Suite.
+    pub suite: String,
+    /// Digest of the signed `InRelease`.
+    pub in_release: Digest,
+    /// Its `Date` field.
+    pub date: String,
+    /// Fingerprints of the keys that signed it, upper-case hexadecimal.
+    pub signed_by: Vec<String>,
+}
+
+/// What a file of the tools layer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolRole {
+    /// Maven's binary archive (`.tar.gz`), unpacked to `/opt/maven` without its first directory.
+    Maven,
+    /// `/opt/junit/console.jar`: the Platform 1.x standalone console.
+    JunitConsole,
+    /// `/opt/junit6/console.jar`: the Platform 6 standalone console (Java 17).
+    Junit6Console,
+    /// `/opt/jacoco/agent.jar`.
+    JacocoAgent,
+    /// `/opt/jacoco/cli.jar`.
+    JacocoCli,
+    /// A wheel or source archive of Universal Mutator or of what it needs, unpacked to `/opt/python`.
+    Python,
+}
+
+/// A file of the tools layer by digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolFile {
+    /// What it is.
+    pub role: ToolRole,
+    /// Project name, such as `universalmutator`.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// `central` or `pypi`.
+    pub origin: String,
+    /// Path below the origin; for `pypi` the file's name.
+    pub path: String,
+    /// Of the file.
+    pub sha256: Digest,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// A repository's Maven cache. File: `locks/<owner>__<name>.lock`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryLock {
+    /// [`LOCK_SCHEMA`].
+    pub schema: u32,
+    /// The repository.
+    pub repository: RepositoryName,
+    /// The Java development kit that its images have.
+    pub jdk: u32,
+    /// Files of the cache, sorted by path.
+    pub files: Vec<MavenFile>,
+    /// Frozen metadata, sorted by path.
+    pub metadata: Vec<FrozenMetadata>,
+    /// Sets of build files that the cache was warmed for: identity of the set, sorted.
+    pub build_sets: Vec<String>,
+}
+
+/// A file of the Maven cache by digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MavenFile {
+    /// Path in repository layout, `group/artifact/version/file`.
+    pub path: String,
+    /// Name of the origin that served it.
+    pub origin: String,
+    /// Of the file.
+    pub sha256: Digest,
+    /// Bytes.
+    pub size: u64,
+    /// Whether it is an artifact of the repository's own project.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
+}
+
+/// Metadata whose content at the origin changes with time, so its bytes stand in the lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrozenMetadata {
+    /// Path in the cache, `…/maven-metadata-<mirror id>.xml`.
+    pub path: String,
+    /// How its version was chosen, in words.
+    pub rule: String,
+    /// The chosen version, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
+    /// The file's text.
+    pub content: String,
+}
+
+/// A lock file that can be read and written.
+pub trait LockFile: Serialize + serde::de::DeserializeOwned {
+    /// Returns the file's exact bytes.
+    fn render(&self) -> String {
+        // Serialising plain data to TOML fails only for maps with non-text keys, which locks do not have.
+        toml::to_string(self).unwrap_or_else(|error| unreachable!("a lock is plain data: {error}"))
+    }
+
+    /// Returns the digest of the file's bytes.
+    fn digest(&self) -> Digest {
+        Digest::of(self.render().as_bytes())
+    }
+
+    /// Reads a lock file.
+    ///
+    /// # Errors
+    /// [`LockFileError`].
+    fn load(path: &Path) -> Result<Self, LockFileError> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(LockFileError::Missing { path: path.to_owned() });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let malformed = |reason: String| LockFileError::Malformed { path: path.to_owned(), reason };
+        // The schema is looked at first: a newer file must not be called malformed.
+        let table: toml::Table = toml::from_str(&text).map_err(|error| malformed(error.message().to_owned()))?;
+        match table.get("schema").and_then(toml::Value::as_integer) {
+            Some(schema) if schema == i64::from(LOCK_SCHEMA) => {}
+            Some(schema) => {
+                let found = u32::try_from(schema).unwrap_or(u32::MAX);
+                return Err(LockFileError::UnknownSchema { path: path.to_owned(), found });
+            }
+            None => return Err(malformed("it has no `schema`".to_owned())),
+        }
+        toml::from_str(&text).map_err(|error| malformed(error.message().to_owned()))
+    }
+
+    /// Writes the lock file atomically.
+    ///
+    /// # Errors
+    /// The file system's.
+    fn store(&self, path: &Path) -> Result<(), LockFileError> {
+        Ok(write_atomically(path, self.render().as_bytes())?)
+    }
+}
+
+impl LockFile for ToolchainLock {}
+
+impl LockFile for RepositoryLock {}

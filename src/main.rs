@@ -1,0 +1,3 @@
+//! The command `testevo-sandbox`.
+
+fn main() {}
