@@ -8,9 +8,13 @@
 //! 4. [`engine`] — one sealed container at a time.
 
 pub mod artifact;
+pub mod cli;
 pub mod data_dir;
 pub mod digest;
 pub mod engine;
+pub mod error;
 pub mod event;
 pub mod lock;
+pub mod output;
+pub mod settings;
 pub mod task;

@@ -1,0 +1,172 @@
+//! The command line: arguments, and one file per subcommand. All printing happens here; all work is done below.
+
+mod completions;
+pub mod options;
+mod progress;
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
+
+use clap::{Parser, Subcommand};
+use tokio_util::sync::CancellationToken;
+
+use crate::data_dir::DataDir;
+use crate::error::{CommandError, ExitStatus};
+use crate::event::EventSink;
+use crate::output::Output;
+
+use options::{EventFormat, GlobalArguments, GlobalOptions};
+
+/// Locked images, sealed executions and comparable verdicts for TestEvo-Bench tasks.
+#[derive(Debug, Parser)]
+#[command(name = "testevo-sandbox", version, propagate_version = true, max_term_width = 110)]
+#[command(
+    after_help = "Exit codes: 0 fine; 1 a check failed; 2 usage; 3 infrastructure faults left; 4 bad input data; \
+    5 origin or network; 6 digest, lock or store mismatch; 7 engine or isolation missing; 130 interrupted."
+)]
+pub struct Cli {
+    #[command(flatten)]
+    global: GlobalArguments,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print completions for a shell
+    Completions(completions::CompletionsArguments),
+}
+
+/// What every subcommand works with.
+pub struct Context {
+    /// The global options, settings and environment taken into account.
+    pub options: GlobalOptions,
+    /// The way to stdout.
+    pub output: Output,
+    /// Where progress and messages go.
+    pub events: EventSink,
+    /// Cancelled by the first interrupt; work that cleans up after itself watches it.
+    pub cancellation: CancellationToken,
+    data_dir: OnceLock<DataDir>,
+}
+
+impl Context {
+    /// Returns the data directory, opened (and created) at the first call.
+    ///
+    /// # Errors
+    /// [`CommandError::DataDir`].
+    pub fn data_dir(&self) -> Result<&DataDir, CommandError> {
+        if let Some(data_dir) = self.data_dir.get() {
+            return Ok(data_dir);
+        }
+        let opened = DataDir::open(&self.options.data_dir)?;
+        Ok(self.data_dir.get_or_init(|| opened))
+    }
+
+    /// Runs asynchronous work to its end. The first interrupt cancels [`Context::cancellation`] so that the work can
+    /// clean up; a second one drops the work where it stands.
+    ///
+    /// # Errors
+    /// The work's, [`CommandError::Interrupted`] after an interrupt, [`CommandError::Runtime`].
+    pub fn block_on<T>(&self, work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CommandError::Runtime)?;
+        let done = runtime.block_on(async {
+            let mut interrupts = Interrupts::new().map_err(CommandError::Runtime)?;
+            let mut work = std::pin::pin!(work);
+            tokio::select! {
+                done = &mut work => return done,
+                () = interrupts.next() => {}
+            }
+            self.cancellation.cancel();
+            self.events.warning("interrupted: cleaning up; interrupt again to stop at once");
+            tokio::select! {
+                // Whatever the work came to, it did not do all that was asked.
+                done = &mut work => done.and(Err(CommandError::Interrupted)),
+                () = interrupts.next() => Err(CommandError::Interrupted),
+            }
+        });
+        // Blocking tasks that outlive an interrupt must not hold the process.
+        runtime.shutdown_background();
+        done
+    }
+}
+
+struct Interrupts {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Interrupts {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Parses the arguments (the program's name first), does what they say, and returns the exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to stdout, complaints to stderr; where neither can be written nobody listens.
+            let _ = error.print();
+            return if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Fine };
+        }
+    };
+    let color = cli.global.early_color();
+    match start(cli) {
+        Ok(()) => ExitStatus::Fine,
+        // The reader of stdout went away: there is nothing left to say, and nothing is wrong.
+        Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitStatus::Fine,
+        Err(error) => {
+            let _ = io::stderr().lock().write_all(error.render(color).as_bytes());
+            error.exit_status()
+        }
+    }
+}
+
+fn start(cli: Cli) -> Result<(), CommandError> {
+    let options = cli.global.resolve()?;
+    let progress = match options.events {
+        EventFormat::Json => progress::json_lines(),
+        EventFormat::Text if io::stderr().is_terminal() && options.verbosity >= 0 => progress::terminal(options.color),
+        EventFormat::Text => progress::plain_lines(options.verbosity >= 0),
+    };
+    progress::start_tracing(&progress, options.verbosity, options.color);
+    let context = Context {
+        options,
+        output: Output,
+        events: progress.sink(),
+        cancellation: CancellationToken::new(),
+        data_dir: OnceLock::new(),
+    };
+    let done = dispatch(&cli.command, &context);
+    progress.finish();
+    done
+}
+
+fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
+    match command {
+        Command::Completions(arguments) => completions::run(arguments, context),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+}

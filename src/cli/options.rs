@@ -1,0 +1,229 @@
+//! Options that every subcommand has: as typed, and as meant once settings, environment and defaults are in.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::error::CommandError;
+use crate::settings::{ColorChoice, EngineChoice, Settings};
+
+/// Memory that one job may need, in bytes.
+const MEMORY_PER_JOB: u64 = 4 << 30;
+
+/// How progress and messages are written to stderr.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum EventFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON value a line.
+    Json,
+}
+
+/// The global options as typed.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct GlobalArguments {
+    /// What runs containers [default: the first that answers]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "ENGINE",
+        env = "TESTEVO_SANDBOX_ENGINE",
+        hide_env_values = true
+    )]
+    engine: Option<EngineChoice>,
+    /// Jobs at once [default: one per core and 4 GiB of memory, at least one]
+    #[arg(long, short = 'j', global = true, value_name = "N", env = "TESTEVO_SANDBOX_JOBS", hide_env_values = true)]
+    jobs: Option<NonZeroUsize>,
+    /// Where everything is kept [default: $XDG_DATA_HOME/testevo-sandbox]
+    #[arg(long, global = true, value_name = "DIRECTORY", env = "TESTEVO_SANDBOX_DATA_DIR", hide_env_values = true)]
+    data_dir: Option<PathBuf>,
+    /// Local git repositories to read instead of cloning, with {owner} and {name} in the path
+    #[arg(long, global = true, value_name = "TEMPLATE", env = "TESTEVO_SANDBOX_GIT_MIRROR", hide_env_values = true)]
+    git_mirror: Option<String>,
+    /// Address of an origin (debian, central, pypi, or a repository id of a POM); may be repeated [env:
+    /// TESTEVO_SANDBOX_ORIGINS, separated by spaces]
+    #[arg(long = "origin", global = true, value_name = "NAME=URL", value_parser = parse_origin)]
+    origins: Vec<(String, String)>,
+    /// Use nothing but what is here already [env: TESTEVO_SANDBOX_OFFLINE]
+    #[arg(long, global = true)]
+    offline: bool,
+    /// Colours on stderr
+    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    color: Option<ColorChoice>,
+    /// Say more; twice for everything
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Say only what is wrong
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say what would be done, with sizes and times, and do nothing
+    #[arg(long, global = true)]
+    dry_run: bool,
+    /// Progress and messages on stderr as text or as JSON lines
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t)]
+    events: EventFormat,
+}
+
+/// The global options as meant.
+#[derive(Clone, Debug)]
+pub struct GlobalOptions {
+    /// What runs containers.
+    pub engine: EngineChoice,
+    /// Jobs at once.
+    pub jobs: NonZeroUsize,
+    /// The data directory; it may not exist yet.
+    pub data_dir: PathBuf,
+    /// Template of paths of local git repositories.
+    pub git_mirror: Option<String>,
+    /// Addresses of origins by name: flags, environment and settings, in falling order of precedence.
+    pub origins: BTreeMap<String, String>,
+    /// Whether the network is out of bounds.
+    pub offline: bool,
+    /// Whether stderr is coloured.
+    pub color: bool,
+    /// -1 for quiet, else how often `--verbose` was given.
+    pub verbosity: i8,
+    /// Whether nothing may be done.
+    pub dry_run: bool,
+    /// How progress is written.
+    pub events: EventFormat,
+}
+
+impl GlobalArguments {
+    /// Returns whether errors before the settings are read are coloured.
+    pub(super) fn early_color(&self) -> bool {
+        is_colored(self.color.unwrap_or_default())
+    }
+
+    /// Returns the options as meant.
+    ///
+    /// # Errors
+    /// [`CommandError::Settings`]; [`CommandError::Usage`] where no data directory can be found.
+    pub(super) fn resolve(self) -> Result<GlobalOptions, CommandError> {
+        let data_dir = match self.data_dir {
+            Some(directory) => directory,
+            None => default_data_dir(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"))?,
+        };
+        let settings = Settings::load(&data_dir)?;
+        let mut origins = settings.origins;
+        // One origin given by a flag must not hide the others that the environment names.
+        for (name, url) in environment_origins()?.into_iter().chain(self.origins) {
+            origins.insert(name, url);
+        }
+        Ok(GlobalOptions {
+            engine: self.engine.or(settings.engine).unwrap_or_default(),
+            jobs: self.jobs.or(settings.jobs).unwrap_or_else(default_jobs),
+            data_dir,
+            git_mirror: self.git_mirror.or(settings.git_mirror),
+            origins,
+            offline: self.offline || switch("TESTEVO_SANDBOX_OFFLINE") || settings.offline.unwrap_or(false),
+            color: is_colored(self.color.or(settings.color).unwrap_or_default()),
+            verbosity: if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) },
+            dry_run: self.dry_run,
+            events: self.events,
+        })
+    }
+}
+
+fn parse_origin(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, url)) if !name.is_empty() && !url.is_empty() => Ok((name.to_owned(), url.to_owned())),
+        _ => Err("it has not the form NAME=URL".to_owned()),
+    }
+}
+
+fn environment_origins() -> Result<Vec<(String, String)>, CommandError> {
+    let list = std::env::var("TESTEVO_SANDBOX_ORIGINS").unwrap_or_default();
+    list.split(' ')
+        .filter(|origin| !origin.is_empty())
+        .map(|origin| {
+            parse_origin(origin).map_err(|reason| CommandError::Usage {
+                message: format!("TESTEVO_SANDBOX_ORIGINS: {reason}"),
+                hint: "separate several NAME=URL by spaces".to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// Returns whether the variable is set to anything but nothing, `0` or `false`.
+fn switch(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !(value.is_empty() || value == "0" || value == "false"))
+}
+
+fn default_data_dir(data_home: Option<OsString>, home: Option<OsString>) -> Result<PathBuf, CommandError> {
+    // As the base directory specification has it, a relative path is no path.
+    let absolute = |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute(data_home)
+        .or_else(|| absolute(home).map(|home| home.join(".local/share")))
+        .map(|data_home| data_home.join("testevo-sandbox"))
+        .ok_or_else(|| CommandError::Usage {
+            message: "there is no place for data: neither XDG_DATA_HOME nor HOME is set".to_owned(),
+            hint: "name a directory with `--data-dir`".to_owned(),
+        })
+}
+
+fn is_colored(choice: ColorChoice) -> bool {
+    match choice {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => {
+            std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        }
+    }
+}
+
+/// Returns min(cores, memory ÷ 4 GiB), at least 1.
+fn default_jobs() -> NonZeroUsize {
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let by_memory = memory_bytes().map_or(cores.get(), |bytes| {
+        // A machine of nominally 8 GiB reports a little less than that.
+        usize::try_from((bytes + MEMORY_PER_JOB / 8) / MEMORY_PER_JOB).unwrap_or(usize::MAX)
+    });
+    NonZeroUsize::new(cores.get().min(by_memory)).unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Returns the memory that this process may use: the machine's, or less where its cgroup says so.
+fn memory_bytes() -> Option<u64> {
+    let machine = fs_err::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+    });
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let limit = limits.iter().find_map(|path| fs_err::read_to_string(Path::new(path)).ok()?.trim().parse().ok());
+    machine.into_iter().chain(limit).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_directory_follows_the_base_directory_specification() {
+        let directory = |data_home: Option<&str>, home: Option<&str>| {
+            default_data_dir(data_home.map(OsString::from), home.map(OsString::from)).ok()
+        };
+        assert_eq!(directory(Some("/data"), Some("/home/u")), Some("/data/testevo-sandbox".into()));
+        assert_eq!(directory(Some("data"), Some("/home/u")), Some("/home/u/.local/share/testevo-sandbox".into()));
+        assert_eq!(directory(None, None), None);
+    }
+
+    #[test]
+    fn origins_have_a_name_and_an_address() {
+        assert_eq!(parse_origin("central=a=b").unwrap(), ("central".to_owned(), "a=b".to_owned()));
+        for bad in ["central", "=x", "central="] {
+            assert!(parse_origin(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn there_is_always_a_job() {
+        assert!(default_jobs().get() >= 1);
+    }
+}
