@@ -1,0 +1,31 @@
+package testevo.recorder;
+
+import java.io.Closeable;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import testevo.json.JsonObject;
+
+/** The file that records go to, one line and one write each; builds may run modules in parallel. */
+final class RecordFile implements Closeable {
+    /** Version of the records' format; stands in the first record. */
+    static final int SCHEMA = 1;
+
+    private final OutputStream output;
+    private final long startNanos = System.nanoTime();
+
+    RecordFile(String path) throws IOException {
+        output = new FileOutputStream(path, true);
+    }
+
+    synchronized void append(JsonObject record) throws IOException {
+        record.put("ms", (System.nanoTime() - startNanos) / 1_000_000);
+        output.write((record + "\n").getBytes(StandardCharsets.UTF_8));
+    }
+
+    @Override
+    public void close() throws IOException {
+        output.close();
+    }
+}

@@ -1,0 +1,182 @@
+package testevo.recorder;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import javax.inject.Named;
+import javax.inject.Singleton;
+import org.apache.maven.eventspy.AbstractEventSpy;
+import org.apache.maven.execution.ExecutionEvent;
+import org.apache.maven.execution.MavenExecutionResult;
+import org.apache.maven.plugin.MojoExecution;
+import org.apache.maven.project.MavenProject;
+import org.eclipse.aether.RepositoryEvent;
+import org.eclipse.aether.repository.LocalRepository;
+import testevo.json.JsonObject;
+
+/**
+ * Writes down what a Maven build does, as far as a verdict depends on it: see README.md beside. It changes nothing, and does
+ * nothing unless told where to write.
+ */
+@Named
+@Singleton
+public final class Recorder extends AbstractEventSpy {
+    private static final String OUTPUT_PROPERTY = "testevo.recorder.output";
+    private static final int MOST_RESOLUTION_FAILURES = 500;
+
+    private final Map<MojoExecution, Long> startNanos =
+            Collections.synchronizedMap(new IdentityHashMap<MojoExecution, Long>());
+    /** What each thread is at, so that a failed resolution can be laid to it. */
+    private final ThreadLocal<String> currentProject = new ThreadLocal<>();
+
+    private final ThreadLocal<MojoExecution> currentMojo = new ThreadLocal<>();
+    private RecordFile file;
+    private int resolutionFailures;
+
+    @Override
+    public void init(Context context) throws IOException {
+        Properties user = (Properties) context.getData().get("userProperties");
+        Properties system = (Properties) context.getData().get("systemProperties");
+        String path = user == null ? null : user.getProperty(OUTPUT_PROPERTY);
+        if (path == null) {
+            return;
+        }
+        file = new RecordFile(path);
+        file.append(new JsonObject()
+                .put("event", "recording_started")
+                .put("schema", RecordFile.SCHEMA)
+                .put("maven", system == null ? null : system.getProperty("maven.version"))
+                .put("java", System.getProperty("java.version")));
+    }
+
+    @Override
+    public void onEvent(Object event) throws IOException {
+        if (file == null) {
+            return;
+        }
+        if (event instanceof ExecutionEvent) {
+            onExecution((ExecutionEvent) event);
+        } else if (event instanceof RepositoryEvent) {
+            onRepository((RepositoryEvent) event);
+        } else if (event instanceof MavenExecutionResult) {
+            onResult((MavenExecutionResult) event);
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        if (file != null) {
+            file.close();
+        }
+    }
+
+    private void onExecution(ExecutionEvent event) throws IOException {
+        MavenProject project = event.getProject();
+        MojoExecution mojo = event.getMojoExecution();
+        switch (event.getType()) {
+            case SessionStarted:
+                List<JsonObject> projects = new ArrayList<>();
+                for (MavenProject each : event.getSession().getProjects()) {
+                    projects.add(Projects.describe(each));
+                }
+                file.append(new JsonObject().put("event", "session_started").put("projects", projects));
+                break;
+            case ProjectStarted:
+                currentProject.set(Projects.id(project));
+                file.append(new JsonObject().put("event", "project_started").put("project", Projects.id(project)));
+                break;
+            case MojoStarted:
+                startNanos.put(mojo, System.nanoTime());
+                currentMojo.set(mojo);
+                file.append(mojoRecord("mojo_started", project, mojo));
+                break;
+            case MojoSkipped:
+                file.append(mojoRecord("mojo_skipped", project, mojo));
+                break;
+            case MojoSucceeded:
+                currentMojo.remove();
+                file.append(ended(mojoRecord("mojo_succeeded", project, mojo), mojo));
+                if (mojo.getGoal().equals("testCompile")) {
+                    file.append(Projects.describeTestCompiled(mojoRecord("test_classpath", project, mojo), project));
+                }
+                break;
+            case MojoFailed:
+                currentMojo.remove();
+                file.append(Failures.describe(
+                        ended(mojoRecord("mojo_failed", project, mojo), mojo), event.getException()));
+                break;
+            case ProjectSucceeded:
+                file.append(new JsonObject().put("event", "project_succeeded").put("project", Projects.id(project)));
+                break;
+            case ProjectFailed:
+                file.append(Failures.describe(
+                        new JsonObject().put("event", "project_failed").put("project", Projects.id(project)),
+                        event.getException()));
+                break;
+            case ProjectSkipped:
+                file.append(new JsonObject().put("event", "project_skipped").put("project", Projects.id(project)));
+                break;
+            default:
+                break;
+        }
+    }
+
+    private void onRepository(RepositoryEvent event) throws IOException {
+        boolean artifact = event.getType() == RepositoryEvent.EventType.ARTIFACT_RESOLVED;
+        boolean metadata = event.getType() == RepositoryEvent.EventType.METADATA_RESOLVED;
+        // An artifact counts once every repository was asked. Metadata that the cache alone lacks is everyday.
+        if (!(artifact || metadata) || event.getExceptions().isEmpty() || event.getFile() != null) {
+            return;
+        }
+        if (metadata && event.getRepository() instanceof LocalRepository) {
+            return;
+        }
+        synchronized (this) {
+            if (++resolutionFailures > MOST_RESOLUTION_FAILURES) {
+                return;
+            }
+        }
+        MojoExecution mojo = currentMojo.get();
+        JsonObject record = new JsonObject()
+                .put("event", artifact ? "artifact_unresolved" : "metadata_unresolved")
+                .put(artifact ? "artifact" : "metadata", String.valueOf(artifact ? event.getArtifact() : event.getMetadata()))
+                .put("repository", event.getRepository() == null ? null : event.getRepository().getId())
+                .put("project", currentProject.get())
+                .put("mojo", mojo == null ? null : plugin(mojo) + ":" + mojo.getGoal());
+        file.append(Failures.describe(record, event.getExceptions().get(0)));
+    }
+
+    private void onResult(MavenExecutionResult result) throws IOException {
+        List<JsonObject> failures = new ArrayList<>();
+        for (Throwable thrown : result.getExceptions()) {
+            failures.add(Failures.describe(new JsonObject(), thrown));
+        }
+        file.append(new JsonObject()
+                .put("event", "session_ended")
+                .put("success", failures.isEmpty())
+                .put("failures", failures));
+    }
+
+    private static JsonObject mojoRecord(String name, MavenProject project, MojoExecution mojo) {
+        return new JsonObject()
+                .put("event", name)
+                .put("project", Projects.id(project))
+                .put("plugin", plugin(mojo))
+                .put("goal", mojo.getGoal())
+                .put("execution", mojo.getExecutionId())
+                .put("phase", mojo.getLifecyclePhase());
+    }
+
+    private static String plugin(MojoExecution mojo) {
+        return mojo.getGroupId() + ":" + mojo.getArtifactId() + ":" + mojo.getVersion();
+    }
+
+    private JsonObject ended(JsonObject record, MojoExecution mojo) {
+        Long start = startNanos.remove(mojo);
+        return start == null ? record : record.put("elapsed_ms", (System.nanoTime() - start) / 1_000_000);
+    }
+}
