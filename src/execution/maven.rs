@@ -1,0 +1,335 @@
+//! The reference path: what Maven and the launcher are asked to do inside a container. Source: protocol §2.
+//!
+//! Only values are made here: programs for the init. A compile container turns a source tree into a compiled tree, its
+//! class path and Maven's events; launch containers turn a compiled tree into launcher events, a fresh JVM a method.
+
+use crate::engine::spec::{
+    Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step,
+};
+
+/// Where the project's tree always is.
+pub const PROJECT: &str = "/work/project";
+/// Where the Maven cache always is.
+pub const MAVEN_REPOSITORY: &str = "/opt/maven-repository";
+/// Home of the task's user.
+const HOME: &str = "/work/home";
+/// Temporary directory of launched methods, emptied before each.
+const TEMPORARY: &str = "/work/tmp";
+const TREE: &str = "/testevo/input/tree.tar";
+const RECORDER: &str = "/testevo/recorder.jar";
+const RUNNER: &str = "/testevo/runner.jar";
+const RECORDING: &str = "/work/recording.jsonl";
+/// Relative to each module: Maven resolves it against the module that it works on, so that every module of the reactor
+/// gets a file of its own and only the task's module's is read.
+const CLASS_PATH_FILE: &str = "target/testevo-sandbox.classpath";
+/// Pinned: bound to no version, Maven would take the newest one of the day.
+const BUILD_CLASSPATH_GOAL: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath";
+
+/// Limits of design §7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ExecutionLimits {
+    /// Of the container that compiles.
+    pub compile: ContainerLimits,
+    /// Of the container that launches.
+    pub launch: ContainerLimits,
+    /// Of Maven.
+    pub compile_command: CommandLimits,
+    /// Of one method's JVM.
+    pub launch_command: CommandLimits,
+    /// Scratch of a compile container, in bytes.
+    pub compile_scratch_bytes: u64,
+    /// Scratch of a launch container, in bytes.
+    pub launch_scratch_bytes: u64,
+    /// Largest heap of a method's JVM, in MiB.
+    pub launch_heap_mib: u32,
+}
+
+impl Default for ExecutionLimits {
+    fn default() -> Self {
+        const MIB: u64 = 1 << 20;
+        Self {
+            compile: ContainerLimits { memory_bytes: 4096 * MIB, cpus: 2, processes: 1024, wall_seconds: 660 },
+            launch: ContainerLimits { memory_bytes: 2048 * MIB, cpus: 2, processes: 512, wall_seconds: 660 },
+            compile_command: CommandLimits {
+                wall_seconds: 600,
+                cpu_seconds: 1200,
+                output_bytes: 8 * MIB,
+                flood_bytes: u64::MAX,
+            },
+            launch_command: CommandLimits {
+                wall_seconds: 600,
+                cpu_seconds: 300,
+                output_bytes: 8 * MIB,
+                // A flood alone decides nothing: what is over the cap is dropped, and time ends it.
+                flood_bytes: u64::MAX,
+            },
+            compile_scratch_bytes: 2048 * MIB,
+            launch_scratch_bytes: 1024 * MIB,
+            launch_heap_mib: 1024,
+        }
+    }
+}
+
+/// Where the task's module is, as Maven is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleArguments {
+    /// The module's directory relative to the tree, empty for the root.
+    pub directory: String,
+    /// Whether the root's reactor has it; else its own POM is named.
+    pub in_reactor: bool,
+}
+
+impl ModuleArguments {
+    fn maven(&self) -> Vec<String> {
+        match (self.directory.as_str(), self.in_reactor) {
+            // Naming the root would build only the aggregator's own module anyway; without `-pl` its siblings are
+            // built as well, which `-pl . -am` avoids.
+            ("", _) => vec!["-pl".into(), ".".into(), "-am".into()],
+            (directory, true) => vec!["-pl".into(), directory.into(), "-am".into()],
+            (directory, false) => vec!["-f".into(), format!("{directory}/pom.xml")],
+        }
+    }
+
+    /// Returns the module's directory in the container.
+    pub fn path(&self) -> String {
+        match self.directory.as_str() {
+            "" => PROJECT.to_owned(),
+            directory => format!("{PROJECT}/{directory}"),
+        }
+    }
+}
+
+/// What a Maven command needs to know about a repository and its image.
+#[derive(Clone, Debug)]
+pub struct MavenSettings<'a> {
+    /// `JAVA_HOME` in the image.
+    pub java_home: String,
+    /// Skips and other arguments of the manifest.
+    pub arguments: &'a [String],
+}
+
+fn environment(java_home: &str, more: &[(&str, String)]) -> Vec<(String, String)> {
+    let mut environment: Vec<(String, String)> = [
+        ("HOME", HOME.to_owned()),
+        ("JAVA_HOME", java_home.to_owned()),
+        ("LANG", "C.UTF-8".to_owned()),
+        ("LC_ALL", "C.UTF-8".to_owned()),
+        ("PATH", format!("{java_home}/bin:/opt/maven/bin:/usr/local/bin:/usr/bin:/bin")),
+        ("TZ", "UTC".to_owned()),
+        ("USER", "task".to_owned()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect();
+    environment.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    environment.sort();
+    environment
+}
+
+/// Returns the Maven command that runs `goals` for a module.
+pub fn maven_command(
+    settings: &MavenSettings<'_>,
+    module: &ModuleArguments,
+    offline: bool,
+    goals: &[&str],
+    limits: CommandLimits,
+) -> Command {
+    let mut argv = vec!["/opt/maven/bin/mvn".to_owned(), "-B".to_owned(), "-e".to_owned()];
+    if offline {
+        argv.push("-o".to_owned());
+    }
+    argv.push(format!("-Dmaven.repo.local={MAVEN_REPOSITORY}"));
+    argv.push(format!("-Dmaven.ext.class.path={RECORDER}"));
+    argv.push(format!("-Dtestevo.recorder.output={RECORDING}"));
+    argv.push(format!("-Dmdep.outputFile={CLASS_PATH_FILE}"));
+    argv.extend(settings.arguments.iter().cloned());
+    argv.extend(module.maven());
+    argv.extend(goals.iter().map(|goal| (*goal).to_owned()));
+    // Maven itself reads this; one processor less busy with compiling the compiler, and a heap below the limit.
+    let options = "-Xmx1536m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ActiveProcessorCount=2 \
+                   -Dfile.encoding=UTF-8 -Duser.language=en -Duser.country=US -Duser.timezone=UTC \
+                   -Djava.awt.headless=true -Dorg.slf4j.simpleLogger.showThreadName=false";
+    Command {
+        argv,
+        environment: environment(&settings.java_home, &[("MAVEN_OPTS", options.to_owned())]),
+        working_directory: PROJECT.to_owned(),
+        limits,
+        events: false,
+        required: false,
+        only_after_success_of: None,
+    }
+}
+
+/// Goals of the reference compilation. Source: protocol §2.2.
+pub const COMPILE_GOALS: [&str; 2] = ["test-compile", BUILD_CLASSPATH_GOAL];
+
+/// Indexes of the steps of [`compile_program`].
+#[derive(Clone, Copy, Debug)]
+pub struct CompileSteps {
+    /// Maven.
+    pub maven: usize,
+    /// Maven's events as the recorder wrote them.
+    pub recording: usize,
+    /// The class path of the task's module.
+    pub class_path: usize,
+    /// The compiled tree.
+    pub archive: usize,
+}
+
+/// Returns the program of a compile container.
+pub fn compile_program(
+    settings: &MavenSettings<'_>,
+    module: &ModuleArguments,
+    limits: &ExecutionLimits,
+) -> (Program, CompileSteps) {
+    let command = maven_command(settings, module, true, &COMPILE_GOALS, limits.compile_command);
+    let steps = vec![
+        Step::MakeDirectory { path: HOME.to_owned() },
+        Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() },
+        Step::Run(command),
+        Step::SendFile { path: RECORDING.to_owned(), max_bytes: 32 << 20 },
+        Step::SendFile { path: format!("{}/{CLASS_PATH_FILE}", module.path()), max_bytes: 1 << 20 },
+        Step::SendArchive { root: PROJECT.to_owned(), max_bytes: limits.compile_scratch_bytes },
+    ];
+    let program = Program { schema: PROGRAM_SCHEMA, door_port: None, steps };
+    (program, CompileSteps { maven: 2, recording: 3, class_path: 4, archive: 5 })
+}
+
+/// What one launch needs to know.
+#[derive(Clone, Debug)]
+pub struct Launch<'a> {
+    /// `JAVA_HOME` in the image.
+    pub java_home: &'a str,
+    /// The console jar that brings JUnit.
+    pub console: &'a str,
+    /// The module's directory in the container.
+    pub module: &'a str,
+    /// Class directories and jars of the test class path, in Maven's order.
+    pub class_path: &'a [String],
+    /// Binary name of the test class.
+    pub class: &'a str,
+    /// The target method.
+    pub method: &'a str,
+}
+
+/// Returns the command that launches one method in a JVM of its own.
+pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command {
+    // JUnit first: neither the project's own older JUnit nor test code may stand before the launcher's.
+    let mut class_path = vec![RUNNER.to_owned(), launch.console.to_owned()];
+    class_path.extend(launch.class_path.iter().cloned());
+    let mut argv = vec![format!("{}/bin/java", launch.java_home)];
+    argv.push(format!("-Xmx{}m", limits.launch_heap_mib));
+    argv.extend(
+        [
+            "-XX:ActiveProcessorCount=2",
+            "-XX:+UseSerialGC",
+            "-XX:-UsePerfData",
+            "-Dfile.encoding=UTF-8",
+            "-Duser.language=en",
+            "-Duser.country=US",
+            "-Duser.timezone=UTC",
+            "-Djava.awt.headless=true",
+        ]
+        .map(str::to_owned),
+    );
+    argv.push(format!("-Djava.io.tmpdir={TEMPORARY}"));
+    argv.push("-ea".to_owned());
+    argv.push(format!("-Dbasedir={}", launch.module));
+    argv.push("-cp".to_owned());
+    argv.push(class_path.join(":"));
+    argv.push(RUNNER_CLASS.to_owned());
+    for (name, value) in
+        [("--class", launch.class), ("--method", launch.method), ("--events-fd", "3"), ("--xml", XML_DIRECTORY)]
+    {
+        argv.push(name.to_owned());
+        argv.push(value.to_owned());
+    }
+    Command {
+        argv,
+        environment: environment(launch.java_home, &[]),
+        working_directory: launch.module.to_owned(),
+        limits: limits.launch_command,
+        events: true,
+        required: false,
+        only_after_success_of: None,
+    }
+}
+
+/// Main class of our launcher.
+const RUNNER_CLASS: &str = "testevo.runner.Main";
+const XML_DIRECTORY: &str = "/work/xml";
+
+/// Indexes of the steps of one method in [`launch_program`].
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchSteps {
+    /// The JVM.
+    pub java: usize,
+    /// JUnit XML of Jupiter and of Vintage; each may be absent.
+    pub reports: [usize; 2],
+}
+
+/// Returns the program of a launch container, which launches each method on a tree of its own.
+pub fn launch_program(launches: &[Launch<'_>], limits: &ExecutionLimits) -> (Program, Vec<LaunchSteps>) {
+    let mut steps = Vec::new();
+    let mut indexes = Vec::new();
+    for launch in launches {
+        for path in [PROJECT, HOME, TEMPORARY, XML_DIRECTORY] {
+            steps.push(Step::Remove { path: path.to_owned() });
+        }
+        for path in [HOME, TEMPORARY, XML_DIRECTORY] {
+            steps.push(Step::MakeDirectory { path: path.to_owned() });
+        }
+        steps.push(Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() });
+        let java = steps.len();
+        steps.push(Step::Run(launch_command(launch, limits)));
+        for engine in ["jupiter", "vintage"] {
+            let path = format!("{XML_DIRECTORY}/TEST-junit-{engine}.xml");
+            steps.push(Step::SendFile { path, max_bytes: 4 << 20 });
+        }
+        indexes.push(LaunchSteps { java, reports: [java + 1, java + 2] });
+    }
+    (Program { schema: PROGRAM_SCHEMA, door_port: None, steps }, indexes)
+}
+
+/// Our own jars on the host.
+#[derive(Clone, Debug)]
+pub struct ToolJars {
+    /// `images/runner`, compiled.
+    pub runner: std::path::PathBuf,
+    /// `images/recorder`, compiled.
+    pub recorder: std::path::PathBuf,
+}
+
+impl ToolJars {
+    fn mounts(&self) -> [ReadOnlyMount; 2] {
+        [
+            ReadOnlyMount { source: self.runner.clone(), target: RUNNER.to_owned() },
+            ReadOnlyMount { source: self.recorder.clone(), target: RECORDER.to_owned() },
+        ]
+    }
+}
+
+/// Returns a container that has `tree` as its only input besides our own files.
+pub fn container(
+    purpose: &str,
+    image: crate::digest::Digest,
+    tree: std::path::PathBuf,
+    jars: &ToolJars,
+    (limits, scratch_bytes): (ContainerLimits, u64),
+    program: Program,
+) -> ContainerSpec {
+    let mut mounts = vec![ReadOnlyMount { source: tree, target: TREE.to_owned() }];
+    mounts.extend(jars.mounts());
+    ContainerSpec {
+        purpose: purpose.to_owned(),
+        image,
+        mounts,
+        door: None,
+        scratch: vec![
+            Scratch { target: "/work".to_owned(), size_bytes: scratch_bytes },
+            Scratch { target: "/tmp".to_owned(), size_bytes: scratch_bytes / 4 },
+        ],
+        limits,
+        program,
+    }
+}

@@ -1,0 +1,350 @@
+//! Run directories: append-only records of one invocation, from which it can be continued and reported.
+//!
+//! ```text
+//! runs/<run id>/run.json        what was asked for; equal inputs may continue an unfinished run
+//!               records.jsonl   one record a line; a torn last line is what a kill leaves and is cut off
+//!               logs/<task id>/<cell>/…
+//! ```
+
+use std::io::{BufRead, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::record::{CellRecord, RECORD_SCHEMA};
+use crate::data_dir::{DataDir, write_atomically};
+use crate::digest::Digest;
+
+const RUN_SCHEMA: u32 = 1;
+
+/// What can be wrong with a run directory.
+#[derive(Debug, thiserror::Error)]
+pub enum RunDirectoryError {
+    /// The file system refused.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The run id can't be a directory's name.
+    #[error("`{0}` is no run id: use letters, digits, `.`, `_`, `-`, at most 100")]
+    InvalidId(String),
+    /// Another process is at it.
+    #[error("run `{0}` is in use by another process")]
+    InUse(String),
+    /// A run of that name has other inputs.
+    #[error("run `{run_id}` exists and was made with other inputs")]
+    OtherInputs {
+        /// The run.
+        run_id: String,
+    },
+    /// A run of that name has ended.
+    #[error("run `{run_id}` has finished already")]
+    Finished {
+        /// The run.
+        run_id: String,
+    },
+    /// A file is not what this program writes.
+    #[error("`{path}` can't be read: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The parser's words.
+        reason: String,
+    },
+    /// A newer program wrote it.
+    #[error("`{path}` has schema {found}, this program knows schema {known}")]
+    UnknownSchema {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+}
+
+/// What a run was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunDescription {
+    /// Schema of `run.json`.
+    pub schema: u32,
+    /// The run's id.
+    pub run_id: String,
+    /// The subcommand.
+    pub command: String,
+    /// Digest of everything that decides the results.
+    pub inputs: Digest,
+    /// When it began, RFC 3339.
+    pub started: String,
+    /// When it ended; `None` while unfinished.
+    pub finished: Option<String>,
+}
+
+/// An open run, held exclusively by this process.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    description: RunDescription,
+    records: fs::File,
+    _lock: fs::File,
+}
+
+impl RunDirectory {
+    /// Opens the run `run_id`, or the newest unfinished one with equal inputs where none is named and `fresh` is false,
+    /// or a new one. Returns it with the records it has.
+    ///
+    /// # Errors
+    /// [`RunDirectoryError`].
+    pub fn open(
+        data_dir: &DataDir,
+        command: &str,
+        inputs: Digest,
+        run_id: Option<&str>,
+        fresh: bool,
+    ) -> Result<(Self, Vec<CellRecord>), RunDirectoryError> {
+        let runs = data_dir.join("runs");
+        if let Some(run_id) = run_id {
+            if !is_run_id(run_id) {
+                return Err(RunDirectoryError::InvalidId(run_id.chars().take(120).collect()));
+            }
+            let path = runs.join(run_id);
+            return match read_description(&path)? {
+                Some(found) if found.inputs != inputs || found.command != command => {
+                    Err(RunDirectoryError::OtherInputs { run_id: run_id.to_owned() })
+                }
+                Some(found) if found.finished.is_some() || fresh => {
+                    Err(RunDirectoryError::Finished { run_id: run_id.to_owned() })
+                }
+                Some(found) => Self::hold(path, found),
+                None => Self::create(path, command, inputs, run_id),
+            };
+        }
+        if !fresh {
+            for path in unfinished(&runs, command, inputs)? {
+                let Some(found) = read_description(&path)? else { continue };
+                match Self::hold(path, found) {
+                    Err(RunDirectoryError::InUse(_)) => {}
+                    other => return other,
+                }
+            }
+        }
+        let started = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S").to_string();
+        let mut run_id = format!("{command}-{started}");
+        let mut number = 1;
+        // Making the directory decides who has the name: two runs may begin in the same second.
+        while let Err(error) = fs::create_dir(runs.join(&run_id)) {
+            if error.kind() != std::io::ErrorKind::AlreadyExists {
+                return Err(error.into());
+            }
+            number += 1;
+            run_id = format!("{command}-{started}-{number}");
+        }
+        Self::create(runs.join(&run_id), command, inputs, &run_id)
+    }
+
+    fn create(
+        path: PathBuf,
+        command: &str,
+        inputs: Digest,
+        run_id: &str,
+    ) -> Result<(Self, Vec<CellRecord>), RunDirectoryError> {
+        fs::create_dir_all(path.join("logs"))?;
+        let description = RunDescription {
+            schema: RUN_SCHEMA,
+            run_id: run_id.to_owned(),
+            command: command.to_owned(),
+            inputs,
+            started: jiff::Timestamp::now().to_string(),
+            finished: None,
+        };
+        write_json(&path.join("run.json"), &description)?;
+        Self::hold(path, description)
+    }
+
+    fn hold(path: PathBuf, description: RunDescription) -> Result<(Self, Vec<CellRecord>), RunDirectoryError> {
+        let options =
+            |path: PathBuf| fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let lock = options(path.join(".lock"))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(RunDirectoryError::InUse(description.run_id));
+        }
+        let mut records = options(path.join("records.jsonl"))?;
+        let (found, whole_bytes) = read_records(&mut records, &path.join("records.jsonl"))?;
+        records.set_len(whole_bytes)?;
+        records.seek(std::io::SeekFrom::End(0))?;
+        Ok((Self { path, description, records, _lock: lock }, found))
+    }
+
+    /// Returns the run's id.
+    pub fn run_id(&self) -> &str {
+        &self.description.run_id
+    }
+
+    /// Returns the run's directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends one record, whole or not at all after a kill.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn append(&mut self, record: &CellRecord) -> Result<(), RunDirectoryError> {
+        let mut line = serde_json::to_vec(record).map_err(std::io::Error::other)?;
+        line.push(b'\n');
+        self.records.write_all(&line)?;
+        Ok(())
+    }
+
+    /// Marks the run as finished.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn finish(mut self) -> Result<(), RunDirectoryError> {
+        self.records.sync_data()?;
+        self.description.finished = Some(jiff::Timestamp::now().to_string());
+        write_json(&self.path.join("run.json"), &self.description)
+    }
+}
+
+fn is_run_id(text: &str) -> bool {
+    text.len() <= 100
+        && text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunDirectoryError> {
+    let mut bytes = serde_json::to_vec_pretty(value).map_err(std::io::Error::other)?;
+    bytes.push(b'\n');
+    Ok(write_atomically(path, &bytes)?)
+}
+
+fn read_description(path: &Path) -> Result<Option<RunDescription>, RunDirectoryError> {
+    let file = path.join("run.json");
+    let text = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let malformed =
+        |reason: serde_json::Error| RunDirectoryError::Malformed { path: file.clone(), reason: reason.to_string() };
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(malformed)?;
+    match value.get("schema").and_then(serde_json::Value::as_u64) {
+        Some(found) if found > u64::from(RUN_SCHEMA) => {
+            let found = u32::try_from(found).unwrap_or(u32::MAX);
+            Err(RunDirectoryError::UnknownSchema { path: file, found, known: RUN_SCHEMA })
+        }
+        _ => serde_json::from_value(value).map(Some).map_err(malformed),
+    }
+}
+
+/// Returns the directories of unfinished runs with these inputs, newest first.
+fn unfinished(runs: &Path, command: &str, inputs: Digest) -> Result<Vec<PathBuf>, RunDirectoryError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(runs)? {
+        let path = entry?.path();
+        // A run that can't be read is not ours to continue; `runs list` names it.
+        if let Ok(Some(run)) = read_description(&path)
+            && run.command == command
+            && run.inputs == inputs
+            && run.finished.is_none()
+        {
+            found.push((run.started, path));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().rev().map(|(_, path)| path).collect())
+}
+
+/// Returns the whole records of the file and the length of what they take; a torn last line is left out.
+fn read_records(file: &mut fs::File, path: &Path) -> Result<(Vec<CellRecord>, u64), RunDirectoryError> {
+    let mut records = Vec::new();
+    let mut whole_bytes = 0;
+    let mut reader = std::io::BufReader::new(file);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let length = reader.read_until(b'\n', &mut line)?;
+        if length == 0 || line.last() != Some(&b'\n') {
+            return Ok((records, whole_bytes));
+        }
+        let malformed = |reason: String| RunDirectoryError::Malformed { path: path.to_owned(), reason };
+        let record: CellRecord = serde_json::from_slice(&line)
+            .map_err(|error| malformed(format!("record {}: {error}", records.len() + 1)))?;
+        if record.schema > RECORD_SCHEMA {
+            return Err(RunDirectoryError::UnknownSchema {
+                path: path.to_owned(),
+                found: record.schema,
+                known: RECORD_SCHEMA,
+            });
+        }
+        records.push(record);
+        whole_bytes += length as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Measured;
+    use super::*;
+    use crate::outcome::{ExecReason, Outcome};
+    use crate::task::{Cell, Track};
+
+    fn record(repeat: u32) -> CellRecord {
+        CellRecord {
+            schema: RECORD_SCHEMA,
+            task_id: "t1".parse().unwrap(),
+            repository: "o/n".parse().unwrap(),
+            track: Track::TestUpdate,
+            cell: Cell::On,
+            method: "ATest#m".parse().unwrap(),
+            repeat,
+            outcome: Outcome::ExecFail(ExecReason::Assertion),
+            detail: "x".to_owned(),
+            attempts: 1,
+            key: None,
+            measured: Measured::default(),
+        }
+    }
+
+    #[test]
+    fn a_killed_run_is_continued_without_its_torn_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::open(directory.path()).unwrap();
+        let inputs = Digest::of(b"inputs");
+        let (mut run, found) = RunDirectory::open(&data_dir, "validate", inputs, None, false).unwrap();
+        assert!(found.is_empty());
+        run.append(&record(1)).unwrap();
+        run.append(&record(2)).unwrap();
+        let records = run.path().join("records.jsonl");
+        let run_id = run.run_id().to_owned();
+        drop(run);
+        let length = fs::metadata(&records).unwrap().len();
+        fs::OpenOptions::new().write(true).open(&records).unwrap().set_len(length - 5).unwrap();
+
+        let (mut run, found) = RunDirectory::open(&data_dir, "validate", inputs, None, false).unwrap();
+        assert_eq!(run.run_id(), run_id);
+        assert_eq!(found, [record(1)]);
+        run.append(&record(3)).unwrap();
+        run.finish().unwrap();
+
+        let (run, found) = RunDirectory::open(&data_dir, "validate", inputs, None, false).unwrap();
+        assert_ne!(run.run_id(), run_id, "a finished run is not continued");
+        assert!(found.is_empty());
+    }
+
+    #[test]
+    fn a_named_run_is_continued_only_with_equal_inputs_and_by_one_process() {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::open(directory.path()).unwrap();
+        let open = |inputs: &[u8]| RunDirectory::open(&data_dir, "validate", Digest::of(inputs), Some("r1"), false);
+        let first = open(b"a").unwrap();
+        assert!(matches!(open(b"a"), Err(RunDirectoryError::InUse(_))));
+        assert!(matches!(open(b"b"), Err(RunDirectoryError::OtherInputs { .. })));
+        drop(first);
+        open(b"a").unwrap().0.finish().unwrap();
+        assert!(matches!(open(b"a"), Err(RunDirectoryError::Finished { .. })));
+        let bad = RunDirectory::open(&data_dir, "validate", Digest::of(b""), Some("../x"), false);
+        assert!(matches!(bad, Err(RunDirectoryError::InvalidId(_))));
+    }
+}

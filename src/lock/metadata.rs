@@ -1,0 +1,207 @@
+//! Maven metadata whose content changes with time: which version an unbound plugin or a range means, chosen once.
+//!
+//! Maven takes the newest release where a plugin has no version, so the same revision builds differently each year.
+//! The rule here: the newest release that is no pre-release and was published by the cutoff, the date of the newest
+//! revision among the repository's tasks; where none is that old, the oldest release. Ranges see the versions up to the
+//! chosen one. Publication dates are asked of the origin by the caller.
+
+use std::fmt::Write as _;
+
+use quick_xml::events::Event;
+
+/// The largest metadata file that is read, in bytes.
+pub const MAX_METADATA_BYTES: u64 = 16 << 20;
+
+/// A metadata file that can't be understood.
+#[derive(Debug, thiserror::Error)]
+#[error("the metadata is not understood: {0}")]
+pub struct InvalidMetadata(String);
+
+/// What a `maven-metadata.xml` says, as far as it matters here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// `groupId`.
+    pub group: String,
+    /// `artifactId`; empty for a group's list of plugin prefixes.
+    pub artifact: String,
+    /// Present in the metadata of one snapshot version.
+    pub version: Option<String>,
+    /// `versioning/versions`, in the file's order, which is that of publication.
+    pub versions: Vec<String>,
+}
+
+/// Parses a metadata file.
+///
+/// # Errors
+/// [`InvalidMetadata`] for malformed XML, document type declarations and nesting deeper than eight.
+pub fn parse(text: &str) -> Result<Metadata, InvalidMetadata> {
+    let mut reader = quick_xml::Reader::from_str(text);
+    let mut metadata = Metadata::default();
+    let mut path: Vec<String> = Vec::new();
+    loop {
+        match reader.read_event().map_err(|error| InvalidMetadata(error.to_string()))? {
+            Event::Start(start) => {
+                if path.len() >= 8 {
+                    return Err(InvalidMetadata("elements are nested too deeply".to_owned()));
+                }
+                path.push(start.local_name().as_ref().to_owned());
+            }
+            Event::End(_) => {
+                path.pop();
+            }
+            Event::Text(text) => {
+                let text: &str = &text;
+                let text = text.trim();
+                let path: Vec<&str> = path.iter().map(String::as_str).collect();
+                match path.as_slice() {
+                    _ if text.is_empty() => {}
+                    ["metadata", "groupId"] => text.clone_into(&mut metadata.group),
+                    ["metadata", "artifactId"] => text.clone_into(&mut metadata.artifact),
+                    ["metadata", "version"] => metadata.version = Some(text.to_owned()),
+                    ["metadata", "versioning", "versions", "version"] if is_version(text) => {
+                        metadata.versions.push(text.to_owned());
+                    }
+                    _ => {}
+                }
+            }
+            Event::DocType(_) => {
+                return Err(InvalidMetadata("it has a document type declaration".to_owned()));
+            }
+            Event::Eof => return Ok(metadata),
+            _ => {}
+        }
+    }
+}
+
+fn is_version(text: &str) -> bool {
+    text.len() <= 200 && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'+'))
+}
+
+/// Tells whether a version's name says that it is not final: `alpha`, `beta`, `rc`, `cr`, `milestone`, `m1`, `ea`,
+/// `pre`, `preview`, `snapshot`, `incubating`, each as a word of its own or followed by a number.
+pub fn is_prerelease(version: &str) -> bool {
+    version.to_ascii_lowercase().split(['.', '-', '_', '+']).any(|part| {
+        let word = part.trim_end_matches(|c: char| c.is_ascii_digit());
+        // A digit glued in front belongs to the number: `0b3`, `1rc2`.
+        let word = word.trim_start_matches(|c: char| c.is_ascii_digit());
+        matches!(word, "alpha" | "beta" | "rc" | "cr" | "milestone" | "ea" | "pre" | "preview" | "snapshot" | "dev")
+            || (matches!(word, "a" | "b" | "m") && part.len() > word.len())
+    })
+}
+
+/// Returns the versions that may be chosen, newest first.
+pub fn candidates(metadata: &Metadata) -> Vec<&str> {
+    let mut finals: Vec<&str> =
+        metadata.versions.iter().map(String::as_str).filter(|version| !is_prerelease(version)).collect();
+    if finals.is_empty() {
+        finals = metadata.versions.iter().map(String::as_str).collect();
+    }
+    finals.sort_by(|left, right| compare_versions(right, left));
+    finals
+}
+
+/// Compares two versions as Maven orders plain releases: numbers by value, missing parts as zero, words last by text.
+///
+/// Qualifiers have an order of their own in Maven; releases that differ only in those are rare and keep a stable order
+/// here.
+pub fn compare_versions(left: &str, right: &str) -> std::cmp::Ordering {
+    let parts = |version: &str| -> Vec<Result<u64, String>> {
+        version.split(['.', '-', '_', '+']).map(|part| part.parse().map_err(|_| part.to_owned())).collect()
+    };
+    let (left, right) = (parts(left), parts(right));
+    for index in 0..left.len().max(right.len()) {
+        let zero = Ok(0);
+        let pair = (left.get(index).unwrap_or(&zero), right.get(index).unwrap_or(&zero));
+        let ordering = match pair {
+            (Ok(left), Ok(right)) => left.cmp(right),
+            (Err(left), Err(right)) => left.cmp(right),
+            // `1.0.Final` against `1.0`: a word is no smaller than nothing, and smaller than a further number.
+            (Ok(number), Err(_)) if *number > 0 => std::cmp::Ordering::Greater,
+            (Ok(_), Err(_)) => std::cmp::Ordering::Less,
+            (Err(_), Ok(number)) if *number > 0 => std::cmp::Ordering::Less,
+            (Err(_), Ok(_)) => std::cmp::Ordering::Greater,
+        };
+        if ordering.is_ne() {
+            return ordering;
+        }
+    }
+    std::cmp::Ordering::Equal
+}
+
+/// Returns the metadata file that Maven gets: the chosen version and everything up to it.
+pub fn render(metadata: &Metadata, chosen: &str) -> String {
+    let mut versions: Vec<&str> = metadata
+        .versions
+        .iter()
+        .map(String::as_str)
+        .filter(|version| compare_versions(version, chosen).is_le())
+        .collect();
+    versions.sort_by(|left, right| compare_versions(left, right));
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<metadata>\n");
+    // Writing to a String can't fail. Names were restricted while parsing or come from a path that was.
+    let _ = writeln!(text, "  <groupId>{}</groupId>", escape(&metadata.group));
+    let _ = writeln!(text, "  <artifactId>{}</artifactId>", escape(&metadata.artifact));
+    text.push_str("  <versioning>\n");
+    let _ = writeln!(text, "    <latest>{}</latest>\n    <release>{}</release>", escape(chosen), escape(chosen));
+    text.push_str("    <versions>\n");
+    for version in versions {
+        let _ = writeln!(text, "      <version>{}</version>", escape(version));
+    }
+    text.push_str("    </versions>\n  </versioning>\n</metadata>\n");
+    text
+}
+
+fn escape(text: &str) -> std::borrow::Cow<'_, str> {
+    quick_xml::escape::escape(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const METADATA: &str = "<?xml version=\"1.0\"?><metadata><groupId>g</groupId><artifactId>a</artifactId>
+        <versioning><latest>4.0.0-beta-1</latest><release>4.0.0-beta-1</release><versions>
+        <version>2.0</version><version>2.0-beta-1</version><version>3.1</version><version>3.11.0</version>
+        <version>4.0.0-beta-1</version></versions></versioning></metadata>";
+
+    #[test]
+    fn newest_final_releases_come_first() {
+        let metadata = parse(METADATA).unwrap();
+        assert_eq!((metadata.group.as_str(), metadata.artifact.as_str()), ("g", "a"));
+        assert_eq!(candidates(&metadata), ["3.11.0", "3.1", "2.0"]);
+    }
+
+    #[test]
+    fn what_maven_gets_ends_with_the_chosen_version() {
+        let metadata = parse(METADATA).unwrap();
+        let rendered = parse(&render(&metadata, "3.1")).unwrap();
+        assert_eq!(rendered.versions, ["2.0", "2.0-beta-1", "3.1"]);
+    }
+
+    #[test]
+    fn prereleases_are_told_by_their_names() {
+        for (version, prerelease) in [
+            ("1.0", false),
+            ("1.0.Final", false),
+            ("2.0.RELEASE", false),
+            ("31.1-jre", false),
+            ("1.0-alpha-1", true),
+            ("1.0-M2", true),
+            ("3.0.0-rc1", true),
+            ("1.0b3", true),
+            ("4.0.0-beta-1", true),
+            ("1.0-SNAPSHOT", true),
+        ] {
+            assert_eq!(is_prerelease(version), prerelease, "{version}");
+        }
+    }
+
+    #[test]
+    fn hostile_metadata_is_an_error_or_harmless() {
+        assert!(parse("<!DOCTYPE x [<!ENTITY a 'b'>]><metadata/>").is_err());
+        assert!(parse(&"<a>".repeat(50)).is_err());
+        let odd =
+            parse("<metadata><versioning><versions><version>../../x</version></versions></versioning></metadata>");
+        assert!(odd.unwrap().versions.is_empty());
+    }
+}

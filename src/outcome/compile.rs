@@ -1,0 +1,389 @@
+//! From Maven's events and exit facts to what a compilation came to.
+//!
+//! Maven's log is never read: the recorder in Maven's own process writes which goal of which module failed and why. Only
+//! errors in test sources of the task's module are the submission's; everything else is ours.
+
+use serde::Deserialize;
+
+use super::launch::shortened;
+use super::{CompileReason, InfraReason, Outcome};
+use crate::engine::spec::CommandEnd;
+
+const RECORDING_SCHEMA: u32 = 1;
+const COMPILER_PLUGIN: &str = "org.apache.maven.plugins:maven-compiler-plugin:";
+
+/// What is known of one compilation.
+#[derive(Clone, Debug)]
+pub struct CompileFacts<'a> {
+    /// How Maven ended.
+    pub end: &'a CommandEnd,
+    /// Whether the memory limit of the container killed something.
+    pub oom_killed: bool,
+    /// What the recorder wrote, JSON lines; empty where Maven did not get so far.
+    pub recording: &'a [u8],
+    /// The task's module in the container, absolute.
+    pub module: &'a str,
+    /// The target test file in the container, absolute.
+    pub target_file: &'a str,
+}
+
+/// What a compilation came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compilation {
+    /// Everything compiled.
+    Compiled {
+        /// `target/test-classes` or what the module uses instead, absolute.
+        test_output: String,
+        /// `target/classes` or what the module uses instead, absolute.
+        output: String,
+    },
+    /// It did not, for every method of the cell alike.
+    Failed {
+        /// `compile_fail` or `infra_fail`.
+        outcome: Outcome,
+        /// The first errors.
+        detail: String,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Event {
+    RecordingStarted {
+        schema: u32,
+    },
+    SessionStarted {
+        projects: Vec<Project>,
+    },
+    MojoStarted {
+        project: Option<String>,
+        plugin: String,
+        goal: String,
+    },
+    MojoSucceeded {},
+    MojoFailed {
+        project: Option<String>,
+        plugin: String,
+        goal: String,
+        #[serde(default)]
+        causes: Vec<Cause>,
+        #[serde(default)]
+        compiler_messages: Vec<CompilerMessage>,
+    },
+    ArtifactUnresolved {
+        artifact: String,
+        #[serde(default)]
+        mojo: Option<String>,
+    },
+    SessionEnded {
+        success: bool,
+        #[serde(default)]
+        failures: Vec<Failure>,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+struct Project {
+    project: String,
+    basedir: String,
+    output: Option<String>,
+    test_output: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Cause {
+    class: String,
+    message: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Failure {
+    #[serde(default)]
+    causes: Vec<Cause>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CompilerMessage {
+    file: Option<String>,
+    line: Option<i64>,
+    text: String,
+}
+
+#[derive(Default)]
+struct Seen {
+    known: bool,
+    module: Option<Project>,
+    running: Option<(Option<String>, String, String)>,
+    failed: Option<FailedMojo>,
+    unresolved: Vec<(String, Option<String>)>,
+    ended: Option<(bool, Vec<Failure>)>,
+}
+
+struct FailedMojo {
+    project: Option<String>,
+    plugin: String,
+    goal: String,
+    causes: Vec<Cause>,
+    messages: Vec<CompilerMessage>,
+}
+
+/// Returns what a compilation came to.
+pub fn classify(facts: &CompileFacts<'_>) -> Compilation {
+    let seen = Seen::read(facts);
+    let exited_well = facts.end.exit_code == Some(0) && facts.end.signal.is_none() && facts.end.limit.is_none();
+    let session_ended_well = seen.ended.as_ref().is_some_and(|(success, _)| *success);
+    if exited_well && seen.known && session_ended_well && !facts.oom_killed {
+        return match seen.module {
+            Some(Project { output: Some(output), test_output: Some(test_output), .. }) => {
+                Compilation::Compiled { test_output, output }
+            }
+            _ => infra(InfraReason::Build, "Maven's reactor does not have the task's module"),
+        };
+    }
+    if let Some(failed) = &seen.failed {
+        return of_goal(facts, &seen, failed);
+    }
+    if facts.end.limit.is_some() || facts.oom_killed {
+        let what = match facts.end.limit {
+            Some(limit) => format!("Maven reached the limit of {limit:?}"),
+            None => "the container's memory limit ended Maven".to_owned(),
+        };
+        return match &seen.running {
+            // The test compiler was at work on what the submission may have written.
+            Some((project, plugin, goal)) if is_test_compiler(plugin, goal) && seen.is_module(project.as_deref()) => {
+                Compilation::Failed {
+                    outcome: Outcome::CompileFail(CompileReason::Resource),
+                    detail: format!("{what} while compiling tests"),
+                }
+            }
+            _ => infra(InfraReason::Build, &what),
+        };
+    }
+    let failures = seen.ended.as_ref().map_or(&[][..], |(_, failures)| failures.as_slice());
+    let causes = failures.iter().flat_map(|failure| &failure.causes);
+    of_causes(&seen, causes, "Maven ended without saying why")
+}
+
+/// A goal failed: whose fault that is depends on which.
+fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compilation {
+    let ours = is_test_compiler(&failed.plugin, &failed.goal) && seen.is_module(failed.project.as_deref());
+    if !ours {
+        let what = format!("{}:{} failed in {}", failed.plugin, failed.goal, name(failed.project.as_deref()));
+        return of_causes(seen, failed.causes.iter(), &what);
+    }
+    let ran_out = |text: &str| {
+        ["java.lang.OutOfMemoryError", "java.lang.StackOverflowError", "The system is out of resources"]
+            .iter()
+            .any(|word| text.contains(word))
+    };
+    let said = failed.messages.iter().map(|message| message.text.as_str());
+    let thrown = failed.causes.iter().flat_map(|cause| [cause.class.as_str(), cause.message.as_deref().unwrap_or("")]);
+    if facts.oom_killed || said.chain(thrown).any(ran_out) {
+        return Compilation::Failed {
+            outcome: Outcome::CompileFail(CompileReason::Resource),
+            detail: describe(failed),
+        };
+    }
+    let located: Vec<&str> = failed.messages.iter().filter_map(|message| message.file.as_deref()).collect();
+    let reason = if located.contains(&facts.target_file) {
+        CompileReason::TargetFile
+    } else if !located.is_empty() {
+        CompileReason::OtherTestFile
+    } else {
+        // Without a place it is no compiler's error: dependencies that did not resolve, a broken processor.
+        return of_causes(seen, failed.causes.iter(), "the test compiler failed");
+    };
+    Compilation::Failed { outcome: Outcome::CompileFail(reason), detail: describe(failed) }
+}
+
+fn of_causes<'a>(seen: &Seen, causes: impl Iterator<Item = &'a Cause>, what: &str) -> Compilation {
+    let mut text = what.to_owned();
+    let mut resolution = false;
+    for cause in causes.take(6) {
+        let class = cause.class.rsplit('.').next().unwrap_or(&cause.class);
+        resolution |= class.contains("Resolution") || class.contains("ArtifactNotFound") || class.contains("Transfer");
+        text.push_str("\n  ");
+        text.push_str(class);
+        if let Some(message) = &cause.message {
+            text.push_str(": ");
+            text.extend(message.lines().next().unwrap_or("").chars().take(400));
+        }
+    }
+    if resolution {
+        for (artifact, goal) in seen.unresolved.iter().take(5) {
+            text.push_str(&format!("\n  unresolved: {artifact}"));
+            if let Some(goal) = goal {
+                text.push_str(&format!(" (asked for by {goal})"));
+            }
+        }
+    }
+    infra(if resolution { InfraReason::Resolution } else { InfraReason::Build }, &text)
+}
+
+fn infra(reason: InfraReason, detail: &str) -> Compilation {
+    Compilation::Failed { outcome: Outcome::InfraFail(reason), detail: shortened(detail) }
+}
+
+fn is_test_compiler(plugin: &str, goal: &str) -> bool {
+    plugin.starts_with(COMPILER_PLUGIN) && goal == "testCompile"
+}
+
+fn name(project: Option<&str>) -> &str {
+    project.unwrap_or("an unknown module")
+}
+
+fn describe(failed: &FailedMojo) -> String {
+    let mut text = String::new();
+    for message in failed.messages.iter().take(5) {
+        if let Some(file) = &message.file {
+            text.push_str(file.strip_prefix("/work/project/").unwrap_or(file));
+            if let Some(line) = message.line {
+                text.push_str(&format!(":{line}"));
+            }
+            text.push_str(": ");
+        }
+        text.push_str(&message.text);
+        text.push('\n');
+    }
+    if failed.messages.len() > 5 {
+        text.push_str(&format!("and {} more errors", failed.messages.len() - 5));
+    }
+    shortened(text.trim_end())
+}
+
+impl Seen {
+    fn read(facts: &CompileFacts<'_>) -> Self {
+        let mut seen = Self::default();
+        for line in facts.recording.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            // A torn last line is what a killed Maven leaves.
+            if let Ok(event) = serde_json::from_slice(line) {
+                seen.take(event, facts);
+            }
+        }
+        seen
+    }
+
+    fn take(&mut self, event: Event, facts: &CompileFacts<'_>) {
+        match event {
+            Event::RecordingStarted { schema } => self.known = schema == RECORDING_SCHEMA,
+            Event::SessionStarted { projects } => {
+                self.module = projects.into_iter().find(|project| project.basedir == facts.module);
+            }
+            Event::MojoStarted { project, plugin, goal } => self.running = Some((project, plugin, goal)),
+            Event::MojoSucceeded {} => self.running = None,
+            Event::MojoFailed { project, plugin, goal, causes, compiler_messages } => {
+                self.running = None;
+                self.failed.get_or_insert(FailedMojo { project, plugin, goal, causes, messages: compiler_messages });
+            }
+            Event::ArtifactUnresolved { artifact, mojo } => self.unresolved.push((artifact, mojo)),
+            Event::SessionEnded { success, failures } => self.ended = Some((success, failures)),
+            Event::Other => {}
+        }
+    }
+
+    fn is_module(&self, project: Option<&str>) -> bool {
+        self.module.as_ref().is_some_and(|module| Some(module.project.as_str()) == project)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::spec::LimitReached;
+
+    const START: &str = r#"{"event":"recording_started","schema":1,"maven":"3.9.11","java":"1.8"}"#;
+    const SESSION: &str = r#"{"event":"session_started","projects":[
+        {"project":"g:a","basedir":"/work/project","output":"/work/project/target/classes","test_output":"/work/project/target/test-classes"},
+        {"project":"g:b","basedir":"/work/project/b","output":"/o","test_output":"/t"}]}"#;
+    const TARGET: &str = "/work/project/src/test/java/ATest.java";
+
+    fn mojo(event: &str, project: &str, goal: &str, more: &str) -> String {
+        format!(
+            r#"{{"event":"{event}","project":"{project}","plugin":"org.apache.maven.plugins:maven-compiler-plugin:3.8.1","goal":"{goal}","execution":"x","phase":"y"{more}}}"#
+        )
+    }
+
+    fn ended(success: bool) -> String {
+        format!(r#"{{"event":"session_ended","success":{success},"failures":[]}}"#)
+    }
+
+    fn end(exit_code: i32) -> CommandEnd {
+        CommandEnd {
+            exit_code: Some(exit_code),
+            signal: None,
+            limit: None,
+            cpu_ms: 0,
+            peak_resident_bytes: 0,
+            dropped_bytes: 0,
+            leftover_processes: 0,
+            process_limit_hits: None,
+        }
+    }
+
+    fn outcome(end: &CommandEnd, events: &[&str]) -> Result<String, Outcome> {
+        let session = SESSION.replace('\n', "");
+        let mut lines = vec![START, &session];
+        lines.extend(events);
+        let recording = lines.join("\n");
+        let facts = CompileFacts {
+            end,
+            oom_killed: false,
+            recording: recording.as_bytes(),
+            module: "/work/project",
+            target_file: TARGET,
+        };
+        match classify(&facts) {
+            Compilation::Compiled { test_output, .. } => Ok(test_output),
+            Compilation::Failed { outcome, .. } => Err(outcome),
+        }
+    }
+
+    fn messages(files: &[&str]) -> String {
+        let messages: Vec<String> =
+            files.iter().map(|file| format!(r#"{{"file":"{file}","line":3,"text":"cannot find symbol"}}"#)).collect();
+        format!(r#","causes":[],"compiler_messages":[{}]"#, messages.join(","))
+    }
+
+    #[test]
+    fn success_needs_the_exit_status_and_the_recording() {
+        assert_eq!(outcome(&end(0), &[&ended(true)]), Ok("/work/project/target/test-classes".to_owned()));
+        assert!(outcome(&end(0), &[]).is_err());
+        assert!(outcome(&end(1), &[&ended(true)]).is_err());
+    }
+
+    #[test]
+    fn only_errors_in_test_sources_of_the_module_are_compile_failures() {
+        let other = "/work/project/src/test/java/BTest.java";
+        for (project, goal, files, expected) in [
+            ("g:a", "testCompile", vec![TARGET, other], Outcome::CompileFail(CompileReason::TargetFile)),
+            ("g:a", "testCompile", vec![other], Outcome::CompileFail(CompileReason::OtherTestFile)),
+            ("g:a", "testCompile", vec![], Outcome::InfraFail(InfraReason::Build)),
+            ("g:a", "compile", vec![TARGET], Outcome::InfraFail(InfraReason::Build)),
+            ("g:b", "testCompile", vec![TARGET], Outcome::InfraFail(InfraReason::Build)),
+        ] {
+            let failed = mojo("mojo_failed", project, goal, &messages(&files));
+            assert_eq!(outcome(&end(1), &[&failed, &ended(false)]), Err(expected), "{project} {goal} {files:?}");
+        }
+    }
+
+    #[test]
+    fn a_compiler_that_runs_out_is_a_resource() {
+        let started = mojo("mojo_started", "g:a", "testCompile", "");
+        let timeout = CommandEnd { exit_code: None, signal: Some(9), limit: Some(LimitReached::Wall), ..end(0) };
+        assert_eq!(outcome(&timeout, &[&started]), Err(Outcome::CompileFail(CompileReason::Resource)));
+        assert_eq!(outcome(&timeout, &[]), Err(Outcome::InfraFail(InfraReason::Build)));
+        let causes = r#","causes":[{"class":"java.lang.OutOfMemoryError","message":"Java heap space"}]"#;
+        let failed = mojo("mojo_failed", "g:a", "testCompile", causes);
+        assert_eq!(outcome(&end(1), &[&started, &failed]), Err(Outcome::CompileFail(CompileReason::Resource)));
+    }
+
+    #[test]
+    fn what_does_not_resolve_is_ours() {
+        let ended = r#"{"event":"session_ended","success":false,"failures":[{"causes":[
+            {"class":"org.apache.maven.plugin.PluginResolutionException","message":"no"}]}]}"#
+            .replace('\n', "");
+        assert_eq!(outcome(&end(1), &[&ended]), Err(Outcome::InfraFail(InfraReason::Resolution)));
+    }
+}

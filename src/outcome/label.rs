@@ -1,0 +1,202 @@
+//! Published labels: what a gold task's cells must give, and how a task that was run is classed. Source: protocol §1.
+
+use serde::Serialize;
+
+use super::Outcome;
+use crate::task::{Cell, Track};
+
+/// What a cell must give for a label to be reproduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expectation {
+    /// The method passes.
+    Pass,
+    /// The method fails on an assertion or exception, or does not compile.
+    Fail,
+    /// The cell has no hard label.
+    Free,
+    /// The method does not exist there, so the cell is not run.
+    NotRun,
+}
+
+/// Returns what a gold task's method must give in a cell.
+pub fn expectation(track: Track, cell: Cell) -> Expectation {
+    match (track, cell) {
+        (Track::TestUpdate, Cell::Oo | Cell::Nn) | (Track::TestGeneration, Cell::Nn) => Expectation::Pass,
+        (Track::TestUpdate, Cell::On) => Expectation::Fail,
+        (Track::TestUpdate, Cell::No) | (Track::TestGeneration, Cell::No) => Expectation::Free,
+        (Track::TestGeneration, Cell::Oo | Cell::On) => Expectation::NotRun,
+    }
+}
+
+impl Expectation {
+    /// Tells whether the outcome meets the expectation.
+    pub fn is_met_by(self, outcome: Outcome) -> bool {
+        match self {
+            Self::Pass => outcome == Outcome::Pass,
+            Self::Fail => outcome.is_attributable_failure(),
+            Self::Free | Self::NotRun => true,
+        }
+    }
+
+    /// Returns the names of the outcomes that meet it, for reports.
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Pass => &["pass"],
+            Self::Fail => &["exec_fail(assertion)", "exec_fail(exception)", "compile_fail"],
+            Self::Free | Self::NotRun => &[],
+        }
+    }
+}
+
+/// Whether the method tells new code from old, from its outcome in the cell `no`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Discriminating {
+    /// It fails or does not compile on old code.
+    Yes,
+    /// It passes on old code.
+    No,
+    /// Anything else, which says nothing.
+    Inconclusive,
+}
+
+/// Returns whether a method discriminates, given its outcomes of all repeats in the cell `no`.
+pub fn discriminating(outcomes: &[Outcome]) -> Discriminating {
+    if outcomes.is_empty() {
+        Discriminating::Inconclusive
+    } else if outcomes.iter().all(|outcome| outcome.is_attributable_failure()) {
+        Discriminating::Yes
+    } else if outcomes.iter().all(|outcome| *outcome == Outcome::Pass) {
+        Discriminating::No
+    } else {
+        Discriminating::Inconclusive
+    }
+}
+
+/// The one class that a validated task is in, in order of precedence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskClass {
+    /// A cell could not be judged.
+    Infrastructure,
+    /// A method with a hard label met it in some repeats only.
+    Flaky,
+    /// A method missed a hard label in every repeat.
+    Differing,
+    /// Every method met every hard label in every repeat.
+    Reproduced,
+}
+
+/// What all repeats of one method in one cell came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CellVerdict {
+    /// Some repeat could not be judged.
+    Infrastructure,
+    /// The label was met in some repeats only.
+    Flaky {
+        /// Repeats that passed.
+        passed: usize,
+        /// All repeats.
+        runs: usize,
+    },
+    /// The label was missed in every repeat; the first outcome that missed it.
+    Differs(Outcome),
+    /// The label was met in every repeat.
+    Met,
+}
+
+/// Returns what all repeats of one method in one cell came to.
+pub fn judge(expectation: Expectation, outcomes: &[Outcome]) -> CellVerdict {
+    if expectation == Expectation::NotRun {
+        return CellVerdict::Met;
+    }
+    let runs = outcomes.len();
+    let passed = outcomes.iter().filter(|outcome| **outcome == Outcome::Pass).count();
+    if runs == 0 || outcomes.iter().any(|outcome| matches!(outcome, Outcome::InfraFail(_))) {
+        return CellVerdict::Infrastructure;
+    }
+    match outcomes.iter().find(|outcome| !expectation.is_met_by(**outcome)) {
+        Some(_) if outcomes.iter().any(|outcome| expectation.is_met_by(*outcome)) => {
+            CellVerdict::Flaky { passed, runs }
+        }
+        Some(outcome) => CellVerdict::Differs(*outcome),
+        None => CellVerdict::Met,
+    }
+}
+
+/// Returns the class of a task from the verdicts of its methods and cells.
+pub fn task_class(verdicts: impl IntoIterator<Item = CellVerdict>) -> TaskClass {
+    verdicts
+        .into_iter()
+        .map(|verdict| match verdict {
+            CellVerdict::Infrastructure => TaskClass::Infrastructure,
+            CellVerdict::Flaky { .. } => TaskClass::Flaky,
+            CellVerdict::Differs(_) => TaskClass::Differing,
+            CellVerdict::Met => TaskClass::Reproduced,
+        })
+        .min()
+        .unwrap_or(TaskClass::Infrastructure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CompileReason, ExecReason, InfraReason};
+    use super::*;
+
+    const ASSERTION: Outcome = Outcome::ExecFail(ExecReason::Assertion);
+    const TIMEOUT: Outcome = Outcome::ExecFail(ExecReason::Timeout);
+
+    #[test]
+    fn labels_ask_for_attributable_failures() {
+        for (outcome, met) in [
+            (ASSERTION, true),
+            (Outcome::ExecFail(ExecReason::Exception), true),
+            (Outcome::CompileFail(CompileReason::TargetFile), true),
+            (Outcome::CompileFail(CompileReason::OtherTestFile), true),
+            (Outcome::CompileFail(CompileReason::NoModule), true),
+            (Outcome::CompileFail(CompileReason::Resource), false),
+            (TIMEOUT, false),
+            (Outcome::ExecFail(ExecReason::Exit), false),
+            (Outcome::ExecFail(ExecReason::Skipped), false),
+            (Outcome::Pass, false),
+            (Outcome::Absent, false),
+        ] {
+            assert_eq!(Expectation::Fail.is_met_by(outcome), met, "{outcome}");
+        }
+    }
+
+    #[test]
+    fn repeats_are_unanimous_or_flaky() {
+        use CellVerdict::{Differs, Flaky, Infrastructure, Met};
+        let infra = Outcome::InfraFail(InfraReason::Engine);
+        for (expectation, outcomes, verdict) in [
+            (Expectation::Pass, vec![Outcome::Pass; 3], Met),
+            (Expectation::Pass, vec![Outcome::Pass, ASSERTION], Flaky { passed: 1, runs: 2 }),
+            (Expectation::Pass, vec![ASSERTION, ASSERTION], Differs(ASSERTION)),
+            (Expectation::Pass, vec![ASSERTION, infra], Infrastructure),
+            (Expectation::Fail, vec![ASSERTION, TIMEOUT], Flaky { passed: 0, runs: 2 }),
+            (Expectation::Fail, vec![TIMEOUT], Differs(TIMEOUT)),
+            (Expectation::Free, vec![TIMEOUT], Met),
+            (Expectation::Free, vec![infra], Infrastructure),
+            (Expectation::Pass, vec![], Infrastructure),
+        ] {
+            assert_eq!(judge(expectation, &outcomes), verdict, "{expectation:?} {outcomes:?}");
+        }
+    }
+
+    #[test]
+    fn the_worst_class_wins() {
+        let verdicts = [CellVerdict::Met, CellVerdict::Differs(ASSERTION), CellVerdict::Flaky { passed: 1, runs: 2 }];
+        assert_eq!(task_class(verdicts), TaskClass::Flaky);
+        assert_eq!(task_class([CellVerdict::Met]), TaskClass::Reproduced);
+        assert_eq!(task_class([]), TaskClass::Infrastructure);
+    }
+
+    #[test]
+    fn discrimination_needs_unanimity() {
+        assert_eq!(discriminating(&[ASSERTION]), Discriminating::Yes);
+        assert_eq!(discriminating(&[Outcome::Pass]), Discriminating::No);
+        assert_eq!(discriminating(&[TIMEOUT]), Discriminating::Inconclusive);
+        assert_eq!(discriminating(&[Outcome::Pass, ASSERTION]), Discriminating::Inconclusive);
+    }
+}

@@ -1,0 +1,399 @@
+//! From launcher events and exit facts to the outcome of one launch.
+//!
+//! Both must agree for a pass: the events say that every leaf of the requested method was successful, the process ended
+//! by itself with status 0, and nothing in the container was killed. Anything else is the most specific reason that the
+//! facts support. Events come from a process that ran submitted code: they are bounded and never believed alone.
+
+use serde::Deserialize;
+
+use super::{ExecReason, Outcome};
+use crate::engine::spec::{CommandEnd, LimitReached};
+
+/// Version of the launcher's events that is understood.
+const EVENTS_SCHEMA: u32 = 1;
+
+/// What is known of one launch besides its events.
+#[derive(Clone, Debug)]
+pub struct LaunchFacts<'a> {
+    /// How the JVM ended.
+    pub end: &'a CommandEnd,
+    /// Whether the memory limit of the container killed something.
+    pub oom_killed: bool,
+    /// The launcher's events, JSON lines.
+    pub events: &'a [u8],
+    /// Binary name of the class asked for.
+    pub class: &'a str,
+    /// The method asked for.
+    pub method: &'a str,
+}
+
+/// The outcome of one launch with a line or two for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchVerdict {
+    /// Never `compile_fail`, `infra_fail` or `absent`.
+    pub outcome: Outcome,
+    /// The first thing that went wrong, empty for a pass.
+    pub detail: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Event {
+    RunStarted {
+        schema: u32,
+        class: String,
+        method: String,
+    },
+    Discovered {},
+    DiscoveryFinished {},
+    Registered {},
+    Started {},
+    Skipped {
+        reason: Option<String>,
+    },
+    Finished {
+        status: Status,
+        throwable: Option<Throwable>,
+    },
+    RunFinished {
+        status: i32,
+        leaves: Leaves,
+        containers_not_successful: u64,
+    },
+    ClassNotLoaded {
+        throwable: Throwable,
+    },
+    RunFailed {
+        throwable: Throwable,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum Status {
+    Successful,
+    Failed,
+    Aborted,
+}
+
+#[derive(Debug, Deserialize)]
+struct Leaves {
+    discovered: u64,
+    registered: u64,
+    started: u64,
+    successful: u64,
+    failed: u64,
+    aborted: u64,
+    skipped: u64,
+    not_run: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Throwable {
+    class: String,
+    message: Option<String>,
+    kind: Option<Kind>,
+    #[serde(default)]
+    stack: Vec<String>,
+    #[serde(default)]
+    causes: Vec<Throwable>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Assertion,
+    Exception,
+    OutOfMemory,
+}
+
+/// Returns what a launch came to.
+pub fn classify(facts: &LaunchFacts<'_>) -> LaunchVerdict {
+    let seen = Seen::read(facts);
+    if let Some(verdict) = limit(facts) {
+        return verdict;
+    }
+    if facts.oom_killed {
+        return fail(ExecReason::OutOfMemory, "the container's memory limit killed a process");
+    }
+    if seen.passed() && facts.end.exit_code == Some(0) && facts.end.signal.is_none() {
+        return LaunchVerdict { outcome: Outcome::Pass, detail: String::new() };
+    }
+    if let Some(throwable) = &seen.thrown {
+        return thrown(throwable, facts);
+    }
+    let Some(finished) = &seen.finished else {
+        if facts.end.process_limit_hits.is_some_and(|hits| hits > 0) {
+            return fail(ExecReason::Pids, "no process or thread could be made");
+        }
+        return fail(ExecReason::Exit, &ended_early(facts.end));
+    };
+    if let Some(reason) = &seen.skipped {
+        return fail(ExecReason::Skipped, reason);
+    }
+    if finished.leaves.aborted > 0 {
+        return fail(ExecReason::Aborted, "an assumption did not hold");
+    }
+    if !seen.discovered {
+        return fail(ExecReason::NotDiscovered, "the launcher found no such test");
+    }
+    if finished.leaves.started == 0 {
+        return fail(ExecReason::NoLeaf, "the method has no test that could be executed");
+    }
+    // The launcher says that all went well, the process says otherwise: something ended it on its way out.
+    fail(ExecReason::Exit, &ended_early(facts.end))
+}
+
+struct Finished {
+    status: i32,
+    leaves: Leaves,
+    containers_not_successful: u64,
+}
+
+#[derive(Default)]
+struct Seen {
+    valid_start: bool,
+    discovered: bool,
+    started: u64,
+    thrown: Option<Throwable>,
+    aborted: bool,
+    skipped: Option<String>,
+    finished: Option<Finished>,
+    after_finish: bool,
+    malformed: bool,
+}
+
+impl Seen {
+    fn read(facts: &LaunchFacts<'_>) -> Self {
+        let mut seen = Self::default();
+        for line in facts.events.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            match serde_json::from_slice(line) {
+                Ok(event) => seen.take(event, facts),
+                // A torn last line is what a killed JVM leaves; whatever else it is, it is no pass.
+                Err(_) => seen.malformed = true,
+            }
+        }
+        seen
+    }
+
+    fn take(&mut self, event: Event, facts: &LaunchFacts<'_>) {
+        self.after_finish |= self.finished.is_some();
+        match event {
+            Event::RunStarted { schema, class, method } => {
+                self.valid_start = schema == EVENTS_SCHEMA && class == facts.class && method == facts.method;
+            }
+            Event::Discovered {} => self.discovered = true,
+            Event::Started {} => self.started += 1,
+            Event::Skipped { reason } => {
+                self.skipped.get_or_insert(reason.unwrap_or_else(|| "skipped".to_owned()));
+            }
+            Event::Finished { status: Status::Successful, .. } => {}
+            Event::Finished { status: Status::Aborted, .. } => self.aborted = true,
+            Event::Finished { status: Status::Failed, throwable } => {
+                let unknown = || Throwable {
+                    class: "unknown".to_owned(),
+                    message: None,
+                    kind: Some(Kind::Exception),
+                    stack: Vec::new(),
+                    causes: Vec::new(),
+                };
+                self.thrown.get_or_insert_with(|| throwable.unwrap_or_else(unknown));
+            }
+            Event::ClassNotLoaded { throwable } | Event::RunFailed { throwable } => {
+                self.thrown.get_or_insert(throwable);
+            }
+            Event::RunFinished { status, leaves, containers_not_successful } => {
+                self.finished = Some(Finished { status, leaves, containers_not_successful });
+            }
+            Event::DiscoveryFinished {} | Event::Registered {} | Event::Other => {}
+        }
+    }
+
+    fn passed(&self) -> bool {
+        let Some(finished) = &self.finished else { return false };
+        let leaves = &finished.leaves;
+        self.valid_start
+            && self.discovered
+            && !self.malformed
+            && !self.after_finish
+            && !self.aborted
+            && self.thrown.is_none()
+            && self.skipped.is_none()
+            && finished.status == 0
+            && finished.containers_not_successful == 0
+            && leaves.started >= 1
+            && leaves.started == leaves.successful
+            && leaves.discovered.saturating_add(leaves.registered) == leaves.started
+            && leaves.failed == 0
+            && leaves.aborted == 0
+            && leaves.skipped == 0
+            && leaves.not_run == 0
+            // Started events stop after the launcher's cap, the counts do not.
+            && self.started >= 1
+            && self.started <= leaves.started
+    }
+}
+
+fn limit(facts: &LaunchFacts<'_>) -> Option<LaunchVerdict> {
+    match facts.end.limit? {
+        LimitReached::Wall => Some(fail(ExecReason::Timeout, "the limit of wall time was reached")),
+        LimitReached::Cpu => Some(fail(ExecReason::Timeout, "the limit of processor time was reached")),
+        LimitReached::Output => Some(fail(ExecReason::Exit, "the limit of output was reached")),
+    }
+}
+
+fn thrown(throwable: &Throwable, facts: &LaunchFacts<'_>) -> LaunchVerdict {
+    let chain = || std::iter::once(throwable).chain(&throwable.causes);
+    let says = |text: &str| chain().any(|one| one.message.as_deref().is_some_and(|message| message.contains(text)));
+    let reason = if says("No space left on device") {
+        ExecReason::Disk
+    } else if says("unable to create native thread") || says("unable to create new native thread") {
+        // An OutOfMemoryError by name; what ran out is processes.
+        ExecReason::Pids
+    } else if facts.end.process_limit_hits.is_some_and(|hits| hits > 0) {
+        ExecReason::Pids
+    } else {
+        match throwable.kind {
+            Some(Kind::Assertion) => ExecReason::Assertion,
+            Some(Kind::OutOfMemory) => ExecReason::OutOfMemory,
+            Some(Kind::Exception) | None if throwable.class == "java.lang.ClassNotFoundException" => {
+                if throwable.message.as_deref() == Some(facts.class) {
+                    ExecReason::NotDiscovered
+                } else {
+                    ExecReason::Exception
+                }
+            }
+            Some(Kind::Exception) | None => ExecReason::Exception,
+        }
+    };
+    let mut detail = throwable.class.clone();
+    if let Some(message) = throwable.message.as_deref().filter(|message| !message.is_empty()) {
+        detail.push_str(": ");
+        detail.push_str(message);
+    }
+    if let Some(frame) = throwable.stack.iter().find(|frame| frame.contains(facts.class)) {
+        detail.push_str("\n  at ");
+        detail.push_str(frame);
+    }
+    fail(reason, &detail)
+}
+
+fn ended_early(end: &CommandEnd) -> String {
+    match (end.exit_code, end.signal) {
+        (Some(code), _) => format!("the JVM exited with status {code} before the launcher was done"),
+        (None, Some(signal)) => format!("the JVM was ended by signal {signal}"),
+        (None, None) => "the JVM ended in an unknown way".to_owned(),
+    }
+}
+
+fn fail(reason: ExecReason, detail: &str) -> LaunchVerdict {
+    LaunchVerdict { outcome: Outcome::ExecFail(reason), detail: shortened(detail) }
+}
+
+/// Returns at most 2,000 characters with control characters but line ends and tabs replaced: details end in records and
+/// on terminals.
+pub fn shortened(text: &str) -> String {
+    let clean = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
+    text.chars().take(2_000).map(clean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: &str =
+        r#"{"event":"run_started","schema":1,"class":"p.A","method":"m","platform":"1","java":"8","ms":0}"#;
+    const DISCOVERED: &str = r#"{"event":"discovered","id":"i","leaf":true,"match":"exact","class":"p.A","ms":1}"#;
+    const STARTED: &str = r#"{"event":"started","id":"i","leaf":true,"ms":2}"#;
+    const GOOD: &str = r#"{"event":"finished","id":"i","leaf":true,"status":"SUCCESSFUL","ms":3}"#;
+
+    fn finish(status: i32, started: u64, successful: u64, failed: u64) -> String {
+        format!(
+            r#"{{"event":"run_finished","status":{status},"leaves":{{"discovered":{started},"registered":0,"started":{started},"successful":{successful},"failed":{failed},"aborted":0,"skipped":0,"not_run":0}},"containers_not_successful":0,"report_complete":true,"ms":4}}"#
+        )
+    }
+
+    fn thrown(class: &str, message: &str, kind: &str) -> String {
+        format!(
+            r#"{{"event":"finished","id":"i","leaf":true,"status":"FAILED","throwable":{{"class":"{class}","message":"{message}","frames":1,"stack":["p.A.m(A.java:3)"],"kind":"{kind}","causes":[]}},"ms":3}}"#
+        )
+    }
+
+    fn end(exit_code: i32) -> CommandEnd {
+        CommandEnd {
+            exit_code: Some(exit_code),
+            signal: None,
+            limit: None,
+            cpu_ms: 1,
+            peak_resident_bytes: 1,
+            dropped_bytes: 0,
+            leftover_processes: 0,
+            process_limit_hits: Some(0),
+        }
+    }
+
+    fn verdict(end: &CommandEnd, oom_killed: bool, events: &[&str]) -> Outcome {
+        let events = events.join("\n");
+        classify(&LaunchFacts { end, oom_killed, events: events.as_bytes(), class: "p.A", method: "m" }).outcome
+    }
+
+    #[test]
+    fn a_pass_needs_events_and_exit_status_to_agree() {
+        let whole = [START, DISCOVERED, STARTED, GOOD, &finish(0, 1, 1, 0)];
+        assert_eq!(verdict(&end(0), false, &whole), Outcome::Pass);
+        assert_eq!(verdict(&end(1), false, &whole), Outcome::ExecFail(ExecReason::Exit));
+        assert_eq!(verdict(&end(0), true, &whole), Outcome::ExecFail(ExecReason::OutOfMemory));
+        let killed = CommandEnd { exit_code: None, signal: Some(9), ..end(0) };
+        assert_eq!(verdict(&killed, false, &whole), Outcome::ExecFail(ExecReason::Exit));
+        for left_out in 0..whole.len() {
+            let mut events = whole.to_vec();
+            events.remove(left_out);
+            let passed = verdict(&end(0), false, &events) == Outcome::Pass;
+            // The single success event is the only one that the counts can stand in for.
+            assert_eq!(passed, left_out == 3, "without event {left_out}");
+        }
+    }
+
+    #[test]
+    fn nothing_but_the_requested_method_passes() {
+        let other = START.replace("\"m\"", "\"n\"");
+        let whole = [&other, DISCOVERED, STARTED, GOOD, &finish(0, 1, 1, 0)];
+        assert_ne!(verdict(&end(0), false, &whole), Outcome::Pass);
+        let twice = [START, DISCOVERED, STARTED, GOOD, &finish(0, 1, 1, 0), &finish(0, 1, 1, 0)];
+        assert_ne!(verdict(&end(0), false, &twice), Outcome::Pass, "events after the end are forged");
+    }
+
+    #[test]
+    fn reasons_are_the_most_specific_ones() {
+        let timeout = CommandEnd { limit: Some(LimitReached::Wall), exit_code: None, signal: Some(9), ..end(0) };
+        for (end, events, reason) in [
+            (end(1), vec![START, DISCOVERED, STARTED], ExecReason::Exit),
+            (end(0), vec![], ExecReason::Exit),
+            (timeout, vec![START, DISCOVERED, STARTED], ExecReason::Timeout),
+            (end(2), vec![START, &finish(2, 0, 0, 0)], ExecReason::NotDiscovered),
+            (end(2), vec![START, DISCOVERED, &finish(2, 0, 0, 0)], ExecReason::NoLeaf),
+        ] {
+            assert_eq!(verdict(&end, false, &events), Outcome::ExecFail(reason), "{events:?}");
+        }
+        for (class, message, kind, reason) in [
+            ("java.lang.AssertionError", "x", "assertion", ExecReason::Assertion),
+            ("java.lang.IllegalStateException", "x", "exception", ExecReason::Exception),
+            ("java.lang.OutOfMemoryError", "Java heap space", "out_of_memory", ExecReason::OutOfMemory),
+            ("java.lang.OutOfMemoryError", "unable to create native thread", "out_of_memory", ExecReason::Pids),
+            ("java.io.IOException", "No space left on device", "exception", ExecReason::Disk),
+        ] {
+            let events = [START, DISCOVERED, STARTED, &thrown(class, message, kind), &finish(1, 1, 0, 1)];
+            assert_eq!(verdict(&end(1), false, &events), Outcome::ExecFail(reason), "{class}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_skipped_test_is_skipped() {
+        let skipped = r#"{"event":"skipped","id":"i","leaf":true,"reason":"disabled","ms":2}"#;
+        let finish = finish(1, 0, 0, 0);
+        let events = [START, DISCOVERED, skipped, &finish];
+        assert_eq!(verdict(&end(1), false, &events), Outcome::ExecFail(ExecReason::Skipped));
+    }
+}

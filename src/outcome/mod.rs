@@ -1,0 +1,140 @@
+//! Outcomes: what an execution means, as a closed set. Source: protocol §3.
+//!
+//! Everything here is a pure function of facts: launcher events, exit facts, compiler diagnostics. Text that a test
+//! printed is never looked at.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub mod compile;
+pub mod label;
+pub mod launch;
+
+/// What happened to one target method in one cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(tag = "outcome", content = "reason", rename_all = "snake_case")]
+pub enum Outcome {
+    /// Exit status 0, exactly the requested method discovered, started and successful, at least one leaf, none skipped
+    /// or aborted.
+    Pass,
+    /// The method ran, or should have, and did not pass.
+    ExecFail(ExecReason),
+    /// Test sources did not compile, or there is no module to compile them in.
+    CompileFail(CompileReason),
+    /// We are at fault. Never a label.
+    InfraFail(InfraReason),
+    /// The method does not exist in that revision of the test file.
+    Absent,
+}
+
+/// Why a method that compiled did not pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecReason {
+    /// An assertion failed.
+    Assertion,
+    /// Anything else was thrown.
+    Exception,
+    /// The JVM ended before the launcher did.
+    Exit,
+    /// The method, its class or a leaf was skipped.
+    Skipped,
+    /// An assumption ended it.
+    Aborted,
+    /// It has no executed leaf (an empty test factory).
+    NoLeaf,
+    /// The launcher found no such test.
+    NotDiscovered,
+    /// Wall or processor time ran out.
+    Timeout,
+    /// The heap or the container's memory ran out.
+    OutOfMemory,
+    /// No process or thread could be made.
+    Pids,
+    /// Scratch space ran out.
+    Disk,
+}
+
+/// Why the method's class could not be compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompileReason {
+    /// An error stands in the target file.
+    TargetFile,
+    /// Errors stand in other test sources only.
+    OtherTestFile,
+    /// The compiler itself ran out of memory or time.
+    Resource,
+    /// The target file lies in no module of that tree.
+    NoModule,
+}
+
+/// Why nothing can be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InfraReason {
+    /// The engine refused or lost the container.
+    Engine,
+    /// The image is not there or not what it should be.
+    Image,
+    /// The host's disk is full or unreadable.
+    Disk,
+    /// Something killed the container from outside.
+    Killed,
+    /// An artifact did not resolve.
+    Resolution,
+    /// A plugin or the unmodified main sources failed.
+    Build,
+    /// The sources can't be had: a revision or a file is missing.
+    Source,
+}
+
+impl Outcome {
+    /// Tells whether the outcome counts as a failure of the test on old code. Source: protocol §3, "Not pass is not
+    /// fail".
+    pub fn is_attributable_failure(self) -> bool {
+        match self {
+            Self::ExecFail(ExecReason::Assertion | ExecReason::Exception) => true,
+            Self::CompileFail(reason) => reason != CompileReason::Resource,
+            Self::Pass | Self::ExecFail(_) | Self::InfraFail(_) | Self::Absent => false,
+        }
+    }
+
+    /// Returns the outcome's name in records, without its reason.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::ExecFail(_) => "exec_fail",
+            Self::CompileFail(_) => "compile_fail",
+            Self::InfraFail(_) => "infra_fail",
+            Self::Absent => "absent",
+        }
+    }
+
+    /// Returns the reason's name in records, where there is one.
+    pub fn reason(self) -> Option<String> {
+        match self {
+            Self::Pass | Self::Absent => None,
+            Self::ExecFail(reason) => Some(text_of(&reason)),
+            Self::CompileFail(reason) => Some(text_of(&reason)),
+            Self::InfraFail(reason) => Some(text_of(&reason)),
+        }
+    }
+}
+
+fn text_of(reason: &impl Serialize) -> String {
+    match serde_json::to_value(reason) {
+        Ok(serde_json::Value::String(text)) => text,
+        other => unreachable!("reasons are unit variants: {other:?}"),
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason() {
+            Some(reason) => write!(f, "{}({reason})", self.name()),
+            None => f.write_str(self.name()),
+        }
+    }
+}

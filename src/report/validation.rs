@@ -1,0 +1,326 @@
+//! The comparison of gold executions with the published labels.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::execution::record::CellRecord;
+use crate::outcome::label::{CellVerdict, Discriminating, TaskClass, discriminating, expectation, judge, task_class};
+use crate::outcome::{InfraReason, Outcome};
+use crate::task::{Cell, MethodId, Task, TaskId, Track};
+
+/// Version of the summary's schema.
+pub const SUMMARY_SCHEMA: u32 = 1;
+
+/// The last line of `validate --format json`. Every list is sorted by task, cell, method.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ValidationSummary {
+    /// [`SUMMARY_SCHEMA`].
+    pub schema: u32,
+    /// The run.
+    pub run_id: String,
+    /// Tasks selected.
+    pub tasks: usize,
+    /// Tasks all of whose hard labels were met in every repeat.
+    pub reproduced: usize,
+    /// Methods that missed a hard label in every repeat, of tasks that are neither infrastructure nor flaky.
+    pub differing: Vec<Difference>,
+    /// Methods that met a hard label in some repeats only.
+    pub flaky: Vec<Flake>,
+    /// Cells that could not be judged.
+    pub infrastructure: Vec<InfrastructureFault>,
+    /// How many methods tell new code from old.
+    pub discriminating: DiscriminatingCounts,
+    /// Methods that do not discriminate, or not certainly.
+    pub not_discriminating: Vec<NotDiscriminating>,
+}
+
+/// A hard label that was missed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Difference {
+    /// The task.
+    pub task_id: TaskId,
+    /// The cell.
+    pub cell: Cell,
+    /// The method.
+    pub method: MethodId,
+    /// Outcomes that would have met the label.
+    pub expected: Vec<&'static str>,
+    /// The outcome's name.
+    pub got: &'static str,
+    /// The outcome's reason, where it has one.
+    pub reason: Option<String>,
+    /// The first lines of what was seen.
+    pub detail: String,
+}
+
+/// A hard label that was met in some repeats only.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Flake {
+    /// The task.
+    pub task_id: TaskId,
+    /// The cell.
+    pub cell: Cell,
+    /// The method.
+    pub method: MethodId,
+    /// Repeats that passed.
+    pub passed: usize,
+    /// All repeats.
+    pub runs: usize,
+}
+
+/// A cell that could not be judged.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct InfrastructureFault {
+    /// The task.
+    pub task_id: TaskId,
+    /// The cell.
+    pub cell: Cell,
+    /// The reason.
+    pub reason: String,
+    /// Containers started.
+    pub attempts: u32,
+    /// The first lines of what was seen.
+    pub detail: String,
+}
+
+/// Methods by whether they tell new code from old (the cell `no`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DiscriminatingCounts {
+    /// Methods of the generation track.
+    pub methods: usize,
+    /// Fail or do not compile on old code.
+    pub yes: usize,
+    /// Pass on old code.
+    pub no: usize,
+    /// Anything else.
+    pub inconclusive: usize,
+}
+
+/// A method that passes on old code, or of which nothing can be said.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct NotDiscriminating {
+    /// The task.
+    pub task_id: TaskId,
+    /// The method.
+    pub method: MethodId,
+    /// The outcome on old code.
+    pub got: String,
+}
+
+/// A task's class beside the task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassedTask<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// Its class.
+    pub class: TaskClass,
+}
+
+/// Returns the cells that are run for a track, in reporting order.
+pub fn cells_of(track: Track) -> &'static [Cell] {
+    match track {
+        Track::TestUpdate => &Cell::ALL,
+        Track::TestGeneration => &[Cell::Nn, Cell::No],
+    }
+}
+
+/// Returns each task's class and the summary of all.
+pub fn summarize<'a>(
+    run_id: &str,
+    tasks: &'a [Task],
+    records: &[CellRecord],
+) -> (ValidationSummary, Vec<ClassedTask<'a>>) {
+    let mut by_method: BTreeMap<(&TaskId, Cell, &MethodId), Vec<&CellRecord>> = BTreeMap::new();
+    for record in records {
+        by_method.entry((&record.task_id, record.cell, &record.method)).or_default().push(record);
+    }
+    let mut summary = ValidationSummary {
+        schema: SUMMARY_SCHEMA,
+        run_id: run_id.to_owned(),
+        tasks: tasks.len(),
+        reproduced: 0,
+        differing: Vec::new(),
+        flaky: Vec::new(),
+        infrastructure: Vec::new(),
+        discriminating: DiscriminatingCounts::default(),
+        not_discriminating: Vec::new(),
+    };
+    let mut classed = Vec::new();
+    for task in tasks {
+        let mut verdicts = Vec::new();
+        let mut differing = Vec::new();
+        let mut faults = BTreeSet::new();
+        for &cell in cells_of(task.track) {
+            for method in &task.test_methods {
+                let found = by_method.get(&(&task.id, cell, method)).map_or(&[][..], Vec::as_slice);
+                let outcomes: Vec<Outcome> = found.iter().map(|record| record.outcome).collect();
+                let expected = expectation(task.track, cell);
+                let verdict = judge(expected, &outcomes);
+                verdicts.push(verdict);
+                match verdict {
+                    CellVerdict::Met => {}
+                    CellVerdict::Infrastructure => {
+                        faults.insert(fault(task, cell, found));
+                    }
+                    CellVerdict::Flaky { passed, runs } => summary.flaky.push(Flake {
+                        task_id: task.id.clone(),
+                        cell,
+                        method: method.clone(),
+                        passed,
+                        runs,
+                    }),
+                    CellVerdict::Differs(outcome) => {
+                        let detail = found.iter().find(|record| record.outcome == outcome);
+                        differing.push(Difference {
+                            task_id: task.id.clone(),
+                            cell,
+                            method: method.clone(),
+                            expected: expected.names().to_vec(),
+                            got: outcome.name(),
+                            reason: outcome.reason(),
+                            detail: detail.map_or_else(String::new, |record| record.detail.clone()),
+                        });
+                    }
+                }
+                if task.track == Track::TestGeneration && cell == Cell::No {
+                    count(&mut summary, task, method, &outcomes);
+                }
+            }
+        }
+        summary.infrastructure.extend(faults);
+        let class = task_class(verdicts);
+        match class {
+            TaskClass::Reproduced => summary.reproduced += 1,
+            TaskClass::Differing => summary.differing.extend(differing),
+            TaskClass::Flaky | TaskClass::Infrastructure => {}
+        }
+        classed.push(ClassedTask { task, class });
+    }
+    summary.differing.sort();
+    summary.flaky.sort();
+    summary.infrastructure.sort();
+    summary.not_discriminating.sort();
+    (summary, classed)
+}
+
+fn fault(task: &Task, cell: Cell, records: &[&CellRecord]) -> InfrastructureFault {
+    let worst = records.iter().find(|record| matches!(record.outcome, Outcome::InfraFail(_)));
+    InfrastructureFault {
+        task_id: task.id.clone(),
+        cell,
+        reason: worst
+            .and_then(|record| record.outcome.reason())
+            .or_else(|| Outcome::InfraFail(InfraReason::Killed).reason())
+            .unwrap_or_default(),
+        attempts: worst.map_or(0, |record| record.attempts),
+        detail: worst.map_or_else(|| "no record of the cell".to_owned(), |record| record.detail.clone()),
+    }
+}
+
+fn count(summary: &mut ValidationSummary, task: &Task, method: &MethodId, outcomes: &[Outcome]) {
+    let counts = &mut summary.discriminating;
+    counts.methods += 1;
+    match discriminating(outcomes) {
+        Discriminating::Yes => {
+            counts.yes += 1;
+            return;
+        }
+        Discriminating::No => counts.no += 1,
+        Discriminating::Inconclusive => counts.inconclusive += 1,
+    }
+    summary.not_discriminating.push(NotDiscriminating {
+        task_id: task.id.clone(),
+        method: method.clone(),
+        got: outcomes
+            .iter()
+            .find(|outcome| !outcome.is_attributable_failure())
+            .map_or_else(|| "no record".to_owned(), ToString::to_string),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execution::record::{Measured, RECORD_SCHEMA};
+    use crate::outcome::ExecReason;
+
+    fn task(track: Track) -> Task {
+        Task {
+            id: "t".parse().unwrap(),
+            repository: "o/n".parse().unwrap(),
+            track,
+            rev1: "a".repeat(40).parse().unwrap(),
+            rev2: "b".repeat(40).parse().unwrap(),
+            rev1_date: "2020-01-01".to_owned(),
+            rev2_date: "2020-01-01".to_owned(),
+            test_file: "src/test/java/ATest.java".parse().unwrap(),
+            test_methods: vec!["ATest#m".parse().unwrap()],
+            focal_methods: Vec::new(),
+        }
+    }
+
+    fn record(cell: Cell, repeat: u32, outcome: Outcome) -> CellRecord {
+        CellRecord {
+            schema: RECORD_SCHEMA,
+            task_id: "t".parse().unwrap(),
+            repository: "o/n".parse().unwrap(),
+            track: Track::TestUpdate,
+            cell,
+            method: "ATest#m".parse().unwrap(),
+            repeat,
+            outcome,
+            detail: String::new(),
+            attempts: 1,
+            key: None,
+            measured: Measured::default(),
+        }
+    }
+
+    const ASSERTION: Outcome = Outcome::ExecFail(ExecReason::Assertion);
+
+    fn class_of(track: Track, records: &[CellRecord]) -> (TaskClass, ValidationSummary) {
+        let tasks = [task(track)];
+        let (summary, classed) = summarize("r", &tasks, records);
+        (classed[0].class, summary)
+    }
+
+    #[test]
+    fn an_update_task_needs_three_labels() {
+        let records = [
+            record(Cell::Oo, 1, Outcome::Pass),
+            record(Cell::Nn, 1, Outcome::Pass),
+            record(Cell::On, 1, ASSERTION),
+            record(Cell::No, 1, Outcome::Pass),
+        ];
+        let (class, summary) = class_of(Track::TestUpdate, &records);
+        assert_eq!((class, summary.reproduced), (TaskClass::Reproduced, 1));
+        let (class, summary) = class_of(Track::TestUpdate, &records[..3]);
+        assert_eq!((class, summary.infrastructure.len()), (TaskClass::Infrastructure, 1), "a missing cell is no label");
+        let mut missed = records;
+        missed[2].outcome = Outcome::Pass;
+        let (class, summary) = class_of(Track::TestUpdate, &missed);
+        assert_eq!((class, summary.differing[0].got), (TaskClass::Differing, "pass"));
+    }
+
+    #[test]
+    fn a_generation_task_needs_one_label_and_tells_discrimination() {
+        let records = [record(Cell::Nn, 1, Outcome::Pass), record(Cell::No, 1, Outcome::Pass)];
+        let (class, summary) = class_of(Track::TestGeneration, &records);
+        assert_eq!(class, TaskClass::Reproduced);
+        assert_eq!(summary.discriminating, DiscriminatingCounts { methods: 1, yes: 0, no: 1, inconclusive: 0 });
+        assert_eq!(summary.not_discriminating.len(), 1);
+    }
+
+    #[test]
+    fn flaky_methods_are_counted_over_repeats() {
+        let records = [
+            record(Cell::Nn, 1, Outcome::Pass),
+            record(Cell::Nn, 2, ASSERTION),
+            record(Cell::No, 1, ASSERTION),
+            record(Cell::No, 2, ASSERTION),
+        ];
+        let (class, summary) = class_of(Track::TestGeneration, &records);
+        assert_eq!((class, summary.flaky[0].passed, summary.flaky[0].runs), (TaskClass::Flaky, 1, 2));
+    }
+}

@@ -1,0 +1,108 @@
+//! The little that must be known of a Java source before it is compiled: which package it declares.
+
+/// Returns the package that a compilation unit declares, empty for the unnamed one.
+///
+/// Comments and annotations before the declaration are passed over. Source: Java Language Specification §7.3–7.4.
+pub fn package_of(source: &[u8]) -> String {
+    let text = String::from_utf8_lossy(source);
+    let mut scanner = Scanner { rest: text.trim_start_matches('\u{feff}') };
+    let mut depth = 0usize;
+    loop {
+        match scanner.next() {
+            // Annotations of a package declaration may hold anything between parentheses.
+            Some("(") => depth += 1,
+            Some(")") => depth = depth.saturating_sub(1),
+            Some(_) if depth > 0 => {}
+            Some("package") => return scanner.name(),
+            // Past these no package declaration can follow.
+            Some("import" | "class" | "interface" | "enum" | "module" | "{") | None => return String::new(),
+            Some(_) => {}
+        }
+    }
+}
+
+struct Scanner<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Scanner<'a> {
+    /// Returns the next word or punctuation mark outside comments; literals count as marks.
+    fn next(&mut self) -> Option<&'a str> {
+        self.skip_blank();
+        let first = self.rest.chars().next()?;
+        let length = if is_word(first) {
+            self.rest.find(|c| !is_word(c)).unwrap_or(self.rest.len())
+        } else if first == '"' || first == '\'' {
+            literal_length(self.rest, first)
+        } else {
+            first.len_utf8()
+        };
+        let (token, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        Some(token)
+    }
+
+    fn skip_blank(&mut self) {
+        loop {
+            self.rest = self.rest.trim_start();
+            if let Some(comment) = self.rest.strip_prefix("//") {
+                self.rest = comment.find('\n').map_or("", |end| &comment[end..]);
+            } else if let Some(comment) = self.rest.strip_prefix("/*") {
+                self.rest = comment.find("*/").map_or("", |end| &comment[end + 2..]);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Returns a qualified name up to its semicolon.
+    fn name(&mut self) -> String {
+        let mut name = String::new();
+        while let Some(token) = self.next() {
+            if token != "." && !token.chars().all(is_word) {
+                break;
+            }
+            name.push_str(token);
+        }
+        name
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
+}
+
+/// Returns the length of a literal that begins with `quote`, up to and including its end.
+fn literal_length(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (index, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if c == quote => return index + c.len_utf8(),
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_declared_package_is_found() {
+        for (source, package) in [
+            ("package a.b;\nclass C {}", "a.b"),
+            ("\u{feff}/* package x; */ // package y;\r\npackage a . b /* z */ ;", "a.b"),
+            ("@Ann(\"package q;\") package a;", "a"),
+            ("@Ann(value = {1}, name = ')' ) package a;", "a"),
+            ("import x.package_; class C {}", ""),
+            ("class C { String package1; }", ""),
+            ("", ""),
+            ("/* never ends", ""),
+        ] {
+            assert_eq!(package_of(source.as_bytes()), package, "{source}");
+        }
+    }
+}
