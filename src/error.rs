@@ -5,7 +5,11 @@
 use std::io;
 
 use crate::data_dir::DataDirError;
+use crate::manifest::ManifestError;
 use crate::settings::SettingsError;
+use crate::task::file::TaskFileError;
+use crate::task::published::PublishedError;
+use crate::task::selector::SelectorError;
 
 /// The exit codes, in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +70,18 @@ pub enum CommandError {
     /// The data directory can't be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
+    /// Published data can't be used.
+    #[error(transparent)]
+    Published(#[from] PublishedError),
+    /// A manifest can't be used.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// A task file can't be used.
+    #[error(transparent)]
+    TaskFile(#[from] TaskFileError),
+    /// What was asked for does not exist.
+    #[error(transparent)]
+    Selection(#[from] SelectorError),
     /// Results could not be written to stdout.
     #[error("stdout could not be written")]
     Output(#[source] io::Error),
@@ -86,6 +102,13 @@ impl CommandError {
             Self::InfrastructureLeft { .. } | Self::Output(_) | Self::Runtime(_) => ExitStatus::Infrastructure,
             Self::DataDir(DataDirError::UnknownVersion { .. }) => ExitStatus::Mismatch,
             Self::DataDir(DataDirError::Io { .. } | DataDirError::Store(_)) => ExitStatus::Infrastructure,
+            Self::Published(_)
+            | Self::Manifest(ManifestError::Malformed { .. } | ManifestError::UnsupportedJava { .. })
+            | Self::TaskFile(TaskFileError::Malformed { .. }) => ExitStatus::BadInput,
+            Self::Manifest(ManifestError::Io(_)) | Self::TaskFile(TaskFileError::Io(_)) => ExitStatus::Infrastructure,
+            Self::Manifest(ManifestError::UnknownSchema { .. })
+            | Self::TaskFile(TaskFileError::UnknownSchema { .. }) => ExitStatus::Mismatch,
+            Self::Manifest(ManifestError::Missing { .. }) | Self::Selection(_) => ExitStatus::Usage,
             Self::Interrupted => ExitStatus::Interrupted,
         }
     }
@@ -96,6 +119,10 @@ impl CommandError {
             Self::CheckFailed { .. } | Self::Output(_) | Self::Interrupted => None,
             Self::Usage { hint, .. } => Some(hint.clone()),
             Self::Settings(error) => Some(error.hint()),
+            Self::Published(error) => Some(error.hint()),
+            Self::Manifest(error) => Some(error.hint()),
+            Self::TaskFile(error) => Some(error.hint()),
+            Self::Selection(error) => Some(error.hint()),
             Self::InfrastructureLeft { .. } => {
                 Some("look at the reasons above; `testevo-sandbox doctor` says what this machine lacks".to_owned())
             }

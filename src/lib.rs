@@ -16,6 +16,7 @@ pub mod error;
 pub mod event;
 pub mod execution;
 pub mod lock;
+pub mod manifest;
 pub mod outcome;
 pub mod output;
 pub mod report;

@@ -168,6 +168,11 @@ pub fn json_line(value: &impl Serialize) -> Result<String, serde_json::Error> {
     Ok(line)
 }
 
+/// Returns a number with its noun: `1 task`, `2 tasks`.
+pub fn counted(number: usize, singular: &str, plural: &str) -> String {
+    format!("{number} {}", if number == 1 { singular } else { plural })
+}
+
 fn write(text: &str) -> Result<(), CommandError> {
     write_bytes(text.as_bytes())
 }

@@ -1,8 +1,11 @@
 //! The command line: arguments, and one file per subcommand. All printing happens here; all work is done below.
 
 mod completions;
+mod import;
 pub mod options;
 mod progress;
+pub mod selector;
+mod tasks;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -34,6 +37,10 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Turn published task data into manifests and tasks
+    Import(import::ImportArguments),
+    /// List and show imported tasks
+    Tasks(tasks::TasksArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
 }
@@ -156,6 +163,8 @@ fn start(cli: Cli) -> Result<(), CommandError> {
 
 fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
     match command {
+        Command::Import(arguments) => import::run(arguments, context),
+        Command::Tasks(arguments) => tasks::run(arguments, context),
         Command::Completions(arguments) => completions::run(arguments, context),
     }
 }

@@ -2,6 +2,10 @@
 //!
 //! A task names one test file at one pair of revisions. Nothing here reads repositories or runs anything.
 
+pub mod file;
+pub mod published;
+pub mod selector;
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,0 +1,89 @@
+//! Selectors: the arguments that say which tasks a subcommand is about. Flatten [`SelectorArguments`] into a
+//! subcommand's arguments and call [`SelectorArguments::resolve`].
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Context;
+use crate::error::CommandError;
+use crate::task::file::load_all;
+use crate::task::selector::Selector;
+use crate::task::{Task, Track};
+
+/// Which tasks.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Selection")]
+pub struct SelectorArguments {
+    /// Repositories (owner/name or name) and task ids, with * and ?; all where none is given
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Only tasks of this track
+    #[arg(long, value_name = "TRACK", value_parser = parse_track)]
+    track: Option<Track>,
+    /// Only tasks whose new revision is of this day or later
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    since: Option<jiff::civil::Date>,
+    /// Only tasks whose new revision is of this day or earlier
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    until: Option<jiff::civil::Date>,
+    /// Tasks whose ids stand in this file, one a line
+    #[arg(long, value_name = "FILE")]
+    task_file: Option<PathBuf>,
+    /// At most so many tasks
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+impl SelectorArguments {
+    /// Returns the selector that the arguments mean; a task file is read.
+    ///
+    /// # Errors
+    /// [`CommandError::Usage`] where the task file can't be read.
+    pub fn resolve(&self) -> Result<Selector, CommandError> {
+        let task_ids = match &self.task_file {
+            None => Vec::new(),
+            Some(path) => {
+                let text = fs_err::read_to_string(path).map_err(|error| CommandError::Usage {
+                    message: error.to_string(),
+                    hint: "`--task-file` names a file with one task id a line".to_owned(),
+                })?;
+                let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+                let task_ids: Vec<String> = lines.map(str::to_owned).collect();
+                // A file without ids must not mean all tasks.
+                if task_ids.is_empty() {
+                    return Err(CommandError::Usage {
+                        message: format!("the task file `{}` has no task ids", path.display()),
+                        hint: "write one task id a line".to_owned(),
+                    });
+                }
+                task_ids
+            }
+        };
+        Ok(Selector {
+            patterns: self.names.clone(),
+            task_ids,
+            track: self.track,
+            since: self.since,
+            until: self.until,
+            limit: self.limit,
+        })
+    }
+
+    /// Returns the chosen tasks of the data directory, sorted by repository and id; never none.
+    ///
+    /// # Errors
+    /// [`CommandError`] of the kinds for selections and task files.
+    pub fn tasks(&self, context: &Context) -> Result<Vec<Task>, CommandError> {
+        let all = load_all(&context.data_dir()?.join("tasks"))?;
+        Ok(self.resolve()?.select(&all)?.into_iter().cloned().collect())
+    }
+}
+
+fn parse_track(text: &str) -> Result<Track, String> {
+    match text {
+        "update" | "test_update" => Ok(Track::TestUpdate),
+        "generation" | "test_generation" => Ok(Track::TestGeneration),
+        _ => Err("it is neither `update` nor `generation`".to_owned()),
+    }
+}

@@ -1,0 +1,118 @@
+//! `tasks`: lists and shows imported tasks.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::Context;
+use super::selector::SelectorArguments;
+use crate::error::CommandError;
+use crate::output::{OutputFormat, Table, counted};
+use crate::task::file::load_all;
+use crate::task::selector::Selector;
+use crate::task::{Anchor, Side, Task, Track};
+
+/// Arguments of `tasks`.
+#[derive(Debug, Args)]
+pub(super) struct TasksArguments {
+    #[command(subcommand)]
+    command: TasksCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TasksCommand {
+    /// List tasks
+    List {
+        #[command(flatten)]
+        selector: SelectorArguments,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+    /// Show everything that is known of a task
+    Show {
+        /// The task's id
+        task: String,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+}
+
+pub(super) fn run(arguments: &TasksArguments, context: &Context) -> Result<(), CommandError> {
+    match &arguments.command {
+        TasksCommand::List { selector, format } => list(&selector.tasks(context)?, *format, context),
+        TasksCommand::Show { task, format } => show(task, *format, context),
+    }
+}
+
+fn list(tasks: &[Task], format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    let of_track = |track| tasks.iter().filter(|task| task.track == track).count();
+    let (update, generation) = (of_track(Track::TestUpdate), of_track(Track::TestGeneration));
+    match format {
+        OutputFormat::Json => {
+            tasks.iter().try_for_each(|task| context.output.json(task))?;
+            context.output.json(&json!({
+                "schema": 1, "tasks": tasks.len(), "test_update": update, "test_generation": generation,
+            }))
+        }
+        OutputFormat::Text => {
+            let mut table = Table::new(["repository", "track", "date", "methods", "task"]);
+            for task in tasks {
+                let methods = task.test_methods.len().to_string();
+                let id = task.id.as_str();
+                table.row([task.repository.as_str(), track_name(task.track), &task.rev2_date, &methods, id]);
+            }
+            context.output.table(&table)?;
+            let tasks = counted(tasks.len(), "task", "tasks");
+            context.output.line(&format!("{tasks} ({update} update, {generation} generation)"))
+        }
+    }
+}
+
+fn show(id: &str, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    let all = load_all(&context.data_dir()?.join("tasks"))?;
+    let selector = Selector { task_ids: vec![id.to_owned()], ..Selector::default() };
+    for task in selector.select(&all)? {
+        match format {
+            OutputFormat::Json => context.output.json(task)?,
+            OutputFormat::Text => context.output.lines(&description(task))?,
+        }
+    }
+    Ok(())
+}
+
+fn description(task: &Task) -> String {
+    let mut text = format!(
+        "task        {}\nrepository  {}\ntrack       {}\nold         {}  {}\nnew         {}  {}\ntest file   {}\n",
+        task.id,
+        task.repository,
+        track_name(task.track),
+        task.rev1,
+        task.rev1_date,
+        task.rev2,
+        task.rev2_date,
+        task.test_file
+    );
+    for method in &task.test_methods {
+        text.push_str(&format!("test        {method}\n"));
+    }
+    for focal in &task.focal_methods {
+        text.push_str(&format!("focal       {}", focal.method));
+        if let Some(Anchor { side, line, .. }) = &focal.anchor {
+            let side = match side {
+                Side::Old => "old",
+                Side::New => "new",
+            };
+            text.push_str(&format!("  (line {line} of the {side} file)"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn track_name(track: Track) -> &'static str {
+    match track {
+        Track::TestUpdate => "update",
+        Track::TestGeneration => "generation",
+    }
+}

@@ -1,0 +1,303 @@
+//! Manifests on disk: reading with overrides applied, writing with overrides kept.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use toml::{Table, Value};
+
+use super::{JDK_MAJORS, MANIFEST_SCHEMA, RepositoryManifest};
+use crate::data_dir::write_atomically;
+use crate::task::RepositoryName;
+
+/// The largest manifest that is read, in bytes.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Where overrides begin. What is below it is the user's.
+const OVERRIDES: &str = "[overrides]";
+
+const EMPTY_OVERRIDES: &str = "\
+[overrides]
+# What stands here replaces what stands above, and an import keeps it. For example:
+# jdk = 11
+# build.debian_packages = [\"openjfx\"]
+# limits.compile_memory_mib = 6144
+";
+
+/// What can be wrong with a manifest.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// The file system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// There is none for a repository.
+    #[error("there is no manifest `{path}`")]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It can't be understood.
+    #[error("the manifest `{path}` can't be understood: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A newer program wrote it.
+    #[error("the manifest `{path}` has schema {found}, this program knows schema {MANIFEST_SCHEMA}")]
+    UnknownSchema {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+    },
+    /// No development kit is new enough.
+    #[error("{repository} needs Java {java_version}; there are development kits for 8, 11, 17 and 21")]
+    UnsupportedJava {
+        /// The repository.
+        repository: RepositoryName,
+        /// What it needs.
+        java_version: u32,
+    },
+}
+
+impl ManifestError {
+    /// Returns what the user can do.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Io(_) => "check permissions and free space",
+            Self::Missing { .. } => "import the benchmark's data with `testevo-sandbox import DATA`",
+            Self::Malformed { .. } => "correct it, or delete it and import the data again",
+            Self::UnknownSchema { .. } => "use the program that wrote it, or delete it and import the data again",
+            Self::UnsupportedJava { .. } => "leave the repository's file out of the import",
+        }
+        .to_owned()
+    }
+}
+
+/// What writing a manifest came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Written {
+    /// There was none.
+    New,
+    /// There was another one.
+    Updated,
+    /// There was an equal one.
+    Unchanged,
+}
+
+impl RepositoryManifest {
+    /// Reads a manifest and applies its overrides.
+    ///
+    /// # Errors
+    /// [`ManifestError`].
+    pub fn load(path: &Path) -> Result<Self, ManifestError> {
+        let Some(text) = read(path)? else { return Err(ManifestError::Missing { path: path.to_owned() }) };
+        let mut table = parse(path, &text)?;
+        let overrides = table.remove("overrides");
+        let malformed = |reason| ManifestError::Malformed { path: path.to_owned(), reason };
+        match overrides {
+            None => {}
+            Some(Value::Table(overrides)) => {
+                if let Some(key) = overrides.keys().find(|key| matches!(key.as_str(), "schema" | "repository")) {
+                    return Err(malformed(format!("`overrides.{key}` can't be overridden")));
+                }
+                overlay(&mut table, overrides);
+            }
+            Some(_) => return Err(malformed("`overrides` is no table".into())),
+        }
+        let manifest: Self = table.try_into().map_err(|error: toml::de::Error| malformed(error.message().into()))?;
+        manifest.check().map_err(malformed)?;
+        Ok(manifest)
+    }
+
+    /// Returns the bytes that [`RepositoryManifest::store`] would write to `path`, and what that would come to. An
+    /// existing file's `[overrides]` are kept as they are, comments included.
+    ///
+    /// # Errors
+    /// [`ManifestError`], where an existing file can't be understood: nobody's overrides may get lost.
+    pub fn render_over(&self, path: &Path) -> Result<(String, Written), ManifestError> {
+        let malformed = |reason: String| ManifestError::Malformed { path: path.to_owned(), reason };
+        let facts = toml::to_string(self).map_err(|error| malformed(error.to_string()))?;
+        let head = format!("# Written by `testevo-sandbox import`; write only below {OVERRIDES}.\n{facts}\n");
+        let Some(before) = read(path)? else { return Ok((head + EMPTY_OVERRIDES, Written::New)) };
+        let overrides = match parse(path, &before)?.remove("overrides") {
+            None => EMPTY_OVERRIDES.to_owned(),
+            Some(overrides) => {
+                let own = Table::from_iter([("overrides".to_owned(), overrides)]);
+                match raw_overrides(&before).filter(|raw| toml::from_str::<Table>(raw).is_ok_and(|raw| raw == own)) {
+                    Some(raw) => raw.to_owned(),
+                    // They stand where no tail of the file holds them alone.
+                    None => toml::to_string(&own).map_err(|error| malformed(error.to_string()))?,
+                }
+            }
+        };
+        let after = head + &overrides;
+        let written = if after == before { Written::Unchanged } else { Written::Updated };
+        Ok((after, written))
+    }
+
+    /// Writes the manifest; see [`RepositoryManifest::render_over`].
+    ///
+    /// # Errors
+    /// [`ManifestError`].
+    pub fn store(&self, path: &Path) -> Result<Written, ManifestError> {
+        let (text, written) = self.render_over(path)?;
+        if written != Written::Unchanged {
+            write_atomically(path, text.as_bytes())?;
+        }
+        Ok(written)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if !JDK_MAJORS.contains(&self.jdk) {
+            return Err(format!("`jdk` is {}, not one of 8, 11, 17, 21", self.jdk));
+        }
+        for argument in self.build.skip_flags.iter().chain(&self.build.maven_arguments) {
+            if argument.is_empty() || argument.len() > 1000 || argument.chars().any(char::is_control) {
+                return Err("an argument of Maven is empty, too long or has control characters".into());
+            }
+        }
+        let package = |name: &str| {
+            name.len() > 1
+                && name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+                && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.'))
+        };
+        match self.build.debian_packages.iter().find(|name| !package(name)) {
+            Some(name) => Err(format!("{name:?} is no name of a Debian package")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the file's text, `None` where there is no file.
+fn read(path: &Path) -> Result<Option<String>, ManifestError> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.len() > MOST_BYTES => {
+            Err(ManifestError::Malformed { path: path.to_owned(), reason: "it is too large".into() })
+        }
+        Ok(_) => Ok(Some(fs::read_to_string(path)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn parse(path: &Path, text: &str) -> Result<Table, ManifestError> {
+    let malformed = |reason: String| ManifestError::Malformed { path: path.to_owned(), reason };
+    let table: Table = toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
+    match table.get("schema").and_then(Value::as_integer) {
+        Some(schema) if schema == i64::from(MANIFEST_SCHEMA) => Ok(table),
+        Some(found) => Err(ManifestError::UnknownSchema { path: path.to_owned(), found }),
+        None => Err(malformed("it has no `schema`".into())),
+    }
+}
+
+/// Returns the file's tail from the line that starts the overrides.
+fn raw_overrides(text: &str) -> Option<&str> {
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim_end() == OVERRIDES {
+            return Some(&text[start..]);
+        }
+        start += line.len();
+    }
+    None
+}
+
+/// Replaces values by those of `overrides`, table by table.
+fn overlay(base: &mut Table, overrides: Table) {
+    for (key, value) in overrides {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(base)), Value::Table(overrides)) => overlay(base, overrides),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{Build, Limits};
+
+    fn manifest() -> RepositoryManifest {
+        RepositoryManifest {
+            schema: MANIFEST_SCHEMA,
+            repository: "owner/name".parse().unwrap(),
+            clone_url: "https://example.org/owner/name.git".parse().unwrap(),
+            java_version: 8,
+            jdk: 8,
+            build: Build::default(),
+            limits: Limits::default(),
+        }
+    }
+
+    #[test]
+    fn overrides_survive_and_apply() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("owner__name.toml");
+        assert_eq!(manifest().store(&path).unwrap(), Written::New);
+        assert_eq!(manifest().store(&path).unwrap(), Written::Unchanged);
+        assert_eq!(RepositoryManifest::load(&path).unwrap(), manifest());
+
+        let text = fs::read_to_string(&path).unwrap();
+        let own =
+            "[overrides]\n# why\njdk = 11\nbuild.debian_packages = [\"openjfx\"]\n[overrides.limits]\nrun_cpus = 1\n";
+        let (head, _) = text.split_once("[overrides]\n#").unwrap();
+        fs::write(&path, format!("{head}{own}")).unwrap();
+        let changed = RepositoryManifest { java_version: 7, ..manifest() };
+        assert_eq!(changed.store(&path).unwrap(), Written::Updated);
+        assert!(fs::read_to_string(&path).unwrap().ends_with(own));
+        let loaded = RepositoryManifest::load(&path).unwrap();
+        assert_eq!((loaded.java_version, loaded.jdk, loaded.limits.run_cpus), (7, 11, 1));
+        assert_eq!(loaded.build.debian_packages, ["openjfx"]);
+        assert_eq!(loaded.build.skip_flags, manifest().build.skip_flags);
+    }
+
+    #[test]
+    fn overrides_that_stand_elsewhere_are_kept_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("owner__name.toml");
+        manifest().store(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap().replace(OVERRIDES, "");
+        fs::write(&path, format!("overrides.jdk = 17\n{text}")).unwrap();
+        manifest().store(&path).unwrap();
+        assert_eq!(RepositoryManifest::load(&path).unwrap().jdk, 17);
+    }
+
+    #[test]
+    fn what_can_not_be_understood_is_not_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("owner__name.toml");
+        for (text, expected) in
+            [("schema = 99\n", "schema 99"), ("schema = [", "can't be understood"), ("x = 1\n", "no `schema`")]
+        {
+            fs::write(&path, text).unwrap();
+            assert!(manifest().store(&path).unwrap_err().to_string().contains(expected));
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn wrong_overrides_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("owner__name.toml");
+        for (overrides, expected) in [
+            ("jdk = 9", "9"),
+            ("build.debian_packages = [\"-x\"]", "-x"),
+            ("repository = \"a/b\"", "overrides.repository"),
+            ("limits.run_cpu = 1", "run_cpu"),
+            ("clone_url = \"ext::x\"", "ext::x"),
+        ] {
+            fs::remove_file(&path).ok();
+            manifest().store(&path).unwrap();
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, format!("{text}{overrides}\n")).unwrap();
+            let error = RepositoryManifest::load(&path).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Manifests: what a repository needs to be built, as facts, defaults for classes of projects, and a user's overrides.
+//! File: `manifests/<owner>__<name>.toml`.
+//!
+//! What these needs resolve to is a lock's business. An import rewrites everything but `[overrides]`.
+
+mod clone_url;
+mod file;
+
+use serde::{Deserialize, Serialize};
+
+pub use clone_url::{CloneUrl, InvalidCloneUrl};
+pub use file::{ManifestError, Written};
+
+use crate::task::RepositoryName;
+use crate::task::published::PublishedRepository;
+
+/// Version of the manifest's schema.
+pub const MANIFEST_SCHEMA: u32 = 1;
+
+/// The major versions of Java development kits that images have.
+pub const JDK_MAJORS: [u32; 4] = [8, 11, 17, 21];
+
+/// What a repository needs, overrides applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RepositoryManifest {
+    /// [`MANIFEST_SCHEMA`].
+    pub schema: u32,
+    /// The repository.
+    pub repository: RepositoryName,
+    /// Where its sources come from.
+    pub clone_url: CloneUrl,
+    /// The Java version as published.
+    pub java_version: u32,
+    /// The development kit of its images: one of [`JDK_MAJORS`].
+    pub jdk: u32,
+    /// How it is built.
+    pub build: Build,
+    /// What its executions may use.
+    pub limits: Limits,
+}
+
+/// How a repository is built.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    /// The console that launches its tests.
+    pub launcher: Launcher,
+    /// Arguments of Maven that switch off what no verdict depends on.
+    pub skip_flags: Vec<String>,
+    /// Further arguments of Maven.
+    pub maven_arguments: Vec<String>,
+    /// Debian packages that its images have beyond the base, such as `openjfx`.
+    pub debian_packages: Vec<String>,
+}
+
+/// Which JUnit Platform launches the tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Launcher {
+    /// Platform 6 where the project's own JUnit is 6, else Platform 1.
+    Auto,
+    /// The newest Platform 1.x, for Jupiter 5 and JUnit 3 and 4.
+    Platform1,
+    /// Platform 6, for JUnit 6; needs Java 17.
+    Platform6,
+}
+
+/// What executions may use. Source: design §7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Memory of a compiling container, in MiB.
+    pub compile_memory_mib: u64,
+    /// Scratch of a compiling container, in MiB; part of its memory.
+    pub compile_scratch_mib: u64,
+    /// Processors of a compiling container.
+    pub compile_cpus: u32,
+    /// Processes and threads of a compiling container.
+    pub compile_processes: u32,
+    /// Wall time of Maven, in seconds.
+    pub compile_wall_seconds: u64,
+    /// Memory of a launching container, in MiB.
+    pub run_memory_mib: u64,
+    /// Largest heap of a test's JVM, in MiB.
+    pub run_heap_mib: u64,
+    /// Scratch of a launching container, in MiB; part of its memory.
+    pub run_scratch_mib: u64,
+    /// Processors of a launching container.
+    pub run_cpus: u32,
+    /// Processes and threads of a launching container.
+    pub run_processes: u32,
+    /// Processor time of a test's JVM, in seconds.
+    pub run_cpu_seconds: u64,
+    /// Wall time of a test's JVM, in seconds.
+    pub run_wall_seconds: u64,
+    /// What is kept of each stream of a command, in MiB.
+    pub output_mib: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            compile_memory_mib: 4096,
+            compile_scratch_mib: 2048,
+            compile_cpus: 2,
+            compile_processes: 1024,
+            compile_wall_seconds: 600,
+            run_memory_mib: 2048,
+            run_heap_mib: 1024,
+            run_scratch_mib: 1024,
+            run_cpus: 2,
+            run_processes: 512,
+            run_cpu_seconds: 300,
+            run_wall_seconds: 600,
+            output_mib: 8,
+        }
+    }
+}
+
+impl Default for Build {
+    fn default() -> Self {
+        Self {
+            launcher: Launcher::Auto,
+            skip_flags: SKIP_FLAGS.iter().map(|flag| (*flag).to_owned()).collect(),
+            maven_arguments: Vec::new(),
+            debian_packages: Vec::new(),
+        }
+    }
+}
+
+impl Build {
+    /// Returns all arguments that Maven is given: the skips, then the further ones.
+    pub fn arguments(&self) -> Vec<String> {
+        self.skip_flags.iter().chain(&self.maven_arguments).cloned().collect()
+    }
+}
+
+impl RepositoryManifest {
+    /// Returns the manifest of a published repository, with the defaults that hold for classes of projects.
+    ///
+    /// # Errors
+    /// [`ManifestError::UnsupportedJava`].
+    pub fn of_published(published: &PublishedRepository) -> Result<Self, ManifestError> {
+        let java_version = published.java_version;
+        // Sources for a version that no kit of ours is of build with the next newer one.
+        let jdk = JDK_MAJORS
+            .into_iter()
+            .find(|jdk| *jdk >= java_version)
+            .ok_or_else(|| ManifestError::UnsupportedJava { repository: published.name.clone(), java_version })?;
+        Ok(Self {
+            schema: MANIFEST_SCHEMA,
+            repository: published.name.clone(),
+            clone_url: published.clone_url.clone(),
+            java_version,
+            jdk,
+            build: Build::default(),
+            limits: Limits::default(),
+        })
+    }
+}
+
+/// Style checks, audits, reports and signatures: needed or harmless in every project tried, and without influence on
+/// what tests do.
+const SKIP_FLAGS: [&str; 31] = [
+    "-Danimal.sniffer.skip=true",
+    "-Dcheckstyle.skip=true",
+    "-Dcobertura.skip=true",
+    "-Dcpd.skip=true",
+    "-Ddependency-check.skip=true",
+    "-Denforcer.skip=true",
+    "-DfailIfNoTests=false",
+    "-Dfindbugs.skip=true",
+    "-Dfmt.skip=true",
+    "-Dforbiddenapis.skip=true",
+    "-Dformatter.skip=true",
+    "-Dgpg.skip=true",
+    "-Dimpsort.skip=true",
+    "-Djacoco.skip=true",
+    "-Djapicmp.skip=true",
+    "-Dlicense.skip=true",
+    "-Dlicense.skipAddThirdParty=true",
+    "-Dlicense.skipCheckLicense=true",
+    "-Dlicense.skipUpdateLicense=true",
+    "-Dmaven.gitcommitid.skip=true",
+    "-Dmaven.javadoc.skip=true",
+    "-Dmdep.analyze.skip=true",
+    "-Dpmd.skip=true",
+    "-Drat.skip=true",
+    "-Drevapi.skip=true",
+    "-Dsort.skip=true",
+    "-Dspotbugs.skip=true",
+    "-Dspotless.apply.skip=true",
+    "-Dspotless.check.skip=true",
+    "-Dsurefire.failIfNoSpecifiedTests=false",
+    "-DtrimStackTrace=false",
+];

@@ -1,0 +1,268 @@
+//! Which tasks a command is about: names and globs, tracks, dates, lists in files.
+
+use std::fmt;
+
+use super::{RepositoryName, Task, Track};
+
+/// A choice of tasks. The default is all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    /// Repositories (`owner/name`, or the name alone) and task ids, `*` and `?` standing for any text and character.
+    /// Empty for all. Each must choose something.
+    pub patterns: Vec<String>,
+    /// Exact task ids, as read from a file; chosen beside the patterns.
+    pub task_ids: Vec<String>,
+    /// Only this track.
+    pub track: Option<Track>,
+    /// Only tasks whose rev2 is of this day or later.
+    pub since: Option<jiff::civil::Date>,
+    /// Only tasks whose rev2 is of this day or earlier.
+    pub until: Option<jiff::civil::Date>,
+    /// At most so many tasks, the first ones by repository and id.
+    pub limit: Option<usize>,
+}
+
+/// Why nothing could be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorError {
+    /// There are no tasks at all.
+    #[error("there are no tasks yet")]
+    NothingImported,
+    /// A name or glob fits nothing.
+    #[error("there is no {kind} `{name}`")]
+    Unknown {
+        /// What it was taken for.
+        kind: NameKind,
+        /// The name.
+        name: String,
+        /// The known name that is most like it, where one is.
+        nearest: Option<String>,
+    },
+    /// The names fit, but tracks, dates and limits leave nothing.
+    #[error("no task is left by the given track, dates and limit")]
+    NothingLeft,
+}
+
+/// What a name was taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameKind {
+    /// It has a slash, or is given where only repositories are.
+    Repository,
+    /// It comes from a list of ids.
+    Task,
+    /// It may be either.
+    Either,
+}
+
+impl fmt::Display for NameKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Repository => "repository",
+            Self::Task => "task",
+            Self::Either => "task or repository",
+        })
+    }
+}
+
+impl SelectorError {
+    /// Returns what the user can do.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NothingImported => "import the benchmark's data with `testevo-sandbox import DATA`".to_owned(),
+            Self::Unknown { nearest: Some(nearest), .. } => format!("did you mean `{nearest}`?"),
+            Self::Unknown { nearest: None, .. } => "`testevo-sandbox tasks list` shows what there is".to_owned(),
+            Self::NothingLeft => "widen `--since`, `--until`, `--track` or `--limit`".to_owned(),
+        }
+    }
+}
+
+impl Selector {
+    /// Returns the chosen ones of `tasks`, in their order.
+    ///
+    /// # Errors
+    /// [`SelectorError`]; an empty choice is one.
+    pub fn select<'a>(&self, tasks: &'a [Task]) -> Result<Vec<&'a Task>, SelectorError> {
+        if tasks.is_empty() {
+            return Err(SelectorError::NothingImported);
+        }
+        for pattern in &self.patterns {
+            if !tasks.iter().any(|task| fits(pattern, task)) {
+                let kind = if pattern.contains('/') { NameKind::Repository } else { NameKind::Either };
+                return Err(unknown(kind, pattern, tasks));
+            }
+        }
+        for id in &self.task_ids {
+            if !tasks.iter().any(|task| task.id.as_str() == id) {
+                return Err(unknown(NameKind::Task, id, tasks));
+            }
+        }
+        let all = self.patterns.is_empty() && self.task_ids.is_empty();
+        let chosen: Vec<&Task> = tasks
+            .iter()
+            .filter(|task| {
+                all || self.patterns.iter().any(|pattern| fits(pattern, task))
+                    || self.task_ids.iter().any(|id| id == task.id.as_str())
+            })
+            .filter(|task| self.track.is_none_or(|track| track == task.track))
+            // Dates of the form YYYY-MM-DD sort as text.
+            .filter(|task| self.since.is_none_or(|since| task.rev2_date >= since.to_string()))
+            .filter(|task| self.until.is_none_or(|until| task.rev2_date <= until.to_string()))
+            .take(self.limit.unwrap_or(usize::MAX))
+            .collect();
+        if chosen.is_empty() { Err(SelectorError::NothingLeft) } else { Ok(chosen) }
+    }
+
+    /// Returns the repositories of the chosen tasks, sorted, each once.
+    ///
+    /// # Errors
+    /// As [`Selector::select`].
+    pub fn repositories(&self, tasks: &[Task]) -> Result<Vec<RepositoryName>, SelectorError> {
+        let mut names: Vec<RepositoryName> =
+            self.select(tasks)?.into_iter().map(|task| task.repository.clone()).collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+fn fits(pattern: &str, task: &Task) -> bool {
+    glob_fits(pattern, task.repository.as_str())
+        || !pattern.contains('/')
+            && (glob_fits(pattern, task.repository.name()) || glob_fits(pattern, task.id.as_str()))
+}
+
+/// Tells whether `*` (any text) and `?` (any character) make `text` out of `pattern`.
+fn glob_fits(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut p, mut t) = (0, 0);
+    // The last star, and where the text stood when it was met: on a mismatch the star takes one character more.
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(&c) if c == '?' || c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((at, taken)) => {
+                    star = Some((at, taken + 1));
+                    p = at + 1;
+                    t = taken + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+fn unknown(kind: NameKind, name: &str, tasks: &[Task]) -> SelectorError {
+    let repositories = tasks.iter().map(|task| (task.repository.as_str(), task.repository.as_str()));
+    let names = tasks.iter().map(|task| (task.repository.name(), task.repository.as_str()));
+    let ids = tasks.iter().map(|task| (task.id.as_str(), task.id.as_str()));
+    let candidates: Vec<(&str, &str)> = match kind {
+        NameKind::Repository => repositories.collect(),
+        NameKind::Task => ids.collect(),
+        NameKind::Either => repositories.chain(names).chain(ids).collect(),
+    };
+    // Comparing is quadratic in the lengths, and a name from outside may have any.
+    let short: String = name.chars().take(200).collect();
+    let short = short.to_lowercase();
+    let nearest = candidates
+        .into_iter()
+        .map(|(like, meant)| (strsim::normalized_damerau_levenshtein(&short, &like.to_lowercase()), meant))
+        .filter(|(likeness, _)| *likeness >= 0.6)
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(a.1)))
+        .map(|(_, meant)| meant.to_owned());
+    SelectorError::Unknown { kind, name: name.chars().take(200).collect(), nearest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(repository: &str, id: &str, track: Track, date: &str) -> Task {
+        Task {
+            id: id.parse().unwrap(),
+            repository: repository.parse().unwrap(),
+            track,
+            rev1: "a".repeat(40).parse().unwrap(),
+            rev2: "b".repeat(40).parse().unwrap(),
+            rev1_date: date.to_owned(),
+            rev2_date: date.to_owned(),
+            test_file: "src/test/java/ATest.java".parse().unwrap(),
+            test_methods: vec!["ATest#m".parse().unwrap()],
+            focal_methods: Vec::new(),
+        }
+    }
+
+    fn tasks() -> Vec<Task> {
+        vec![
+            task("casbin/jcasbin", "casbin_1", Track::TestUpdate, "2020-01-31"),
+            task("casbin/jcasbin", "casbin_2", Track::TestGeneration, "2021-01-31"),
+            task("jhy/jsoup", "jhy_1", Track::TestUpdate, "2022-01-31"),
+        ]
+    }
+
+    fn ids(selector: &Selector) -> Result<Vec<String>, SelectorError> {
+        Ok(selector.select(&tasks())?.into_iter().map(|task| task.id.to_string()).collect())
+    }
+
+    #[test]
+    fn names_globs_and_ids_choose() {
+        for (patterns, expected) in [
+            (vec![], vec!["casbin_1", "casbin_2", "jhy_1"]),
+            (vec!["casbin/jcasbin"], vec!["casbin_1", "casbin_2"]),
+            (vec!["jsoup"], vec!["jhy_1"]),
+            (vec!["*/js*"], vec!["jhy_1"]),
+            (vec!["casbin_?"], vec!["casbin_1", "casbin_2"]),
+            (vec!["jhy_1", "casbin_2"], vec!["casbin_2", "jhy_1"]),
+        ] {
+            let selector =
+                Selector { patterns: patterns.into_iter().map(str::to_owned).collect(), ..Selector::default() };
+            assert_eq!(ids(&selector).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn tracks_dates_and_limits_narrow() {
+        let since = Selector { since: Some("2021-01-31".parse().unwrap()), ..Selector::default() };
+        assert_eq!(ids(&since).unwrap(), ["casbin_2", "jhy_1"]);
+        let until = Selector { until: Some("2021-01-31".parse().unwrap()), ..since.clone() };
+        assert_eq!(ids(&until).unwrap(), ["casbin_2"]);
+        let track = Selector { track: Some(Track::TestUpdate), limit: Some(1), ..Selector::default() };
+        assert_eq!(ids(&track).unwrap(), ["casbin_1"]);
+        let nothing = Selector { track: Some(Track::TestUpdate), ..until };
+        assert_eq!(ids(&nothing), Err(SelectorError::NothingLeft));
+    }
+
+    #[test]
+    fn an_unknown_name_gets_a_suggestion() {
+        for (name, nearest) in
+            [("casbin/jcasbim", Some("casbin/jcasbin")), ("jsuop", Some("jhy/jsoup")), ("zzzzzz", None)]
+        {
+            let selector = Selector { patterns: vec![name.to_owned()], ..Selector::default() };
+            let Err(SelectorError::Unknown { nearest: found, .. }) = ids(&selector) else { panic!("{name}") };
+            assert_eq!(found.as_deref(), nearest);
+        }
+        let listed = Selector { task_ids: vec!["jhy_2".to_owned()], ..Selector::default() };
+        assert_eq!(ids(&listed).unwrap_err().to_string(), "there is no task `jhy_2`");
+        assert_eq!(Selector::default().select(&[]), Err(SelectorError::NothingImported));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_star_takes_anything(prefix in "[ab]{0,5}", middle in "[ab]{0,5}", suffix in "[ab]{0,5}") {
+            let text = format!("{prefix}{middle}{suffix}");
+            proptest::prop_assert!(glob_fits(&text, &text));
+            let pattern = format!("{prefix}*{suffix}");
+            proptest::prop_assert!(glob_fits(&pattern, &text));
+            let other = format!("{pattern}c");
+            proptest::prop_assert!(!glob_fits(&other, &text));
+        }
+    }
+}
