@@ -5,9 +5,11 @@
 //! 1. [`task`] — what the benchmark publishes;
 //! 2. [`artifact`] — bytes by digest;
 //! 3. [`lock`] — every byte of an image, resolved once;
-//! 4. [`engine`] — one sealed container at a time.
+//! 4. [`image`] — deterministic images from locks;
+//! 5. [`engine`] — one sealed container at a time.
 
 pub mod artifact;
+pub mod canonical_json;
 pub mod cli;
 pub mod data_dir;
 pub mod digest;
@@ -15,6 +17,7 @@ pub mod engine;
 pub mod error;
 pub mod event;
 pub mod execution;
+pub mod image;
 pub mod lock;
 pub mod manifest;
 pub mod outcome;

@@ -177,13 +177,27 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn writer(&self) -> Result<BlobWriter<'_>, StoreError> {
+        let path = self.temporary_path("blob")?;
+        let file = fs::File::create(&path).map_err(|source| self.io(source))?;
+        Ok(BlobWriter { store: self, path, inner: Some(HashingWriter::new(io::BufWriter::new(file))) })
+    }
+
+    /// Returns a new file without a name in the store's temporary directory; it vanishes with its last user.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn unnamed_file(&self) -> Result<fs::File, StoreError> {
+        let path = self.temporary_path("unnamed")?;
+        let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+        file.and_then(|file| fs::remove_file(&path).map(|()| file)).map_err(|source| self.io(source))
+    }
+
+    fn temporary_path(&self, purpose: &str) -> Result<PathBuf, StoreError> {
         use std::sync::atomic::{AtomicU64, Ordering};
         static NEXT: AtomicU64 = AtomicU64::new(0);
         fs::create_dir_all(&self.temporary).map_err(|source| self.io(source))?;
-        let name = format!("blob-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = self.temporary.join(name);
-        let file = fs::File::create(&path).map_err(|source| self.io(source))?;
-        Ok(BlobWriter { store: self, path, inner: Some(HashingWriter::new(io::BufWriter::new(file))) })
+        let name = format!("{purpose}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Ok(self.temporary.join(name))
     }
 
     /// Removes the blob; a missing one is fine.

@@ -1,0 +1,221 @@
+//! Reading tar archives of others: bounded, and nothing but directories, regular files and links.
+//!
+//! Long names are handled here rather than by the tar library, which would read a name of any length into memory.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+
+use super::ImageError;
+use super::content::{Content, SpoolWriter};
+use super::path::TreePath;
+use super::tree::{Entry, PlacedEntry};
+
+/// Largest number of bytes that an archive may hold unpacked.
+const MAX_BYTES: u64 = 4 << 30;
+/// Largest number of members.
+const MAX_MEMBERS: u64 = 300_000;
+/// Largest member that only describes the next one.
+const MAX_DESCRIPTION: u64 = 64 << 10;
+
+/// Returns the entries of the tar archive in `reader` whose places `place` gives; where it gives none the member is
+/// skipped. Contents go to `spool`. `name` says in errors which archive it is.
+pub(crate) fn read_tar(
+    reader: &mut dyn Read,
+    name: &str,
+    spool: &mut SpoolWriter,
+    place: &dyn Fn(&TreePath) -> Result<Option<TreePath>, ImageError>,
+) -> Result<Vec<PlacedEntry>, ImageError> {
+    let malformed = |error: io::Error| ImageError::archive(name, error);
+    let mut archive = tar::Archive::new(Bounded { inner: reader, left: MAX_BYTES });
+    let mut entries = Vec::new();
+    let mut files: HashMap<TreePath, Entry> = HashMap::new();
+    let mut described = Description::default();
+    for (number, member) in archive.entries().map_err(malformed)?.raw(true).enumerate() {
+        if number as u64 >= MAX_MEMBERS {
+            return Err(ImageError::archive(name, format!("it has more than {MAX_MEMBERS} members")));
+        }
+        let mut member = member.map_err(malformed)?;
+        let kind = member.header().entry_type();
+        if described.take_from(kind, &mut member, name)? {
+            continue;
+        }
+        let Description { path, link } = std::mem::take(&mut described);
+        let path = match path {
+            Some(path) => path,
+            None => utf8(member.header().path_bytes().into_owned(), name)?,
+        };
+        let Some(path) = TreePath::parse(&path).map_err(|error| ImageError::archive(name, error))? else {
+            continue;
+        };
+        let Some(target_path) = place(&path)? else { continue };
+        let mode = member.header().mode().map_err(malformed)?;
+        let mtime = member.header().mtime().map_err(malformed)?;
+        let link = || match link.clone() {
+            Some(link) => Ok(link),
+            None => utf8(member.header().link_name_bytes().unwrap_or_default().into_owned(), name),
+        };
+        let entry = match kind {
+            tar::EntryType::Directory => Entry::directory(mode, mtime),
+            tar::EntryType::Symlink => Entry::symlink(&link()?, mtime),
+            tar::EntryType::Link => {
+                let target = TreePath::parse(&link()?).map_err(|error| ImageError::archive(name, error))?;
+                let first = target.and_then(|target| files.get(&target));
+                first
+                    .cloned()
+                    .ok_or_else(|| ImageError::archive(name, format!("`{path}` is linked to no file of it")))?
+            }
+            tar::EntryType::Regular | tar::EntryType::Continuous => {
+                let content: Content = spool.append(&mut member, MAX_BYTES, name)?;
+                let entry = Entry::file(mode, mtime, content);
+                files.insert(path, entry.clone());
+                entry
+            }
+            other => {
+                let reason = format!("`{path}` is neither file, directory nor link (type {})", other.as_byte());
+                return Err(ImageError::archive(name, reason));
+            }
+        };
+        entries.push(PlacedEntry { path: target_path, entry });
+    }
+    // What follows the last member still has to be sound: a compressed stream's checksum stands at its end.
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(malformed)?;
+    Ok(entries)
+}
+
+/// What earlier members said about the next one.
+#[derive(Default)]
+struct Description {
+    path: Option<String>,
+    link: Option<String>,
+}
+
+impl Description {
+    /// Takes in a member that describes the next one; other members are left alone and `false` is returned.
+    fn take_from(&mut self, kind: tar::EntryType, member: &mut impl Read, name: &str) -> Result<bool, ImageError> {
+        match kind {
+            tar::EntryType::GNULongName => self.path = Some(utf8(without_nul(read_description(member, name)?), name)?),
+            tar::EntryType::GNULongLink => self.link = Some(utf8(without_nul(read_description(member, name)?), name)?),
+            tar::EntryType::XGlobalHeader => drop(read_description(member, name)?),
+            tar::EntryType::XHeader => {
+                let records = read_description(member, name)?;
+                for record in tar::PaxExtensions::new(&records) {
+                    let record = record.map_err(|error| ImageError::archive(name, error))?;
+                    let value = || utf8(record.value_bytes().to_vec(), name);
+                    match record.key_bytes() {
+                        b"path" => self.path = Some(value()?),
+                        b"linkpath" => self.link = Some(value()?),
+                        key if key == b"size" || key.starts_with(b"GNU.sparse") => {
+                            return Err(ImageError::archive(name, "it holds a sparse or oversized file"));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn read_description(member: &mut impl Read, name: &str) -> Result<Vec<u8>, ImageError> {
+    let mut bytes = Vec::new();
+    member.take(MAX_DESCRIPTION + 1).read_to_end(&mut bytes).map_err(|error| ImageError::archive(name, error))?;
+    if bytes.len() as u64 > MAX_DESCRIPTION {
+        return Err(ImageError::archive(name, "a name in it is too long"));
+    }
+    Ok(bytes)
+}
+
+fn without_nul(mut bytes: Vec<u8>) -> Vec<u8> {
+    while bytes.last() == Some(&0) {
+        bytes.pop();
+    }
+    bytes
+}
+
+fn utf8(bytes: Vec<u8>, name: &str) -> Result<String, ImageError> {
+    String::from_utf8(bytes).map_err(|_| ImageError::archive(name, "a name in it is not UTF-8"))
+}
+
+/// A reader that fails instead of giving more bytes than allowed.
+pub(crate) struct Bounded<R> {
+    pub(crate) inner: R,
+    pub(crate) left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        match self.left.checked_sub(count as u64) {
+            Some(left) => {
+                self.left = left;
+                Ok(count)
+            }
+            None => Err(io::Error::new(io::ErrorKind::InvalidData, "it unpacks to more than is allowed")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::artifact::store::Store;
+
+    fn read(bytes: &[u8]) -> Result<Vec<String>, ImageError> {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
+        let mut spool = SpoolWriter::new(&store).unwrap();
+        let entries = read_tar(&mut &bytes[..], "x.tar", &mut spool, &|path| Ok(Some(path.clone())))?;
+        Ok(entries.into_iter().map(|placed| placed.path.to_string()).collect())
+    }
+
+    fn header(path: &str, kind: tar::EntryType, size: u64) -> tar::Header {
+        let mut header = tar::Header::new_gnu();
+        header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
+        header.set_entry_type(kind);
+        header.set_size(size);
+        header.set_mode(0o644);
+        header.set_cksum();
+        header
+    }
+
+    fn archive(members: &[(tar::Header, &[u8])]) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        for (header, content) in members {
+            builder.append(header, *content).unwrap();
+        }
+        builder.into_inner().unwrap()
+    }
+
+    #[test]
+    fn long_names_and_hard_links_are_understood() {
+        let long = format!("./{}", "n".repeat(150));
+        let mut link = header("./b", tar::EntryType::Link, 0);
+        link.set_link_name("./a").unwrap();
+        link.set_cksum();
+        let bytes = archive(&[
+            (header("./", tar::EntryType::Directory, 0), b""),
+            (header("././@LongLink", tar::EntryType::GNULongName, long.len() as u64), long.as_bytes()),
+            (header("./nnn", tar::EntryType::Regular, 1), b"1"),
+            (header("./a", tar::EntryType::Regular, 1), b"2"),
+            (link, b""),
+        ]);
+        assert_eq!(read(&bytes).unwrap(), [&long[2..], "a", "b"]);
+    }
+
+    #[test]
+    fn hostile_members_are_refused() {
+        let huge = vec![b'n'; 70_000];
+        for (what, member, content) in [
+            ("parent", header("../x", tar::EntryType::Regular, 0), &b""[..]),
+            ("absolute", header("/etc/x", tar::EntryType::Regular, 0), b""),
+            ("device", header("./dev", tar::EntryType::Char, 0), b""),
+            ("pipe", header("./pipe", tar::EntryType::Fifo, 0), b""),
+            ("dangling hard link", header("./x", tar::EntryType::Link, 0), b""),
+            ("long name", header("././@LongLink", tar::EntryType::GNULongName, 70_000), &huge),
+            ("not UTF-8", header("././@LongLink", tar::EntryType::GNULongName, 1), b"\xff"),
+        ] {
+            assert!(matches!(read(&archive(&[(member, content)])), Err(ImageError::Archive { .. })), "{what}");
+        }
+    }
+}

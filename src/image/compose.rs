@@ -1,0 +1,324 @@
+//! From recipe to image: layers are composed, or found finished under the digest of their recipe.
+//!
+//! Memory stays flat whatever a layer's size: unpacked files wait in spool files, archives are written as streams.
+
+use std::io::Write as _;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::config::{configuration, manifest};
+use super::content::{Content, SpoolWriter};
+use super::layer::{Layer, write_layer};
+use super::path::TreePath;
+use super::recipe::{ImageRecipe, LayerRecipe, Package, RECIPE_VERSION, Source};
+use super::tree::{Entry, IndexEntry, LayerIndex, PlacedEntry, Precedence, SOURCE_DATE_EPOCH, Tree};
+use super::{Image, ImageError, archive, deb, python, trust};
+use crate::artifact::store::{Store, StoreError};
+use crate::canonical_json::canonical_json;
+use crate::data_dir::write_atomically;
+use crate::digest::Digest;
+use crate::lock::{LayerKind, RepositoryLock, ToolchainLock};
+
+const MAX_CERTIFICATE_FILE: u64 = 64 << 10;
+const MAX_TARBALL_BYTES: u64 = 1 << 30;
+const LAYER_RECORD_SCHEMA: u32 = 1;
+
+/// What is remembered of a finished layer. File: `layers/<recipe digest>.json` in the store.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LayerRecord {
+    schema: u32,
+    /// The layer.
+    pub layer: Layer,
+    /// Blob with the layer's [`LayerIndex`] as JSON lines of path and entry.
+    pub index: Digest,
+}
+
+/// Returns the image for the locks, composing what is not yet in the store with as many threads as there are
+/// processors.
+///
+/// # Errors
+/// [`ImageError`]; the store then holds finished layers only.
+pub fn compose(
+    toolchain: &ToolchainLock,
+    jdk: u32,
+    repository: Option<&RepositoryLock>,
+    store: &Store,
+) -> Result<Image, ImageError> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    compose_recipe(&ImageRecipe::new(toolchain, jdk, repository)?, store, threads)
+}
+
+/// Returns the image for the recipe, composing what is not yet in the store with at most `threads` threads.
+///
+/// # Errors
+/// [`ImageError`].
+pub fn compose_recipe(recipe: &ImageRecipe, store: &Store, threads: usize) -> Result<Image, ImageError> {
+    let mut records: Vec<LayerRecord> = Vec::new();
+    for layer in &recipe.layers {
+        // Upper layers are made on top of the base only, so that they are the same in every image that has them. The
+        // Maven cache has a directory of its own.
+        let base = records.iter().find(|record| record.layer.kind == LayerKind::Base).cloned();
+        let base = base.filter(|_| matches!(layer.kind, LayerKind::Jdk | LayerKind::Tools));
+        records.push(layer_for(layer, base.as_ref(), store, threads)?);
+    }
+    let layers: Vec<Layer> = records.into_iter().map(|record| record.layer).collect();
+    let configuration = configuration(recipe, &layers)?;
+    let config_digest = store.put(&configuration)?;
+    let manifest_digest = store.put(&manifest(config_digest, configuration.len() as u64, &layers)?)?;
+    Ok(Image { config_digest, manifest_digest, layers })
+}
+
+fn layer_for(
+    recipe: &LayerRecipe,
+    base: Option<&LayerRecord>,
+    store: &Store,
+    threads: usize,
+) -> Result<LayerRecord, ImageError> {
+    let key = recipe_digest(recipe, base)?;
+    if let Some(record) = remembered(store, &key) {
+        return Ok(record);
+    }
+    let below = base.map(|record| read_index(store, record)).transpose()?;
+    let entries = merge(recipe, below.as_ref(), store, threads)?.finish()?;
+    let layer = write_layer(&entries, recipe.kind, key, store)?;
+    let index = write_index(store, entries.iter().map(|(path, entry)| (path, entry.describe())))?;
+    let record = LayerRecord { schema: LAYER_RECORD_SCHEMA, layer, index };
+    let path = record_path(store, &key);
+    let io = |source| ImageError::Io { doing: "remembering a layer".to_owned(), source };
+    fs::create_dir_all(records_directory(store)).map_err(io)?;
+    write_atomically(&path, &canonical_json(&record)?).map_err(io)?;
+    Ok(record)
+}
+
+fn recipe_digest(recipe: &LayerRecipe, base: Option<&LayerRecord>) -> Result<Digest, ImageError> {
+    #[derive(Serialize)]
+    struct Key<'a> {
+        recipe_version: u32,
+        recipe: &'a LayerRecipe,
+        base: Option<Digest>,
+    }
+    let base = base.map(|record| record.layer.recipe);
+    Ok(Digest::of(&canonical_json(&Key { recipe_version: RECIPE_VERSION, recipe, base })?))
+}
+
+pub(crate) fn records_directory(store: &Store) -> PathBuf {
+    store.root().join("layers")
+}
+
+pub(crate) fn record_path(store: &Store, key: &Digest) -> PathBuf {
+    records_directory(store).join(format!("{}.json", key.hex()))
+}
+
+/// Returns the finished layer with this recipe if its blobs are there.
+pub(crate) fn remembered(store: &Store, key: &Digest) -> Option<LayerRecord> {
+    // A record that can't be read is as good as none: the layer is composed again and the record replaced.
+    let bytes = fs::read(record_path(store, key)).ok()?;
+    let record: LayerRecord = serde_json::from_slice(&bytes).ok()?;
+    let complete = record.schema == LAYER_RECORD_SCHEMA
+        && record.layer.recipe == *key
+        && store.size(&record.layer.digest).is_ok_and(|size| size == record.layer.size)
+        && store.contains(&record.index);
+    complete.then_some(record)
+}
+
+fn write_index<'a>(
+    store: &Store,
+    entries: impl Iterator<Item = (&'a TreePath, IndexEntry)>,
+) -> Result<Digest, ImageError> {
+    let mut writer = store.writer()?;
+    for line in entries {
+        let mut bytes = canonical_json(&line)?;
+        bytes.push(b'\n');
+        let io = |source| ImageError::Io { doing: "writing a layer's index".to_owned(), source };
+        writer.write_all(&bytes).map_err(io)?;
+    }
+    Ok(writer.commit()?.0)
+}
+
+/// Returns what a finished layer holds.
+///
+/// # Errors
+/// [`ImageError::Store`] where the index's blob is missing or not what it was.
+pub fn read_index(store: &Store, record: &LayerRecord) -> Result<LayerIndex, ImageError> {
+    let bytes = store.read(&record.index)?;
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    Ok(lines.map(serde_json::from_slice::<(TreePath, IndexEntry)>).collect::<Result<_, _>>()?)
+}
+
+/// Merges the recipe's sources in their order.
+fn merge<'a>(
+    recipe: &LayerRecipe,
+    below: Option<&'a LayerIndex>,
+    store: &Store,
+    threads: usize,
+) -> Result<Tree<'a>, ImageError> {
+    let mut unpacked = unpack_all(&recipe.sources, store, threads)?;
+    let mut tree = Tree::new(below);
+    let generated: Arc<str> = Arc::from("the recipe");
+    for (source, unpacked) in recipe.sources.iter().zip(&mut unpacked) {
+        let mut put = |path: &TreePath, entry: Entry| {
+            tree.insert(PlacedEntry { path: path.clone(), entry }, &generated, Precedence::Recipe)
+        };
+        match source {
+            Source::Package(Package { name, .. })
+            | Source::Tarball { name, .. }
+            | Source::PythonDistribution { name, .. } => {
+                let origin: Arc<str> = Arc::from(name.as_str());
+                for placed in std::mem::take(unpacked) {
+                    tree.insert(placed, &origin, Precedence::Package)?;
+                }
+            }
+            Source::Blob { path, digest, size } => {
+                let content = Content::Blob { digest: *digest, size: *size };
+                put(path, Entry::file(0o644, SOURCE_DATE_EPOCH, content))?;
+            }
+            Source::Directory { path, mode, owner } => {
+                put(path, Entry { uid: *owner, gid: *owner, ..Entry::directory(*mode, SOURCE_DATE_EPOCH) })?;
+            }
+            Source::Text { path, mode, content } => {
+                put(path, Entry::file(*mode, SOURCE_DATE_EPOCH, Content::of(content.as_bytes())))?;
+            }
+            Source::Symlink { path, target } => put(path, Entry::symlink(target, SOURCE_DATE_EPOCH))?,
+            Source::Alternative { path, target } => {
+                let neighbour = path.parent().map(|parent| parent.join(target)).transpose();
+                let neighbour = neighbour.map_err(|error| ImageError::Lock { reason: error.to_string() })?;
+                if !tree.contains(path) && neighbour.is_some_and(|neighbour| tree.contains(&neighbour)) {
+                    let placed = PlacedEntry { path: path.clone(), entry: Entry::symlink(target, SOURCE_DATE_EPOCH) };
+                    tree.insert(placed, &generated, Precedence::Recipe)?;
+                }
+            }
+            Source::TrustStores => insert_trust_stores(&mut tree, &generated, store)?,
+        }
+    }
+    Ok(tree)
+}
+
+fn insert_trust_stores(tree: &mut Tree<'_>, origin: &Arc<str>, store: &Store) -> Result<(), ImageError> {
+    let mut certificates = Vec::new();
+    for (path, content) in tree.files_within("usr/share/ca-certificates") {
+        let file = path.as_str().rsplit('/').next().unwrap_or_default();
+        let Some(name) = file.strip_suffix(".crt") else { continue };
+        let bytes = content.read(store, MAX_CERTIFICATE_FILE)?;
+        let certificate = std::str::from_utf8(&bytes).ok().and_then(|text| trust::parse_pem(name, text));
+        let malformed = || ImageError::archive("ca-certificates", format!("`{path}` is no certificate"));
+        certificates.push(certificate.ok_or_else(malformed)?);
+    }
+    for (path, bytes) in [
+        ("etc/ssl/certs/ca-certificates.crt", trust::pem_bundle(&certificates).into_bytes()),
+        ("etc/ssl/certs/java/cacerts", trust::java_key_store(&certificates)),
+    ] {
+        let path = path.parse().map_err(|error| ImageError::archive(origin, error))?;
+        let entry = Entry::file(0o644, SOURCE_DATE_EPOCH, Content::of(bytes));
+        tree.insert(PlacedEntry { path, entry }, origin, Precedence::Recipe)?;
+    }
+    Ok(())
+}
+
+type Unpacked = Result<Vec<PlacedEntry>, ImageError>;
+
+/// Unpacks every archive among the sources, each by one thread, and returns the entries in the sources' order.
+fn unpack_all(sources: &[Source], store: &Store, threads: usize) -> Result<Vec<Vec<PlacedEntry>>, ImageError> {
+    let mut results: Vec<Vec<PlacedEntry>> = Vec::new();
+    results.resize_with(sources.len(), Vec::new);
+    let mut queue: Vec<(u64, usize)> = Vec::new();
+    for (index, source) in sources.iter().enumerate() {
+        match source {
+            Source::Package(Package { digest, .. })
+            | Source::Tarball { digest, .. }
+            | Source::PythonDistribution { digest, .. } => queue.push((store.size(digest)?, index)),
+            _ => {}
+        }
+    }
+    // The largest first, so that no thread is left with it at the end.
+    queue.sort_by(|left, right| right.cmp(left));
+    let next = AtomicUsize::new(0);
+    let finished: Mutex<Vec<(usize, Unpacked)>> = Mutex::new(Vec::new());
+    let work = || {
+        let mut spool: Option<SpoolWriter> = None;
+        while let Some((_, index)) = queue.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let writer = match &mut spool {
+                Some(writer) => Ok(writer),
+                none => SpoolWriter::new(store).map(|writer| none.insert(writer)),
+            };
+            let result = writer.and_then(|writer| unpack(&sources[*index], store, writer));
+            let failed = result.is_err();
+            finished.lock().unwrap_or_else(PoisonError::into_inner).push((*index, result));
+            if failed {
+                next.store(queue.len(), Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(queue.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut finished = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // Of several failures the one of the first source is told, whichever thread was quicker.
+    finished.sort_by_key(|(index, _)| *index);
+    for (index, result) in finished {
+        results[index] = result?;
+    }
+    Ok(results)
+}
+
+fn unpack(source: &Source, store: &Store, spool: &mut SpoolWriter) -> Unpacked {
+    match source {
+        Source::Package(package) => unpack_package(package, store, spool),
+        Source::Tarball { name, digest, into } => {
+            let file = store.open_verified(digest)?;
+            let place = |path: &TreePath| match path.as_str().split_once('/') {
+                Some((_, rest)) => into.join(rest).map(Some).map_err(|error| ImageError::archive(name, error)),
+                None => Ok(None),
+            };
+            let decoder = flate2::read::MultiGzDecoder::new(std::io::BufReader::new(file));
+            archive::read_tar(&mut archive::Bounded { inner: decoder, left: MAX_TARBALL_BYTES }, name, spool, &place)
+        }
+        Source::PythonDistribution { name, digest, into } => {
+            python::read_distribution(std::io::BufReader::new(store.open_verified(digest)?), name, into, spool)
+        }
+        Source::Blob { .. }
+        | Source::Directory { .. }
+        | Source::Text { .. }
+        | Source::Symlink { .. }
+        | Source::Alternative { .. }
+        | Source::TrustStores => Ok(Vec::new()),
+    }
+}
+
+fn unpack_package(package: &Package, store: &Store, spool: &mut SpoolWriter) -> Unpacked {
+    let Package { name, version, architecture, digest, size } = package;
+    let file = store.open_verified(digest)?;
+    if store.size(digest)? != *size {
+        let reason = format!("package `{name}` has another size than {size} bytes");
+        return Err(ImageError::Lock { reason });
+    }
+    let reader = std::io::BufReader::with_capacity(256 << 10, file);
+    let content = deb::read_package(reader, name, store, spool, &deb::is_kept)?;
+    for (field, expected) in [("Package", name), ("Version", version), ("Architecture", architecture)] {
+        let found = content.field(field).unwrap_or_default();
+        if found != expected {
+            let reason = format!("its {field} is `{}`, the lock says `{expected}`", found.escape_debug());
+            return Err(ImageError::archive(name, reason));
+        }
+    }
+    let mut entries = content.entries;
+    let path = format!("var/lib/dpkg/status.d/{name}").parse().map_err(|error| ImageError::archive(name, error))?;
+    let control = format!("{}\n", content.control.trim_end());
+    entries.push(PlacedEntry { path, entry: Entry::file(0o644, SOURCE_DATE_EPOCH, Content::of(control)) });
+    Ok(entries)
+}
+
+/// Tells why a blob of an image can't be used, if so: what is read of it must have its digest.
+pub(crate) fn check_blob(store: &Store, digest: &Digest, found: Digest) -> Result<(), StoreError> {
+    if found == *digest {
+        return Ok(());
+    }
+    Err(StoreError::Corrupted { expected: *digest, found, path: store.path(digest) })
+}

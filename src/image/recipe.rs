@@ -1,0 +1,314 @@
+//! What an image is made of, as a pure function of the locks.
+//!
+//! A recipe names every input by digest and every generated file by its bytes, so that a layer's recipe is the key
+//! under which the finished layer is remembered. Nothing of a task or of a project's source is ever in one.
+
+use serde::Serialize;
+
+use super::ImageError;
+use super::path::TreePath;
+use crate::digest::Digest;
+use crate::lock::{DebianPackage, LayerKind, RepositoryLock, ToolFile, ToolRole, ToolchainLock};
+use crate::task::RepositoryName;
+
+/// Version of how layers are made from locks. It goes up with every change that can change a layer's bytes.
+pub const RECIPE_VERSION: u32 = 1;
+
+/// User and group id of the task user in images.
+pub const TASK_ID: u32 = 1000;
+
+/// Where the Maven cache lies in images, without the leading slash.
+pub const MAVEN_REPOSITORY: &str = "opt/maven-repository";
+
+const MAVEN_SETTINGS: &str = include_str!("../../images/settings.xml");
+
+/// What an image is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageRecipe {
+    /// Major version of the Java development kit.
+    pub jdk: u32,
+    /// The repository whose Maven cache is in the image; `None` for a toolchain alone.
+    pub repository: Option<RepositoryName>,
+    /// Lowest first.
+    pub layers: Vec<LayerRecipe>,
+}
+
+/// What a layer is made of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LayerRecipe {
+    /// Which part of the image it is.
+    pub kind: LayerKind,
+    /// In this order; later ones see what earlier ones brought.
+    pub sources: Vec<Source>,
+}
+
+/// One input of a layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "source", rename_all = "kebab-case")]
+pub enum Source {
+    /// A Debian package.
+    Package(Package),
+    /// A file of the store, as it is.
+    Blob {
+        /// Where it goes.
+        path: TreePath,
+        /// Its digest.
+        digest: Digest,
+        /// In bytes.
+        size: u64,
+    },
+    /// A gzip-compressed tar archive whose first directory is left out.
+    Tarball {
+        /// Its file name.
+        name: String,
+        /// Its digest.
+        digest: Digest,
+        /// Where its content goes.
+        into: TreePath,
+    },
+    /// A wheel or source archive of a Python project.
+    PythonDistribution {
+        /// Its file name.
+        name: String,
+        /// Its digest.
+        digest: Digest,
+        /// The site directory.
+        into: TreePath,
+    },
+    /// A directory.
+    Directory {
+        /// Where.
+        path: TreePath,
+        /// Permissions.
+        mode: u32,
+        /// Numeric owner and group.
+        owner: u32,
+    },
+    /// A file generated from nothing but the recipe.
+    Text {
+        /// Where.
+        path: TreePath,
+        /// Permissions.
+        mode: u32,
+        /// Its text.
+        content: String,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// Where.
+        path: TreePath,
+        /// Its text.
+        target: String,
+    },
+    /// A symbolic link that is made only where its target, next to it, exists: Debian's alternatives.
+    Alternative {
+        /// Where.
+        path: TreePath,
+        /// A name in the same directory.
+        target: String,
+    },
+    /// The files that certificate packages' scripts generate, made from the certificates that are there.
+    TrustStores,
+}
+
+/// A Debian package, as far as a layer's bytes depend on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Package {
+    /// Name.
+    pub name: String,
+    /// Full version.
+    pub version: String,
+    /// `amd64` or `all`.
+    pub architecture: String,
+    /// Of the `.deb`.
+    pub digest: Digest,
+    /// Of the `.deb`, in bytes.
+    pub size: u64,
+}
+
+impl ImageRecipe {
+    /// Returns the recipe for the locks.
+    ///
+    /// # Errors
+    /// [`ImageError::UnknownJdk`] where the toolchain has no such development kit, [`ImageError::Lock`] where a lock
+    /// names something that can't be placed in an image.
+    pub fn new(toolchain: &ToolchainLock, jdk: u32, repository: Option<&RepositoryLock>) -> Result<Self, ImageError> {
+        let mut layers = vec![base_layer(toolchain)?, jdk_layer(toolchain, jdk)?, tools_layer(toolchain)?];
+        if let Some(repository) = repository {
+            layers.push(maven_cache_layer(repository)?);
+        }
+        Ok(Self { jdk, repository: repository.map(|lock| lock.repository.clone()), layers })
+    }
+}
+
+/// Returns where the Java development kit lies in images.
+pub fn java_home(jdk: u32) -> String {
+    format!("/usr/lib/jvm/java-{jdk}-openjdk-amd64")
+}
+
+fn base_layer(toolchain: &ToolchainLock) -> Result<LayerRecipe, ImageError> {
+    let mut sources = Vec::new();
+    for directory in ["bin", "lib", "lib64", "sbin"] {
+        sources.push(symlink(directory, &format!("usr/{directory}"))?);
+    }
+    for (link, target) in [("var/lock", "/run/lock"), ("var/run", "/run")] {
+        sources.push(symlink(link, target)?);
+    }
+    for (directory, mode) in [("tmp", 0o1777), ("var/tmp", 0o1777), ("root", 0o700)] {
+        sources.push(directory_of(directory, mode, 0)?);
+    }
+    for directory in ["dev", "proc", "run", "sys", "testevo", "usr/local/bin"] {
+        sources.push(directory_of(directory, 0o755, 0)?);
+    }
+    for directory in ["work", "work/home"] {
+        sources.push(directory_of(directory, 0o755, TASK_ID)?);
+    }
+    sources.extend(packages(&toolchain.base)?);
+    for (name, target) in [("awk", "mawk"), ("nawk", "mawk"), ("which", "which.debianutils"), ("sh", "dash")] {
+        let path = tree_path(&format!("usr/bin/{name}"))?;
+        sources.push(Source::Alternative { path, target: target.to_owned() });
+    }
+    for (path, content) in [
+        (
+            "etc/passwd",
+            format!(
+                "root:x:0:0:root:/root:/bin/bash\n\
+             task:x:{TASK_ID}:{TASK_ID}:task:/work/home:/bin/bash\n\
+             nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+            ),
+        ),
+        ("etc/group", format!("root:x:0:\ntask:x:{TASK_ID}:\nnogroup:x:65534:\n")),
+        (
+            "etc/nsswitch.conf",
+            "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n".to_owned(),
+        ),
+        ("etc/hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n".to_owned()),
+        ("etc/resolv.conf", String::new()),
+        ("etc/timezone", "Etc/UTC\n".to_owned()),
+    ] {
+        sources.push(Source::Text { path: tree_path(path)?, mode: 0o644, content });
+    }
+    sources.push(symlink("etc/localtime", "/usr/share/zoneinfo/Etc/UTC")?);
+    sources.push(Source::TrustStores);
+    Ok(LayerRecipe { kind: LayerKind::Base, sources })
+}
+
+fn jdk_layer(toolchain: &ToolchainLock, jdk: u32) -> Result<LayerRecipe, ImageError> {
+    let Some(lock) = toolchain.jdks.iter().find(|lock| lock.major == jdk) else {
+        let known = toolchain.jdks.iter().map(|lock| lock.major).collect();
+        return Err(ImageError::UnknownJdk { jdk, known });
+    };
+    let mut sources = packages(&lock.packages)?;
+    let home = java_home(jdk);
+    sources.push(symlink("usr/lib/jvm/default-java", home.trim_start_matches("/usr/lib/jvm/"))?);
+    for program in ["jar", "java", "javac", "javadoc", "javap", "keytool"] {
+        sources.push(symlink(&format!("usr/bin/{program}"), &format!("{home}/bin/{program}"))?);
+    }
+    Ok(LayerRecipe { kind: LayerKind::Jdk, sources })
+}
+
+fn tools_layer(toolchain: &ToolchainLock) -> Result<LayerRecipe, ImageError> {
+    let mut sources = packages(&toolchain.tools_packages)?;
+    let mut tools: Vec<&ToolFile> = toolchain.tools.iter().collect();
+    tools.sort_by(|left, right| (left.role, &left.name, &left.path).cmp(&(right.role, &right.name, &right.path)));
+    for tool in tools {
+        sources.push(tool_source(tool)?);
+    }
+    sources.push(text("opt/maven/conf/settings.xml", 0o644, MAVEN_SETTINGS)?);
+    sources.push(symlink("usr/bin/mvn", "/opt/maven/bin/mvn")?);
+    sources.push(directory_of(MAVEN_REPOSITORY, 0o755, 0)?);
+    // Appended, not put first: a distribution must not hide a module of the interpreter's own library.
+    sources.push(text(
+        "usr/bin/mutate",
+        0o755,
+        "#!/usr/bin/python3\n\
+         import sys\n\
+         sys.path.append(\"/opt/python\")\n\
+         from universalmutator.genmutants import main\n\
+         sys.exit(main())\n",
+    )?);
+    Ok(LayerRecipe { kind: LayerKind::Tools, sources })
+}
+
+fn tool_source(tool: &ToolFile) -> Result<Source, ImageError> {
+    let file_name = tool.path.rsplit('/').next().unwrap_or(&tool.path).to_owned();
+    let blob =
+        |path: &str| Ok::<_, ImageError>(Source::Blob { path: tree_path(path)?, digest: tool.sha256, size: tool.size });
+    match tool.role {
+        ToolRole::Maven => Ok(Source::Tarball { name: file_name, digest: tool.sha256, into: tree_path("opt/maven")? }),
+        ToolRole::JunitConsole => blob("opt/junit/console.jar"),
+        ToolRole::Junit6Console => blob("opt/junit6/console.jar"),
+        ToolRole::JacocoAgent => blob("opt/jacoco/agent.jar"),
+        ToolRole::JacocoCli => blob("opt/jacoco/cli.jar"),
+        ToolRole::Python => {
+            Ok(Source::PythonDistribution { name: file_name, digest: tool.sha256, into: tree_path("opt/python")? })
+        }
+    }
+}
+
+fn maven_cache_layer(lock: &RepositoryLock) -> Result<LayerRecipe, ImageError> {
+    let mut sources = Vec::with_capacity(lock.files.len() + lock.metadata.len());
+    for file in &lock.files {
+        let path = tree_path(&format!("{MAVEN_REPOSITORY}/{}", file.path))?;
+        sources.push(Source::Blob { path, digest: file.sha256, size: file.size });
+    }
+    for metadata in &lock.metadata {
+        let path = tree_path(&format!("{MAVEN_REPOSITORY}/{}", metadata.path))?;
+        sources.push(Source::Text { path, mode: 0o644, content: metadata.content.clone() });
+    }
+    sources.sort_by(|left, right| path_of(left).cmp(&path_of(right)));
+    Ok(LayerRecipe { kind: LayerKind::MavenCache, sources })
+}
+
+fn path_of(source: &Source) -> Option<&TreePath> {
+    match source {
+        Source::Blob { path, .. }
+        | Source::Directory { path, .. }
+        | Source::Text { path, .. }
+        | Source::Symlink { path, .. }
+        | Source::Alternative { path, .. } => Some(path),
+        Source::Package(_) | Source::Tarball { .. } | Source::PythonDistribution { .. } | Source::TrustStores => None,
+    }
+}
+
+/// Returns the packages sorted by name, `base-files` first: its directories' modes are the ones that hold.
+fn packages(locked: &[DebianPackage]) -> Result<Vec<Source>, ImageError> {
+    let mut packages = Vec::new();
+    for package in locked {
+        let DebianPackage { name, version, architecture, sha256, size, .. } = package;
+        let sound = |text: &str| {
+            text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.~:".contains(&byte))
+                && text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric())
+        };
+        if ![name, version, architecture].into_iter().all(|text| sound(text)) {
+            let reason = format!("package `{}` has no sound name, version or architecture", name.escape_debug());
+            return Err(ImageError::Lock { reason });
+        }
+        packages.push(Package {
+            name: name.clone(),
+            version: version.clone(),
+            architecture: architecture.clone(),
+            digest: *sha256,
+            size: *size,
+        });
+    }
+    packages
+        .sort_by(|left, right| (left.name != "base-files", &left.name).cmp(&(right.name != "base-files", &right.name)));
+    Ok(packages.into_iter().map(Source::Package).collect())
+}
+
+fn tree_path(text: &str) -> Result<TreePath, ImageError> {
+    text.parse().map_err(|error: super::path::InvalidTreePath| ImageError::Lock { reason: error.to_string() })
+}
+
+fn symlink(path: &str, target: &str) -> Result<Source, ImageError> {
+    Ok(Source::Symlink { path: tree_path(path)?, target: target.to_owned() })
+}
+
+fn directory_of(path: &str, mode: u32, owner: u32) -> Result<Source, ImageError> {
+    Ok(Source::Directory { path: tree_path(path)?, mode, owner })
+}
+
+fn text(path: &str, mode: u32, content: &str) -> Result<Source, ImageError> {
+    Ok(Source::Text { path: tree_path(path)?, mode, content: content.to_owned() })
+}

@@ -1,0 +1,399 @@
+//! What a layer holds, as a sorted tree in memory: packages and generated files are merged here.
+//!
+//! Ancestors that are symbolic links, such as `/bin`, are followed within the tree, so that no two paths of a layer
+//! name one place. Nothing here touches the file system.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::ImageError;
+use super::content::Content;
+use super::path::TreePath;
+use crate::digest::Digest;
+
+/// Seconds since 1970 of 2025-01-01T00:00:00Z: no file of an image is younger, and images were `created` then.
+pub const SOURCE_DATE_EPOCH: u64 = 1_735_689_600;
+
+const MAX_LINKS: usize = 40;
+const MAX_LINK_TARGET: usize = 1024;
+
+/// A file, directory or symbolic link with what a layer says about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) mode: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// Seconds since 1970.
+    pub(crate) mtime: u64,
+    pub(crate) node: Node,
+}
+
+/// What kind of entry it is.
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    Directory,
+    File(Content),
+    Symlink(String),
+}
+
+impl Entry {
+    /// Returns a directory of root's. Of `mode` only permissions and the sticky bit remain, and writing for others
+    /// only together with the latter.
+    pub(crate) fn directory(mode: u32, mtime: u64) -> Self {
+        let mode = if mode & 0o1000 == 0 { mode & 0o755 } else { mode & 0o1777 };
+        Self::new(mode, mtime, Node::Directory)
+    }
+
+    /// Returns a file of root's. Of `mode` only what owners may do, and reading and executing by others, remain: no
+    /// set-user-id or set-group-id bits.
+    pub(crate) fn file(mode: u32, mtime: u64, content: Content) -> Self {
+        Self::new(mode & 0o755, mtime, Node::File(content))
+    }
+
+    /// Returns a symbolic link.
+    pub(crate) fn symlink(target: &str, mtime: u64) -> Self {
+        Self::new(0o777, mtime, Node::Symlink(target.to_owned()))
+    }
+
+    fn new(mode: u32, mtime: u64, node: Node) -> Self {
+        Self { mode, uid: 0, gid: 0, mtime: mtime.min(SOURCE_DATE_EPOCH), node }
+    }
+
+    fn is_directory(&self) -> bool {
+        matches!(self.node, Node::Directory)
+    }
+
+    /// Returns what a layer's index says of it.
+    pub(crate) fn describe(&self) -> IndexEntry {
+        let node = match &self.node {
+            Node::Directory => IndexNode::Directory,
+            Node::File(content) => IndexNode::File { digest: content.digest(), size: content.size() },
+            Node::Symlink(target) => IndexNode::Symlink { target: target.clone() },
+        };
+        IndexEntry { mode: self.mode, uid: self.uid, gid: self.gid, mtime: self.mtime, node }
+    }
+}
+
+/// An entry with its place.
+#[derive(Clone, Debug)]
+pub(crate) struct PlacedEntry {
+    pub(crate) path: TreePath,
+    pub(crate) entry: Entry,
+}
+
+/// What a written layer holds, without the bytes.
+pub type LayerIndex = BTreeMap<TreePath, IndexEntry>;
+
+/// One entry of a [`LayerIndex`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexEntry {
+    /// Permissions and sticky bit.
+    pub mode: u32,
+    /// Numeric owner.
+    pub uid: u32,
+    /// Numeric group.
+    pub gid: u32,
+    /// Seconds since 1970.
+    pub mtime: u64,
+    /// Kind and content.
+    #[serde(flatten)]
+    pub node: IndexNode,
+}
+
+/// Kind and content of an [`IndexEntry`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum IndexNode {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File {
+        /// Of its bytes.
+        digest: Digest,
+        /// In bytes.
+        size: u64,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// Its text.
+        target: String,
+    },
+}
+
+impl IndexEntry {
+    /// Tells whether both are the same to a reader; times do not count.
+    pub fn same_as(&self, other: &Self) -> bool {
+        (self.mode, self.uid, self.gid, &self.node) == (other.mode, other.uid, other.gid, &other.node)
+    }
+}
+
+/// What an entry may do to another one at the same place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Precedence {
+    /// Be equal, else it is a conflict: what packages bring.
+    Package,
+    /// Take its place: what the recipe says.
+    Recipe,
+}
+
+struct Slot {
+    entry: Entry,
+    origin: Arc<str>,
+    precedence: Precedence,
+    /// Nobody asked for this directory, it only holds something.
+    implied: bool,
+}
+
+/// A layer under construction on top of what lies below it.
+pub(crate) struct Tree<'a> {
+    slots: BTreeMap<TreePath, Slot>,
+    below: Option<&'a LayerIndex>,
+}
+
+impl<'a> Tree<'a> {
+    pub(crate) fn new(below: Option<&'a LayerIndex>) -> Self {
+        Self { slots: BTreeMap::new(), below }
+    }
+
+    /// Adds an entry that `origin` brings. Missing parents are made; of two directories the first one's mode holds.
+    pub(crate) fn insert(
+        &mut self,
+        placed: PlacedEntry,
+        origin: &Arc<str>,
+        precedence: Precedence,
+    ) -> Result<(), ImageError> {
+        let PlacedEntry { path, entry } = placed;
+        if let Node::Symlink(target) = &entry.node
+            && (target.is_empty() || target.len() > MAX_LINK_TARGET || target.chars().any(char::is_control))
+        {
+            return Err(ImageError::archive(origin, format!("`{path}` links to no sound path")));
+        }
+        let path = self.resolve(&path, entry.is_directory(), origin)?;
+        self.make_parents(&path, origin)?;
+        let slot = Slot { entry, origin: Arc::clone(origin), precedence, implied: false };
+        let Some(present) = self.slots.get(&path) else {
+            self.slots.insert(path, slot);
+            return Ok(());
+        };
+        let conflict = || ImageError::PathConflict {
+            path: path.clone(),
+            first: present.origin.to_string(),
+            second: origin.to_string(),
+        };
+        match (present.entry.is_directory(), slot.entry.is_directory()) {
+            (true, true) if !present.implied && precedence == Precedence::Package => return Ok(()),
+            (true, true) => {}
+            (false, false) if precedence == Precedence::Recipe => {}
+            (false, false) if present.entry.describe().same_as(&slot.entry.describe()) => return Ok(()),
+            _ => return Err(conflict()),
+        }
+        self.slots.insert(path, slot);
+        Ok(())
+    }
+
+    /// Tells whether something is at `path` in this layer or below it.
+    pub(crate) fn contains(&self, path: &TreePath) -> bool {
+        self.slots.contains_key(path) || self.below.is_some_and(|below| below.contains_key(path))
+    }
+
+    /// Returns this layer's regular files below `directory`, sorted by path.
+    pub(crate) fn files_within(&self, directory: &str) -> Vec<(&TreePath, &Content)> {
+        let within = self.slots.iter().filter(|(path, _)| path.is_within(directory));
+        within
+            .filter_map(|(path, slot)| match &slot.entry.node {
+                Node::File(content) => Some((path, content)),
+                Node::Directory | Node::Symlink(_) => None,
+            })
+            .collect()
+    }
+
+    /// Returns what the layer adds to what lies below it, with every parent, sorted by the paths' bytes.
+    pub(crate) fn finish(self) -> Result<BTreeMap<TreePath, Entry>, ImageError> {
+        let mut entries = BTreeMap::new();
+        for (path, slot) in self.slots {
+            let present = self.below.and_then(|below| below.get(&path));
+            let is_new = match present {
+                None => true,
+                Some(present) if present.same_as(&slot.entry.describe()) => false,
+                Some(present) => match (matches!(present.node, IndexNode::Directory), slot.entry.is_directory()) {
+                    (true, true) => false,
+                    (false, false) if slot.precedence == Precedence::Recipe => true,
+                    _ => {
+                        let (first, second) = ("a lower layer".to_owned(), slot.origin.to_string());
+                        return Err(ImageError::PathConflict { path, first, second });
+                    }
+                },
+            };
+            if is_new {
+                entries.insert(path, slot.entry);
+            }
+        }
+        // A layer that left out a parent would have it recreated with default permissions.
+        if let Some(below) = self.below {
+            let paths: Vec<TreePath> = entries.keys().cloned().collect();
+            for path in paths {
+                let mut parent = path.parent();
+                while let Some(directory) = parent {
+                    parent = directory.parent();
+                    if let Some(present) = below.get(&directory) {
+                        let IndexEntry { mode, uid, gid, mtime, .. } = *present;
+                        entries.entry(directory).or_insert(Entry { mode, uid, gid, mtime, node: Node::Directory });
+                    }
+                }
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Returns where `path` leads when symbolic links among its ancestors are followed, and a last one too where
+    /// `follow_last` says so. `..` never leaves the root.
+    fn resolve(&self, path: &TreePath, follow_last: bool, origin: &Arc<str>) -> Result<TreePath, ImageError> {
+        let mut pending: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
+        let mut done: Vec<String> = Vec::new();
+        let mut links = 0;
+        while let Some(part) = pending.pop() {
+            match part.as_str() {
+                "" | "." => continue,
+                ".." => {
+                    done.pop();
+                    continue;
+                }
+                _ => done.push(part),
+            }
+            if pending.is_empty() && !follow_last {
+                break;
+            }
+            let here: TreePath = done.join("/").parse().map_err(|error| ImageError::archive(origin, error))?;
+            if let Some(target) = self.link_at(&here) {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(ImageError::archive(origin, format!("too many symbolic links on the way to `{path}`")));
+                }
+                done.pop();
+                if target.starts_with('/') {
+                    done.clear();
+                }
+                pending.extend(target.rsplit('/').map(str::to_owned));
+            }
+        }
+        done.join("/").parse().map_err(|error| ImageError::archive(origin, error))
+    }
+
+    fn link_at(&self, path: &TreePath) -> Option<&str> {
+        match (self.slots.get(path), self.below.and_then(|below| below.get(path))) {
+            (Some(Slot { entry: Entry { node: Node::Symlink(target), .. }, .. }), _)
+            | (None, Some(IndexEntry { node: IndexNode::Symlink { target }, .. })) => Some(target),
+            _ => None,
+        }
+    }
+
+    fn make_parents(&mut self, path: &TreePath, origin: &Arc<str>) -> Result<(), ImageError> {
+        let mut parent = path.parent();
+        while let Some(directory) = parent {
+            parent = directory.parent();
+            let below = self.below.and_then(|below| below.get(&directory));
+            let other = match (self.slots.get(&directory), below) {
+                (Some(slot), _) if slot.entry.is_directory() => return Ok(()),
+                (Some(slot), _) => slot.origin.to_string(),
+                (None, Some(below)) if below.node == IndexNode::Directory => return Ok(()),
+                (None, Some(_)) => "a lower layer".to_owned(),
+                (None, None) => {
+                    let entry = Entry::directory(0o755, SOURCE_DATE_EPOCH);
+                    let origin = Arc::clone(origin);
+                    let slot = Slot { entry, origin, precedence: Precedence::Package, implied: true };
+                    self.slots.insert(directory, slot);
+                    continue;
+                }
+            };
+            return Err(ImageError::PathConflict { path: directory, first: other, second: origin.to_string() });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn place(path: &str, entry: Entry) -> PlacedEntry {
+        PlacedEntry { path: path.parse().unwrap(), entry }
+    }
+
+    fn file(path: &str, text: &str) -> PlacedEntry {
+        place(path, Entry::file(0o644, 5, Content::of(text)))
+    }
+
+    fn insert(tree: &mut Tree<'_>, placed: PlacedEntry) -> Result<(), ImageError> {
+        tree.insert(placed, &Arc::from("test"), Precedence::Package)
+    }
+
+    fn paths(tree: Tree<'_>) -> Vec<String> {
+        tree.finish().unwrap().into_keys().map(String::from).collect()
+    }
+
+    #[test]
+    fn ancestors_that_are_links_are_followed_inside_the_tree() {
+        let mut tree = Tree::new(None);
+        insert(&mut tree, place("bin", Entry::symlink("usr/bin", 0))).unwrap();
+        insert(&mut tree, place("up", Entry::symlink("../../../etc", 0))).unwrap();
+        insert(&mut tree, file("bin/sh", "sh")).unwrap();
+        insert(&mut tree, place("bin", Entry::directory(0o700, 0))).unwrap();
+        insert(&mut tree, file("up/passwd", "x")).unwrap();
+        assert_eq!(paths(tree), ["bin", "etc", "etc/passwd", "up", "usr", "usr/bin", "usr/bin/sh"]);
+    }
+
+    #[test]
+    fn loops_of_links_and_conflicts_are_errors() {
+        let mut tree = Tree::new(None);
+        insert(&mut tree, place("a", Entry::symlink("b", 0))).unwrap();
+        insert(&mut tree, place("b", Entry::symlink("a", 0))).unwrap();
+        assert!(matches!(insert(&mut tree, file("a/x", "")), Err(ImageError::Archive { .. })));
+        insert(&mut tree, file("c", "1")).unwrap();
+        insert(&mut tree, file("c", "1")).unwrap();
+        assert!(matches!(insert(&mut tree, file("c", "2")), Err(ImageError::PathConflict { .. })));
+        assert!(matches!(insert(&mut tree, file("c/d", "2")), Err(ImageError::PathConflict { .. })));
+        tree.insert(file("c", "2"), &Arc::from("recipe"), Precedence::Recipe).unwrap();
+    }
+
+    #[test]
+    fn an_upper_layer_holds_what_is_new_and_its_parents_as_they_are_below() {
+        let mut base = Tree::new(None);
+        insert(&mut base, place("tmp", Entry::directory(0o1777, 7))).unwrap();
+        insert(&mut base, file("etc/same", "same")).unwrap();
+        let below: LayerIndex =
+            base.finish().unwrap().into_iter().map(|(path, entry)| (path, entry.describe())).collect();
+        let mut upper = Tree::new(Some(&below));
+        insert(&mut upper, file("etc/same", "same")).unwrap();
+        insert(&mut upper, place("tmp", Entry::directory(0o755, 9))).unwrap();
+        insert(&mut upper, file("tmp/new", "new")).unwrap();
+        let entries = upper.finish().unwrap();
+        assert_eq!(entries.keys().map(TreePath::as_str).collect::<Vec<_>>(), ["tmp", "tmp/new"]);
+        assert_eq!(entries[&"tmp".parse::<TreePath>().unwrap()].mode, 0o1777);
+    }
+
+    #[test]
+    fn set_user_id_and_foreign_writing_are_dropped() {
+        assert_eq!(Entry::file(0o4775, 0, Content::of("")).mode, 0o755);
+        assert_eq!(Entry::directory(0o2777, 0).mode, 0o755);
+        assert_eq!(Entry::directory(0o1777, 0).mode, 0o1777);
+        assert_eq!(Entry::directory(0o755, u64::MAX).mtime, SOURCE_DATE_EPOCH);
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_files_does_not_matter(order in Just((0..20).collect::<Vec<u32>>()).prop_shuffle()) {
+            let build = |order: &[u32]| {
+                let mut tree = Tree::new(None);
+                for number in order {
+                    insert(&mut tree, file(&format!("d{}/e{}/f{number}", number % 3, number % 5), "x")).unwrap();
+                }
+                tree.finish().unwrap().into_iter().map(|(path, entry)| (path, entry.describe())).collect::<Vec<_>>()
+            };
+            let sorted: Vec<u32> = (0..20).collect();
+            prop_assert_eq!(build(&order), build(&sorted));
+        }
+    }
+}
