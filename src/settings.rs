@@ -32,7 +32,8 @@ impl SettingsError {
         match self {
             Self::Io(_) => "check the file's permissions".to_owned(),
             Self::Malformed { .. } => {
-                "known keys: engine, jobs, git_mirror, offline, color, and a table [origins]".to_owned()
+                "known keys: engine, jobs, git_mirror, offline, color, check_valid_until, and a table [origins]"
+                    .to_owned()
             }
         }
     }
@@ -52,7 +53,9 @@ pub struct Settings {
     pub offline: Option<bool>,
     /// As `--color`.
     pub color: Option<ColorChoice>,
-    /// As `--origin`: addresses by the origin's name.
+    /// Whether signed indexes past their `Valid-Until` are refused; unset, apt's configuration decides.
+    pub check_valid_until: Option<bool>,
+    /// As `--origin`: addresses by the origin's name, several of one origin separated by blanks.
     pub origins: BTreeMap<String, String>,
 }
 

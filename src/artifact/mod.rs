@@ -1,3 +1,6 @@
 //! Bytes by digest: the local store and the origins that serve what is missing.
 
+pub mod debian;
+pub mod fetch;
+pub mod origin;
 pub mod store;

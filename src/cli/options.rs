@@ -86,6 +86,8 @@ pub struct GlobalOptions {
     pub origins: BTreeMap<String, String>,
     /// Whether the network is out of bounds.
     pub offline: bool,
+    /// Whether signed indexes past their `Valid-Until` are refused; `None` leaves it to apt's configuration.
+    pub check_valid_until: Option<bool>,
     /// Whether stderr is coloured.
     pub color: bool,
     /// -1 for quiet, else how often `--verbose` was given.
@@ -124,6 +126,7 @@ impl GlobalArguments {
             git_mirror: self.git_mirror.or(settings.git_mirror),
             origins,
             offline: self.offline || switch("TESTEVO_SANDBOX_OFFLINE") || settings.offline.unwrap_or(false),
+            check_valid_until: settings.check_valid_until,
             color: is_colored(self.color.or(settings.color).unwrap_or_default()),
             verbosity: if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) },
             dry_run: self.dry_run,

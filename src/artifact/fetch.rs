@@ -1,0 +1,408 @@
+//! Fetching from origins into the store: streamed, hashed, bounded, retried where a fault may pass.
+//!
+//! Messages name origins and paths, never addresses: those may hold credentials.
+
+mod body;
+mod many;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::{StatusCode, Url, header};
+
+use super::origin::{Origin, OriginError, OriginName, Origins};
+use super::store::{Store, StoreError};
+use crate::digest::Digest;
+use crate::event::EventSink;
+
+pub use many::{FetchItem, FetchManyError, FetchSummary};
+
+const ATTEMPTS: u32 = 4;
+const FIRST_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 400 });
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+/// How long an origin may be silent in the middle of an answer.
+const SILENCE_LIMIT: Duration = Duration::from_secs(60);
+
+/// What can go wrong while fetching.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The origin's address is not known.
+    #[error(transparent)]
+    Origin(#[from] OriginError),
+    /// A path that can't be asked for.
+    #[error("`{path}` is no path below an origin")]
+    InvalidPath {
+        /// The path, without control characters.
+        path: String,
+    },
+    /// Nothing may be fetched, and the store does not have it.
+    #[error("`{path}` of the origin `{origin}` is needed, but fetching is switched off")]
+    Offline {
+        /// The origin.
+        origin: OriginName,
+        /// Path below it.
+        path: String,
+    },
+    /// No answer, or none that was complete, after several attempts.
+    #[error("the origin `{origin}` could not be reached for `{path}`: {cause}")]
+    OriginUnreachable {
+        /// The origin.
+        origin: OriginName,
+        /// Path below it.
+        path: String,
+        /// The cause, without addresses.
+        cause: String,
+    },
+    /// The origin answers that it does not have the file.
+    #[error("the origin `{origin}` does not have `{path}`")]
+    Gone {
+        /// The origin.
+        origin: OriginName,
+        /// Path below it.
+        path: String,
+    },
+    /// The origin refuses for another reason.
+    #[error("the origin `{origin}` refused `{path}` with status {status}")]
+    Refused {
+        /// The origin.
+        origin: OriginName,
+        /// Path below it.
+        path: String,
+        /// Status of the answer.
+        status: u16,
+    },
+    /// The origin served other bytes than were asked for.
+    #[error("the origin `{origin}` served other bytes for `{path}`: {expected} was expected, {found} came")]
+    Garbage {
+        /// The origin.
+        origin: OriginName,
+        /// Path below it.
+        path: String,
+        /// What was asked for: a digest, or another sum that the origin publishes.
+        expected: String,
+        /// What came.
+        found: String,
+    },
+    /// The file is larger than it may be.
+    #[error("`{path}` of the origin `{origin}` is larger than {limit} bytes")]
+    TooLarge {
+        /// The origin.
+        origin: OriginName,
+        /// Path below it.
+        path: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The store can't take it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The program's own HTTP client can't be set up.
+    #[error("HTTP can't be set up: {0}")]
+    Setup(String),
+}
+
+impl FetchError {
+    /// Returns what the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Origin(error) => error.hint(),
+            Self::Offline { .. } => Some("run once without `--offline`, or import the store's bytes".to_owned()),
+            Self::OriginUnreachable { origin, .. } => Some(format!(
+                "check the network, the proxy variables and SSL_CERT_FILE, or give `--origin {origin}=URL`"
+            )),
+            Self::Gone { .. } => Some(
+                "bring its bytes from where `store export` kept them, or resolve anew with `lock --update`".to_owned(),
+            ),
+            Self::Garbage { origin, .. } => Some(format!(
+                "the mirror or a proxy in between serves wrong bytes; give another with `--origin {origin}=URL`"
+            )),
+            Self::Refused { origin, status: 401 | 403 | 407, .. } => {
+                Some(format!("give credentials for the origin `{origin}` in its client's configuration or address"))
+            }
+            Self::InvalidPath { .. } | Self::Refused { .. } | Self::TooLarge { .. } | Self::Store(_) => None,
+            Self::Setup(_) => Some("check SSL_CERT_FILE, SSL_CERT_DIR and the proxy variables".to_owned()),
+        }
+    }
+
+    /// Returns whether another address of the origin may do better.
+    fn is_about_one_address(&self) -> bool {
+        matches!(
+            self,
+            Self::OriginUnreachable { .. }
+                | Self::Gone { .. }
+                | Self::Refused { .. }
+                | Self::Garbage { .. }
+                | Self::TooLarge { .. }
+        )
+    }
+}
+
+/// What an origin says about a file without sending it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Bytes, where stated.
+    pub size: Option<u64>,
+    /// When it was last changed, where stated: some mirrors do not say.
+    pub last_modified: Option<Timestamp>,
+}
+
+/// What a request is about: named in errors, and what is sent.
+pub(crate) struct Wanted<'a> {
+    pub(crate) origin: &'a OriginName,
+    pub(crate) path: &'a str,
+    pub(crate) accept: Option<&'static str>,
+    pub(crate) expected: Option<&'a Digest>,
+    pub(crate) max_bytes: u64,
+}
+
+impl Wanted<'_> {
+    fn unreachable(&self, cause: impl Into<String>) -> FetchError {
+        FetchError::OriginUnreachable { origin: self.origin.clone(), path: self.path.to_owned(), cause: cause.into() }
+    }
+
+    fn gone(&self) -> FetchError {
+        FetchError::Gone { origin: self.origin.clone(), path: self.path.to_owned() }
+    }
+
+    fn too_large(&self) -> FetchError {
+        FetchError::TooLarge { origin: self.origin.clone(), path: self.path.to_owned(), limit: self.max_bytes }
+    }
+
+    fn invalid_path(&self) -> FetchError {
+        FetchError::InvalidPath { path: super::origin::printable(self.path) }
+    }
+
+    fn garbage(&self, expected: String, found: String) -> FetchError {
+        FetchError::Garbage { origin: self.origin.clone(), path: self.path.to_owned(), expected, found }
+    }
+}
+
+/// Fetches from origins into one store. Cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    store: Store,
+    origins: Arc<Origins>,
+    found: Arc<Mutex<BTreeMap<OriginName, Arc<Origin>>>>,
+    events: EventSink,
+}
+
+impl Client {
+    /// Returns a client that trusts the system's certificates (`SSL_CERT_FILE`, `SSL_CERT_DIR`) and uses the proxies
+    /// of the usual variables.
+    ///
+    /// # Errors
+    /// [`FetchError::Setup`].
+    pub fn new(origins: Origins, store: Store, events: EventSink) -> Result<Self, FetchError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = rustls::RootCertStore::empty();
+        let native = rustls_native_certs::load_native_certs();
+        let (added, _) = roots.add_parsable_certificates(native.certs);
+        if added == 0 {
+            // Origins on disk and over plain HTTP still work, so this is no error by itself.
+            tracing::warn!(errors = ?native.errors, "no trusted certificates were found");
+        }
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| FetchError::Setup(error.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .hickory_dns(true)
+            .user_agent(concat!("testevo-sandbox/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_LIMIT)
+            .read_timeout(SILENCE_LIMIT)
+            .build()
+            .map_err(|error| FetchError::Setup(body::cause(&error.without_url())))?;
+        Ok(Self { http, store, origins: Arc::new(origins), found: Arc::default(), events })
+    }
+
+    /// Returns the store that everything fetched goes to.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Returns the origins that this client asks.
+    pub fn origins(&self) -> &Origins {
+        &self.origins
+    }
+
+    /// Returns where events go.
+    pub fn events(&self) -> &EventSink {
+        &self.events
+    }
+
+    /// Returns where the origin is. What needs fetching to be found is fetched, once.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    pub async fn origin(&self, name: &OriginName) -> Result<Arc<Origin>, FetchError> {
+        if let Some(origin) = self.remembered(name) {
+            return Ok(origin);
+        }
+        let origin = self.origins.resolve(name)?;
+        Ok(self.remember(origin))
+    }
+
+    fn remembered(&self, name: &OriginName) -> Option<Arc<Origin>> {
+        let found = self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        found.get(name).cloned()
+    }
+
+    fn remember(&self, origin: Origin) -> Arc<Origin> {
+        let origin = Arc::new(origin);
+        let mut found = self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        found.insert(origin.name.clone(), Arc::clone(&origin));
+        origin
+    }
+
+    /// Fetches `path` of the origin into the store and returns its digest and size in bytes. What the store has by its
+    /// `expected` digest is not fetched.
+    ///
+    /// # Errors
+    /// [`FetchError`]; with several addresses the last one's.
+    pub async fn fetch(
+        &self,
+        origin: &OriginName,
+        path: &str,
+        expected: Option<&Digest>,
+        max_bytes: u64,
+    ) -> Result<(Digest, u64), FetchError> {
+        self.fetch_wanted(&Wanted { origin, path, accept: None, expected, max_bytes }).await
+    }
+
+    /// Fetches a file and returns its bytes; they go through the store too.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    pub async fn fetch_bytes(
+        &self,
+        origin: &OriginName,
+        path: &str,
+        expected: Option<&Digest>,
+        max_bytes: u64,
+    ) -> Result<Vec<u8>, FetchError> {
+        let (digest, _) = self.fetch(origin, path, expected, max_bytes).await?;
+        Ok(self.store.read(&digest)?)
+    }
+
+    pub(crate) async fn fetch_wanted(&self, wanted: &Wanted<'_>) -> Result<(Digest, u64), FetchError> {
+        if let Some(expected) = wanted.expected
+            && self.store.contains(expected)
+        {
+            return Ok((*expected, self.store.size(expected)?));
+        }
+        let mut last = None;
+        for url in self.urls(wanted).await? {
+            match self.fetch_url(&url, wanted).await {
+                Err(error) if error.is_about_one_address() => last = Some(error),
+                other => return other,
+            }
+        }
+        Err(last.unwrap_or_else(|| wanted.invalid_path()))
+    }
+
+    /// Fetches from an address that an index of the origin named.
+    pub(crate) async fn fetch_url(&self, url: &Url, wanted: &Wanted<'_>) -> Result<(Digest, u64), FetchError> {
+        if let Some(expected) = wanted.expected
+            && self.store.contains(expected)
+        {
+            return Ok((*expected, self.store.size(expected)?));
+        }
+        self.online(wanted)?;
+        tracing::debug!(origin = %wanted.origin, path = wanted.path, "fetching");
+        if url.scheme() == "file" {
+            return body::copy_file(&self.store, url, wanted).await;
+        }
+        body::download(&self.http, &self.store, url, wanted).await
+    }
+
+    fn online(&self, wanted: &Wanted<'_>) -> Result<(), FetchError> {
+        if self.origins.offline() {
+            return Err(FetchError::Offline { origin: wanted.origin.clone(), path: wanted.path.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Returns the full addresses to try.
+    pub(crate) async fn urls(&self, wanted: &Wanted<'_>) -> Result<Vec<Url>, FetchError> {
+        self.online(wanted)?;
+        let origin = self.origin(wanted.origin).await?;
+        let urls: Option<Vec<Url>> = origin.addresses.iter().map(|address| address.join(wanted.path)).collect();
+        urls.ok_or_else(|| wanted.invalid_path())
+    }
+
+    /// Asks what the origin says about a file.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    pub async fn head(&self, origin: &OriginName, path: &str) -> Result<Head, FetchError> {
+        let wanted = Wanted { origin, path, accept: None, expected: None, max_bytes: 0 };
+        let mut last = None;
+        for url in self.urls(&wanted).await? {
+            match self.head_url(&url, &wanted).await {
+                Err(error) if error.is_about_one_address() => last = Some(error),
+                other => return other,
+            }
+        }
+        Err(last.unwrap_or_else(|| wanted.invalid_path()))
+    }
+
+    async fn head_url(&self, url: &Url, wanted: &Wanted<'_>) -> Result<Head, FetchError> {
+        if url.scheme() == "file" {
+            return body::head_file(url, wanted).await;
+        }
+        let response = with_retries(wanted, async |_| body::send(self.http.head(url.clone()), wanted).await).await?;
+        let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        Ok(Head {
+            size: text(header::CONTENT_LENGTH).and_then(|size| size.parse().ok()),
+            last_modified: text(header::LAST_MODIFIED)
+                .and_then(|date| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date).ok()),
+        })
+    }
+}
+
+/// How an attempt failed: for good, or in a way that may pass.
+pub(crate) enum Fault {
+    Final(FetchError),
+    Passing(FetchError),
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Final(error.into())
+    }
+}
+
+/// Attempts up to [`ATTEMPTS`] times, with growing pauses; the attempt is told its number.
+pub(crate) async fn with_retries<T>(
+    wanted: &Wanted<'_>,
+    mut attempt: impl AsyncFnMut(u32) -> Result<T, Fault>,
+) -> Result<T, FetchError> {
+    let mut pause = FIRST_PAUSE;
+    let mut number = 1;
+    loop {
+        match attempt(number).await {
+            Ok(value) => return Ok(value),
+            Err(Fault::Final(error)) => return Err(error),
+            Err(Fault::Passing(error)) if number == ATTEMPTS => return Err(error),
+            Err(Fault::Passing(error)) => {
+                tracing::debug!(origin = %wanted.origin, path = wanted.path, %error, number, "trying again");
+                tokio::time::sleep(pause).await;
+                pause *= 3;
+                number += 1;
+            }
+        }
+    }
+}
+
+/// Returns whether a status may be another one in a moment.
+fn may_pass(status: StatusCode) -> bool {
+    status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! Many files at once.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+use futures_util::{StreamExt, stream};
+
+use super::{Client, FetchError};
+use crate::artifact::origin::OriginName;
+use crate::digest::Digest;
+use crate::event::{Event, EventSink};
+
+/// A file of an origin by digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchItem {
+    /// What people call it, unique among those fetched together.
+    pub name: String,
+    /// Who serves it.
+    pub origin: OriginName,
+    /// Path below the origin.
+    pub path: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// What a fetch of many files did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FetchSummary {
+    /// Files that the store had.
+    pub present: usize,
+    /// Files that were fetched.
+    pub fetched: usize,
+    /// Bytes that were fetched.
+    pub bytes: u64,
+}
+
+/// Files that could not be fetched.
+#[derive(Debug, thiserror::Error)]
+#[error("{} of {total} files could not be fetched; the first: {first}", .others.len() + 1)]
+pub struct FetchManyError {
+    /// How many were wanted.
+    pub total: usize,
+    /// Why the first one failed.
+    #[source]
+    pub first: FetchError,
+    /// Why the others failed.
+    pub others: Vec<FetchError>,
+}
+
+impl FetchManyError {
+    /// Returns what the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        self.first.hint()
+    }
+}
+
+impl Client {
+    /// Fetches the items that the store does not have, at most `jobs` at once, as stage `download`. A file that is gone
+    /// or wrong does not stop the others; an origin out of reach or a store that can't write does.
+    ///
+    /// # Errors
+    /// [`FetchManyError`] with every failure.
+    pub async fn fetch_all(
+        &self,
+        items: &[FetchItem],
+        jobs: NonZeroUsize,
+        events: &EventSink,
+    ) -> Result<FetchSummary, FetchManyError> {
+        let mut seen = BTreeSet::new();
+        let missing: Vec<&FetchItem> =
+            items.iter().filter(|item| !self.has(item) && seen.insert(item.digest)).collect();
+        let mut summary = FetchSummary { present: items.len() - missing.len(), ..FetchSummary::default() };
+        if missing.is_empty() {
+            return Ok(summary);
+        }
+        let stage = || "download".to_owned();
+        let start = Instant::now();
+        events.send(Event::StageStarted { stage: stage(), total: Some(missing.len() as u64) });
+        let total = missing.len();
+        let mut fetching = stream::iter(missing.into_iter().map(|item| async move {
+            events.send(Event::ItemStarted { stage: stage(), item: item.name.clone() });
+            let result = self.fetch_item(item).await;
+            let outcome = if result.is_ok() { "fetched" } else { "failed" };
+            events.send(Event::ItemFinished { stage: stage(), item: item.name.clone(), outcome: outcome.to_owned() });
+            result
+        }))
+        .buffer_unordered(jobs.get());
+        let mut failures = Vec::new();
+        while let Some(result) = fetching.next().await {
+            match result {
+                Ok(size) => {
+                    summary.fetched += 1;
+                    summary.bytes += size;
+                }
+                Err(error) => {
+                    let hopeless = matches!(
+                        error,
+                        FetchError::OriginUnreachable { .. }
+                            | FetchError::Origin(_)
+                            | FetchError::Store(_)
+                            | FetchError::Setup(_)
+                    );
+                    failures.push(error);
+                    if hopeless {
+                        break;
+                    }
+                }
+            }
+        }
+        drop(fetching);
+        let elapsed_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        events.send(Event::StageFinished { stage: stage(), elapsed_ms });
+        if failures.is_empty() {
+            return Ok(summary);
+        }
+        // The one that stopped everything comes first.
+        let first = failures.remove(failures.len() - 1);
+        Err(FetchManyError { total, first, others: failures })
+    }
+
+    /// Tells whether the store has the file, with the right number of bytes: a cheap check that finds cut-off blobs.
+    fn has(&self, item: &FetchItem) -> bool {
+        self.store.size(&item.digest).is_ok_and(|size| size == item.size)
+    }
+
+    async fn fetch_item(&self, item: &FetchItem) -> Result<u64, FetchError> {
+        if self.store.contains(&item.digest) {
+            // It has the wrong size, else it would not be missing.
+            self.store.remove(&item.digest)?;
+        }
+        let fetched = self.fetch(&item.origin, &item.path, Some(&item.digest), item.size).await?;
+        Ok(fetched.1)
+    }
+}

@@ -1,0 +1,226 @@
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use fs_err as fs;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+use crate::artifact::origin::{Machine, OriginOptions};
+
+/// A server that gives the nth answer to the nth request and keeps what was asked.
+struct Server {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    async fn start(answers: Vec<String>) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let kept = Arc::clone(&requests);
+        tokio::spawn(async move {
+            let next = AtomicUsize::new(0);
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = Vec::new();
+                let mut buffer = [0; 1024];
+                while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+                    match stream.read(&mut buffer).await {
+                        Ok(0) | Err(_) => break,
+                        Ok(count) => request.extend_from_slice(&buffer[..count]),
+                    }
+                }
+                kept.lock().unwrap().push(String::from_utf8_lossy(&request).to_lowercase());
+                let number = next.fetch_add(1, Ordering::Relaxed).min(answers.len() - 1);
+                let _ = stream.write_all(answers[number].as_bytes()).await;
+                let _ = stream.shutdown().await;
+            }
+        });
+        Self { address, requests }
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn answer(status: &str, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n{body}")
+}
+
+fn ok(body: &str) -> String {
+    answer("200 OK", &format!("content-length: {}\r\n", body.len()), body)
+}
+
+fn client(directory: &Path, addresses: &[String], offline: bool) -> Client {
+    let given = BTreeMap::from([("central".to_owned(), addresses.join(" "))]);
+    let options = OriginOptions::new(&given, offline, None).unwrap();
+    let origins = Origins::new(options, Machine::at(directory, None, &[]), directory);
+    let store = Store::open(&directory.join("store"), &directory.join("tmp")).unwrap();
+    Client::new(origins, store, EventSink::none()).unwrap()
+}
+
+async fn fetch(client: &Client, expected: Option<&str>) -> Result<(Digest, u64), FetchError> {
+    let expected = expected.map(|text| Digest::of(text.as_bytes()));
+    client.fetch(&OriginName::central(), "g/a.jar", expected.as_ref(), 100).await
+}
+
+async fn run(answers: Vec<String>, expected: Option<&str>) -> (Result<(Digest, u64), FetchError>, Vec<String>) {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(answers).await;
+    let client = client(directory.path(), &[format!("http://user:secret@{}/base", server.address)], false);
+    let result = fetch(&client, expected).await;
+    if let Err(error) = &result {
+        let text = format!("{error} {error:?} {:?}", error.hint());
+        assert!(!text.contains("secret") && !text.contains("127.0.0.1"), "{text}");
+        assert_eq!(fs::read_dir(directory.path().join("store/blobs/sha256")).unwrap().count(), 0);
+    }
+    assert_eq!(fs::read_dir(directory.path().join("tmp")).map_or(0, Iterator::count), 0);
+    (result, server.requests())
+}
+
+#[tokio::test]
+async fn passing_faults_are_retried_and_others_are_not() {
+    let busy = || answer("503 Busy", "content-length: 0\r\n", "");
+    let (result, requests) = run(vec![busy(), busy(), ok("content")], None).await;
+    assert_eq!(result.unwrap(), (Digest::of(b"content"), 7));
+    assert_eq!(requests.len(), 3);
+    assert!(requests[0].starts_with("get /base/g/a.jar ") && requests[0].contains("authorization: basic"));
+
+    let (result, requests) = run(vec![busy()], None).await;
+    assert!(matches!(result, Err(FetchError::OriginUnreachable { .. })));
+    assert_eq!(requests.len(), 4);
+
+    for (status, gone) in [("404 Not Found", true), ("410 Gone", true), ("403 Forbidden", false)] {
+        let (result, requests) = run(vec![answer(status, "content-length: 0\r\n", "")], None).await;
+        assert_eq!(matches!(result, Err(FetchError::Gone { .. })), gone, "{status}");
+        assert_eq!(requests.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn wrong_bytes_and_too_many_are_refused() {
+    let (result, requests) = run(vec![ok("<html>login</html>")], Some("content")).await;
+    assert!(matches!(result, Err(FetchError::Garbage { .. })));
+    assert_eq!(requests.len(), 1);
+    let (result, _) = run(vec![ok(&"x".repeat(101))], None).await;
+    assert!(matches!(result, Err(FetchError::TooLarge { limit: 100, .. })));
+    // Without an announced length the limit holds too.
+    let (result, _) = run(vec![answer("200 OK", "", &"x".repeat(101))], None).await;
+    assert!(matches!(result, Err(FetchError::TooLarge { limit: 100, .. })));
+}
+
+#[tokio::test]
+async fn a_broken_transfer_goes_on_where_it_stopped() {
+    let broken = || answer("200 OK", "content-length: 7\r\netag: \"t\"\r\n", "con");
+    let rest = answer("206 Partial", "content-length: 4\r\ncontent-range: bytes 3-6/7\r\n", "tent");
+    let (result, requests) = run(vec![broken(), rest], None).await;
+    assert_eq!(result.unwrap(), (Digest::of(b"content"), 7));
+    assert!(requests[1].contains("range: bytes=3-") && requests[1].contains("if-range: \"t\""), "{requests:?}");
+
+    // An origin that can't continue starts anew, and one that continues elsewhere is not believed.
+    let (result, _) = run(vec![broken(), ok("content")], Some("content")).await;
+    assert_eq!(result.unwrap().1, 7);
+    let elsewhere = answer("206 Partial", "content-length: 3\r\ncontent-range: bytes 0-2/7\r\n", "xxx");
+    let (result, _) = run(vec![broken(), elsewhere], Some("content")).await;
+    assert!(matches!(result, Err(FetchError::Garbage { .. })));
+    let unsatisfiable = answer("416 Range", "content-length: 0\r\n", "");
+    let (result, _) = run(vec![broken(), unsatisfiable, ok("content")], Some("content")).await;
+    assert_eq!(result.unwrap().1, 7);
+
+    // Always cut off at the same place, without a way to continue.
+    let cut = answer("200 OK", "content-length: 7\r\n", "con");
+    let (result, _) = run(vec![cut], None).await;
+    assert!(matches!(result, Err(FetchError::OriginUnreachable { .. })));
+}
+
+#[tokio::test]
+async fn the_next_address_is_tried_and_what_the_store_has_is_not_fetched() {
+    let directory = tempfile::tempdir().unwrap();
+    let mirror = directory.path().join("mirror");
+    fs::create_dir_all(mirror.join("g")).unwrap();
+    fs::write(mirror.join("g/a.jar"), "content").unwrap();
+    let empty = directory.path().join("empty");
+    let addresses = [format!("file://{}", empty.display()), format!("file://{}", mirror.display())];
+    let client = client(directory.path(), &addresses, false);
+    assert_eq!(fetch(&client, Some("content")).await.unwrap(), (Digest::of(b"content"), 7));
+    let head = client.head(&OriginName::central(), "g/a.jar").await.unwrap();
+    assert!(head.size == Some(7) && head.last_modified.is_some());
+    fs::write(mirror.join("g/a.jar"), "other").unwrap();
+    assert_eq!(fetch(&client, Some("content")).await.unwrap().1, 7);
+    assert!(matches!(fetch(&client, Some("more")).await, Err(FetchError::Garbage { .. })));
+    fs::write(mirror.join("g/a.jar"), "x".repeat(101)).unwrap();
+    assert!(matches!(fetch(&client, None).await, Err(FetchError::TooLarge { .. })));
+    fs::remove_file(mirror.join("g/a.jar")).unwrap();
+    assert!(matches!(fetch(&client, None).await, Err(FetchError::Gone { .. })));
+    let path = "../store/x";
+    let result = client.fetch(&OriginName::central(), path, None, 10).await;
+    assert!(matches!(result, Err(FetchError::InvalidPath { .. })));
+    let result = client.fetch(&"other".parse().unwrap(), "x", None, 10).await;
+    assert!(matches!(result, Err(FetchError::Origin(OriginError::Unknown { .. }))));
+}
+
+#[tokio::test]
+async fn many_files_are_fetched_and_every_failure_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let mirror = directory.path().join("mirror");
+    fs::create_dir_all(&mirror).unwrap();
+    let item = |name: &str| FetchItem {
+        name: name.to_owned(),
+        origin: OriginName::central(),
+        path: name.to_owned(),
+        digest: Digest::of(name.as_bytes()),
+        size: name.len() as u64,
+    };
+    let items: Vec<FetchItem> = (0..20).map(|number| item(&format!("file-{number}"))).collect();
+    for item in &items {
+        fs::write(mirror.join(&item.path), &item.name).unwrap();
+    }
+    let client = client(directory.path(), &[format!("file://{}", mirror.display())], false);
+    let jobs = std::num::NonZeroUsize::new(4).unwrap();
+    // A blob that was cut off is fetched again.
+    client.store().put(b"file-0").unwrap();
+    fs::write(client.store().path(&items[0].digest), "fi").unwrap();
+    client.store().put(b"file-1").unwrap();
+    let summary = client.fetch_all(&items, jobs, &EventSink::none()).await.unwrap();
+    assert_eq!((summary.present, summary.fetched, summary.bytes), (1, 19, 6 * 9 + 7 * 10));
+    client.store().verify(&items[0].digest).unwrap();
+
+    let mut more = items.clone();
+    more.extend([item("gone-1"), item("gone-2"), item("wrong")]);
+    fs::write(mirror.join("wrong"), "right").unwrap();
+    let error = client.fetch_all(&more, jobs, &EventSink::none()).await.unwrap_err();
+    assert_eq!((error.total, error.others.len()), (3, 2));
+}
+
+#[tokio::test]
+async fn offline_only_the_store_answers() {
+    let directory = tempfile::tempdir().unwrap();
+    let client = client(directory.path(), &["http://127.0.0.1:1/".to_owned()], true);
+    assert!(matches!(fetch(&client, Some("content")).await, Err(FetchError::Offline { .. })));
+    client.store().put(b"content").unwrap();
+    assert_eq!(fetch(&client, Some("content")).await.unwrap().1, 7);
+}
+
+#[tokio::test]
+#[ignore = "needs the network and a machine whose clients know all origins"]
+async fn this_machines_own_origins_answer() {
+    let directory = tempfile::tempdir().unwrap();
+    let origins = Origins::new(OriginOptions::default(), Machine::current(), directory.path());
+    let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
+    let client = Client::new(origins, store, EventSink::none()).unwrap();
+    for (origin, path) in [
+        (OriginName::debian(), "dists/trixie/InRelease"),
+        (OriginName::central(), "junit/junit/4.13.2/junit-4.13.2.jar"),
+        (OriginName::pypi(), "pip/"),
+    ] {
+        let (_, size) = client.fetch(&origin, path, None, 10 << 20).await.unwrap();
+        assert!(size > 1000, "{origin}");
+    }
+    let head = client.head(&OriginName::central(), "junit/junit/4.13.2/junit-4.13.2.jar").await.unwrap();
+    assert!(head.size.is_some());
+    let missing = client.fetch(&OriginName::central(), "junit/junit/0/junit-0.jar", None, 100).await;
+    assert!(matches!(missing, Err(FetchError::Gone { .. })));
+}

@@ -1,0 +1,455 @@
+//! Origins: names in locks, addresses on this machine.
+//!
+//! An origin is `debian`, `central`, `pypi` or the id of a repository that a POM declares. Its address is never written
+//! into locks, images or messages. First hit wins: what the user gave, the machine's own clients (apt,
+//! Maven, pip), `origins.toml` in the data directory. What needs fetching to be found (the defaults inside Debian's own
+//! packages) is not looked for here.
+
+mod apt;
+mod maven;
+mod pip;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use fs_err as fs;
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+
+use crate::data_dir::write_atomically;
+
+pub use apt::AptSettings;
+
+/// No file of another program that is read here may be larger, in bytes.
+const CONFIGURATION_LIMIT: u64 = 4 << 20;
+
+/// What can be wrong with origins.
+#[derive(Debug, thiserror::Error)]
+pub enum OriginError {
+    /// Nothing on this machine says where the origin is.
+    #[error("no address is known for the origin `{name}`")]
+    Unknown {
+        /// The origin.
+        name: OriginName,
+    },
+    /// A text is no origin's name.
+    #[error("`{text}` is no name of an origin: 1 to 100 letters, digits, `.`, `_`, `-`, the first a letter or digit")]
+    InvalidName {
+        /// The text, shortened.
+        text: String,
+    },
+    /// What was given as an address is none. It is not shown, because it may hold credentials.
+    #[error("the origin `{name}`: {InvalidAddress}")]
+    InvalidAddress {
+        /// The origin.
+        name: String,
+    },
+    /// `origins.toml` can't be read.
+    #[error("the origins `{path}` can't be read: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The parser's words.
+        reason: String,
+    },
+    /// The file system refused.
+    #[error("the origins could not be read or written: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// A text that is no address of an origin. It is not shown, because it may hold credentials.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the address is not a complete http, https or file address")]
+pub struct InvalidAddress;
+
+impl OriginError {
+    /// Returns what the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let Self::Unknown { name } = self else { return None };
+        let client = match name.as_str() {
+            "debian" => ", or have a Debian archive in apt's sources",
+            "central" => ", or have a mirror of `central` in Maven's settings, or Maven installed",
+            "pypi" => ", or set pip's index-url, or have pip installed",
+            _ => "",
+        };
+        Some(format!(
+            "give `--origin {name}=URL`, name it in TESTEVO_SANDBOX_ORIGINS or below `[origins]` in settings.toml{client}"
+        ))
+    }
+}
+
+/// An origin's name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct OriginName(String);
+
+impl OriginName {
+    /// Returns `debian`: the root of a Debian archive, with `dists` and `pool`.
+    pub fn debian() -> Self {
+        Self("debian".to_owned())
+    }
+
+    /// Returns `central`: the root of Maven's central repository.
+    pub fn central() -> Self {
+        Self("central".to_owned())
+    }
+
+    /// Returns `pypi`: the root of a simple index of Python packages.
+    pub fn pypi() -> Self {
+        Self("pypi".to_owned())
+    }
+
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for OriginName {
+    type Err = OriginError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let valid = text.len() <= 100
+            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+        if valid { Ok(Self(text.to_owned())) } else { Err(OriginError::InvalidName { text: printable(text) }) }
+    }
+}
+
+impl TryFrom<String> for OriginName {
+    type Error = OriginError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<OriginName> for String {
+    fn from(name: OriginName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for OriginName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().take(100).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// A base address, always ending in `/`. Neither `Debug` nor any message shows it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OriginAddress(Url);
+
+impl OriginAddress {
+    /// Returns the address, credentials included: for requests only.
+    pub fn url(&self) -> &Url {
+        &self.0
+    }
+
+    /// Returns the address of `path` below this one. `path` must be relative, without `..`, and is escaped.
+    pub(crate) fn join(&self, path: &str) -> Option<Url> {
+        let mut url = self.0.clone();
+        let directory = path.ends_with('/');
+        {
+            let mut segments = url.path_segments_mut().ok()?;
+            segments.pop_if_empty();
+            for segment in path.trim_end_matches('/').split('/') {
+                let bad = segment.is_empty() || segment == "." || segment == "..";
+                if bad || segment.chars().any(|c| c.is_control() || c == '\\') {
+                    return None;
+                }
+                segments.push(segment);
+            }
+            if directory {
+                segments.push("");
+            }
+        }
+        Some(url)
+    }
+
+    /// Adds credentials where the address has none.
+    fn with_credentials(mut self, user: &str, password: &str) -> Self {
+        if self.0.username().is_empty() && self.0.scheme() != "file" {
+            // Both fail only for addresses without a host, which `from_str` refuses for http.
+            let _ = self.0.set_username(user);
+            let _ = self.0.set_password(Some(password));
+        }
+        self
+    }
+}
+
+impl FromStr for OriginAddress {
+    type Err = InvalidAddress;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut url = Url::parse(text.trim()).map_err(|_| InvalidAddress)?;
+        let usable = match url.scheme() {
+            "http" | "https" => url.has_host(),
+            "file" => url.to_file_path().is_ok(),
+            _ => false,
+        };
+        if !usable || url.query().is_some() || url.fragment().is_some() {
+            return Err(InvalidAddress);
+        }
+        if !url.path().ends_with('/') {
+            let path = format!("{}/", url.path());
+            url.set_path(&path);
+        }
+        Ok(Self(url))
+    }
+}
+
+impl fmt::Debug for OriginAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OriginAddress(..)")
+    }
+}
+
+/// Who said where an origin is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AddressSource {
+    /// A flag, a variable or `settings.toml`.
+    Settings,
+    /// The machine's apt, Maven or pip.
+    Client,
+    /// `origins.toml` in the data directory.
+    Recorded,
+    /// A default inside one of Debian's packages.
+    DebianPackage,
+}
+
+/// Where an origin is.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// Its name.
+    pub name: OriginName,
+    /// Base addresses, tried in order; at least one.
+    pub addresses: Vec<OriginAddress>,
+    /// Who said so.
+    pub source: AddressSource,
+}
+
+/// Places of the machine's own clients; tests name their own.
+#[derive(Clone)]
+pub struct Machine {
+    root: PathBuf,
+    home: Option<PathBuf>,
+    variables: BTreeMap<String, String>,
+}
+
+impl Machine {
+    /// Returns this machine.
+    pub fn current() -> Self {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        // All of them, because Maven's settings may name any.
+        let variables = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self { root: PathBuf::from("/"), home, variables }
+    }
+
+    /// Returns the machine below `root`, for tests.
+    pub fn at(root: &Path, home: Option<&Path>, variables: &[(&str, &str)]) -> Self {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Self { root: root.to_owned(), home: home.map(Path::to_owned), variables }
+    }
+
+    fn path(&self, absolute: &str) -> PathBuf {
+        self.root.join(absolute.trim_start_matches('/'))
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Reads a small file; `None` where it is missing, too large or no text: another program's trouble is not ours.
+    fn read(&self, path: &Path) -> Option<String> {
+        let metadata = fs::metadata(path).ok()?;
+        if !metadata.is_file() || metadata.len() > CONFIGURATION_LIMIT {
+            return None;
+        }
+        Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned())
+    }
+
+    /// Returns what apt says about checking indexes.
+    pub fn apt(&self) -> AptSettings {
+        apt::settings(self)
+    }
+
+    fn clients_address(&self, name: &OriginName) -> Option<OriginAddress> {
+        match name.as_str() {
+            "debian" => apt::debian(self),
+            "central" => maven::central(self),
+            "pypi" => pip::index(self),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Variables may hold secrets.
+        f.debug_struct("Machine").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+/// What the user said about origins, in flags, variables and settings.
+#[derive(Clone, Debug, Default)]
+pub struct OriginOptions {
+    addresses: BTreeMap<OriginName, Vec<OriginAddress>>,
+    /// Whether nothing may be fetched.
+    pub offline: bool,
+    /// Whether signed indexes past their `Valid-Until` are refused; `None` leaves it to apt's configuration.
+    pub check_valid_until: Option<bool>,
+}
+
+impl OriginOptions {
+    /// Reads addresses by name, several of one origin separated by blanks.
+    ///
+    /// # Errors
+    /// [`OriginError::InvalidName`], [`OriginError::InvalidAddress`].
+    pub fn new<'a>(
+        origins: impl IntoIterator<Item = (&'a String, &'a String)>,
+        offline: bool,
+        check_valid_until: Option<bool>,
+    ) -> Result<Self, OriginError> {
+        let mut options = Self { offline, check_valid_until, ..Self::default() };
+        for (name, text) in origins {
+            let name: OriginName = name.parse()?;
+            let invalid = |_| OriginError::InvalidAddress { name: name.as_str().to_owned() };
+            let addresses: Vec<OriginAddress> =
+                text.split_whitespace().map(str::parse).collect::<Result<_, InvalidAddress>>().map_err(invalid)?;
+            if addresses.is_empty() {
+                return Err(invalid(InvalidAddress));
+            }
+            options.addresses.insert(name, addresses);
+        }
+        Ok(options)
+    }
+}
+
+/// Finds addresses of origins.
+#[derive(Clone, Debug)]
+pub struct Origins {
+    options: OriginOptions,
+    machine: Machine,
+    recorded: RecordedOrigins,
+}
+
+impl Origins {
+    /// Returns the origins known to the user, to the machine's clients and to `origins.toml` in `data_dir`.
+    pub fn new(options: OriginOptions, machine: Machine, data_dir: &Path) -> Self {
+        Self { options, machine, recorded: RecordedOrigins::new(data_dir) }
+    }
+
+    /// Returns where the origin is, as far as that is known without fetching anything.
+    ///
+    /// # Errors
+    /// [`OriginError`].
+    pub fn resolve(&self, name: &OriginName) -> Result<Origin, OriginError> {
+        let origin = |addresses, source| Origin { name: name.clone(), addresses, source };
+        if let Some(addresses) = self.options.addresses.get(name) {
+            return Ok(origin(addresses.clone(), AddressSource::Settings));
+        }
+        if let Some(address) = self.machine.clients_address(name) {
+            return Ok(origin(vec![address], AddressSource::Client));
+        }
+        match self.recorded.read()?.remove(name) {
+            Some(address) => Ok(origin(vec![address], AddressSource::Recorded)),
+            None => Err(OriginError::Unknown { name: name.clone() }),
+        }
+    }
+
+    /// Returns the addresses that the data directory remembers.
+    pub fn recorded(&self) -> &RecordedOrigins {
+        &self.recorded
+    }
+
+    /// Returns whether indexes past their `Valid-Until` are refused: the user's word, else apt's where `debian` comes
+    /// from apt, else yes.
+    pub fn check_valid_until(&self, source: AddressSource) -> bool {
+        match (self.options.check_valid_until, source) {
+            (Some(check), _) => check,
+            (None, AddressSource::Client) => self.machine.apt().check_valid_until,
+            (None, _) => true,
+        }
+    }
+
+    /// Returns whether nothing may be fetched.
+    pub fn offline(&self) -> bool {
+        self.options.offline
+    }
+}
+
+/// `origins.toml`: addresses of repositories that POMs declare, by id. It stays on this machine.
+#[derive(Clone, Debug)]
+pub struct RecordedOrigins {
+    path: PathBuf,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordedFile {
+    schema: u32,
+    #[serde(default)]
+    origins: BTreeMap<OriginName, String>,
+}
+
+impl RecordedOrigins {
+    /// Returns the file in the data directory, which need not exist.
+    pub fn new(data_dir: &Path) -> Self {
+        Self { path: data_dir.join("origins.toml") }
+    }
+
+    /// Returns the addresses by name.
+    ///
+    /// # Errors
+    /// [`OriginError::Malformed`], [`OriginError::Io`].
+    pub fn read(&self) -> Result<BTreeMap<OriginName, OriginAddress>, OriginError> {
+        let origins = self.read_file()?.origins.into_iter();
+        origins
+            .map(|(name, text)| Ok((name, text.parse().map_err(|_| self.malformed("an address is wrong"))?)))
+            .collect()
+    }
+
+    /// Adds an address unless the name has one; tells whether it was added. Callers hold the lock of the data they
+    /// gather it for, so two writers at once are rare; the loser's entry is found again at its next run.
+    ///
+    /// # Errors
+    /// [`OriginError`].
+    pub fn add(&self, name: &OriginName, address: &OriginAddress) -> Result<bool, OriginError> {
+        let mut file = self.read_file()?;
+        if file.origins.contains_key(name) {
+            return Ok(false);
+        }
+        file.schema = 1;
+        file.origins.insert(name.clone(), address.url().to_string());
+        let text = toml::to_string(&file).map_err(|_| self.malformed("it can't be written as TOML"))?;
+        write_atomically(&self.path, text.as_bytes())?;
+        Ok(true)
+    }
+
+    fn malformed(&self, reason: &str) -> OriginError {
+        OriginError::Malformed { path: self.path.clone(), reason: reason.to_owned() }
+    }
+
+    fn read_file(&self) -> Result<RecordedFile, OriginError> {
+        let text = match fs::read_to_string(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(RecordedFile::default()),
+            Err(error) => return Err(error.into()),
+        };
+        let file: RecordedFile = toml::from_str(&text).map_err(|error| self.malformed(error.message()))?;
+        if file.schema > 1 { Err(self.malformed("a newer program wrote it")) } else { Ok(file) }
+    }
+}
+
+#[cfg(test)]
+mod tests;
