@@ -1,1 +1,6 @@
 //! The integration tests, as one binary.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod miniature;
+mod support;

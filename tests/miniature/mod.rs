@@ -1,0 +1,55 @@
+//! The sample repositories of the tests, and what must come of them.
+
+use std::collections::BTreeSet;
+
+use testevo_sandbox::task::{Cell, Side};
+
+use crate::support::miniature;
+
+#[test]
+fn every_miniature_is_whole() {
+    let mut repositories = BTreeSet::new();
+    for name in miniature::names() {
+        let repository = miniature::load(&name);
+        assert!(repositories.insert(repository.name.clone()), "{name}: another repository has its name");
+        for miniature in &repository.miniatures {
+            for method in &miniature.methods {
+                let declaration = format!(" {}(", method.id.method());
+                for cell in Cell::ALL {
+                    let text = miniature.files(cell.test()).get(&miniature.test_file);
+                    let absent = method.expected[&cell].iter().any(|outcome| outcome.name() == "absent");
+                    let declared = text.is_some_and(|text| String::from_utf8_lossy(text).contains(&declaration));
+                    let inherited = miniature.files(cell.test()).iter().any(|(path, text)| {
+                        path.as_str().contains("src/test/") && String::from_utf8_lossy(text).contains(&declaration)
+                    });
+                    assert_ne!(
+                        absent,
+                        declared || inherited,
+                        "{name}/{}: {} in {}",
+                        miniature.name,
+                        method.id,
+                        cell.name()
+                    );
+                }
+            }
+            for focal in &miniature.focal {
+                let declared = [Side::Old, Side::New].into_iter().any(|side| {
+                    let text = miniature.files(side).get(&focal.file);
+                    text.is_some_and(|text| String::from_utf8_lossy(text).contains(&focal.anchor))
+                });
+                assert!(declared, "{name}/{}: {} is nowhere", miniature.name, focal.method);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_history_can_be_written() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in miniature::names() {
+        let repository = miniature::load(&name);
+        let pairs = repository.write_git(&directory.path().join(&name)).unwrap();
+        assert_eq!(pairs.len(), repository.miniatures.len());
+        assert!(!repository.published(&pairs).is_empty());
+    }
+}
