@@ -10,6 +10,7 @@ use crate::settings::SettingsError;
 use crate::task::file::TaskFileError;
 use crate::task::published::PublishedError;
 use crate::task::selector::SelectorError;
+use crate::workspace::WorkspaceError;
 
 /// The exit codes, in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +83,9 @@ pub enum CommandError {
     /// What was asked for does not exist.
     #[error(transparent)]
     Selection(#[from] SelectorError),
+    /// Sources could not be had.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
     /// Results could not be written to stdout.
     #[error("stdout could not be written")]
     Output(#[source] io::Error),
@@ -109,6 +113,20 @@ impl CommandError {
             Self::Manifest(ManifestError::UnknownSchema { .. })
             | Self::TaskFile(TaskFileError::UnknownSchema { .. }) => ExitStatus::Mismatch,
             Self::Manifest(ManifestError::Missing { .. }) | Self::Selection(_) => ExitStatus::Usage,
+            Self::Workspace(error) => match error {
+                WorkspaceError::MirrorTemplate { .. } => ExitStatus::Usage,
+                WorkspaceError::MirrorMissing { .. }
+                | WorkspaceError::RevisionMissing { .. }
+                | WorkspaceError::Offline { .. }
+                | WorkspaceError::Fetch { .. }
+                | WorkspaceError::MissingBlob { .. } => ExitStatus::Origin,
+                WorkspaceError::Git { .. } => ExitStatus::Mismatch,
+                WorkspaceError::HostileTree { .. } | WorkspaceError::SwapBlocked { .. } => ExitStatus::BadInput,
+                WorkspaceError::GitCommand(_)
+                | WorkspaceError::Archive { .. }
+                | WorkspaceError::DataDir(_)
+                | WorkspaceError::Io(_) => ExitStatus::Infrastructure,
+            },
             Self::Interrupted => ExitStatus::Interrupted,
         }
     }
@@ -123,6 +141,7 @@ impl CommandError {
             Self::Manifest(error) => Some(error.hint()),
             Self::TaskFile(error) => Some(error.hint()),
             Self::Selection(error) => Some(error.hint()),
+            Self::Workspace(error) => Some(error.hint()),
             Self::InfrastructureLeft { .. } => {
                 Some("look at the reasons above; `testevo-sandbox doctor` says what this machine lacks".to_owned())
             }

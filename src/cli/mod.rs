@@ -18,6 +18,7 @@ use crate::data_dir::DataDir;
 use crate::error::{CommandError, ExitStatus};
 use crate::event::EventSink;
 use crate::output::Output;
+use crate::workspace::{MirrorTemplate, Sources};
 
 use options::{EventFormat, GlobalArguments, GlobalOptions};
 
@@ -69,6 +70,19 @@ impl Context {
         }
         let opened = DataDir::open(&self.options.data_dir)?;
         Ok(self.data_dir.get_or_init(|| opened))
+    }
+
+    /// Returns where sources come from, as the options have it.
+    ///
+    /// # Errors
+    /// [`CommandError::DataDir`]; [`CommandError::Workspace`] for a template that names no repository.
+    pub fn sources(&self) -> Result<Sources, CommandError> {
+        Ok(Sources {
+            mirror: self.options.git_mirror.as_deref().map(MirrorTemplate::new).transpose()?,
+            data_dir: self.data_dir()?.clone(),
+            offline: self.options.offline,
+            events: self.events.clone(),
+        })
     }
 
     /// Runs asynchronous work to its end. The first interrupt cancels [`Context::cancellation`] so that the work can

@@ -1,3 +1,153 @@
 //! Source trees of revisions, read from git and never checked out.
+//!
+//! A [`Sources`] finds a repository, a [`Repository`] gives the [`RevisionTree`] of a commit exactly as git has it,
+//! [`archive`] turns one into a tar archive with one file swapped, and [`build_files`] says what Maven would make of it.
+//! Trees are a stranger's data: names that could leave the tree are refused, sizes are bounded, links never followed.
 
+pub mod archive;
+pub mod build_files;
+mod git_command;
 pub mod java_source;
+pub mod pom;
+pub mod source;
+pub mod tree;
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::data_dir::DataDirError;
+use crate::task::{RepositoryName, Revision};
+
+pub use archive::{ArchiveReport, Swap, TREE_TIME, write_archive};
+pub use build_files::{BuildFiles, ModuleLocation};
+pub use source::{MirrorTemplate, Sources};
+pub use tree::{EntryKind, Repository, RevisionTree, TreeEntry, TreeReport};
+
+/// Why sources could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    /// The template of mirrors has no place for the repository's name.
+    #[error("the template `{template}` of git mirrors does not have {{name}} in it")]
+    MirrorTemplate {
+        /// The template.
+        template: String,
+    },
+    /// The mirror has no such repository.
+    #[error("there is no git repository of {repository} at `{path}`")]
+    MirrorMissing {
+        /// The repository.
+        repository: RepositoryName,
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The repository does not have a commit.
+    #[error("{repository} has no commit {revision} in `{path}`")]
+    RevisionMissing {
+        /// The repository.
+        repository: RepositoryName,
+        /// The commit.
+        revision: Revision,
+        /// The git directory.
+        path: PathBuf,
+    },
+    /// A commit would have to be fetched.
+    #[error("the commit {revision} of {repository} is not here, and nothing may be fetched offline")]
+    Offline {
+        /// The repository.
+        repository: RepositoryName,
+        /// The first commit that is missing.
+        revision: Revision,
+    },
+    /// `git` could not fetch.
+    #[error("{repository} could not be fetched by git: {message}")]
+    Fetch {
+        /// The repository.
+        repository: RepositoryName,
+        /// The last lines that git wrote.
+        message: String,
+    },
+    /// The command `git` can't be run.
+    #[error("the command `git` can't be run")]
+    GitCommand(#[source] io::Error),
+    /// The repository can't be read.
+    #[error("the git repository of {repository} in `{path}` can't be read: {source}")]
+    Git {
+        /// The repository.
+        repository: RepositoryName,
+        /// The git directory.
+        path: PathBuf,
+        /// The cause.
+        source: git2::Error,
+    },
+    /// The content of a file that matters is not in the repository.
+    #[error("{repository} at {revision} lacks the content of `{path}`")]
+    MissingBlob {
+        /// The repository.
+        repository: RepositoryName,
+        /// The commit.
+        revision: Revision,
+        /// The file.
+        path: String,
+    },
+    /// The tree has something that no honest tree has.
+    #[error("{repository} at {revision} has a tree that is refused: {reason}: `{path}`")]
+    HostileTree {
+        /// The repository.
+        repository: RepositoryName,
+        /// The commit.
+        revision: Revision,
+        /// Why.
+        reason: &'static str,
+        /// Where, shortened.
+        path: String,
+    },
+    /// The file to swap would lie below something that is no directory.
+    #[error("{repository} at {revision} can't have a file `{path}`: a part of the path is no directory there")]
+    SwapBlocked {
+        /// The repository.
+        repository: RepositoryName,
+        /// The commit.
+        revision: Revision,
+        /// The file.
+        path: String,
+    },
+    /// The archive could not be written.
+    #[error("the archive of {repository} at {revision} could not be written: {source}")]
+    Archive {
+        /// The repository.
+        repository: RepositoryName,
+        /// The commit.
+        revision: Revision,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The data directory can't be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The file system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl WorkspaceError {
+    /// Returns what the user can do.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::MirrorTemplate { .. } => "write for example `--git-mirror '/srv/mirrors/{owner}/{name}.git'`",
+            Self::MirrorMissing { .. } => {
+                "correct `--git-mirror`, put a clone there, or leave the option out to clone from the manifest's URL"
+            }
+            Self::RevisionMissing { .. } => "update the mirror or clone; the commit may have left all its branches",
+            Self::Offline { .. } => "run once without `--offline`, or name a mirror with `--git-mirror`",
+            Self::Fetch { .. } => {
+                "check the network and git's own settings (proxy, certificates), or name a mirror with `--git-mirror`"
+            }
+            Self::GitCommand(_) => "install git, or name a mirror with `--git-mirror`, for which git is not needed",
+            Self::Git { .. } => "check the directory with `git fsck`, or delete it if it is a clone of this program",
+            Self::MissingBlob { .. } => "complete the mirror: it was made without some contents",
+            Self::HostileTree { .. } | Self::SwapBlocked { .. } => "leave the tasks of this revision out",
+            Self::Archive { .. } | Self::DataDir(_) | Self::Io(_) => "check permissions and free space",
+        }
+        .to_owned()
+    }
+}

@@ -1,0 +1,232 @@
+//! The few facts of a POM that must be known before Maven runs. Nothing is inherited or interpolated here: what depends
+//! on that is Maven's to say.
+//!
+//! POMs are a stranger's: document types are refused, so there are no entities to expand, and sizes are bounded.
+
+use quick_xml::Reader;
+use quick_xml::events::Event;
+use serde::Serialize;
+
+/// The largest POM that is read, in bytes.
+const MOST_BYTES: usize = 4 << 20;
+/// The deepest element.
+const MOST_DEPTH: usize = 100;
+/// The most modules, or repositories, of one POM.
+const MOST_ITEMS: usize = 10_000;
+
+/// A POM that can't be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PomError(String);
+
+impl PomError {
+    pub(super) fn new(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}
+
+/// What a POM itself says. Texts are trimmed and may hold `${…}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PomFacts {
+    /// `artifactId`.
+    pub artifact_id: Option<String>,
+    /// `packaging`; Maven's default is `jar`.
+    pub packaging: Option<String>,
+    /// The parent, where there is one.
+    pub parent: Option<Parent>,
+    /// `build/testSourceDirectory`.
+    pub test_source_directory: Option<String>,
+    /// Modules, those of profiles included, in order.
+    pub modules: Vec<String>,
+    /// Repositories and plugin repositories, those of profiles included, in order.
+    pub repositories: Vec<DeclaredRepository>,
+}
+
+/// A POM's parent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parent {
+    /// `artifactId`.
+    pub artifact_id: Option<String>,
+    /// `relativePath`; Maven's default is `../pom.xml`, and an empty one means that it is in no directory.
+    pub relative_path: Option<String>,
+}
+
+/// A repository that a POM declares.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct DeclaredRepository {
+    /// Its id, empty where none is given.
+    pub id: String,
+    /// Its address.
+    pub url: String,
+    /// Whether it is for plugins.
+    pub plugins: bool,
+}
+
+impl PomFacts {
+    /// Reads a POM. Bytes that are no UTF-8 are replaced: names that matter are plain text in every encoding that
+    /// POMs have.
+    ///
+    /// # Errors
+    /// [`PomError`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, PomError> {
+        if bytes.len() > MOST_BYTES {
+            return Err(PomError("it is too large".into()));
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
+        reader.config_mut().expand_empty_elements = true;
+        let mut parser = Parser::default();
+        loop {
+            let at = reader.buffer_position();
+            let malformed = |reason: String| PomError(format!("{reason} (at byte {at})"));
+            match reader.read_event().map_err(|error| malformed(error.to_string()))? {
+                Event::Start(element) => {
+                    if parser.path.len() >= MOST_DEPTH {
+                        return Err(malformed("elements are nested too deep".into()));
+                    }
+                    parser.start(element.local_name().as_ref());
+                }
+                Event::End(_) => parser.end(),
+                Event::Text(text) => parser.text.push_str(&text.xml10_content()),
+                Event::CData(text) => parser.text.push_str(&text.xml10_content()),
+                Event::GeneralRef(reference) => match reference.resolve_char_ref() {
+                    Ok(Some(c)) => parser.text.push(c),
+                    _ => parser.text.push_str(match &*reference.xml10_content() {
+                        "amp" => "&",
+                        "lt" => "<",
+                        "gt" => ">",
+                        "quot" => "\"",
+                        "apos" => "'",
+                        // Maven knows entities of HTML in descriptions; nothing that matters here has them.
+                        _ => "\u{fffd}",
+                    }),
+                },
+                Event::DocType(_) => return Err(malformed("it has a document type".into())),
+                Event::Eof => break,
+                Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
+            }
+            if parser.facts.modules.len() > MOST_ITEMS || parser.facts.repositories.len() > MOST_ITEMS {
+                return Err(malformed("it has too many modules or repositories".into()));
+            }
+        }
+        match (parser.path.is_empty(), parser.is_project) {
+            (true, true) => Ok(parser.facts),
+            (true, false) => Err(PomError("it has no element `project`".into())),
+            (false, _) => Err(PomError("it ends early".into())),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Parser {
+    facts: PomFacts,
+    path: Vec<String>,
+    /// Text since the last tag.
+    text: String,
+    is_project: bool,
+}
+
+impl Parser {
+    fn start(&mut self, name: &str) {
+        self.path.push(name.to_owned());
+        self.text.clear();
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        match path.as_slice() {
+            ["project"] => self.is_project = true,
+            ["project", "parent"] => self.facts.parent = Some(Parent::default()),
+            path => {
+                let plugins = matches!(within_profile(path), ["pluginRepositories", "pluginRepository"]);
+                if plugins || matches!(within_profile(path), ["repositories", "repository"]) {
+                    self.facts.repositories.push(DeclaredRepository { plugins, ..DeclaredRepository::default() });
+                }
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        let text = std::mem::take(&mut self.text).trim().to_owned();
+        let path: Vec<String> = std::mem::take(&mut self.path);
+        let names: Vec<&str> = path.iter().map(String::as_str).collect();
+        let facts = &mut self.facts;
+        match names.as_slice() {
+            ["project", "artifactId"] => facts.artifact_id = Some(text),
+            ["project", "packaging"] => facts.packaging = Some(text),
+            ["project", "parent", "artifactId"] => facts.parent.get_or_insert_default().artifact_id = Some(text),
+            ["project", "parent", "relativePath"] => facts.parent.get_or_insert_default().relative_path = Some(text),
+            ["project", "build", "testSourceDirectory"] => facts.test_source_directory = Some(text),
+            names => match (within_profile(names), facts.repositories.last_mut()) {
+                (["modules", "module"], _) if !text.is_empty() => facts.modules.push(text),
+                (
+                    ["repositories", "repository", "id"] | ["pluginRepositories", "pluginRepository", "id"],
+                    Some(last),
+                ) => {
+                    last.id = text;
+                }
+                (
+                    ["repositories", "repository", "url"] | ["pluginRepositories", "pluginRepository", "url"],
+                    Some(last),
+                ) => last.url = text,
+                _ => {}
+            },
+        }
+        self.path = path;
+        self.path.pop();
+    }
+}
+
+/// Returns the rest of a path inside the project or one of its profiles, empty where it is inside neither.
+fn within_profile<'a, 'b>(path: &'a [&'b str]) -> &'a [&'b str] {
+    match path {
+        ["project", "profiles", "profile", rest @ ..] | ["project", rest @ ..] => rest,
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_facts_are_read() {
+        let facts = PomFacts::parse(
+            br#"<?xml version="1.0" encoding="ISO-8859-1"?>
+            <project xmlns="x"><!-- <packaging>war</packaging> -->
+              <parent><artifactId>up</artifactId><relativePath/></parent>
+              <artifactId> a&amp;b </artifactId><packaging>pom</packaging>
+              <modules><module>core</module><module><![CDATA[web]]></module></modules>
+              <description>caf&eacute; <artifactId>no</artifactId></description>
+              <build><testSourceDirectory>src/test</testSourceDirectory>
+                <plugins><plugin><artifactId>p</artifactId></plugin></plugins></build>
+              <profiles><profile><id>x</id><modules><module>more</module></modules>
+                <pluginRepositories><pluginRepository><id>r</id><url>u</url></pluginRepository></pluginRepositories>
+              </profile></profiles>
+              <repositories><repository><releases><id>no</id></releases><url>v</url></repository></repositories>
+              <distributionManagement><repository><id>no</id></repository></distributionManagement>
+            </project>"#,
+        )
+        .unwrap();
+        assert_eq!(facts.artifact_id.as_deref(), Some("a&b"));
+        assert_eq!(facts.packaging.as_deref(), Some("pom"));
+        let parent = Parent { artifact_id: Some("up".into()), relative_path: Some(String::new()) };
+        assert_eq!(facts.parent, Some(parent));
+        assert_eq!(facts.modules, ["core", "web", "more"]);
+        assert_eq!(facts.test_source_directory.as_deref(), Some("src/test"));
+        let repository = |id: &str, url: &str, plugins| DeclaredRepository { id: id.into(), url: url.into(), plugins };
+        assert_eq!(facts.repositories, [repository("r", "u", true), repository("", "v", false)]);
+    }
+
+    #[test]
+    fn what_is_no_pom_is_refused() {
+        for (text, expected) in [
+            ("", "no element `project`"),
+            ("<x/>", "no element `project`"),
+            ("<project><a>", "ends early"),
+            ("<project></a>", "expected"),
+            ("<!DOCTYPE p [<!ENTITY a \"b\">]><project>&a;</project>", "document type"),
+            (&"<project>".repeat(200), "too deep"),
+        ] {
+            let error = PomFacts::parse(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Finding a repository: in a mirror that the user names, or else in a clone of our own that `git` makes and completes.
+
+use std::path::{Path, PathBuf};
+
+use super::WorkspaceError;
+use super::git_command;
+use super::tree::Repository;
+use crate::data_dir::DataDir;
+use crate::event::EventSink;
+use crate::manifest::CloneUrl;
+use crate::task::{RepositoryName, Revision};
+
+/// A path with places for a repository's owner and name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirrorTemplate(String);
+
+impl MirrorTemplate {
+    /// Returns the template of a text such as `/srv/mirrors/{owner}/{name}.git`.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::MirrorTemplate`] where all repositories would have one path.
+    pub fn new(template: &str) -> Result<Self, WorkspaceError> {
+        if template.contains("{name}") {
+            Ok(Self(template.to_owned()))
+        } else {
+            Err(WorkspaceError::MirrorTemplate { template: template.to_owned() })
+        }
+    }
+
+    /// Returns where a repository is.
+    pub fn path(&self, repository: &RepositoryName) -> PathBuf {
+        // In this order: a name can't hold braces, so nothing that was put in is taken for a place.
+        PathBuf::from(self.0.replace("{owner}", repository.owner()).replace("{name}", repository.name()))
+    }
+}
+
+/// Where sources come from.
+#[derive(Clone)]
+pub struct Sources {
+    /// Local repositories to read, none of them ever changed; without it, clones in the data directory.
+    pub mirror: Option<MirrorTemplate>,
+    /// The data directory, for clones.
+    pub data_dir: DataDir,
+    /// Whether nothing may be fetched.
+    pub offline: bool,
+    /// Told what is fetched.
+    pub events: EventSink,
+}
+
+impl Sources {
+    /// Opens a repository that has all of `revisions`. What a clone lacks is fetched from `url`; a mirror is taken as
+    /// it is.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub fn open(
+        &self,
+        repository: &RepositoryName,
+        url: &CloneUrl,
+        revisions: &[&Revision],
+    ) -> Result<Repository, WorkspaceError> {
+        if let Some(mirror) = &self.mirror {
+            let path = mirror.path(repository);
+            if !path.is_dir() {
+                return Err(WorkspaceError::MirrorMissing { repository: repository.clone(), path });
+            }
+            let opened = Repository::open(repository.clone(), &path)?;
+            return match missing(&opened, revisions)?.first() {
+                None => Ok(opened),
+                Some(revision) => Err(WorkspaceError::RevisionMissing {
+                    repository: repository.clone(),
+                    revision: revision.clone(),
+                    path,
+                }),
+            };
+        }
+        self.open_clone(repository, url, revisions)
+    }
+
+    fn open_clone(
+        &self,
+        repository: &RepositoryName,
+        url: &CloneUrl,
+        revisions: &[&Revision],
+    ) -> Result<Repository, WorkspaceError> {
+        let path = self.data_dir.join("repositories").join(format!("{}.git", repository.file_stem()));
+        let _lock = self.data_dir.lock(&format!("repository-{}", repository.file_stem()), |owner| {
+            self.events.message(format!("waiting for {owner}, which fetches {repository}"));
+        })?;
+        let wanted = match existing(repository, &path)? {
+            Some(opened) => match missing(&opened, revisions)? {
+                wanted if wanted.is_empty() => return Ok(opened),
+                wanted => wanted,
+            },
+            None => revisions.iter().map(|revision| (*revision).clone()).collect(),
+        };
+        if self.offline {
+            let revision = match wanted.into_iter().next() {
+                Some(revision) => revision,
+                // No revision was asked for, and there is no clone.
+                None => return Err(WorkspaceError::MirrorMissing { repository: repository.clone(), path }),
+            };
+            return Err(WorkspaceError::Offline { repository: repository.clone(), revision });
+        }
+        self.events.message(format!("fetching {} commits of {repository}", wanted.len()));
+        git_command::fetch(repository, url, &path, &wanted)?;
+        let opened = Repository::open(repository.clone(), &path)?;
+        match missing(&opened, revisions)?.into_iter().next() {
+            None => Ok(opened),
+            Some(revision) => Err(WorkspaceError::RevisionMissing { repository: repository.clone(), revision, path }),
+        }
+    }
+}
+
+fn existing(repository: &RepositoryName, path: &Path) -> Result<Option<Repository>, WorkspaceError> {
+    // A run that was killed while the clone was made leaves a directory without these.
+    if !path.join("HEAD").is_file() || !path.join("objects").is_dir() {
+        return Ok(None);
+    }
+    Repository::open(repository.clone(), path).map(Some)
+}
+
+fn missing(repository: &Repository, revisions: &[&Revision]) -> Result<Vec<Revision>, WorkspaceError> {
+    let mut missing = Vec::new();
+    for revision in revisions {
+        if !repository.has(revision)? && !missing.contains(*revision) {
+            missing.push((*revision).clone());
+        }
+    }
+    Ok(missing)
+}
