@@ -4,7 +4,8 @@
 //! version  settings.toml  origins.toml
 //! manifests/<owner>__<name>.toml        tasks/<owner>__<name>.json
 //! locks/toolchain.lock                  locks/<owner>__<name>.lock    locks/history/<sha256>.lock
-//! store/{blobs/sha256,prepared,unpacked}  proofs/<config digest>.json
+//! store/{blobs/sha256,layers,prepared,unpacked}
+//! images/<owner>__<name>.json           proofs/<config digest>.json
 //! repositories/<owner>__<name>.git      (clones, where no mirror is given)
 //! runs/<run id>/{run.json,records.jsonl,verdicts.json,logs/}   tmp/<owner>/
 //! ```
@@ -78,7 +79,7 @@ impl DataDir {
             }
             Err(error) => return Err(io(error)),
         }
-        for part in ["manifests", "tasks", "locks/history", "proofs", "runs", "tmp", "repositories"] {
+        for part in ["manifests", "tasks", "locks/history", "images", "proofs", "runs", "tmp", "repositories"] {
             fs::create_dir_all(root.join(part)).map_err(io)?;
         }
         let owner = Owner::current().map_err(io)?;

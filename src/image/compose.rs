@@ -2,6 +2,7 @@
 //!
 //! Memory stays flat whatever a layer's size: unpacked files wait in spool files, archives are written as streams.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -60,10 +61,7 @@ pub fn compose(
 pub fn compose_recipe(recipe: &ImageRecipe, store: &Store, threads: usize) -> Result<Image, ImageError> {
     let mut records: Vec<LayerRecord> = Vec::new();
     for layer in &recipe.layers {
-        // Upper layers are made on top of the base only, so that they are the same in every image that has them. The
-        // Maven cache has a directory of its own.
-        let base = records.iter().find(|record| record.layer.kind == LayerKind::Base).cloned();
-        let base = base.filter(|_| matches!(layer.kind, LayerKind::Jdk | LayerKind::Tools));
+        let base = records.first().filter(|_| lies_on_base(layer.kind)).cloned();
         records.push(layer_for(layer, base.as_ref(), store, threads)?);
     }
     let layers: Vec<Layer> = records.into_iter().map(|record| record.layer).collect();
@@ -73,13 +71,33 @@ pub fn compose_recipe(recipe: &ImageRecipe, store: &Store, threads: usize) -> Re
     Ok(Image { config_digest, manifest_digest, layers })
 }
 
+/// Upper layers are made on top of the base only, so that they are the same in every image that has them. The Maven
+/// cache has a directory of its own.
+fn lies_on_base(kind: LayerKind) -> bool {
+    matches!(kind, LayerKind::Jdk | LayerKind::Tools)
+}
+
+/// Returns the digests of what composing the image would read and the store lacks.
+pub(crate) fn missing_inputs(recipe: &ImageRecipe, store: &Store) -> Result<BTreeSet<Digest>, ImageError> {
+    let mut missing = BTreeSet::new();
+    let mut base = None;
+    for layer in &recipe.layers {
+        let key = recipe_digest(layer, base.filter(|_| lies_on_base(layer.kind)))?;
+        base = base.or(Some(key));
+        if remembered(store, &key).is_none() {
+            missing.extend(layer.sources.iter().filter_map(Source::digest).filter(|digest| !store.contains(digest)));
+        }
+    }
+    Ok(missing)
+}
+
 fn layer_for(
     recipe: &LayerRecipe,
     base: Option<&LayerRecord>,
     store: &Store,
     threads: usize,
 ) -> Result<LayerRecord, ImageError> {
-    let key = recipe_digest(recipe, base)?;
+    let key = recipe_digest(recipe, base.map(|base| base.layer.recipe))?;
     if let Some(record) = remembered(store, &key) {
         return Ok(record);
     }
@@ -95,14 +113,14 @@ fn layer_for(
     Ok(record)
 }
 
-fn recipe_digest(recipe: &LayerRecipe, base: Option<&LayerRecord>) -> Result<Digest, ImageError> {
+/// Returns the key of a layer: the digest of all that its bytes depend on.
+fn recipe_digest(recipe: &LayerRecipe, base: Option<Digest>) -> Result<Digest, ImageError> {
     #[derive(Serialize)]
     struct Key<'a> {
         recipe_version: u32,
         recipe: &'a LayerRecipe,
         base: Option<Digest>,
     }
-    let base = base.map(|record| record.layer.recipe);
     Ok(Digest::of(&canonical_json(&Key { recipe_version: RECIPE_VERSION, recipe, base })?))
 }
 
@@ -124,6 +142,18 @@ pub(crate) fn remembered(store: &Store, key: &Digest) -> Option<LayerRecord> {
         && store.size(&record.layer.digest).is_ok_and(|size| size == record.layer.size)
         && store.contains(&record.index);
     complete.then_some(record)
+}
+
+/// Returns what each layer of an image holds.
+pub(crate) fn indexes(image: &Image, store: &Store) -> Result<BTreeMap<LayerKind, LayerIndex>, ImageError> {
+    let mut indexes = BTreeMap::new();
+    for layer in &image.layers {
+        let Some(record) = remembered(store, &layer.recipe) else {
+            return Err(ImageError::LayerUnknown { kind: layer.kind, digest: layer.digest });
+        };
+        indexes.insert(layer.kind, read_index(store, &record)?);
+    }
+    Ok(indexes)
 }
 
 fn write_index<'a>(

@@ -10,12 +10,17 @@
 //! uncompressed layers; how they are compressed is no part of it.
 
 mod archive;
+mod builder;
+mod catalog;
 mod compose;
 mod config;
 mod content;
 mod deb;
+mod difference;
+mod dockerfile;
 mod layer;
 mod layout;
+mod licenses;
 mod path;
 mod python;
 pub mod recipe;
@@ -23,19 +28,30 @@ mod tar_writer;
 pub mod tree;
 mod trust;
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt::Display;
 use std::io;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use builder::ImageBuilder;
+pub use catalog::{BuiltImage, Catalog, LockDigests, Pruned};
 pub use compose::{LayerRecord, compose, compose_recipe, read_index};
 pub use config::{environment, layer_title};
+pub use difference::{Change, Difference, LayerDifference, difference};
+pub use dockerfile::{export_context, render_dockerfile};
 pub use layer::Layer;
 pub use layout::{write_image_archive, write_image_archive_without};
+pub use licenses::{Component, components};
 pub use path::{InvalidTreePath, TreePath};
 
 use crate::artifact::store::StoreError;
+use crate::data_dir::DataDirError;
 use crate::digest::Digest;
+use crate::lock::LayerKind;
 
 /// An image whose blobs are all in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,12 +110,59 @@ pub enum ImageError {
         /// Why.
         reason: String,
     },
+    /// The record of a built image can't be read.
+    #[error("the image record `{path}` can't be read: {reason}")]
+    Catalog {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// What a layer holds is not known any more.
+    #[error("the layer {digest} ({}) is not in the store any more", layer_title(*kind))]
+    LayerUnknown {
+        /// Which part of the image it is.
+        kind: LayerKind,
+        /// Digest of its blob.
+        digest: Digest,
+    },
+    /// The data directory can't be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
     /// A value could not be written or read as JSON.
     #[error("an image's description is malformed: {0}")]
     Json(#[from] serde_json::Error),
 }
 
 impl ImageError {
+    /// Returns what the user can do.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Store(StoreError::Corrupted { path, .. }) => {
+                format!("remove `{}` and run `testevo-sandbox build-images` again", path.display())
+            }
+            Self::Store(StoreError::Missing { .. }) => {
+                "run `testevo-sandbox build-images`: it fetches what is locked and composes what is missing".to_owned()
+            }
+            Self::Store(StoreError::WrongDigest { .. }) => {
+                "the origin serves other bytes than were locked; name another one with `--origin`".to_owned()
+            }
+            Self::Store(StoreError::Io { .. }) | Self::Io { .. } | Self::DataDir(_) => {
+                "check permissions and free space; `testevo-sandbox images prune` frees layers that no image uses"
+                    .to_owned()
+            }
+            Self::Archive { .. } | Self::PathConflict { .. } | Self::Lock { .. } => {
+                "resolve the lock anew with `testevo-sandbox lock --update`".to_owned()
+            }
+            Self::UnknownJdk { .. } => {
+                "a manifest names a JDK that the toolchain lock lacks: run `testevo-sandbox lock`".to_owned()
+            }
+            Self::Catalog { .. } | Self::LayerUnknown { .. } | Self::Json(_) => {
+                "run `testevo-sandbox build-images`: it writes what is missing or broken anew".to_owned()
+            }
+        }
+    }
+
     /// Returns the error for an unusable input.
     pub(crate) fn archive(name: &str, reason: impl Display) -> Self {
         Self::Archive { name: name.to_owned(), reason: reason.to_string() }

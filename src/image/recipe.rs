@@ -111,6 +111,23 @@ pub enum Source {
     TrustStores,
 }
 
+impl Source {
+    /// Returns the digest of the blob that it reads, if it reads one.
+    pub fn digest(&self) -> Option<Digest> {
+        match self {
+            Self::Package(Package { digest, .. })
+            | Self::Blob { digest, .. }
+            | Self::Tarball { digest, .. }
+            | Self::PythonDistribution { digest, .. } => Some(*digest),
+            Self::Directory { .. }
+            | Self::Text { .. }
+            | Self::Symlink { .. }
+            | Self::Alternative { .. }
+            | Self::TrustStores => None,
+        }
+    }
+}
+
 /// A Debian package, as far as a layer's bytes depend on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Package {

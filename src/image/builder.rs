@@ -1,0 +1,101 @@
+//! Building repositories' images one after another or at once, each only if it is not there yet.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+
+use super::catalog::{BuiltImage, Catalog, LockDigests};
+use super::compose::{compose_recipe, missing_inputs};
+use super::recipe::{ImageRecipe, RECIPE_VERSION};
+use super::{Image, ImageError};
+use crate::data_dir::{DataDir, HeldLock};
+use crate::digest::Digest;
+use crate::lock::{LayerKind, RepositoryLock, ToolchainLock};
+use crate::task::RepositoryName;
+
+/// Builds images. While it exists no other process builds or prunes images in the same data directory.
+#[derive(Debug)]
+pub struct ImageBuilder {
+    catalog: Catalog,
+    threads: usize,
+    /// Held while layers are composed that several images share, so that no two threads compose the same one.
+    shared_layers: Mutex<()>,
+    _lock: HeldLock,
+}
+
+impl ImageBuilder {
+    /// Returns a builder; `waiting` is told, once, which process has to finish first.
+    ///
+    /// # Errors
+    /// [`ImageError::DataDir`], [`ImageError::Store`].
+    pub fn new(data_dir: &DataDir, waiting: impl FnOnce(&str)) -> Result<Self, ImageError> {
+        let lock = data_dir.lock("images", waiting)?;
+        let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Ok(Self { catalog: Catalog::open(data_dir)?, threads, shared_layers: Mutex::new(()), _lock: lock })
+    }
+
+    /// Returns the built images.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Returns the repository's image if it was built from these locks by this version of the recipe and all its
+    /// blobs are there: then there is nothing to do, and the locks need not even be parsed.
+    ///
+    /// # Errors
+    /// [`ImageError::Io`]. A record that can't be understood counts as none: building replaces it.
+    pub fn up_to_date(
+        &self,
+        repository: &RepositoryName,
+        locks: LockDigests,
+    ) -> Result<Option<BuiltImage>, ImageError> {
+        let built = match self.catalog.get(repository) {
+            Ok(built) => built,
+            Err(ImageError::Catalog { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(built.filter(|built| {
+            built.locks == locks && built.recipe_version == RECIPE_VERSION && self.catalog.is_complete(&built.image)
+        }))
+    }
+
+    /// Returns the digests of the locked files that building the image reads and the store lacks. Inputs of layers
+    /// that are finished already are not needed.
+    ///
+    /// # Errors
+    /// As [`ImageRecipe::new`].
+    pub fn missing_inputs(
+        &self,
+        toolchain: &ToolchainLock,
+        repository: &RepositoryLock,
+    ) -> Result<BTreeSet<Digest>, ImageError> {
+        missing_inputs(&ImageRecipe::new(toolchain, repository.jdk, Some(repository))?, self.catalog.store())
+    }
+
+    /// Composes the repository's image from what the store holds and remembers it. Callable from several threads.
+    ///
+    /// # Errors
+    /// [`ImageError`].
+    pub fn build(
+        &self,
+        toolchain: &ToolchainLock,
+        repository: &RepositoryLock,
+        locks: LockDigests,
+    ) -> Result<BuiltImage, ImageError> {
+        let mut recipe = ImageRecipe::new(toolchain, repository.jdk, Some(repository))?;
+        let shared = ImageRecipe {
+            layers: recipe.layers.extract_if(.., |layer| layer.kind != LayerKind::MavenCache).collect(),
+            ..recipe.clone()
+        };
+        {
+            let _shared = self.shared_layers.lock().unwrap_or_else(PoisonError::into_inner);
+            compose_recipe(&shared, self.catalog.store(), self.threads)?;
+        }
+        let own = std::mem::replace(&mut recipe.layers, shared.layers);
+        recipe.layers.extend(own);
+        let image: Image = compose_recipe(&recipe, self.catalog.store(), self.threads)?;
+        let built = BuiltImage::new(repository.repository.clone(), repository.jdk, image, locks);
+        self.catalog.put(&built)?;
+        Ok(built)
+    }
+}

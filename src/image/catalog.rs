@@ -1,0 +1,217 @@
+//! The images that were built: one small file per repository, so that "nothing to do" is a look-up and images can be
+//! listed, compared, exported and pruned without their locks.
+//!
+//! File: `images/<owner>__<name>.json` in the data directory. Whether an image is proven stands in `proofs/`.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::compose::{LayerRecord, record_path, records_directory};
+use super::layer::Layer;
+use super::recipe::RECIPE_VERSION;
+use super::{Image, ImageError};
+use crate::artifact::store::Store;
+use crate::data_dir::{DataDir, write_atomically};
+use crate::digest::Digest;
+use crate::task::RepositoryName;
+
+/// Version of the file's schema.
+const CATALOG_SCHEMA: u32 = 1;
+
+/// A repository's image with what it was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BuiltImage {
+    schema: u32,
+    /// The repository.
+    pub repository: RepositoryName,
+    /// Major version of its Java development kit.
+    pub jdk: u32,
+    /// The image.
+    pub image: Image,
+    /// The locks that it was made from.
+    pub locks: LockDigests,
+    /// [`RECIPE_VERSION`] of the program that made it.
+    pub recipe_version: u32,
+}
+
+/// Digests of the lock files' bytes that an image was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockDigests {
+    /// `locks/toolchain.lock`.
+    pub toolchain: Digest,
+    /// `locks/<owner>__<name>.lock`.
+    pub repository: Digest,
+}
+
+/// The built images of a data directory.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    data_dir: DataDir,
+    store: Store,
+}
+
+/// What pruning removes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Pruned {
+    /// Layers that no built image names.
+    pub layers: Vec<Layer>,
+    /// Bytes of their blobs.
+    pub bytes: u64,
+}
+
+impl BuiltImage {
+    pub(crate) fn new(repository: RepositoryName, jdk: u32, image: Image, locks: LockDigests) -> Self {
+        Self { schema: CATALOG_SCHEMA, repository, jdk, image, locks, recipe_version: RECIPE_VERSION }
+    }
+}
+
+impl Catalog {
+    /// Returns the catalog of the data directory.
+    ///
+    /// # Errors
+    /// [`ImageError::Store`] where the store can't be opened.
+    pub fn open(data_dir: &DataDir) -> Result<Self, ImageError> {
+        Ok(Self { data_dir: data_dir.clone(), store: data_dir.store()? })
+    }
+
+    /// Returns the store that holds the images' blobs.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.data_dir.join("images")
+    }
+
+    fn path(&self, repository: &RepositoryName) -> PathBuf {
+        self.directory().join(format!("{}.json", repository.file_stem()))
+    }
+
+    /// Returns the repository's image, if one was built. Its blobs are not looked at.
+    ///
+    /// # Errors
+    /// [`ImageError::Catalog`] where its file can't be read.
+    pub fn get(&self, repository: &RepositoryName) -> Result<Option<BuiltImage>, ImageError> {
+        self.read(self.path(repository))
+    }
+
+    /// Returns all built images, sorted by repository.
+    ///
+    /// # Errors
+    /// [`ImageError::Catalog`] where a file can't be read.
+    pub fn all(&self) -> Result<Vec<BuiltImage>, ImageError> {
+        let listing = |source| ImageError::Io { doing: "listing images".to_owned(), source };
+        let entries = match fs::read_dir(self.directory()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(listing(error)),
+        };
+        let mut images = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(listing)?.path();
+            // What a killed writer left unfinished has a hidden name.
+            let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+            if !hidden && path.extension().is_some_and(|extension| extension == "json") {
+                images.extend(self.read(path)?);
+            }
+        }
+        images.sort_by(|left, right| left.repository.cmp(&right.repository));
+        Ok(images)
+    }
+
+    fn read(&self, path: PathBuf) -> Result<Option<BuiltImage>, ImageError> {
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(ImageError::Io { doing: "reading an image's record".to_owned(), source }),
+        };
+        let malformed = |reason: String| ImageError::Catalog { path: path.clone(), reason };
+        let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
+        match value.get("schema").and_then(serde_json::Value::as_u64) {
+            Some(schema) if schema == u64::from(CATALOG_SCHEMA) => {}
+            Some(schema) => {
+                return Err(malformed(format!("it has schema {schema}, this program knows {CATALOG_SCHEMA}")));
+            }
+            None => return Err(malformed("it has no `schema`".to_owned())),
+        }
+        serde_json::from_value(value).map(Some).map_err(|error| malformed(error.to_string()))
+    }
+
+    /// Remembers the image.
+    pub(crate) fn put(&self, built: &BuiltImage) -> Result<(), ImageError> {
+        let io = |source| ImageError::Io { doing: "remembering an image".to_owned(), source };
+        fs::create_dir_all(self.directory()).map_err(io)?;
+        write_atomically(&self.path(&built.repository), &serde_json::to_vec_pretty(built)?).map_err(io)
+    }
+
+    /// Tells whether all blobs of the image are there, by their sizes; their bytes are checked when they are used.
+    pub fn is_complete(&self, image: &Image) -> bool {
+        [&image.config_digest, &image.manifest_digest].into_iter().all(|digest| self.store.contains(digest))
+            && image.layers.iter().all(|layer| self.store.size(&layer.digest).is_ok_and(|size| size == layer.size))
+    }
+
+    /// Returns where the proof for an image lies or would lie.
+    pub fn proof_path(&self, config_digest: &Digest) -> PathBuf {
+        self.data_dir.join("proofs").join(format!("{}.json", config_digest.hex()))
+    }
+
+    /// Tells whether there is a proof for the image.
+    pub fn is_proven(&self, image: &Image) -> bool {
+        self.proof_path(&image.config_digest).is_file()
+    }
+
+    /// Returns the layers that no built image names, and removes them unless `dry_run`.
+    ///
+    /// # Errors
+    /// [`ImageError::Io`], [`ImageError::Catalog`], [`ImageError::Store`].
+    pub fn prune(&self, dry_run: bool) -> Result<Pruned, ImageError> {
+        let built = self.all()?;
+        let layers: Vec<&Layer> = built.iter().flat_map(|built| &built.image.layers).collect();
+        let used: BTreeSet<Digest> = layers.iter().map(|layer| layer.digest).collect();
+        let used_recipes: BTreeSet<Digest> = layers.iter().map(|layer| layer.recipe).collect();
+        let mut pruned = Pruned::default();
+        for record in self.layer_records()? {
+            if used_recipes.contains(&record.layer.recipe) {
+                continue;
+            }
+            // The record goes first: without it nobody takes the layer for finished.
+            if !dry_run {
+                let removed = fs::remove_file(record_path(&self.store, &record.layer.recipe));
+                removed.map_err(|source| ImageError::Io { doing: "pruning".to_owned(), source })?;
+            }
+            if used.contains(&record.layer.digest) {
+                continue;
+            }
+            if !dry_run {
+                self.store.remove(&record.layer.digest)?;
+                self.store.remove(&record.index)?;
+            }
+            pruned.bytes += record.layer.size;
+            pruned.layers.push(record.layer);
+        }
+        pruned.layers.sort_by_key(|layer| (layer.kind, layer.digest));
+        Ok(pruned)
+    }
+
+    fn layer_records(&self) -> Result<Vec<LayerRecord>, ImageError> {
+        let io = |source| ImageError::Io { doing: "listing layers".to_owned(), source };
+        let entries = match fs::read_dir(records_directory(&self.store)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(io(error)),
+        };
+        let mut records = Vec::new();
+        for entry in entries {
+            let bytes = fs::read(entry.map_err(io)?.path()).map_err(io)?;
+            // A record that can't be read names no layer, so there is nothing to remove for it.
+            if let Ok(record) = serde_json::from_slice::<LayerRecord>(&bytes) {
+                records.push(record);
+            }
+        }
+        Ok(records)
+    }
+}

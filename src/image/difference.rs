@@ -1,0 +1,90 @@
+//! What makes two images different, path by path.
+
+use serde::Serialize;
+
+use super::compose::indexes;
+use super::path::TreePath;
+use super::tree::{IndexEntry, LayerIndex};
+use super::{Image, ImageError};
+use crate::artifact::store::Store;
+use crate::lock::LayerKind;
+
+/// How two images differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Layers that are not equal, lowest first.
+    pub layers: Vec<LayerDifference>,
+    /// Whether the configurations differ beyond their layers: development kit, environment, labels.
+    pub configuration: bool,
+}
+
+/// How a layer differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LayerDifference {
+    /// Which one.
+    pub kind: LayerKind,
+    /// Sorted by path.
+    pub changes: Vec<Change>,
+}
+
+/// One path that is not the same in both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The path.
+    pub path: TreePath,
+    /// What the first image has there.
+    pub before: Option<IndexEntry>,
+    /// What the second image has there.
+    pub after: Option<IndexEntry>,
+}
+
+impl Difference {
+    /// Tells whether the images are the same.
+    pub fn is_empty(&self) -> bool {
+        self.layers.is_empty() && !self.configuration
+    }
+}
+
+/// Returns how `after` differs from `before`.
+///
+/// # Errors
+/// [`ImageError::Store`] where an index or configuration is missing, [`ImageError::LayerUnknown`].
+pub fn difference(before: &Image, after: &Image, store: &Store) -> Result<Difference, ImageError> {
+    let (old, new) = (indexes(before, store)?, indexes(after, store)?);
+    let empty = LayerIndex::new();
+    let mut layers = Vec::new();
+    for kind in [LayerKind::Base, LayerKind::Jdk, LayerKind::Tools, LayerKind::MavenCache] {
+        let (old, new) = (old.get(&kind).unwrap_or(&empty), new.get(&kind).unwrap_or(&empty));
+        let changes = changes(old, new);
+        if !changes.is_empty() {
+            layers.push(LayerDifference { kind, changes });
+        }
+    }
+    let configuration = configuration_without_layers(before, store)? != configuration_without_layers(after, store)?;
+    Ok(Difference { layers, configuration })
+}
+
+fn changes(old: &LayerIndex, new: &LayerIndex) -> Vec<Change> {
+    let mut changes: Vec<Change> = old
+        .iter()
+        .filter(|(path, entry)| new.get(*path) != Some(entry))
+        .map(|(path, entry)| (path.clone(), Some(entry.clone()), new.get(path).cloned()))
+        .chain(
+            new.iter()
+                .filter(|(path, _)| !old.contains_key(*path))
+                .map(|(path, entry)| (path.clone(), None, Some(entry.clone()))),
+        )
+        .map(|(path, before, after)| Change { path, before, after })
+        .collect();
+    changes.sort_by(|left, right| left.path.cmp(&right.path));
+    changes
+}
+
+fn configuration_without_layers(image: &Image, store: &Store) -> Result<serde_json::Value, ImageError> {
+    let mut value: serde_json::Value = serde_json::from_slice(&store.read(&image.config_digest)?)?;
+    if let Some(map) = value.as_object_mut() {
+        map.remove("rootfs");
+        map.remove("history");
+    }
+    Ok(value)
+}

@@ -1,0 +1,82 @@
+//! Dockerfiles for people who want `docker build`: rendered from the recipe's shape, with the finished layers as the
+//! build's context.
+//!
+//! What `docker build` makes of them has the same files but another identity: it stamps times into the configuration.
+
+use std::io;
+use std::path::Path;
+
+use fs_err as fs;
+
+use super::compose::check_blob;
+use super::config::{environment, layer_title};
+use super::recipe::TASK_ID;
+use super::{Image, ImageError};
+use crate::artifact::store::Store;
+use crate::digest::HashingWriter;
+use crate::lock::LayerKind;
+
+const REPOSITORY_LAYERS: [LayerKind; 4] = [LayerKind::Base, LayerKind::Jdk, LayerKind::Tools, LayerKind::MavenCache];
+
+/// Returns the Dockerfile for a repository's image with this Java development kit.
+pub fn render_dockerfile(jdk: u32) -> String {
+    let mut text =
+        "# Rendered from the image recipe. `testevo-sandbox images export --context DIRECTORY` writes this file\n\
+                    # next to the layers that it adds.\n\
+                    FROM scratch\n"
+            .to_owned();
+    for kind in REPOSITORY_LAYERS {
+        text.push_str(&format!("ADD {} /\n", layer_file(kind)));
+    }
+    text.push_str("ENV");
+    for (name, value) in environment(jdk) {
+        text.push_str(&format!(" \\\n    {name}={value}"));
+    }
+    text.push_str(&format!("\nUSER {TASK_ID}:{TASK_ID}\nWORKDIR /work\n"));
+    text
+}
+
+fn layer_file(kind: LayerKind) -> String {
+    format!("layers/{}.tar.gz", layer_title(kind))
+}
+
+/// Writes the image's layers and its Dockerfile to `directory`, which must be empty or missing.
+///
+/// # Errors
+/// [`ImageError::Io`], also for a directory that holds something; [`ImageError::Store`] for missing or corrupted
+/// blobs.
+pub fn export_context(image: &Image, jdk: u32, store: &Store, directory: &Path) -> Result<(), ImageError> {
+    let io = |source| ImageError::Io { doing: "exporting a build context".to_owned(), source };
+    fs::create_dir_all(directory).map_err(io)?;
+    if fs::read_dir(directory).map_err(io)?.next().is_some() {
+        let reason = format!("`{}` is not empty", directory.display());
+        return Err(io(io::Error::new(io::ErrorKind::DirectoryNotEmpty, reason)));
+    }
+    fs::create_dir_all(directory.join("layers")).map_err(io)?;
+    for layer in &image.layers {
+        let file = fs::File::create(directory.join(layer_file(layer.kind))).map_err(io)?;
+        let mut writer = HashingWriter::new(file);
+        io::copy(&mut store.open_blob(&layer.digest)?, &mut writer).map_err(io)?;
+        check_blob(store, &layer.digest, writer.finish().1)?;
+    }
+    fs::write(directory.join("Dockerfile"), render_dockerfile(jdk)).map_err(io)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_dockerfiles_are_what_the_recipe_says() {
+        for jdk in [8, 11, 17, 21] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dockerfiles/jdk{jdk}.Dockerfile"));
+            let committed = fs::read_to_string(&path).unwrap_or_default();
+            let rendered = render_dockerfile(jdk);
+            if std::env::var_os("TESTEVO_SANDBOX_RENDER").is_some() {
+                fs::write(&path, &rendered).unwrap();
+                continue;
+            }
+            assert!(committed == rendered, "{} has drifted; TESTEVO_SANDBOX_RENDER=1 renders it", path.display());
+        }
+    }
+}
