@@ -162,21 +162,41 @@ impl CommandError {
         let label =
             |label: &str, style: &str| if color { format!("\u{1b}[{style}m{label}\u{1b}[0m") } else { label.into() };
         let mut text = format!("{} {}\n", label("error:", "1;31"), crate::output::escape_lines(&self.to_string()));
-        let mut last = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            let message = error.to_string();
-            // Errors that quote their cause in their own message would say everything twice.
-            if !last.contains(&message) {
-                let _ = writeln!(text, "  caused by: {}", crate::output::escape_lines(&message));
-            }
-            last = message;
-            cause = error.source();
+        for cause in self.causes() {
+            let _ = writeln!(text, "  caused by: {}", crate::output::escape_lines(&cause));
         }
         if let Some(hint) = self.hint() {
             let _ = writeln!(text, "{} {}", label("hint:", "1;36"), crate::output::escape_lines(&hint));
         }
         text
+    }
+
+    /// Returns the error as a machine reads it among events: a value with `event`, `exit_code`, `text`, `causes` and
+    /// `hint`.
+    pub fn as_event(&self) -> serde_json::Value {
+        serde_json::json!({
+            "event": "error",
+            "exit_code": self.exit_status() as u8,
+            "text": self.to_string(),
+            "causes": self.causes(),
+            "hint": self.hint(),
+        })
+    }
+
+    /// Returns the causes, nearest first, without those that another message quotes already.
+    fn causes(&self) -> Vec<String> {
+        let mut last = self.to_string();
+        let mut causes = Vec::new();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let message = error.to_string();
+            if !last.contains(&message) {
+                causes.push(message.clone());
+                last = message;
+            }
+            cause = error.source();
+        }
+        causes
     }
 }
 

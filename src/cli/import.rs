@@ -73,7 +73,9 @@ pub(super) fn run(arguments: &ImportArguments, context: &Context) -> Result<(), 
     } else {
         fs_err::create_dir_all(&manifests).map_err(ManifestError::from)?;
         for one in &prepared {
-            write_atomically(&one.manifest_path, one.manifest.as_bytes()).map_err(ManifestError::from)?;
+            if one.written != Written::Unchanged {
+                write_atomically(&one.manifest_path, one.manifest.as_bytes()).map_err(ManifestError::from)?;
+            }
             write_atomically(&one.tasks_path, &one.tasks).map_err(TaskFileError::from)?;
         }
     }

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::data_dir::DataDir;
 use crate::error::{CommandError, ExitStatus};
 use crate::event::EventSink;
-use crate::output::Output;
+use crate::output::{Output, json_line};
 use crate::workspace::{MirrorTemplate, Sources};
 
 use options::{EventFormat, GlobalArguments, GlobalOptions};
@@ -143,13 +143,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
             return if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Fine };
         }
     };
-    let color = cli.global.early_color();
+    let (color, format) = (cli.global.early_color(), cli.global.event_format());
     match start(cli) {
         Ok(()) => ExitStatus::Fine,
         // The reader of stdout went away: there is nothing left to say, and nothing is wrong.
         Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitStatus::Fine,
         Err(error) => {
-            let _ = io::stderr().lock().write_all(error.render(color).as_bytes());
+            let text = match format {
+                EventFormat::Text => error.render(color),
+                EventFormat::Json => json_line(&error.as_event()).unwrap_or_else(|_| error.render(false)),
+            };
+            let _ = io::stderr().lock().write_all(text.as_bytes());
             error.exit_status()
         }
     }
@@ -162,7 +166,8 @@ fn start(cli: Cli) -> Result<(), CommandError> {
         EventFormat::Text if io::stderr().is_terminal() && options.verbosity >= 0 => progress::terminal(options.color),
         EventFormat::Text => progress::plain_lines(options.verbosity >= 0),
     };
-    progress::start_tracing(&progress, options.verbosity, options.color);
+    let tracing_color = options.color && options.events == EventFormat::Text;
+    progress::start_tracing(&progress, options.verbosity, tracing_color);
     let context = Context {
         options,
         output: Output,

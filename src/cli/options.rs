@@ -104,6 +104,11 @@ impl GlobalArguments {
         is_colored(self.color.unwrap_or_default())
     }
 
+    /// Returns how progress is written.
+    pub(super) fn event_format(&self) -> EventFormat {
+        self.events
+    }
+
     /// Returns the options as meant.
     ///
     /// # Errors

@@ -257,7 +257,13 @@ struct LogLine(Arc<Shared>);
 
 impl Write for LogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes);
+        if self.0.mode == Mode::Json {
+            let text = String::from_utf8_lossy(bytes);
+            let event = serde_json::json!({"event": "log", "text": text.trim_end()});
+            self.0.write(json_line(&event)?.as_bytes());
+        } else {
+            self.0.write(bytes);
+        }
         Ok(bytes.len())
     }
 

@@ -11,27 +11,28 @@ use crate::task::file::load_all;
 use crate::task::selector::Selector;
 use crate::task::{Task, Track};
 
+const HEADING: &str = "Selection";
+
 /// Which tasks.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Selection")]
 pub struct SelectorArguments {
     /// Repositories (owner/name or name) and task ids, with * and ?; all where none is given
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Only tasks of this track
-    #[arg(long, value_name = "TRACK", value_parser = parse_track)]
+    #[arg(long, help_heading = HEADING, value_name = "TRACK", value_parser = parse_track)]
     track: Option<Track>,
     /// Only tasks whose new revision is of this day or later
-    #[arg(long, value_name = "YYYY-MM-DD")]
+    #[arg(long, help_heading = HEADING, value_name = "YYYY-MM-DD")]
     since: Option<jiff::civil::Date>,
     /// Only tasks whose new revision is of this day or earlier
-    #[arg(long, value_name = "YYYY-MM-DD")]
+    #[arg(long, help_heading = HEADING, value_name = "YYYY-MM-DD")]
     until: Option<jiff::civil::Date>,
     /// Tasks whose ids stand in this file, one a line
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = HEADING, value_name = "FILE")]
     task_file: Option<PathBuf>,
     /// At most so many tasks
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = HEADING, value_name = "N")]
     limit: Option<usize>,
 }
 

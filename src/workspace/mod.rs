@@ -151,3 +151,6 @@ impl WorkspaceError {
         .to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,3 +1,4 @@
 //! What several tests share.
 
+pub(crate) mod command;
 pub(crate) mod miniature;

@@ -1,0 +1,91 @@
+//! `--help` and wrong arguments.
+
+use insta::assert_snapshot;
+
+use crate::support::command::CommandLine;
+
+/// Returns a subcommand's help without the options that all have.
+fn own_help(command: &[&str]) -> String {
+    let arguments: Vec<&str> = command.iter().copied().chain(["-h"]).collect();
+    let text = CommandLine::new().run(&arguments);
+    let (own, _) = text.split_once("\nGlobal options:").unwrap();
+    own.to_owned()
+}
+
+#[test]
+fn every_subcommand_has_help() {
+    assert_snapshot!("import", own_help(&["import"]));
+    assert_snapshot!("tasks", own_help(&["tasks"]));
+    assert_snapshot!("tasks-list", own_help(&["tasks", "list"]));
+    assert_snapshot!("tasks-show", own_help(&["tasks", "show"]));
+    assert_snapshot!("completions", own_help(&["completions"]));
+}
+
+#[test]
+fn global_options_are_explained() {
+    let text = CommandLine::new().run(&["-h"]);
+    let (_, global) = text.split_once("\nGlobal options:").unwrap();
+    assert_snapshot!(global);
+}
+
+#[test]
+fn machines_get_events_and_errors_as_json() {
+    let line = CommandLine::new();
+    assert_snapshot!(line.run(&["--events", "json", "tasks", "show", "x"]), @r#"
+    exit 2
+    ---- stderr
+    {"causes":[],"event":"error","exit_code":2,"hint":"import the benchmark's data with `testevo-sandbox import DATA`","text":"there are no tasks yet"}
+    "#);
+    line.write("data.json", "{}");
+    assert_snapshot!(line.run(&["import", "data.json", "--events=json"]), @r#"
+    exit 4
+    ---- stderr
+    {"causes":[],"event":"error","exit_code":4,"hint":"nothing was imported; compare the file with the one published, and correct or leave out the task","text":"`data.json`: the field `display_name` is missing"}
+    "#);
+}
+
+#[test]
+fn wrong_arguments_are_explained() {
+    let line = CommandLine::new();
+    assert_snapshot!(line.run(&["import", "--jobs", "0", "x"]), @r"
+    exit 2
+    ---- stderr
+    error: invalid value '0' for '--jobs <N>': number would be zero for non-zero type
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(line.run(&["tasks", "list", "--origin", "central"]), @r"
+    exit 2
+    ---- stderr
+    error: invalid value 'central' for '--origin <NAME=URL>': it has not the form NAME=URL
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(line.run(&["tasks", "list", "--track", "x"]), @r"
+    exit 2
+    ---- stderr
+    error: invalid value 'x' for '--track <TRACK>': it is neither `update` nor `generation`
+
+    For more information, try '--help'.
+    ");
+    line.write("data/settings.toml", "job = 3\n");
+    assert_snapshot!(line.run(&["tasks", "list"]), @r"
+    exit 2
+    ---- stderr
+    error: the settings `data/settings.toml` can't be understood: TOML parse error at line 1, column 1
+      |
+    1 | job = 3
+      | ^^^
+    unknown field `job`, expected one of `engine`, `jobs`, `git_mirror`, `offline`, `color`, `check_valid_until`, `origins`
+
+    hint: known keys: engine, jobs, git_mirror, offline, color, check_valid_until, and a table [origins]
+    ");
+    line.write("data/settings.toml", "");
+    line.write("data/version", "99\n");
+    assert_snapshot!(line.run(&["tasks", "list"]), @r"
+    exit 6
+    ---- stderr
+    error: the data directory `[DIRECTORY]/data` has version `99`, this program knows version 1
+    hint: use the program that wrote it, or name another directory with `--data-dir`
+    ");
+}

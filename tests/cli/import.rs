@@ -1,0 +1,178 @@
+//! `import`: what published data becomes, and that hostile data does no harm.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::support::command::CommandLine;
+
+const OLD: &str = "7efa1bc42908926f441b14cdf6291c82f0504081";
+const NEW: &str = "f43b283a6862ddf0306c643e19b433056984688f";
+
+fn task(id: &str) -> Value {
+    json!({
+        "task_id": id,
+        "rev1": OLD,
+        "rev2": NEW,
+        "rev1_date": "2020-09-19",
+        "rev2_date": "2020-09-20",
+        "test_file": "src/test/java/ATest.java",
+        "test_methods": ["ATest#first", "ATest#second"],
+        "dependency_methods": ["A#get"],
+        "dependency_method_urls": {"A#get": format!("https://example.org/#diff-{}R7", "0".repeat(64))},
+    })
+}
+
+fn repository(name: &str, java_version: u32, update: &[Value], generation: &[Value]) -> Value {
+    json!({
+        "display_name": name,
+        "github_url": format!("https://github.com/{name}"),
+        "git_clone_url": format!("https://github.com/{name}.git"),
+        "java_version": java_version,
+        "tracks": {"test_update": update, "test_generation": generation},
+    })
+}
+
+/// Writes the data of two repositories.
+pub(super) fn write_published(line: &CommandLine) {
+    let first = repository("first/one", 8, &[task("first_1")], &[task("first_2")]);
+    line.write("published/first.json", &first.to_string());
+    let second = repository("second/two", 16, &[], &[task("second_1")]);
+    line.write("published/second.json", &second.to_string());
+}
+
+#[test]
+fn published_data_becomes_manifests_and_tasks() {
+    let line = CommandLine::new();
+    write_published(&line);
+    assert_snapshot!(line.run(&["import", "published", "--dry-run"]), @r"
+    exit 0
+    ---- stdout
+    repository  jdk  update  generation  manifest
+    first/one   8    1       1           new
+    second/two  17   0       1           new
+    3 tasks (1 update, 2 generation) of 2 repositories
+    ---- stderr
+    nothing was written: this is a dry run
+    ");
+    assert_snapshot!(line.run(&["import", "published"]), @r"
+    exit 0
+    ---- stdout
+    repository  jdk  update  generation  manifest
+    first/one   8    1       1           new
+    second/two  17   0       1           new
+    3 tasks (1 update, 2 generation) of 2 repositories
+    ");
+    let manifest = fs_err::read_to_string(line.path().join("data/manifests/second__two.toml")).unwrap();
+    assert_snapshot!("manifest", manifest);
+    let own = manifest.replace("# jdk = 11", "jdk = 21 # mine");
+    line.write("data/manifests/second__two.toml", &own);
+    assert_snapshot!(line.run(&["import", "published", "--format", "json"]), @r#"
+    exit 0
+    ---- stdout
+    {"repository":"first/one","java_version":8,"jdk":8,"test_update":1,"test_generation":1,"manifest":"unchanged"}
+    {"repository":"second/two","java_version":16,"jdk":17,"test_update":0,"test_generation":1,"manifest":"unchanged"}
+    {"schema":1,"repositories":2,"tasks":3,"test_update":1,"test_generation":2}
+    "#);
+    assert_eq!(fs_err::read_to_string(line.path().join("data/manifests/second__two.toml")).unwrap(), own);
+    line.run(&["import", "published/first.json", "--manifests", "elsewhere"]);
+    assert!(line.path().join("elsewhere/first__one.toml").is_file());
+}
+
+#[test]
+fn failures_name_file_and_task_and_write_nothing() {
+    let line = CommandLine::new();
+    write_published(&line);
+    let mut wrong = task("bad_1");
+    wrong["rev2"] = OLD.into();
+    line.write("published/zz.json", &repository("bad/one", 8, &[wrong], &[]).to_string());
+    assert_snapshot!(line.run(&["import", "published"]), @r"
+    exit 4
+    ---- stderr
+    error: `published/zz.json`, task `bad_1`: contradiction: `rev1` and `rev2` are the same commit
+    hint: nothing was imported; decide which one is right, and correct or leave out the other
+    ");
+    line.write("published/zz.json", &repository("bad/one", 8, &[task("first_1")], &[]).to_string());
+    assert_snapshot!(line.run(&["import", "published"]), @r"
+    exit 4
+    ---- stderr
+    error: `published/zz.json`, task `first_1`: the same id is in `published/first.json` too
+    hint: nothing was imported; decide which one is right, and correct or leave out the other
+    ");
+    line.write("published/zz.json", &repository("bad/one", 99, &[], &[]).to_string());
+    assert_snapshot!(line.run(&["import", "published"]), @r"
+    exit 4
+    ---- stderr
+    error: bad/one needs Java 99; there are development kits for 8, 11, 17 and 21
+    hint: leave the repository's file out of the import
+    ");
+    assert_snapshot!(line.run(&["import", "absent.json"]), @r"
+    exit 4
+    ---- stderr
+    error: `absent.json`: failed to open file `absent.json`: No such file or directory (os error 2)
+    hint: name files, or directories of files, as the benchmark publishes them
+    ");
+    line.write("published/zz.json", "{\"display_name\": ");
+    assert_snapshot!(line.run(&["import", "published/zz.json"]), @r"
+    exit 4
+    ---- stderr
+    error: `published/zz.json`: it is no JSON: EOF while parsing a value at line 1 column 17
+    hint: name the published per-repository .json files, a .jsonl release, or a directory of them
+    ");
+    let written: Vec<String> = line.files().into_iter().filter(|file| file.contains("__")).collect();
+    assert_eq!(written, Vec::<String>::new());
+}
+
+#[test]
+fn hostile_data_does_no_harm() {
+    let line = CommandLine::new();
+    line.write("elsewhere/kept", "");
+    let hostile_task = |field: &str, value: Value| {
+        let mut task = task("x_1");
+        task[field] = value;
+        repository("owner/name", 8, &[task], &[])
+    };
+    let hostile_repository = |field: &str, value: Value| {
+        let mut repository = repository("owner/name", 8, &[task("x_1")], &[]);
+        repository[field] = value;
+        repository
+    };
+    let touch = "ext::sh -c touch% harm";
+    let before = line.files();
+    for (index, value) in [
+        hostile_task("task_id", json!("../../elsewhere/kept")),
+        hostile_task("task_id", json!("-rf")),
+        hostile_task("task_id", json!("a\u{1b}]0;owned\u{7}\u{9b}2J")),
+        hostile_task("task_id", json!("a\0b")),
+        hostile_task("rev1", json!("--upload-pack=touch harm")),
+        hostile_task("rev1", json!("HEAD")),
+        hostile_task("test_file", json!("/etc/ATest.java")),
+        hostile_task("test_file", json!("a/../../ATest.java")),
+        hostile_task("test_file", json!(".git/hooks/ATest.java")),
+        hostile_task("test_methods", json!(["ATest#\u{1b}[31m"])),
+        hostile_task("test_methods", json!(["ATest#a;touch harm"])),
+        hostile_task("test_methods", json!(vec!["ATest#a"; 100_000])),
+        hostile_task("rev2_date", json!("9999999-01-01")),
+        hostile_repository("git_clone_url", json!(touch)),
+        hostile_repository("git_clone_url", json!("--upload-pack=touch harm")),
+        hostile_repository("git_clone_url", json!("ssh://-oProxyCommand=touch%20harm/x")),
+        hostile_repository("display_name", json!("../../elsewhere")),
+        hostile_repository("java_version", json!(-1)),
+        hostile_repository("java_version", json!(1e300)),
+        json!([[[[]]]]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        line.write("data.json", &value.to_string());
+        let text = line.run(&["import", "data.json"]);
+        assert!(text.starts_with("exit 4\n"), "{index}: {text}");
+        assert!(text.contains("error: ") && text.contains("hint: ") && text.contains("data.json"), "{index}: {text}");
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{index}: {text:?}");
+        assert!(!line.files().iter().any(|file| file.contains("__") || file.contains("harm")), "{index}");
+    }
+    line.write("data.json", &format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000)));
+    assert!(line.run(&["import", "data.json"]).starts_with("exit 4\n"));
+    for kept in before {
+        assert!(line.files().contains(&kept), "{kept}");
+    }
+}

@@ -1,0 +1,5 @@
+//! Subcommands as a user meets them: what they print, and how they fail.
+
+mod help;
+mod import;
+mod tasks;
