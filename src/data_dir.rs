@@ -195,6 +195,11 @@ impl Owner {
         Some(Self { pid, start_time, boot })
     }
 
+    /// Tells whether the process was started since this machine's last boot.
+    pub fn is_of_this_boot(&self) -> bool {
+        boot().is_ok_and(|boot| boot == self.boot)
+    }
+
     /// Tells whether the process still runs.
     pub fn is_alive(&self) -> bool {
         // Where `/proc` or the boot id can't be read nothing may be taken for dead.

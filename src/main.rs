@@ -2,9 +2,12 @@
 
 use std::process::ExitCode;
 
+use testevo_sandbox::engine::init;
+
 fn main() -> ExitCode {
-    // The container's init must not start threads or read arguments as the command line does.
-    // PLACE OF THE INIT: `if std::env::args_os().nth(1).is_some_and(|argument| argument == "container-init")`
-    // returns `testevo_sandbox::engine::init::main()` from here.
+    // The container's init must not start threads (it forks) or read arguments as the command line does.
+    if init::is_wanted() {
+        return init::main();
+    }
     testevo_sandbox::cli::run(std::env::args_os()).into()
 }

@@ -1,3 +1,177 @@
 //! Running one sealed container at a time: what it is made of, the engines that start it, and the init inside it.
+//!
+//! An engine takes a [`ContainerSpec`] and returns a running [`Container`]: one call, no command started in it later,
+//! nothing copied in or out. Inputs are read-only mounts and the program on stdin, scratch is memory, results are the
+//! frames that the [`init`] sends. [`session::run`] is what callers use: it goes through the whole conversation.
 
+pub mod docker;
+pub mod error;
+pub mod frame;
+pub mod init;
+pub mod session;
 pub mod spec;
+
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use serde::Serialize;
+use tokio::io::AsyncWrite;
+
+pub use self::error::EngineError;
+use self::spec::ContainerSpec;
+use crate::digest::Digest;
+
+/// Something that runs containers.
+#[async_trait]
+pub trait Engine: Send + Sync {
+    /// Makes and starts the container. Its output can be read from its first byte; dropping it ends and removes it.
+    ///
+    /// # Errors
+    /// [`EngineError`]; nothing is left running then.
+    async fn start(&self, spec: &ContainerSpec) -> Result<Container, EngineError>;
+
+    /// Tells whether the image with this config digest can be started.
+    ///
+    /// # Errors
+    /// [`EngineError::Daemon`].
+    async fn has_image(&self, image: &Digest) -> Result<bool, EngineError>;
+
+    /// Loads an image from an archive that `docker load` takes. Loading what is there already is no error.
+    ///
+    /// # Errors
+    /// [`EngineError::Daemon`]; [`EngineError::ImageNotLoaded`] where the archive held another image.
+    async fn load_image(
+        &self,
+        image: &Digest,
+        archive: BoxStream<'static, io::Result<Bytes>>,
+    ) -> Result<(), EngineError>;
+
+    /// Returns what the engine is and what it enforces.
+    ///
+    /// # Errors
+    /// [`EngineError::Daemon`].
+    async fn describe(&self) -> Result<EngineDescription, EngineError>;
+
+    /// Removes containers whose owners are dead and returns how many; those of living processes stay.
+    ///
+    /// # Errors
+    /// [`EngineError::Daemon`].
+    async fn sweep(&self) -> Result<usize, EngineError>;
+
+    /// Ends and removes all containers of this process and waits until they are gone. For the end of the program,
+    /// interrupted or not.
+    ///
+    /// # Errors
+    /// [`EngineError::Daemon`].
+    async fn close(&self) -> Result<(), EngineError>;
+}
+
+/// A container that was started.
+pub struct Container {
+    /// Its init's stdin.
+    pub input: Pin<Box<dyn AsyncWrite + Send>>,
+    /// Its init's stdout and stderr, until both are closed.
+    pub output: BoxStream<'static, Result<OutputPiece, EngineError>>,
+    /// How to end it and hear of its end.
+    pub control: Box<dyn ContainerControl>,
+}
+
+/// Some bytes of a container's output.
+#[derive(Clone, Debug)]
+pub enum OutputPiece {
+    /// Frames.
+    Stdout(Bytes),
+    /// Init's complaints.
+    Stderr(Bytes),
+}
+
+/// The handle on a running container.
+#[async_trait]
+pub trait ContainerControl: Send + Sync {
+    /// Waits until it has ended, and has it removed.
+    ///
+    /// # Errors
+    /// [`EngineError::Vanished`], [`EngineError::Daemon`].
+    async fn wait(&mut self) -> Result<ContainerExit, EngineError>;
+
+    /// Ends it at once; one that has ended is fine.
+    ///
+    /// # Errors
+    /// [`EngineError::Daemon`].
+    async fn kill(&mut self) -> Result<(), EngineError>;
+}
+
+/// How a container's init ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContainerExit {
+    /// Exit status; 128 and the signal's number where a signal ended it.
+    pub exit_code: i64,
+    /// The memory limit ended some process in it, not necessarily init.
+    pub memory_limit_met: bool,
+}
+
+/// What an engine is.
+#[derive(Clone, Debug, Serialize)]
+pub struct EngineDescription {
+    /// `docker` or `podman`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The version of its API that is spoken.
+    pub api_version: String,
+    /// Where it answers.
+    pub address: String,
+    /// The kernel that containers run on.
+    pub kernel: String,
+    /// Its machine's architecture, such as `x86_64`.
+    pub architecture: String,
+    /// The low-level runtime, such as `runc`.
+    pub runtime: String,
+    /// 1 or 2; `None` where it does not say.
+    pub cgroup_version: Option<u8>,
+    /// How it keeps images and containers, such as `overlay2`.
+    pub storage: String,
+    /// Processors that it may use.
+    pub processors: u64,
+    /// Memory that it may use, in bytes.
+    pub memory_bytes: u64,
+    /// What holds containers back.
+    pub isolation: Isolation,
+}
+
+/// What an engine enforces. It becomes part of every record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Isolation {
+    /// The daemon runs without root's rights.
+    pub rootless: bool,
+    /// A filter of system calls is in force.
+    pub seccomp: bool,
+    /// User ids in containers are others outside.
+    pub user_namespace: bool,
+    /// `apparmor` or `selinux`, where one is in force.
+    pub mandatory_access_control: Option<String>,
+    /// Limits that it can't enforce, by name: `memory`, `swap`, `cpu`, `processes`. Empty is strict.
+    pub unenforced: Vec<String>,
+}
+
+/// Returns this program's own file, which becomes the init of containers.
+///
+/// # Errors
+/// [`EngineError::InitFile`] where the file was deleted or replaced since the start.
+pub fn own_executable() -> Result<PathBuf, EngineError> {
+    use std::os::unix::fs::MetadataExt as _;
+    let unusable = |reason: String| EngineError::InitFile { reason };
+    let path = std::env::current_exe().map_err(|error| unusable(format!("its file is not known: {error}")))?;
+    let identity = |path: &std::path::Path| fs_err::metadata(path).map(|found| (found.dev(), found.ino()));
+    // The link leads to the running file itself, even where its name was given to another.
+    let running = identity(std::path::Path::new("/proc/self/exe")).map_err(|error| unusable(error.to_string()))?;
+    match identity(&path) {
+        Ok(found) if found == running => Ok(path),
+        Ok(_) => Err(unusable(format!("`{}` was replaced since it was started", path.display()))),
+        Err(error) => Err(unusable(error.to_string())),
+    }
+}

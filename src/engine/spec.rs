@@ -12,6 +12,21 @@ use crate::digest::Digest;
 /// Version of the program that init reads.
 pub const PROGRAM_SCHEMA: u32 = 1;
 
+/// Where the container sees this program, which is its init.
+pub const INIT_PATH: &str = "/testevo/init";
+
+/// The hidden subcommand by which this program becomes a container's init.
+pub const INIT_SUBCOMMAND: &str = "container-init";
+
+/// Where the container sees the door's socket.
+pub const DOOR_SOCKET: &str = "/testevo/door.sock";
+
+/// User and group that everything in a container runs as.
+pub const TASK_USER: u32 = 1000;
+
+/// Longest program that init accepts, in bytes of JSON.
+pub const MAX_PROGRAM_BYTES: usize = 16 << 20;
+
 /// A container to start: image, inputs, limits, and the init's program.
 #[derive(Clone, Debug)]
 pub struct ContainerSpec {
@@ -21,7 +36,8 @@ pub struct ContainerSpec {
     pub image: Digest,
     /// Inputs, mounted read-only.
     pub mounts: Vec<ReadOnlyMount>,
-    /// The host's Unix socket that the init forwards loopback connections to; only online steps have one.
+    /// The host's Unix socket that the init forwards loopback connections to; only online steps have one. Its mode must
+    /// let everyone write, because the container's user is another one.
     pub door: Option<PathBuf>,
     /// Writable memory-backed directories.
     pub scratch: Vec<Scratch>,
@@ -52,7 +68,8 @@ pub struct Scratch {
 /// Limits that the engine enforces on the whole container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerLimits {
-    /// Bytes of memory, scratch included.
+    /// Bytes of memory, scratch included: with scratch nearly as large, a full one ends the container by its memory
+    /// limit before it is told of the full disk.
     pub memory_bytes: u64,
     /// Whole processors.
     pub cpus: u32,
@@ -75,10 +92,14 @@ pub struct Program {
 
 /// One thing that init does. Every step is reported by its index; a failed one ends the program unless it is a
 /// [`Step::Run`] with `required: false`.
+///
+/// No path of a step may pass through a symbolic link or hold `..`: what a command left behind is hostile. What such
+/// content does not allow is [`StepResult::Refused`] and does not end the program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum Step {
-    /// Unpacks a tar archive into a directory, which is created; every entry gets the archive's mode and time.
+    /// Unpacks a tar archive (no compression; directories, regular files, symbolic links) into a directory, which is
+    /// created; every entry gets the archive's permissions and time and replaces what is there.
     Unpack {
         /// The archive, absolute.
         archive: String,
@@ -92,7 +113,7 @@ pub enum Step {
         /// Absolute; must not exist.
         to: String,
     },
-    /// Copies a directory tree with modes, times and symbolic links.
+    /// Copies a directory tree with modes, times and symbolic links; sockets, pipes and devices are left out.
     CopyTree {
         /// Absolute.
         from: String,
@@ -111,32 +132,32 @@ pub enum Step {
     },
     /// Writes a small file.
     Write {
-        /// Absolute; parents are created.
+        /// Absolute; parents are created, a file that is there is replaced.
         path: String,
         /// UTF-8 content.
         content: String,
     },
     /// Runs a command to its end, then ends every process that it left.
     Run(Command),
-    /// Sends a regular file's bytes; symbolic links are refused. A missing file is reported, not an error.
+    /// Sends a regular file's bytes; anything else is refused. A missing file is reported, not an error.
     SendFile {
         /// Absolute.
         path: String,
         /// More bytes than this are cut off and reported as cut.
         max_bytes: u64,
     },
-    /// Sends the paths of all regular files below a directory, relative, sorted, one a line.
+    /// Sends the paths of all regular files below a directory, relative, sorted, each ended by a zero byte.
     SendListing {
         /// Absolute.
         root: String,
-        /// At most this many files.
+        /// With more files than this the listing is cut and its whole number reported.
         max_files: u64,
     },
-    /// Sends a directory as a tar archive (sorted, numeric owners).
+    /// Sends a directory as a tar archive (sorted, numeric owners); sockets, pipes and devices are left out.
     SendArchive {
         /// Absolute.
         root: String,
-        /// A larger archive fails the step.
+        /// A larger archive is refused.
         max_bytes: u64,
     },
 }
@@ -154,7 +175,7 @@ pub struct Command {
     pub limits: CommandLimits,
     /// Whether file descriptor 3 is a pipe whose bytes init sends as [`Stream::Events`].
     pub events: bool,
-    /// Where true, anything but exit status 0 ends the program.
+    /// Where true, anything but exit status 0 ends the program; being skipped does not.
     pub required: bool,
     /// The command is skipped, and reported so, unless the earlier step with this index ended with exit status 0.
     pub only_after_success_of: Option<usize>,
@@ -169,7 +190,7 @@ pub struct CommandLimits {
     pub cpu_seconds: u64,
     /// Bytes kept of each of stdout, stderr and events; more are counted and dropped. The command goes on.
     pub output_bytes: u64,
-    /// Bytes of all streams after which the command is ended.
+    /// Bytes of all streams together after which the command is ended.
     pub flood_bytes: u64,
 }
 
@@ -204,12 +225,17 @@ pub struct StepReport {
 pub enum StepResult {
     /// A step other than a command was done.
     Done,
-    /// The file to send does not exist.
+    /// The file or directory to send does not exist.
     Absent,
-    /// The file was longer than allowed and was cut.
+    /// The file or listing was longer than allowed and was cut.
     Cut {
-        /// Its whole size in bytes.
+        /// The file's whole size in bytes, the listing's in files.
         size: u64,
+    },
+    /// What a command left there can't be sent: a symbolic link, no regular file, unreadable, too deep or too large.
+    Refused {
+        /// Why, with the path.
+        reason: String,
     },
     /// The command was not started, because the step it depends on failed.
     Skipped,
@@ -221,6 +247,24 @@ pub enum StepResult {
         error: String,
         /// The operating system's error number, where there was one (28: no space left).
         errno: Option<i32>,
+    },
+}
+
+/// How a whole program ended, as init tells it last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum ProgramEnd {
+    /// Every step was done, skipped, or failed without being required.
+    Completed,
+    /// A step that had to succeed did not.
+    Stopped {
+        /// Its index.
+        step: usize,
+    },
+    /// Init could not begin: no step was tried.
+    Rejected {
+        /// Why.
+        reason: String,
     },
 }
 
@@ -239,10 +283,12 @@ pub struct CommandEnd {
     pub peak_resident_bytes: u64,
     /// Bytes dropped, all streams together.
     pub dropped_bytes: u64,
-    /// Processes that were still alive when the command had ended, and were killed.
+    /// Processes besides the command's own that were still alive when it had ended, and were killed.
     pub leftover_processes: u32,
-    /// The cgroup's process limit was met (forks were refused) while it ran, where that can be told.
+    /// How often the container's process limit was met (forks were refused) while it ran, where that can be told.
     pub process_limit_hits: Option<u64>,
+    /// How many processes the container's memory limit ended while it ran, where that can be told.
+    pub memory_limit_kills: Option<u64>,
 }
 
 /// A limit for which init ended a command.

@@ -1,0 +1,149 @@
+//! What the daemon is asked for: the container's every limit and protection in one place.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use bollard::errors::Error as DaemonError;
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions, MountBindOptionsPropagationEnum,
+    MountType, ResourcesUlimits,
+};
+
+use super::super::EngineError;
+use super::super::spec::{ContainerSpec, DOOR_SOCKET, INIT_PATH, INIT_SUBCOMMAND, Scratch, TASK_USER};
+use super::Shared;
+use crate::data_dir::Owner;
+
+/// Memory behind `/dev/shm`, which counts as the container's memory.
+const SHARED_MEMORY_BYTES: i64 = 64 << 20;
+
+/// Returns the container's name, unique among all processes that were ever started on this machine.
+pub(super) fn name(purpose: &str, owner: &Owner, number: u64) -> String {
+    let fit = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
+    let purpose: String = purpose.chars().map(fit).take(60).collect();
+    format!("testevo-{purpose}-{owner}-{number}")
+}
+
+/// Returns the request for the container.
+pub(super) fn create_body(
+    spec: &ContainerSpec,
+    init: &Path,
+    shared: &Shared,
+    labels: HashMap<String, String>,
+) -> Result<ContainerCreateBody, EngineError> {
+    let limits = &spec.limits;
+    let memory = signed(limits.memory_bytes);
+    let mut mounts = vec![mount(init, INIT_PATH)];
+    check_readable(init)?;
+    for input in &spec.mounts {
+        check_readable(&input.source)?;
+        mounts.push(mount(&input.source, &input.target));
+    }
+    if let Some(door) = &spec.door {
+        mounts.push(mount(door, DOOR_SOCKET));
+    }
+    let host_config = HostConfig {
+        network_mode: Some("none".into()),
+        readonly_rootfs: Some(true),
+        cap_drop: Some(vec!["ALL".into()]),
+        security_opt: Some(vec!["no-new-privileges".into()]),
+        privileged: Some(false),
+        memory: Some(memory),
+        // Equal to the memory: no swap.
+        memory_swap: Some(memory),
+        nano_cpus: Some(i64::from(limits.cpus).saturating_mul(1_000_000_000)),
+        pids_limit: Some(limits.processes.into()),
+        ulimits: Some(vec![ResourcesUlimits { name: Some("core".into()), soft: Some(0), hard: Some(0) }]),
+        ipc_mode: Some("private".into()),
+        shm_size: Some(SHARED_MEMORY_BYTES),
+        // Frames go to whoever is attached; a copy on the daemon's disk would have no bound.
+        log_config: Some(HostConfigLogConfig { typ: Some("none".into()), config: None }),
+        init: Some(false),
+        auto_remove: Some(false),
+        mounts: Some(mounts),
+        tmpfs: Some(spec.scratch.iter().map(|scratch| tmpfs(scratch, shared.podman)).collect()),
+        ..HostConfig::default()
+    };
+    Ok(ContainerCreateBody {
+        image: Some(super::DockerEngine::reference(&spec.image)),
+        // The same everywhere, and one that resolves without a network: programs ask for the address of their host.
+        hostname: Some("localhost".into()),
+        user: Some(format!("{TASK_USER}:{TASK_USER}")),
+        working_dir: Some("/".into()),
+        entrypoint: Some(vec![INIT_PATH.into(), INIT_SUBCOMMAND.into()]),
+        cmd: Some(Vec::new()),
+        env: Some(Vec::new()),
+        labels: Some(labels),
+        attach_stdin: Some(true),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        open_stdin: Some(true),
+        stdin_once: Some(true),
+        tty: Some(false),
+        host_config: Some(host_config),
+        ..ContainerCreateBody::default()
+    })
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn mount(source: &Path, target: &str) -> Mount {
+    Mount {
+        typ: Some(MountType::BIND),
+        source: Some(source.display().to_string()),
+        target: Some(target.to_owned()),
+        read_only: Some(true),
+        bind_options: Some(MountBindOptions {
+            propagation: Some(MountBindOptionsPropagationEnum::RPRIVATE),
+            ..MountBindOptions::default()
+        }),
+        ..Mount::default()
+    }
+}
+
+/// Returns a scratch directory as the API has it. `exec` is needed by tests that unpack native libraries. The owner is
+/// named because some runtimes give the directory the mode that the image's directory of that name has.
+fn tmpfs(scratch: &Scratch, podman: bool) -> (String, String) {
+    // Empty files, directories and links take kernel memory but no page: bounded by number.
+    let inodes = (scratch.size_bytes / 4096).max(16 << 10);
+    let mode = if scratch.target == "/tmp" { 1777 } else { 755 };
+    let options = if podman {
+        // Podman knows fewer options, the owner among them.
+        format!("rw,exec,nosuid,nodev,size={},mode=1777", scratch.size_bytes)
+    } else {
+        let size = scratch.size_bytes;
+        format!("rw,exec,nosuid,nodev,size={size},nr_inodes={inodes},mode={mode},uid={TASK_USER},gid={TASK_USER}")
+    };
+    (scratch.target.clone(), options)
+}
+
+/// Checks what the daemon would only show as an error inside the container.
+fn check_readable(path: &Path) -> Result<(), EngineError> {
+    let unusable = |source| EngineError::Mount { path: path.to_owned(), source };
+    if !path.is_absolute() {
+        return Err(unusable(io::Error::new(io::ErrorKind::InvalidInput, "the path is not absolute")));
+    }
+    let found = fs_err::metadata(path).map_err(unusable)?;
+    let needed = if found.is_dir() { 0o005 } else { 0o004 };
+    if found.mode() & needed != needed {
+        return Err(EngineError::MountClosed { path: path.to_owned(), mode: found.mode() & 0o7777 });
+    }
+    Ok(())
+}
+
+/// Words the daemon's refusal to make a container.
+pub(super) fn create_refused(spec: &ContainerSpec, init: &Path, error: DaemonError) -> EngineError {
+    let message = super::message(error);
+    let sources = spec.mounts.iter().map(|mount| mount.source.clone());
+    let all: Vec<PathBuf> = sources.chain(spec.door.clone()).chain([init.to_owned()]).collect();
+    // Every source was found here a moment ago.
+    let elsewhere = all.into_iter().filter(|_| message.contains("does not exist"));
+    match elsewhere.into_iter().find(|path| message.contains(&path.display().to_string())) {
+        Some(path) => EngineError::MountElsewhere { path, message },
+        None => EngineError::CreateRefused { purpose: spec.purpose.clone(), message },
+    }
+}

@@ -1,0 +1,175 @@
+//! Finding the daemon and learning what it is.
+
+use std::path::PathBuf;
+
+use bollard::models::{SystemInfo, SystemInfoCgroupVersionEnum, SystemVersion};
+use bollard::{API_DEFAULT_VERSION, Docker};
+
+use super::super::{EngineDescription, EngineError, Isolation};
+
+/// Longest time in seconds for one answer; a loaded machine may take its time to start a container.
+const TIMEOUT_SECONDS: u64 = 300;
+
+/// Which daemon to talk to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Daemon {
+    /// `DOCKER_HOST`, else Docker's usual socket, else Podman's.
+    Any,
+    /// `DOCKER_HOST`, else Docker's usual socket.
+    Docker,
+    /// `CONTAINER_HOST`, else Podman's usual sockets.
+    Podman,
+    /// The one at this address, `unix:///path`.
+    At(String),
+}
+
+impl Daemon {
+    /// Returns the addresses to try, in order.
+    fn addresses(&self, variable: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+        let docker = || "unix:///var/run/docker.sock".to_owned();
+        let podman = || {
+            let own = variable("XDG_RUNTIME_DIR").map(PathBuf::from).unwrap_or_else(|| {
+                let user = rustix::process::getuid().as_raw();
+                PathBuf::from(format!("/run/user/{user}"))
+            });
+            [own.join("podman/podman.sock"), PathBuf::from("/run/podman/podman.sock")]
+                .map(|path| format!("unix://{}", path.display()))
+        };
+        match self {
+            Self::At(address) => vec![address.clone()],
+            // A named daemon is the only one meant.
+            Self::Any | Self::Docker => match variable("DOCKER_HOST") {
+                Some(address) => vec![address],
+                None if *self == Self::Docker => vec![docker()],
+                None => [docker()].into_iter().chain(podman()).collect(),
+            },
+            Self::Podman => variable("CONTAINER_HOST").map_or_else(|| podman().to_vec(), |address| vec![address]),
+        }
+    }
+}
+
+/// A daemon and what it says of itself.
+pub(super) struct Connected {
+    pub(super) docker: Docker,
+    pub(super) description: EngineDescription,
+}
+
+/// Talks to the first daemon that answers.
+pub(super) async fn connect(daemon: &Daemon) -> Result<Connected, EngineError> {
+    let mut tried = Vec::new();
+    for address in daemon.addresses(&|name| std::env::var(name).ok().filter(|value| !value.is_empty())) {
+        if !address.starts_with("unix:///") {
+            return Err(EngineError::Address { address });
+        }
+        match reach(&address).await {
+            Ok((docker, version, info)) => {
+                let description = describe(&address, &docker, &version, &info);
+                check(&description, &info)?;
+                return Ok(Connected { docker, description });
+            }
+            Err(error) => tried.push(format!("{address} ({})", cause(&error))),
+        }
+    }
+    Err(EngineError::Unreachable { tried })
+}
+
+async fn reach(address: &str) -> Result<(Docker, SystemVersion, SystemInfo), bollard::errors::Error> {
+    let docker = Docker::connect_with_unix(address, TIMEOUT_SECONDS, API_DEFAULT_VERSION)?;
+    let docker = docker.negotiate_version().await?;
+    let version = docker.version().await?;
+    let info = docker.info().await?;
+    Ok((docker, version, info))
+}
+
+/// Returns the innermost cause: the outer ones only say that a client has an error.
+fn cause(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+fn describe(address: &str, docker: &Docker, version: &SystemVersion, info: &SystemInfo) -> EngineDescription {
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let components = version.components.iter().flatten();
+    let podman = components.into_iter().any(|component| component.name.to_lowercase().contains("podman"));
+    let options: Vec<&str> = info.security_options.iter().flatten().map(String::as_str).collect();
+    let has = |name: &str| options.iter().any(|option| option.split(',').any(|part| part == format!("name={name}")));
+    let unenforced = [
+        ("memory", info.memory_limit),
+        ("swap", info.swap_limit),
+        ("cpu", info.cpu_cfs_quota),
+        ("processes", info.pids_limit),
+    ];
+    EngineDescription {
+        name: if podman { "podman" } else { "docker" }.into(),
+        version: text(&version.version),
+        api_version: docker.client_version().to_string(),
+        address: address.to_owned(),
+        kernel: text(&info.kernel_version),
+        architecture: text(&info.architecture),
+        runtime: text(&info.default_runtime),
+        cgroup_version: match info.cgroup_version {
+            Some(SystemInfoCgroupVersionEnum::_1) => Some(1),
+            Some(SystemInfoCgroupVersionEnum::_2) => Some(2),
+            Some(SystemInfoCgroupVersionEnum::EMPTY) | None => None,
+        },
+        storage: text(&info.driver),
+        processors: info.ncpu.and_then(|number| number.try_into().ok()).unwrap_or(0),
+        memory_bytes: info.mem_total.and_then(|number| number.try_into().ok()).unwrap_or(0),
+        isolation: Isolation {
+            rootless: has("rootless"),
+            seccomp: has("seccomp"),
+            user_namespace: has("userns"),
+            mandatory_access_control: ["apparmor", "selinux"].into_iter().find(|name| has(name)).map(str::to_owned),
+            unenforced: unenforced
+                .into_iter()
+                .filter(|(_, enforced)| *enforced != Some(true))
+                .map(|(name, _)| name.to_owned())
+                .collect(),
+        },
+    }
+}
+
+fn check(description: &EngineDescription, info: &SystemInfo) -> Result<(), EngineError> {
+    let unfit = |reason: String| EngineError::Unfit { address: description.address.clone(), reason };
+    match info.os_type.as_deref() {
+        Some("linux") | None => {}
+        Some(other) => return Err(unfit(format!("it runs containers of the operating system {other}, not linux"))),
+    }
+    match description.architecture.as_str() {
+        "x86_64" | "amd64" => Ok(()),
+        other => Err(unfit(format!("images are for x86_64, its machine is {other}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_daemon_is_the_only_one_tried() {
+        let named = |name: &str| (name == "DOCKER_HOST").then(|| "unix:///elsewhere.sock".to_owned());
+        assert_eq!(Daemon::Any.addresses(&named), ["unix:///elsewhere.sock"]);
+        assert_eq!(Daemon::Docker.addresses(&named), ["unix:///elsewhere.sock"]);
+        let runtime = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| "/run/user/7".to_owned());
+        let expected =
+            ["unix:///var/run/docker.sock", "unix:///run/user/7/podman/podman.sock", "unix:///run/podman/podman.sock"];
+        assert_eq!(Daemon::Any.addresses(&runtime), expected);
+        assert_eq!(Daemon::Podman.addresses(&runtime), expected[1..]);
+    }
+
+    #[tokio::test]
+    async fn an_absent_daemon_is_named_with_its_cause() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("none.sock");
+        let absent = connect(&Daemon::At(format!("unix://{}", socket.display()))).await;
+        assert!(matches!(absent, Err(EngineError::Unreachable { ref tried }) if tried[0].contains("none.sock")));
+        drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+        let dead = connect(&Daemon::At(format!("unix://{}", socket.display()))).await;
+        assert!(matches!(dead, Err(EngineError::Unreachable { ref tried }) if tried[0].contains("refused")));
+        let remote = connect(&Daemon::At("tcp://127.0.0.1:1".into())).await;
+        assert!(matches!(remote, Err(EngineError::Address { .. })));
+    }
+}

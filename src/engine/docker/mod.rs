@@ -1,0 +1,198 @@
+//! The engine behind a Docker or Podman daemon, over the API that both speak on a Unix socket.
+//!
+//! Every container carries labels that say whose it is, so that what a killed process left behind is found by the next
+//! one ([`sweep`](DockerEngine::sweep)), and nothing of a living neighbour is touched.
+
+mod body;
+mod connect;
+mod container;
+mod sweep;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bollard::Docker;
+use bollard::errors::Error as DaemonError;
+use bollard::query_parameters::{
+    AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, ImportImageOptionsBuilder,
+    RemoveContainerOptionsBuilder, StartContainerOptions,
+};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use tokio_util::task::TaskTracker;
+
+pub use self::connect::Daemon;
+use super::spec::ContainerSpec;
+use super::{Container, Engine, EngineDescription, EngineError};
+use crate::data_dir::Owner;
+use crate::digest::Digest;
+
+/// A daemon that was reached.
+pub struct DockerEngine {
+    shared: Arc<Shared>,
+    description: EngineDescription,
+    init: PathBuf,
+}
+
+/// What running containers need of the engine.
+struct Shared {
+    docker: Docker,
+    owner: Owner,
+    podman: bool,
+    /// Removals that go on while nobody waits for them.
+    removals: TaskTracker,
+}
+
+impl DockerEngine {
+    /// Reaches the daemon. `owner` is this process, `init` the file of this program as [`super::own_executable`] has it.
+    ///
+    /// # Errors
+    /// [`EngineError::Unreachable`], [`EngineError::Address`], [`EngineError::Unfit`], [`EngineError::InitFile`].
+    pub async fn connect(daemon: &Daemon, owner: &Owner, init: &Path) -> Result<Self, EngineError> {
+        let init = fs_err::canonicalize(init).map_err(|error| EngineError::InitFile { reason: error.to_string() })?;
+        let connected = connect::connect(daemon).await?;
+        let podman = connected.description.name == "podman";
+        let removals = TaskTracker::new();
+        let shared = Arc::new(Shared { docker: connected.docker, owner: owner.clone(), podman, removals });
+        Ok(Self { shared, description: connected.description, init })
+    }
+
+    /// Waits until every container that ended is removed as well. Nothing of what still runs is touched.
+    pub async fn wait_for_removals(&self) {
+        self.shared.removals.close();
+        self.shared.removals.wait().await;
+        self.shared.removals.reopen();
+    }
+
+    fn reference(image: &Digest) -> String {
+        image.to_string()
+    }
+}
+
+impl Shared {
+    /// Removes a container, running or not; one that is gone is fine.
+    async fn remove(&self, id: &str) -> Result<(), EngineError> {
+        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+        match self.docker.remove_container(id, Some(options)).await {
+            Ok(()) => Ok(()),
+            // 409: somebody else is removing it just now.
+            Err(DaemonError::DockerResponseServerError { status_code: 404 | 409, .. }) => Ok(()),
+            Err(error) => Err(daemon("remove a container", error)),
+        }
+    }
+
+    /// Has a container removed without waiting for it. What fails is left to the next sweep.
+    fn remove_later(self: &Arc<Self>, id: String) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            tracing::warn!(container = id, "left to the next sweep: the program is at its end");
+            return;
+        };
+        let shared = Arc::clone(self);
+        let removal = async move {
+            if let Err(error) = shared.remove(&id).await {
+                tracing::warn!(container = id, %error, "left to the next sweep");
+            }
+        };
+        self.removals.spawn_on(removal, &runtime);
+    }
+}
+
+/// Wraps a daemon's answer that has no case of its own.
+fn daemon(operation: &'static str, source: DaemonError) -> EngineError {
+    EngineError::Daemon { operation, source: Box::new(source) }
+}
+
+/// Returns the daemon's own words where it answered, else the error's.
+fn message(error: DaemonError) -> String {
+    match error {
+        DaemonError::DockerResponseServerError { message, .. } => message.trim().to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[async_trait]
+impl Engine for DockerEngine {
+    async fn start(&self, spec: &ContainerSpec) -> Result<Container, EngineError> {
+        // One count for all engines of the process: their containers bear the same owner's name.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = body::name(&spec.purpose, &self.shared.owner, number);
+        let labels = sweep::labels(&self.shared.owner, spec.limits.wall_seconds);
+        let body = body::create_body(spec, &self.init, &self.shared, labels)?;
+        let docker = &self.shared.docker;
+        let options = CreateContainerOptionsBuilder::default().name(&name).build();
+        let created = docker.create_container(Some(options), body).await.map_err(|error| match error {
+            DaemonError::DockerResponseServerError { status_code: 404, ref message } if message.contains("mage") => {
+                EngineError::ImageMissing { image: spec.image }
+            }
+            error => body::create_refused(spec, &self.init, error),
+        })?;
+        for warning in &created.warnings {
+            tracing::warn!(purpose = spec.purpose, warning, "the engine made the container with a warning");
+        }
+        // From here on the container goes with this value, also where something fails or the caller gives up.
+        let control = container::Control::new(Arc::clone(&self.shared), created.id, spec.purpose.clone());
+        let failed = |error| EngineError::StartFailed { purpose: spec.purpose.clone(), message: message(error) };
+        let options =
+            AttachContainerOptionsBuilder::default().stdin(true).stdout(true).stderr(true).stream(true).build();
+        let attached = docker.attach_container(control.id(), Some(options)).await.map_err(failed)?;
+        docker.start_container(control.id(), None::<StartContainerOptions>).await.map_err(failed)?;
+        Ok(Container {
+            input: attached.input,
+            output: container::output(attached.output, spec.purpose.clone()),
+            control: Box::new(control),
+        })
+    }
+
+    async fn has_image(&self, image: &Digest) -> Result<bool, EngineError> {
+        match self.shared.docker.inspect_image(&Self::reference(image)).await {
+            Ok(_) => Ok(true),
+            Err(DaemonError::DockerResponseServerError { status_code: 404, .. }) => Ok(false),
+            Err(error) => Err(daemon("look for an image", error)),
+        }
+    }
+
+    async fn load_image(
+        &self,
+        image: &Digest,
+        archive: BoxStream<'static, io::Result<Bytes>>,
+    ) -> Result<(), EngineError> {
+        let options = ImportImageOptionsBuilder::default().quiet(true).build();
+        // The answer's head comes when the archive was read, which takes as long as it takes.
+        let patient = self.shared.docker.clone().with_timeout(LOAD_TIMEOUT);
+        let mut answers = patient.import_image_stream(options, archive, None::<HashMap<_, _>>);
+        let mut last = String::new();
+        while let Some(answer) = answers.next().await {
+            let answer = answer.map_err(|error| daemon("load an image", error))?;
+            if let Some(text) = answer.stream {
+                last = text.trim().chars().take(200).collect();
+            }
+        }
+        if self.has_image(image).await? {
+            return Ok(());
+        }
+        Err(EngineError::ImageNotLoaded { image: *image, answer: last })
+    }
+
+    async fn describe(&self) -> Result<EngineDescription, EngineError> {
+        Ok(self.description.clone())
+    }
+
+    async fn sweep(&self) -> Result<usize, EngineError> {
+        sweep::sweep(&self.shared).await
+    }
+
+    async fn close(&self) -> Result<(), EngineError> {
+        sweep::remove_own(&self.shared).await?;
+        self.wait_for_removals().await;
+        Ok(())
+    }
+}
+
+/// Longest time for reading an image.
+const LOAD_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3600);

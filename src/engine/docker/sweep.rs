@@ -1,0 +1,106 @@
+//! Whose container is it, and may it go?
+
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bollard::models::ContainerSummary;
+use bollard::query_parameters::ListContainersOptionsBuilder;
+
+use super::super::EngineError;
+use super::{Shared, daemon};
+use crate::data_dir::Owner;
+
+/// The process that made the container.
+const OWNER: &str = "testevo-sandbox.owner";
+
+/// The owner's process namespace: a process number means nothing outside it.
+const NAMESPACE: &str = "testevo-sandbox.namespace";
+
+/// Seconds since 1970 after which the container is over, whoever made it.
+const EXPIRES: &str = "testevo-sandbox.expires";
+
+/// Clocks of machines that share a daemon may differ by this many seconds.
+const GRACE_SECONDS: u64 = 3600;
+
+/// Returns the labels of a container that this process makes and ends after `wall_seconds` at most.
+pub(super) fn labels(owner: &Owner, wall_seconds: u64) -> HashMap<String, String> {
+    let expires = now().saturating_add(wall_seconds).saturating_add(GRACE_SECONDS);
+    HashMap::from([
+        (OWNER.to_owned(), owner.to_string()),
+        (NAMESPACE.to_owned(), namespace()),
+        (EXPIRES.to_owned(), expires.to_string()),
+    ])
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
+}
+
+fn namespace() -> String {
+    fs_err::read_link("/proc/self/ns/pid").map_or_else(|_| "unknown".into(), |link| link.display().to_string())
+}
+
+/// Removes what dead owners left.
+pub(super) async fn sweep(shared: &Shared) -> Result<usize, EngineError> {
+    let mut removed = 0;
+    for container in list(shared, OWNER.to_owned()).await? {
+        let labels = container.labels.unwrap_or_default();
+        if let Some(id) = container.id.filter(|_| is_left_over(&labels, &namespace(), now())) {
+            shared.remove(&id).await?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes all containers of this process.
+pub(super) async fn remove_own(shared: &Shared) -> Result<(), EngineError> {
+    for container in list(shared, format!("{OWNER}={}", shared.owner)).await? {
+        if let Some(id) = container.id {
+            shared.remove(&id).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn list(shared: &Shared, label: String) -> Result<Vec<ContainerSummary>, EngineError> {
+    let filters = HashMap::from([("label".to_owned(), vec![label])]);
+    let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+    shared.docker.list_containers(Some(options)).await.map_err(|error| daemon("list containers", error))
+}
+
+/// Tells whether nobody can want the container any more. Whether an owner lives can only be told where its process
+/// number means the same as here; elsewhere, and after a restart of the machine, time decides.
+fn is_left_over(labels: &HashMap<String, String>, namespace: &str, now: u64) -> bool {
+    let label = |name: &str| labels.get(name).map(String::as_str).unwrap_or_default();
+    let expired = label(EXPIRES).parse::<u64>().is_ok_and(|expires| expires < now);
+    let Some(owner) = Owner::parse(label(OWNER)) else { return expired };
+    let comparable = label(NAMESPACE) == namespace && namespace != "unknown" && owner.is_of_this_boot();
+    expired || (comparable && !owner.is_alive())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_nobody_can_want_is_left_over() {
+        let own = Owner::current().unwrap();
+        let mine = labels(&own, 60);
+        let here = namespace();
+        assert!(!is_left_over(&mine, &here, now()));
+        assert!(is_left_over(&mine, &here, now() + 60 + GRACE_SECONDS + 1), "its time is over");
+
+        let with = |owner: &str| {
+            let mut labels = mine.clone();
+            labels.insert(OWNER.into(), owner.into());
+            labels
+        };
+        let (pid, boot) = (std::process::id(), own.to_string().rsplit('-').next().unwrap().to_owned());
+        let dead = with(&format!("{pid}-1-{boot}"));
+        assert!(is_left_over(&dead, &here, now()));
+        assert!(!is_left_over(&dead, "pid:[1]", now()), "another namespace's process numbers mean nothing here");
+        assert!(!is_left_over(&with(&format!("{pid}-1-0123")), &here, now()), "it may be another machine's");
+        assert!(!is_left_over(&with("not ours"), &here, now()));
+    }
+}

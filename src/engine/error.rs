@@ -1,0 +1,182 @@
+//! What can go wrong between the host and a container, apart from what happens inside it.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::frame::FrameError;
+use crate::digest::Digest;
+
+/// A fault of the engine or of what it was given. Never the fault of what ran in a container.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// No daemon answered.
+    #[error("no container engine answers at {}", .tried.join(" or "))]
+    Unreachable {
+        /// The addresses that were tried, with what happened there.
+        tried: Vec<String>,
+    },
+    /// The daemon is at an address that can't be used.
+    #[error("the engine's address `{address}` is no Unix socket (unix:///path)")]
+    Address {
+        /// What was asked for.
+        address: String,
+    },
+    /// The daemon answers, but is no use.
+    #[error("the engine at {address} can't be used: {reason}")]
+    Unfit {
+        /// Its address.
+        address: String,
+        /// Why.
+        reason: String,
+    },
+    /// The daemon refused something that has no case of its own.
+    #[error("the engine could not {operation}: {source}")]
+    Daemon {
+        /// What was asked, such as `list containers`.
+        operation: &'static str,
+        /// Its answer.
+        source: Box<bollard::errors::Error>,
+    },
+    /// The image is not loaded.
+    #[error("image {image} is not known to the engine")]
+    ImageMissing {
+        /// Its config digest.
+        image: Digest,
+    },
+    /// The archive was taken, but the image is not there afterwards.
+    #[error("image {image} was loaded, but the engine does not find it by its config digest; it answered: {answer}")]
+    ImageNotLoaded {
+        /// Its config digest.
+        image: Digest,
+        /// The end of what the engine said.
+        answer: String,
+    },
+    /// A file or directory to mount can't be used.
+    #[error("`{path}` can't be mounted into a container: {source}")]
+    Mount {
+        /// The file or directory on the host.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file or directory to mount is closed to the container's user.
+    #[error("`{path}` can't be read by a container's user: its mode is {mode:o}")]
+    MountClosed {
+        /// The file or directory on the host.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A file or directory exists here but not where the daemon runs.
+    #[error("`{path}` exists, but not for the engine: {message}")]
+    MountElsewhere {
+        /// The file or directory on the host.
+        path: PathBuf,
+        /// The engine's answer.
+        message: String,
+    },
+    /// This program's own file is gone or another one.
+    #[error("this program can't be given to containers as their init: {reason}")]
+    InitFile {
+        /// Why.
+        reason: String,
+    },
+    /// The daemon refused to make the container.
+    #[error("the engine refused to make the container for {purpose}: {message}")]
+    CreateRefused {
+        /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
+        purpose: String,
+        /// The engine's answer.
+        message: String,
+    },
+    /// The container was made but did not start.
+    #[error("the container for {purpose} could not be started: {message}")]
+    StartFailed {
+        /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
+        purpose: String,
+        /// The engine's answer.
+        message: String,
+    },
+    /// The connection to the container broke while it ran.
+    #[error("the connection to the container for {purpose} broke: {reason}")]
+    AttachLost {
+        /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
+        purpose: String,
+        /// What happened.
+        reason: String,
+    },
+    /// Somebody removed the container.
+    #[error("the container for {purpose} vanished")]
+    Vanished {
+        /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
+        purpose: String,
+    },
+    /// Init said what it can't have said.
+    #[error("the init of the container for {purpose} is not of this version: {source}")]
+    Frames {
+        /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
+        purpose: String,
+        /// What was wrong.
+        source: FrameError,
+    },
+    /// Init sent more than its program allows.
+    #[error("the init of the container for {purpose} sent more than its program allows ({what})")]
+    TooMuch {
+        /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
+        purpose: String,
+        /// Of what.
+        what: String,
+    },
+    /// The program is longer than init takes.
+    #[error("the program for {purpose} is {length} bytes long, more than an init takes")]
+    ProgramTooLong {
+        /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
+        purpose: String,
+        /// Its length in bytes.
+        length: usize,
+    },
+    /// Output could not be written to the host's disk.
+    #[error("a container's output could not be kept: {0}")]
+    Spool(#[source] io::Error),
+    /// What a program is made of can't be written down.
+    #[error("the program for a container could not be written as JSON: {0}")]
+    Program(#[from] serde_json::Error),
+}
+
+impl EngineError {
+    /// Returns what the user can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreachable { .. } => Some(
+                "start Docker or Podman (its socket must be open to this user: group `docker`, or the user's own \
+                 podman.socket), or name the socket in DOCKER_HOST; `doctor` shows what was found",
+            ),
+            Self::Address { .. } => {
+                Some("containers mount files of this machine, so only an engine on a local Unix socket can be used")
+            }
+            Self::Unfit { .. } => Some("`doctor` lists what the engine offers"),
+            Self::ImageMissing { .. } => Some("run `build-images` for its repository"),
+            Self::ImageNotLoaded { .. } => {
+                Some("engines that keep images in containerd name them by another digest; switch that store off")
+            }
+            Self::MountClosed { .. } => Some("let others read it (chmod o+rX), also the directories above it"),
+            Self::MountElsewhere { .. } => Some(
+                "the engine runs on another machine, in a virtual machine or in another container: it must see the \
+                 data directory and this program under the same paths",
+            ),
+            Self::InitFile { .. } => Some("do not replace the program while it runs; start it again"),
+            Self::AttachLost { .. } | Self::Vanished { .. } => {
+                Some("was the engine restarted, or its containers pruned, meanwhile? run the command again")
+            }
+            Self::Spool(_) => Some("is the disk of the data directory full?"),
+            Self::Daemon { .. }
+            | Self::Mount { .. }
+            | Self::CreateRefused { .. }
+            | Self::StartFailed { .. }
+            | Self::Frames { .. }
+            | Self::TooMuch { .. }
+            | Self::ProgramTooLong { .. }
+            | Self::Program(_) => None,
+        }
+    }
+}

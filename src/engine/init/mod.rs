@@ -1,0 +1,177 @@
+//! The container's init: process 1 of every container, on the other side of the sandbox.
+//!
+//! It is the same program as the one outside, entered by a hidden subcommand before anything of the command line or the
+//! asynchronous runtime exists: one thread, blocking calls, no logging. It reads a [`Program`] as one line of JSON from
+//! stdin, does the steps in order, and says what happened in frames on stdout.
+//!
+//! It runs as the same user as the commands it starts, so what keeps it safe from them is that signals from inside never
+//! reach process 1, that it is not dumpable (its descriptors and memory are closed to them), and the [`shield`]. After a
+//! command every other process is killed and reaped before anything that it left is looked at.
+
+mod cgroup;
+mod command;
+mod copy;
+mod forward;
+mod reap;
+mod report;
+mod send;
+mod shield;
+mod spawn;
+mod tree;
+mod unpack;
+
+use std::ffi::OsStr;
+use std::io::{self, BufRead, Read, Write};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use rustix::fs::{Mode, OFlags};
+
+use self::cgroup::Cgroup;
+use self::forward::Door;
+use self::report::Reporter;
+use self::tree::StepError;
+use super::spec::{
+    INIT_SUBCOMMAND, MAX_PROGRAM_BYTES, PROGRAM_SCHEMA, Program, ProgramEnd, Step, StepReport, StepResult,
+};
+
+/// Exit status of an init that could not tell its reason in frames.
+pub const EXIT_UNUSABLE: u8 = 125;
+
+/// Tells whether this process was started to be an init. Must be asked before threads exist.
+pub fn is_wanted() -> bool {
+    std::env::args_os().nth(1).as_deref() == Some(OsStr::new(INIT_SUBCOMMAND))
+}
+
+/// Is the init until the program is over. Exit status 0 says that every frame was sent.
+pub fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody else can be told; stderr is the engine's and not one of the task's.
+            let _ = writeln!(io::stderr(), "container-init: {error}");
+            ExitCode::from(EXIT_UNUSABLE)
+        }
+    }
+}
+
+/// What ends init without a report.
+#[derive(Debug, thiserror::Error)]
+enum InitError {
+    #[error("this must be process 1 of a container: it ends every process that it can reach")]
+    NotProcessOne,
+    #[error("{0}: {1}")]
+    Setup(&'static str, io::Error),
+    #[error("could not report: {0}")]
+    Report(#[from] report::ReportError),
+}
+
+fn run() -> Result<(), InitError> {
+    // Before anything else: from here on nobody inside may look into this process.
+    let setup = |what| move |error: rustix::io::Errno| InitError::Setup(what, error.into());
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+        .map_err(setup("not dumpable"))?;
+    if !rustix::process::getpid().is_init() {
+        return Err(InitError::NotProcessOne);
+    }
+    rustix::thread::set_no_new_privs(true).map_err(setup("no new privileges"))?;
+    rustix::process::umask(Mode::WGRP | Mode::WOTH);
+    let children = reap::Children::watch().map_err(|error| InitError::Setup("signals", error))?;
+    let mut reporter = Reporter::begin()?;
+    let program = match read_program().and_then(|program| Ok((Door::open(program.door_port)?, program))) {
+        Ok(ready) => ready,
+        Err(reason) => return Ok(reporter.end(&ProgramEnd::Rejected { reason })?),
+    };
+    let (door, program) = program;
+    let mut session = Session { children, door, cgroup: Cgroup::discover(), reporter };
+    let end = session.perform(&program)?;
+    Ok(session.reporter.end(&end)?)
+}
+
+/// Reads the program and leaves an empty stdin, so that no command can read what follows.
+fn read_program() -> Result<Program, String> {
+    let mut line = Vec::new();
+    let mut stdin = io::stdin().lock().take(MAX_PROGRAM_BYTES as u64 + 1);
+    stdin.read_until(b'\n', &mut line).map_err(|error| format!("the program could not be read: {error}"))?;
+    if line.len() > MAX_PROGRAM_BYTES {
+        return Err(format!("the program is longer than {MAX_PROGRAM_BYTES} bytes"));
+    }
+    let empty = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .and_then(rustix::stdio::dup2_stdin);
+    empty.map_err(|error| format!("stdin could not be replaced by /dev/null: {error}"))?;
+    let program: Program =
+        serde_json::from_slice(&line).map_err(|error| format!("the program can't be understood: {error}"))?;
+    if program.schema != PROGRAM_SCHEMA {
+        return Err(format!("the program has schema {}, this init knows {PROGRAM_SCHEMA}", program.schema));
+    }
+    Ok(program)
+}
+
+/// Everything that steps need.
+struct Session {
+    children: reap::Children,
+    door: Option<Door>,
+    cgroup: Cgroup,
+    reporter: Reporter,
+}
+
+impl Session {
+    fn perform(&mut self, program: &Program) -> Result<ProgramEnd, InitError> {
+        let mut succeeded = vec![false; program.steps.len()];
+        for (index, step) in program.steps.iter().enumerate() {
+            let started = Instant::now();
+            let result = self.perform_step(index, step, &succeeded)?;
+            let wall_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let may_fail = matches!(step, Step::Run(command) if !command.required);
+            let (success, fatal) = match &result {
+                StepResult::Done => (true, false),
+                StepResult::Ended(end) if end.exit_code == Some(0) && end.limit.is_none() => (true, false),
+                StepResult::Ended(_) | StepResult::Failed { .. } => (false, !may_fail),
+                StepResult::Absent | StepResult::Cut { .. } | StepResult::Refused { .. } | StepResult::Skipped => {
+                    (false, false)
+                }
+            };
+            if let Some(slot) = succeeded.get_mut(index) {
+                *slot = success;
+            }
+            self.reporter.step_end(&StepReport { index, result, wall_ms })?;
+            if fatal {
+                return Ok(ProgramEnd::Stopped { step: index });
+            }
+        }
+        Ok(ProgramEnd::Completed)
+    }
+
+    fn perform_step(&mut self, index: usize, step: &Step, succeeded: &[bool]) -> Result<StepResult, InitError> {
+        let outcome = match step {
+            Step::Unpack { archive, into } => unpack::unpack(archive, into).map(|()| StepResult::Done),
+            Step::Rename { from, to } => tree::rename(from, to).map(|()| StepResult::Done),
+            Step::CopyTree { from, to } => copy::copy_tree(from, to).map(|()| StepResult::Done),
+            Step::Remove { path } => tree::remove(path).map(|()| StepResult::Done),
+            Step::MakeDirectory { path } => tree::open_directory(path, true).map(|_| StepResult::Done),
+            Step::Write { path, content } => tree::write(path, content.as_bytes()).map(|()| StepResult::Done),
+            Step::Run(command) => {
+                if command.only_after_success_of.is_some_and(|needed| succeeded.get(needed) != Some(&true)) {
+                    return Ok(StepResult::Skipped);
+                }
+                command::run(self, index, command)
+            }
+            Step::SendFile { path, max_bytes } => send::file(&mut self.reporter, index, path, *max_bytes),
+            Step::SendListing { root, max_files } => send::listing(&mut self.reporter, index, root, *max_files),
+            Step::SendArchive { root, max_bytes } => send::archive(&mut self.reporter, index, root, *max_bytes),
+        };
+        match outcome {
+            Ok(result) => Ok(result),
+            Err(StepError::Report(error)) => Err(InitError::Report(error)),
+            Err(StepError::Absent) => Ok(StepResult::Absent),
+            Err(StepError::Refused(reason)) => Ok(StepResult::Refused { reason: shortened(reason) }),
+            Err(StepError::Failed { error, errno }) => Ok(StepResult::Failed { error: shortened(error), errno }),
+        }
+    }
+}
+
+/// Keeps a text that holds a hostile path within what a frame carries.
+fn shortened(text: String) -> String {
+    const LONGEST: usize = 2048;
+    if text.len() <= LONGEST { text } else { text.chars().take(LONGEST / 4).chain("…".chars()).collect() }
+}

@@ -1,0 +1,53 @@
+//! Unpacking a tar archive into a tree that may hold hostile names.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{Timespec, Timestamps};
+use tar::EntryType;
+
+use super::tree::{self, Destination, StepError};
+
+/// Unpacks `archive` into `into`.
+pub(super) fn unpack(archive: &str, into: &str) -> Result<(), StepError> {
+    let (parent, name) = tree::open_parent(archive, false)?;
+    let (file, _) = tree::open_file(&parent, name, Path::new(archive)).map_err(|error| match error {
+        StepError::Absent => StepError::at(archive, rustix::io::Errno::NOENT),
+        other => other,
+    })?;
+    let unreadable =
+        |error: io::Error| StepError::failed(format!("the archive `{archive}`: {error}"), error.raw_os_error());
+    let mut destination = Destination::open(into)?;
+    let mut reader = tar::Archive::new(BufReader::with_capacity(256 << 10, File::from(file)));
+    for entry in reader.entries().map_err(unreadable)? {
+        let mut entry = entry.map_err(unreadable)?;
+        let path = entry.path().map_err(unreadable)?.into_owned();
+        let mode = entry.header().mode().map_err(unreadable)?;
+        let times = at_seconds(entry.header().mtime().map_err(unreadable)?);
+        match entry.header().entry_type() {
+            EntryType::Directory => destination.directory(&path, mode, times)?,
+            EntryType::Regular | EntryType::Continuous => {
+                destination.file(&path, mode, &times, |file| io::copy(&mut entry, file).map(|_| ()))?;
+            }
+            EntryType::Symlink => {
+                let target = entry.link_name_bytes().unwrap_or_default();
+                destination.link(&path, OsStr::from_bytes(&target), &times)?;
+            }
+            EntryType::XGlobalHeader => {}
+            other => {
+                let text = format!("the archive `{archive}`: `{}` is of kind {other:?}", path.display());
+                return Err(StepError::failed(text, None));
+            }
+        }
+    }
+    destination.finish()
+}
+
+/// Returns a file's two times, both the given seconds since 1970.
+pub(super) fn at_seconds(seconds: u64) -> Timestamps {
+    let time = Timespec { tv_sec: i64::try_from(seconds).unwrap_or(i64::MAX), tv_nsec: 0 };
+    Timestamps { last_access: time, last_modification: time }
+}

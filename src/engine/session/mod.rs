@@ -1,0 +1,237 @@
+//! The whole conversation with one container: program in, frames out, and what it all came to.
+//!
+//! Memory stays flat whatever a container says: streams are cut where the program says, on both sides, and what is
+//! longer than some 64 KiB goes to files.
+
+mod capture;
+
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use tokio::io::AsyncWriteExt as _;
+use tokio::time::{Instant, timeout, timeout_at};
+
+pub use self::capture::Captured;
+use self::capture::Collector;
+use super::frame::{Decoder, Frame};
+use super::spec::{ContainerSpec, MAX_PROGRAM_BYTES, ProgramEnd, StepReport, StepResult};
+use super::{Container, ContainerExit, Engine, EngineError, OutputPiece};
+
+/// How long a container may take to end after its init has said its last word, or was killed.
+const END_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How much of init's stderr is kept, in bytes.
+const MAX_COMPLAINT: usize = 8 << 10;
+
+/// What a container came to.
+#[derive(Debug)]
+pub struct ContainerRun {
+    /// The steps that were begun, in order.
+    pub steps: Vec<StepOutput>,
+    /// How the program ended.
+    pub end: RunEnd,
+    /// The container's exit status; 0 where the program ended by itself.
+    pub exit_code: i64,
+    /// The memory limit ended some process in it, as far as the engine knows. [`CommandEnd::memory_limit_kills`] is more
+    /// exact where it is told.
+    ///
+    /// [`CommandEnd::memory_limit_kills`]: super::spec::CommandEnd::memory_limit_kills
+    pub memory_limit_met: bool,
+    /// From the request for the container to its end.
+    pub wall: Duration,
+    /// From the request for the container to init's first word.
+    pub until_begun: Option<Duration>,
+}
+
+impl ContainerRun {
+    /// Tells whether init said how its program ended. Otherwise nothing may be concluded about what ran.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.end, RunEnd::Program(_))
+    }
+
+    /// Returns the step with this index of the program, if it was begun.
+    pub fn step(&self, index: usize) -> Option<&StepOutput> {
+        self.steps.iter().find(|step| step.index == index)
+    }
+}
+
+/// How a container's program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// As init told.
+    Program(ProgramEnd),
+    /// The container's own wall limit: something in it hung, or its limit is below those of its commands.
+    Deadline,
+    /// The memory limit ended init itself: everything in it together was too large, scratch included.
+    OutOfMemory,
+    /// Somebody killed the container.
+    Killed {
+        /// The signal.
+        signal: i64,
+    },
+    /// Init gave up.
+    InitFailed {
+        /// Its exit status.
+        exit_code: i64,
+        /// What it said on stderr.
+        message: String,
+    },
+}
+
+/// What one step gave.
+#[derive(Debug)]
+pub struct StepOutput {
+    /// Its index in the program.
+    pub index: usize,
+    /// How it ended; `None` where the container ended first.
+    pub report: Option<StepReport>,
+    /// The command's standard output.
+    pub stdout: Captured,
+    /// The command's standard error.
+    pub stderr: Captured,
+    /// The command's file descriptor 3.
+    pub events: Captured,
+    /// The file, listing or archive.
+    pub content: Captured,
+}
+
+impl StepOutput {
+    /// Returns what the step came to; `None` where the container ended first.
+    pub fn result(&self) -> Option<&StepResult> {
+        self.report.as_ref().map(|report| &report.result)
+    }
+}
+
+/// Starts a container, goes through its program and returns what came of it. Large streams are written to files in
+/// `spool`, an existing directory that is this run's own; they stay until the caller removes them.
+///
+/// # Errors
+/// [`EngineError`] for faults of the engine or of what it was given. That a container ended before its program did is no
+/// error here but [`ContainerRun::end`].
+pub async fn run(engine: &dyn Engine, spec: &ContainerSpec, spool: &Path) -> Result<ContainerRun, EngineError> {
+    let mut program = serde_json::to_vec(&spec.program)?;
+    if program.len() > MAX_PROGRAM_BYTES {
+        return Err(EngineError::ProgramTooLong { purpose: spec.purpose.clone(), length: program.len() });
+    }
+    program.push(b'\n');
+    let requested = Instant::now();
+    let mut container = engine.start(spec).await?;
+    let deadline = Instant::now() + Duration::from_secs(spec.limits.wall_seconds);
+    let mut listener = Listener {
+        spec,
+        requested,
+        decoder: Decoder::new(),
+        collector: Collector::new(spec, spool),
+        end: None,
+        complaint: Vec::new(),
+        until_begun: None,
+    };
+    let talked = timeout_at(deadline, async {
+        let sent = async {
+            container.input.write_all(&program).await?;
+            container.input.flush().await
+        };
+        // An init that does not listen has died: its end says why.
+        if let Err(error) = sent.await {
+            tracing::debug!(purpose = spec.purpose, %error, "the program could not be sent");
+        }
+        listener.listen(&mut container).await
+    });
+    let overdue = match talked.await {
+        Ok(heard) => {
+            heard?;
+            false
+        }
+        Err(_) => {
+            container.control.kill().await?;
+            // What it had said before is on its way.
+            match timeout(END_TIMEOUT, listener.listen(&mut container)).await {
+                Ok(heard) => heard?,
+                Err(_) => tracing::warn!(purpose = spec.purpose, "the output of a killed container did not end"),
+            }
+            true
+        }
+    };
+    let exit = end_of(&mut container, spec).await?;
+    let Listener { collector, end, complaint, until_begun, .. } = listener;
+    let end = match end {
+        Some(end) => RunEnd::Program(end),
+        None => cause(&exit, overdue, &complaint),
+    };
+    Ok(ContainerRun {
+        steps: collector.finish().await?,
+        end,
+        exit_code: exit.exit_code,
+        memory_limit_met: exit.memory_limit_met,
+        wall: requested.elapsed(),
+        until_begun,
+    })
+}
+
+/// Waits for the container's end. One that goes on although its output ended lost its connection to us.
+async fn end_of(container: &mut Container, spec: &ContainerSpec) -> Result<ContainerExit, EngineError> {
+    match timeout(END_TIMEOUT, container.control.wait()).await {
+        Ok(exit) => exit,
+        Err(_) => {
+            container.control.kill().await?;
+            let reason = "its output ended, but it went on".into();
+            Err(EngineError::AttachLost { purpose: spec.purpose.clone(), reason })
+        }
+    }
+}
+
+/// Says why a container ended before its program did.
+fn cause(exit: &ContainerExit, overdue: bool, complaint: &[u8]) -> RunEnd {
+    const KILLED: i64 = 128 + 9;
+    match exit.exit_code {
+        _ if overdue => RunEnd::Deadline,
+        KILLED if exit.memory_limit_met => RunEnd::OutOfMemory,
+        code if code > 128 => RunEnd::Killed { signal: code - 128 },
+        exit_code => RunEnd::InitFailed { exit_code, message: String::from_utf8_lossy(complaint).trim().to_owned() },
+    }
+}
+
+/// Everything that is learned from a container's output.
+struct Listener<'a> {
+    spec: &'a ContainerSpec,
+    requested: Instant,
+    decoder: Decoder,
+    collector: Collector,
+    end: Option<ProgramEnd>,
+    complaint: Vec<u8>,
+    until_begun: Option<Duration>,
+}
+
+impl Listener<'_> {
+    /// Listens until init's last word, or until the output ends without one.
+    async fn listen(&mut self, container: &mut Container) -> Result<(), EngineError> {
+        while let Some(piece) = container.output.next().await {
+            match piece? {
+                OutputPiece::Stdout(bytes) => {
+                    self.until_begun.get_or_insert_with(|| self.requested.elapsed());
+                    self.decoder.feed(&bytes);
+                    while let Some(frame) = self.next_frame()? {
+                        match frame {
+                            Frame::Output { step, stream, bytes } => self.collector.add(step, stream, &bytes).await?,
+                            Frame::StepEnd(report) => self.collector.end_step(report)?,
+                            Frame::End(end) => {
+                                self.end = Some(end);
+                                return Ok(());
+                            }
+                        }
+                    }
+                }
+                OutputPiece::Stderr(bytes) => {
+                    let room = MAX_COMPLAINT.saturating_sub(self.complaint.len());
+                    self.complaint.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn next_frame(&mut self) -> Result<Option<Frame>, EngineError> {
+        self.decoder.frame().map_err(|source| EngineError::Frames { purpose: self.spec.purpose.clone(), source })
+    }
+}

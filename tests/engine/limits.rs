@@ -1,0 +1,120 @@
+//! Every limit, met.
+
+use std::time::{Duration, Instant};
+
+use testevo_sandbox::engine::session::RunEnd;
+use testevo_sandbox::engine::spec::{Command, CommandLimits, LimitReached, Step};
+
+use super::support::*;
+
+fn limited(arguments: &[&str], change: impl FnOnce(&mut CommandLimits)) -> Step {
+    let mut limits = command(arguments).limits;
+    change(&mut limits);
+    Step::Run(Command { limits, ..command(arguments) })
+}
+
+#[tokio::test]
+async fn wall_time_ends_a_sleeper() {
+    let run = steps(vec![limited(&["sleep", "600"], |limits| limits.wall_seconds = 1), step(&["say", "next"])]).await;
+    let end = run.end(0);
+    assert_eq!((end.limit, end.signal), (Some(LimitReached::Wall), Some(libc::SIGKILL)));
+    let wall = run.step(0).report.as_ref().unwrap().wall_ms;
+    assert!((1000..5000).contains(&wall), "{wall} ms");
+    assert_eq!(run.stdout(1), "next\n");
+}
+
+#[tokio::test]
+async fn processor_time_ends_a_spinner_and_one_that_hides_its_time() {
+    let run = steps(vec![
+        limited(&["spin"], |limits| limits.cpu_seconds = 1),
+        limited(&["spin-in-children"], |limits| limits.cpu_seconds = 1),
+    ])
+    .await;
+    for index in 0..2 {
+        let end = run.end(index);
+        assert_eq!(end.limit, Some(LimitReached::Cpu), "{end:?}");
+        assert!((1000..2000).contains(&end.cpu_ms), "{end:?}");
+    }
+}
+
+#[tokio::test]
+async fn output_is_cut_and_a_flood_ends_at_once() {
+    let started = Instant::now();
+    let run = steps(vec![
+        limited(&["flood", "3000000"], |limits| limits.output_bytes = 1_000_000),
+        limited(&["flood", "5000000000"], |limits| limits.flood_bytes = 64 * MIB),
+    ])
+    .await;
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+    let cut = run.end(0);
+    assert_eq!((cut.exit_code, cut.limit, cut.dropped_bytes), (Some(0), None, 2_000_000));
+    assert_eq!(run.step(0).stdout.length(), 1_000_000);
+    assert!(run.step(0).stdout.bytes().unwrap().iter().all(|byte| *byte == b'x'));
+    let flood = run.end(1);
+    assert_eq!(flood.limit, Some(LimitReached::Output));
+    assert!(flood.dropped_bytes < 70 * MIB, "{flood:?}");
+    assert_eq!(run.step(1).stdout.length(), MIB);
+}
+
+#[tokio::test]
+async fn memory_is_told_from_other_ends() {
+    let more = "400000000";
+    let run =
+        steps(vec![step(&["eat", more]), step(&["eat-in-child", more]), step(&["abort"]), step(&["eat", "10000000"])])
+            .await;
+    run.assert_completed();
+    let killed = run.end(0);
+    assert_eq!((killed.signal, killed.limit, killed.memory_limit_kills), (Some(libc::SIGKILL), None, Some(1)));
+    let hidden = run.end(1);
+    assert_eq!((hidden.exit_code, hidden.memory_limit_kills), (Some(0), Some(1)));
+    assert_eq!(run.end(2).memory_limit_kills, Some(0));
+    assert_eq!((run.end(3).exit_code, run.end(3).memory_limit_kills), (Some(0), Some(0)));
+    assert!(run.end(3).peak_resident_bytes > 10_000_000, "{:?}", run.end(3));
+    assert!(run.run.memory_limit_met);
+}
+
+#[tokio::test]
+async fn a_fork_bomb_meets_the_limit_of_processes_and_leaves_nothing() {
+    let run = steps(vec![limited(&["fork-bomb"], |limits| limits.wall_seconds = 20), step(&["self"])]).await;
+    let end = run.end(0);
+    assert!(end.process_limit_hits.unwrap() > 0, "{end:?}");
+    assert!(end.leftover_processes > 30, "{end:?}");
+    assert!(run.stdout(1).contains("processes: 2\n"), "{}", run.stdout(1));
+    assert_eq!(run.end(1).process_limit_hits, Some(0));
+}
+
+#[tokio::test]
+async fn scratch_is_bounded() {
+    let run = steps(vec![step(&["fill", "/work/file"]), step(&["fill", "/dev/shm/file"])]).await;
+    assert!(run.stdout(0).contains("StorageFull 28"), "{}", run.stdout(0));
+    assert!(run.stdout(1).contains("StorageFull 28"), "{}", run.stdout(1));
+}
+
+#[tokio::test]
+async fn the_containers_own_deadline_holds_whatever_init_is_told() {
+    let engine = engine().await;
+    let image = loaded_image(&engine).await;
+    let mut spec = spec(image, vec![step(&["say", "before"]), step(&["sleep", "600"])]);
+    spec.limits.wall_seconds = 2;
+    let run = attempt(&spec).await.unwrap();
+    assert_eq!(run.run.end, RunEnd::Deadline);
+    assert_eq!(run.stdout(0), "before\n");
+    assert!(run.run.step(1).is_none());
+}
+
+#[tokio::test]
+async fn scratch_as_large_as_memory_ends_the_container_and_is_called_so() {
+    let engine = engine().await;
+    let image = loaded_image(&engine).await;
+    let mut spec = spec(image, vec![step(&["fill", "/work/file"])]);
+    spec.limits.memory_bytes = 64 * MIB;
+    spec.scratch[0].size_bytes = 128 * MIB;
+    let run = attempt(&spec).await.unwrap();
+    // The command is killed first; whether init survives in what is left is the kernel's to decide.
+    match run.run.end {
+        RunEnd::OutOfMemory => {}
+        RunEnd::Program(_) => assert!(run.end(0).memory_limit_kills.unwrap() > 0),
+        ref other => panic!("{other:?}"),
+    }
+    assert!(run.run.memory_limit_met);
+}

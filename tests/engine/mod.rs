@@ -1,0 +1,6 @@
+//! The engine against the real daemon: every limit and every protection, shown by a program that tries.
+
+mod hostile;
+mod limits;
+mod program;
+mod support;

@@ -1,0 +1,201 @@
+//! What the tests of the engine share: the daemon, a tiny image, and programs.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use testevo_sandbox::data_dir::Owner;
+use testevo_sandbox::digest::Digest;
+use testevo_sandbox::engine::docker::{Daemon, DockerEngine};
+use testevo_sandbox::engine::session::{self, ContainerRun, RunEnd, StepOutput};
+use testevo_sandbox::engine::spec::{
+    Command, CommandEnd, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ProgramEnd,
+    ReadOnlyMount, Scratch, Step, StepResult,
+};
+use testevo_sandbox::engine::{Engine, EngineError};
+
+/// The program under test, which becomes the containers' init.
+pub(crate) fn init() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_testevo-sandbox"))
+}
+
+/// An engine of this process. A missing daemon fails the test.
+pub(crate) async fn engine() -> DockerEngine {
+    DockerEngine::connect(&Daemon::Any, &Owner::current().unwrap(), init()).await.unwrap()
+}
+
+/// The program that misbehaves in containers, built where it is missing or older than its source.
+fn misbehave() -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/misbehave.rs");
+    let built = init().with_file_name("examples").join("misbehave");
+    let time = |path: &Path| fs_err::metadata(path).and_then(|found| found.modified());
+    if time(&built).is_ok_and(|built| built >= time(&source).unwrap()) {
+        return built;
+    }
+    let status = Process::new(env!("CARGO")).args(["build", "--quiet", "--example", "misbehave"]).status().unwrap();
+    assert!(status.success() && built.is_file(), "the example `misbehave` could not be built");
+    built
+}
+
+/// An image with nothing but the program that misbehaves, as `docker load` takes it.
+fn image() -> (Digest, Vec<u8>) {
+    let mut layer = tar::Builder::new(Vec::new());
+    let mut add = |path: &str, kind: tar::EntryType, mode: u32, content: &[u8]| {
+        let mut header = tar::Header::new_ustar();
+        header.set_entry_type(kind);
+        header.set_mode(mode);
+        header.set_size(content.len() as u64);
+        layer.append_data(&mut header, path, content).unwrap();
+    };
+    for directory in ["bin", "etc", "dev", "proc", "sys", "tmp", "work", "testevo"] {
+        add(directory, tar::EntryType::Directory, 0o755, b"");
+    }
+    add(
+        "etc/passwd",
+        tar::EntryType::Regular,
+        0o644,
+        b"root:x:0:0::/:/bin/false\ntask:x:1000:1000::/work/home:/bin/false\n",
+    );
+    let program = fs_err::read(misbehave()).unwrap();
+    add("bin/misbehave", tar::EntryType::Regular, 0o755, &program);
+    add("bin/set-uid", tar::EntryType::Regular, 0o4755, &program);
+    let layer = layer.into_inner().unwrap();
+    let config = serde_json::json!({
+        "architecture": "amd64", "os": "linux", "config": {"Env": ["FROM_THE_IMAGE=1"]},
+        "rootfs": {"type": "layers", "diff_ids": [Digest::of(&layer).to_string()]},
+    });
+    let config = serde_json::to_vec(&config).unwrap();
+    let digest = Digest::of(&config);
+    let name = |bytes: &[u8]| format!("blobs/sha256/{}", Digest::of(bytes).hex());
+    let manifest = serde_json::json!([{"Config": name(&config), "RepoTags": null, "Layers": [name(&layer)]}]);
+    let mut archive = tar::Builder::new(Vec::new());
+    for (name, bytes) in [
+        (name(&config), config.as_slice()),
+        (name(&layer), layer.as_slice()),
+        ("manifest.json".to_owned(), manifest.to_string().as_bytes()),
+    ] {
+        let mut header = tar::Header::new_ustar();
+        header.set_mode(0o644);
+        header.set_size(bytes.len() as u64);
+        archive.append_data(&mut header, name, bytes).unwrap();
+    }
+    (digest, archive.into_inner().unwrap())
+}
+
+/// The image's digest, once it is loaded.
+pub(crate) async fn loaded_image(engine: &dyn Engine) -> Digest {
+    static LOADED: tokio::sync::OnceCell<Digest> = tokio::sync::OnceCell::const_new();
+    *LOADED
+        .get_or_init(|| async {
+            let (digest, archive) = image();
+            if !engine.has_image(&digest).await.unwrap() {
+                let pieces: Vec<_> = archive.chunks(1 << 20).map(|piece| Ok(piece.to_vec().into())).collect();
+                engine.load_image(&digest, stream::iter(pieces).boxed()).await.unwrap();
+            }
+            digest
+        })
+        .await
+}
+
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// A directory that a container's user may read.
+pub(crate) fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    fs_err::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    directory
+}
+
+/// A container for these steps, with limits that well-behaved ones never meet.
+pub(crate) fn spec(image: Digest, steps: Vec<Step>) -> ContainerSpec {
+    ContainerSpec {
+        purpose: "test".into(),
+        image,
+        mounts: Vec::new(),
+        door: None,
+        scratch: vec![
+            Scratch { target: "/work".into(), size_bytes: 16 * MIB },
+            Scratch { target: "/tmp".into(), size_bytes: 16 * MIB },
+        ],
+        limits: ContainerLimits { memory_bytes: 256 * MIB, cpus: 2, processes: 64, wall_seconds: 120 },
+        program: Program { schema: PROGRAM_SCHEMA, door_port: None, steps },
+    }
+}
+
+/// A command that does one bad thing.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    Command {
+        argv: ["/bin/misbehave"].iter().chain(arguments).map(|text| (*text).to_owned()).collect(),
+        environment: vec![("PATH".into(), "/bin".into())],
+        working_directory: "/work".into(),
+        limits: CommandLimits { wall_seconds: 60, cpu_seconds: 60, output_bytes: MIB, flood_bytes: 64 * MIB },
+        events: false,
+        required: false,
+        only_after_success_of: None,
+    }
+}
+
+/// The step for a command.
+pub(crate) fn step(arguments: &[&str]) -> Step {
+    Step::Run(command(arguments))
+}
+
+pub(crate) fn mount(source: &Path, target: &str) -> ReadOnlyMount {
+    ReadOnlyMount { source: source.to_owned(), target: target.into() }
+}
+
+/// A run with its directory for long streams.
+pub(crate) struct Finished {
+    pub(crate) run: ContainerRun,
+    _spool: tempfile::TempDir,
+}
+
+/// Runs a container to its end, which must be a regular one.
+pub(crate) async fn finish(spec: &ContainerSpec) -> Finished {
+    let finished = attempt(spec).await.unwrap();
+    assert!(finished.run.is_complete(), "{:?}", finished.run);
+    finished
+}
+
+/// Runs a container to any end.
+pub(crate) async fn attempt(spec: &ContainerSpec) -> Result<Finished, EngineError> {
+    let engine = engine().await;
+    let spool = directory();
+    let run = session::run(&engine, spec, spool.path()).await?;
+    // Removals are waited for: the test's runtime ends with it.
+    engine.wait_for_removals().await;
+    Ok(Finished { run, _spool: spool })
+}
+
+/// Runs steps in a container of their own.
+pub(crate) async fn steps(steps: Vec<Step>) -> Finished {
+    let image = loaded_image(&engine().await).await;
+    finish(&spec(image, steps)).await
+}
+
+impl Finished {
+    pub(crate) fn step(&self, index: usize) -> &StepOutput {
+        self.run.step(index).unwrap_or_else(|| panic!("step {index} was not begun: {:?}", self.run))
+    }
+
+    pub(crate) fn result(&self, index: usize) -> &StepResult {
+        self.step(index).result().unwrap_or_else(|| panic!("step {index} did not end: {:?}", self.run))
+    }
+
+    pub(crate) fn end(&self, index: usize) -> &CommandEnd {
+        match self.result(index) {
+            StepResult::Ended(end) => end,
+            other => panic!("step {index} is no command that ended: {other:?}"),
+        }
+    }
+
+    pub(crate) fn stdout(&self, index: usize) -> String {
+        String::from_utf8_lossy(&self.step(index).stdout.bytes().unwrap()).into_owned()
+    }
+
+    pub(crate) fn assert_completed(&self) {
+        assert_eq!(self.run.end, RunEnd::Program(ProgramEnd::Completed), "{:?}", self.run);
+    }
+}
