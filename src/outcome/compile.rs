@@ -319,6 +319,7 @@ mod tests {
             dropped_bytes: 0,
             leftover_processes: 0,
             process_limit_hits: None,
+            memory_limit_kills: None,
         }
     }
 

@@ -331,6 +331,7 @@ mod tests {
             dropped_bytes: 0,
             leftover_processes: 0,
             process_limit_hits: Some(0),
+            memory_limit_kills: Some(0),
         }
     }
 

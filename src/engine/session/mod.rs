@@ -50,6 +50,16 @@ impl ContainerRun {
         matches!(self.end, RunEnd::Program(_))
     }
 
+    /// Tells whether the memory limit ended some process while this step ran: by the step's own account, or where init
+    /// can't tell, or did not survive it, by the engine's account of the whole container.
+    pub fn memory_limit_met_in(&self, index: usize) -> bool {
+        match self.step(index).and_then(StepOutput::result) {
+            Some(StepResult::Ended(end)) => end.memory_limit_kills.map_or(self.memory_limit_met, |kills| kills > 0),
+            Some(_) => false,
+            None => self.memory_limit_met,
+        }
+    }
+
     /// Returns the step with this index of the program, if it was begun.
     pub fn step(&self, index: usize) -> Option<&StepOutput> {
         self.steps.iter().find(|step| step.index == index)
