@@ -4,8 +4,21 @@
 
 use std::io;
 
+use crate::artifact::fetch::FetchError;
+use crate::artifact::origin::OriginError;
+use crate::artifact::store::StoreError;
 use crate::data_dir::DataDirError;
+use crate::engine::EngineError;
+use crate::execution::images::LoadError;
+use crate::execution::jars::JarError;
+use crate::execution::proof::ProofError;
+use crate::execution::run_directory::RunDirectoryError;
+use crate::execution::validation::ValidationError;
+use crate::image::ImageError;
+use crate::lock::LockFileError;
 use crate::manifest::ManifestError;
+use crate::resolution::door::DoorError;
+use crate::resolution::repository::LockError;
 use crate::settings::SettingsError;
 use crate::task::file::TaskFileError;
 use crate::task::published::PublishedError;
@@ -86,6 +99,42 @@ pub enum CommandError {
     /// Sources could not be had.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
+    /// The container engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// An origin's address is not known.
+    #[error(transparent)]
+    Origin(#[from] OriginError),
+    /// Something could not be fetched.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// The store does not match.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A lock file can't be used.
+    #[error(transparent)]
+    LockFile(#[from] LockFileError),
+    /// An image can't be made.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// An image can't be loaded into the engine.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Our own jars can't be made.
+    #[error(transparent)]
+    Jar(#[from] JarError),
+    /// A repository can't be locked.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A proof can't be read or written.
+    #[error(transparent)]
+    Proof(#[from] ProofError),
+    /// A run's directory can't be used.
+    #[error(transparent)]
+    RunDirectory(#[from] RunDirectoryError),
+    /// A validation broke off.
+    #[error(transparent)]
+    Validation(#[from] ValidationError),
     /// Results could not be written to stdout.
     #[error("stdout could not be written")]
     Output(#[source] io::Error),
@@ -127,7 +176,33 @@ impl CommandError {
                 | WorkspaceError::DataDir(_)
                 | WorkspaceError::Io(_) => ExitStatus::Infrastructure,
             },
-            Self::Interrupted => ExitStatus::Interrupted,
+            Self::Engine(error) => of_engine(error),
+            Self::Origin(_) => ExitStatus::Origin,
+            Self::Fetch(error) => of_fetch(error),
+            Self::Store(error) => of_store(error),
+            Self::LockFile(error) => of_lock_file(error),
+            Self::Image(error) => of_image(error),
+            Self::Load(LoadError::Engine(error)) => of_engine(error),
+            Self::Load(LoadError::Image(error)) => of_image(error),
+            Self::Jar(JarError::Engine(error)) => of_engine(error),
+            Self::Jar(JarError::Store(error)) => of_store(error),
+            Self::Jar(JarError::Io(_) | JarError::Compiler(_)) => ExitStatus::Infrastructure,
+            Self::Lock(error) => match error {
+                LockError::Door(DoorError::Store(error)) | LockError::Store(error) => of_store(error),
+                LockError::Engine(error) => of_engine(error),
+                LockError::Fetch(error) => of_fetch(error),
+                LockError::LockFile(error) => of_lock_file(error),
+                LockError::Origin { .. } => ExitStatus::Origin,
+                LockError::Door(DoorError::Socket { .. }) | LockError::Io(_) | LockError::Container { .. } => {
+                    ExitStatus::Infrastructure
+                }
+            },
+            Self::Proof(ProofError::Io(_)) => ExitStatus::Infrastructure,
+            Self::Proof(ProofError::Malformed { .. }) => ExitStatus::Mismatch,
+            Self::RunDirectory(error) => of_run_directory(error),
+            Self::Validation(ValidationError::RunDirectory(error)) => of_run_directory(error),
+            Self::Validation(ValidationError::Io(_)) => ExitStatus::Infrastructure,
+            Self::Validation(ValidationError::Interrupted) | Self::Interrupted => ExitStatus::Interrupted,
         }
     }
 
@@ -142,6 +217,41 @@ impl CommandError {
             Self::TaskFile(error) => Some(error.hint()),
             Self::Selection(error) => Some(error.hint()),
             Self::Workspace(error) => Some(error.hint()),
+            Self::Engine(error)
+            | Self::Load(LoadError::Engine(error))
+            | Self::Jar(JarError::Engine(error))
+            | Self::Lock(LockError::Engine(error)) => error.hint().map(str::to_owned),
+            Self::Origin(error) => error.hint(),
+            Self::Fetch(error) | Self::Lock(LockError::Fetch(error)) => error.hint(),
+            Self::Store(error)
+            | Self::Jar(JarError::Store(error))
+            | Self::Lock(LockError::Store(error) | LockError::Door(DoorError::Store(error))) => store_hint(error),
+            Self::LockFile(error) | Self::Lock(LockError::LockFile(error)) => lock_file_hint(error),
+            Self::Image(error) | Self::Load(LoadError::Image(error)) => Some(error.hint()),
+            Self::Jar(JarError::Compiler(_)) => {
+                Some("the image's development kit may be damaged: build it again with `build-images`".to_owned())
+            }
+            Self::Lock(LockError::Origin { .. }) => {
+                Some("check the network and the origin's address; `lock` goes on where it stopped".to_owned())
+            }
+            Self::Lock(LockError::Container { .. }) => {
+                Some("run it again: `lock` goes on where it stopped; see the free memory with `doctor`".to_owned())
+            }
+            Self::Proof(ProofError::Malformed { path, .. }) => {
+                Some(format!("remove `{}`; the proof is made again", path.display()))
+            }
+            Self::Proof(ProofError::Io(_)) => Some("check the data directory's permissions and free space".to_owned()),
+            Self::RunDirectory(error) | Self::Validation(ValidationError::RunDirectory(error)) => {
+                run_directory_hint(error)
+            }
+            Self::Jar(JarError::Io(_))
+            | Self::Lock(LockError::Io(_) | LockError::Door(DoorError::Socket { .. }))
+            | Self::Validation(ValidationError::Io(_)) => {
+                Some("check the data directory's permissions and free space".to_owned())
+            }
+            Self::Validation(ValidationError::Interrupted) => {
+                Some("the same command goes on where it stopped".to_owned())
+            }
             Self::InfrastructureLeft { .. } => {
                 Some("look at the reasons above; `testevo-sandbox doctor` says what this machine lacks".to_owned())
             }
@@ -197,6 +307,93 @@ impl CommandError {
             cause = error.source();
         }
         causes
+    }
+}
+
+fn of_engine(error: &EngineError) -> ExitStatus {
+    match error {
+        EngineError::ImageMissing { .. } | EngineError::ImageNotLoaded { .. } => ExitStatus::Mismatch,
+        EngineError::Spool(_) => ExitStatus::Infrastructure,
+        _ => ExitStatus::Engine,
+    }
+}
+
+fn of_fetch(error: &FetchError) -> ExitStatus {
+    match error {
+        FetchError::Garbage { .. } => ExitStatus::Mismatch,
+        FetchError::Store(error) => of_store(error),
+        _ => ExitStatus::Origin,
+    }
+}
+
+fn of_store(error: &StoreError) -> ExitStatus {
+    match error {
+        StoreError::Io { .. } => ExitStatus::Infrastructure,
+        StoreError::Missing { .. } | StoreError::Corrupted { .. } | StoreError::WrongDigest { .. } => {
+            ExitStatus::Mismatch
+        }
+    }
+}
+
+fn of_lock_file(error: &LockFileError) -> ExitStatus {
+    match error {
+        LockFileError::Missing { .. } => ExitStatus::Usage,
+        LockFileError::Io(_) => ExitStatus::Infrastructure,
+        LockFileError::Malformed { .. } | LockFileError::UnknownSchema { .. } => ExitStatus::Mismatch,
+    }
+}
+
+fn of_image(error: &ImageError) -> ExitStatus {
+    match error {
+        ImageError::Store(error) => of_store(error),
+        ImageError::Io { .. } | ImageError::DataDir(_) => ExitStatus::Infrastructure,
+        _ => ExitStatus::Mismatch,
+    }
+}
+
+fn of_run_directory(error: &RunDirectoryError) -> ExitStatus {
+    match error {
+        RunDirectoryError::Io(_) => ExitStatus::Infrastructure,
+        RunDirectoryError::InvalidId(_)
+        | RunDirectoryError::InUse(_)
+        | RunDirectoryError::OtherInputs { .. }
+        | RunDirectoryError::Finished { .. } => ExitStatus::Usage,
+        RunDirectoryError::Malformed { .. } | RunDirectoryError::UnknownSchema { .. } => ExitStatus::Mismatch,
+    }
+}
+
+fn store_hint(error: &StoreError) -> Option<String> {
+    match error {
+        StoreError::Io { .. } => Some("check the store's permissions and free space".to_owned()),
+        StoreError::Missing { .. } => Some("run `build-images`, which fetches what a lock names".to_owned()),
+        StoreError::Corrupted { path, .. } => {
+            Some(format!("remove `{}`; `build-images` fetches or makes it again", path.display()))
+        }
+        StoreError::WrongDigest { .. } => Some("the mirror serves wrong bytes; give another origin".to_owned()),
+    }
+}
+
+fn lock_file_hint(error: &LockFileError) -> Option<String> {
+    match error {
+        LockFileError::Missing { .. } => Some("run `testevo-sandbox lock`".to_owned()),
+        LockFileError::Io(_) => Some("check its permissions".to_owned()),
+        LockFileError::Malformed { .. } => {
+            Some("restore it from a copy or from locks/history, or remove it and run `lock` again".to_owned())
+        }
+        LockFileError::UnknownSchema { .. } => Some("use the program that wrote it".to_owned()),
+    }
+}
+
+fn run_directory_hint(error: &RunDirectoryError) -> Option<String> {
+    match error {
+        RunDirectoryError::Io(_) => Some("check the data directory's permissions and free space".to_owned()),
+        RunDirectoryError::InvalidId(_) => None,
+        RunDirectoryError::InUse(_) => Some("wait for it, or name another run".to_owned()),
+        RunDirectoryError::OtherInputs { .. } | RunDirectoryError::Finished { .. } => {
+            Some("name another run with `--run-id`, or none".to_owned())
+        }
+        RunDirectoryError::Malformed { .. } => Some("remove the run's directory, or name another run".to_owned()),
+        RunDirectoryError::UnknownSchema { .. } => Some("use the program that wrote it".to_owned()),
     }
 }
 

@@ -23,6 +23,7 @@ pub mod manifest;
 pub mod outcome;
 pub mod output;
 pub mod report;
+pub mod resolution;
 pub mod sample;
 pub mod settings;
 pub mod task;

@@ -355,7 +355,13 @@ impl Client {
         if url.scheme() == "file" {
             return body::head_file(url, wanted).await;
         }
-        let response = with_retries(wanted, async |_| body::send(self.http.head(url.clone()), wanted).await).await?;
+        let mut retries = Retries::new(wanted);
+        let response = loop {
+            match body::send(self.http.head(url.clone()), wanted).await {
+                Ok(response) => break response,
+                Err(fault) => retries.after(fault).await?,
+            }
+        };
         let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         Ok(Head {
             size: text(header::CONTENT_LENGTH).and_then(|size| size.parse().ok()),
@@ -377,23 +383,34 @@ impl From<StoreError> for Fault {
     }
 }
 
-/// Attempts up to [`ATTEMPTS`] times, with growing pauses; the attempt is told its number.
-pub(crate) async fn with_retries<T>(
-    wanted: &Wanted<'_>,
-    mut attempt: impl AsyncFnMut(u32) -> Result<T, Fault>,
-) -> Result<T, FetchError> {
-    let mut pause = FIRST_PAUSE;
-    let mut number = 1;
-    loop {
-        match attempt(number).await {
-            Ok(value) => return Ok(value),
-            Err(Fault::Final(error)) => return Err(error),
-            Err(Fault::Passing(error)) if number == ATTEMPTS => return Err(error),
-            Err(Fault::Passing(error)) => {
+/// How often something was attempted: up to [`ATTEMPTS`] times, with growing pauses.
+pub(crate) struct Retries<'a> {
+    wanted: &'a Wanted<'a>,
+    number: u32,
+    pause: Duration,
+}
+
+impl<'a> Retries<'a> {
+    /// Returns the state before the first attempt.
+    pub(crate) fn new(wanted: &'a Wanted<'a>) -> Self {
+        Self { wanted, number: 1, pause: FIRST_PAUSE }
+    }
+
+    /// Waits before another attempt after a failed one.
+    ///
+    /// # Errors
+    /// The fault's, where it is final or the attempts are used up.
+    pub(crate) async fn after(&mut self, fault: Fault) -> Result<(), FetchError> {
+        match fault {
+            Fault::Final(error) => Err(error),
+            Fault::Passing(error) if self.number == ATTEMPTS => Err(error),
+            Fault::Passing(error) => {
+                let Self { wanted, number, .. } = self;
                 tracing::debug!(origin = %wanted.origin, path = wanted.path, %error, number, "trying again");
-                tokio::time::sleep(pause).await;
-                pause *= 3;
-                number += 1;
+                tokio::time::sleep(self.pause).await;
+                self.pause *= 3;
+                self.number += 1;
+                Ok(())
             }
         }
     }

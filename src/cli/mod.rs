@@ -1,11 +1,15 @@
 //! The command line: arguments, and one file per subcommand. All printing happens here; all work is done below.
 
+mod build_images;
 mod completions;
 mod import;
+mod lock;
 pub mod options;
 mod progress;
 pub mod selector;
 mod tasks;
+mod validate;
+mod workbench;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -42,6 +46,12 @@ enum Command {
     Import(import::ImportArguments),
     /// List and show imported tasks
     Tasks(tasks::TasksArguments),
+    /// Resolve, once and online, every byte that images are made from
+    Lock(lock::LockArguments),
+    /// Build images from locks, and show that they work without a network
+    BuildImages(build_images::BuildImagesArguments),
+    /// Execute the developers' tests on old and new code and compare with the published labels
+    Validate(validate::ValidateArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
 }
@@ -184,6 +194,9 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
     match command {
         Command::Import(arguments) => import::run(arguments, context),
         Command::Tasks(arguments) => tasks::run(arguments, context),
+        Command::Lock(arguments) => lock::run(arguments, context),
+        Command::BuildImages(arguments) => build_images::run(arguments, context),
+        Command::Validate(arguments) => validate::run(arguments, context),
         Command::Completions(arguments) => completions::run(arguments, context),
     }
 }

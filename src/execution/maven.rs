@@ -15,10 +15,12 @@ pub const MAVEN_REPOSITORY: &str = "/opt/maven-repository";
 const HOME: &str = "/work/home";
 /// Temporary directory of launched methods, emptied before each.
 const TEMPORARY: &str = "/work/tmp";
-const TREE: &str = "/testevo/input/tree.tar";
+/// The one input archive of a container.
+pub const TREE: &str = "/testevo/input/tree.tar";
 const RECORDER: &str = "/testevo/recorder.jar";
 const RUNNER: &str = "/testevo/runner.jar";
-const RECORDING: &str = "/work/recording.jsonl";
+/// What the recorder writes.
+pub const RECORDING: &str = "/work/recording.jsonl";
 /// Relative to each module: Maven resolves it against the module that it works on, so that every module of the reactor
 /// gets a file of its own and only the task's module's is read.
 const CLASS_PATH_FILE: &str = "target/testevo-sandbox.classpath";
@@ -41,31 +43,42 @@ pub struct ExecutionLimits {
     /// Scratch of a launch container, in bytes.
     pub launch_scratch_bytes: u64,
     /// Largest heap of a method's JVM, in MiB.
-    pub launch_heap_mib: u32,
+    pub launch_heap_mib: u64,
 }
 
-impl Default for ExecutionLimits {
-    fn default() -> Self {
+impl From<&crate::manifest::Limits> for ExecutionLimits {
+    fn from(limits: &crate::manifest::Limits) -> Self {
         const MIB: u64 = 1 << 20;
+        // Beyond a command's own limits: for an init that hangs.
+        const GRACE_SECONDS: u64 = 60;
+        let command = |wall_seconds, cpu_seconds| CommandLimits {
+            wall_seconds,
+            cpu_seconds,
+            output_bytes: limits.output_mib * MIB,
+            // A flood alone decides nothing: what is over the cap is dropped, and time ends it.
+            flood_bytes: u64::MAX,
+        };
         Self {
-            compile: ContainerLimits { memory_bytes: 4096 * MIB, cpus: 2, processes: 1024, wall_seconds: 660 },
-            launch: ContainerLimits { memory_bytes: 2048 * MIB, cpus: 2, processes: 512, wall_seconds: 660 },
-            compile_command: CommandLimits {
-                wall_seconds: 600,
-                cpu_seconds: 1200,
-                output_bytes: 8 * MIB,
-                flood_bytes: u64::MAX,
+            compile: ContainerLimits {
+                memory_bytes: limits.compile_memory_mib * MIB,
+                cpus: limits.compile_cpus,
+                processes: limits.compile_processes,
+                wall_seconds: limits.compile_wall_seconds + GRACE_SECONDS,
             },
-            launch_command: CommandLimits {
-                wall_seconds: 600,
-                cpu_seconds: 300,
-                output_bytes: 8 * MIB,
-                // A flood alone decides nothing: what is over the cap is dropped, and time ends it.
-                flood_bytes: u64::MAX,
+            launch: ContainerLimits {
+                memory_bytes: limits.run_memory_mib * MIB,
+                cpus: limits.run_cpus,
+                processes: limits.run_processes,
+                wall_seconds: limits.run_wall_seconds + GRACE_SECONDS,
             },
-            compile_scratch_bytes: 2048 * MIB,
-            launch_scratch_bytes: 1024 * MIB,
-            launch_heap_mib: 1024,
+            compile_command: command(
+                limits.compile_wall_seconds,
+                limits.compile_wall_seconds.saturating_mul(u64::from(limits.compile_cpus)),
+            ),
+            launch_command: command(limits.run_wall_seconds, limits.run_cpu_seconds),
+            compile_scratch_bytes: limits.compile_scratch_mib * MIB,
+            launch_scratch_bytes: limits.run_scratch_mib * MIB,
+            launch_heap_mib: limits.run_heap_mib,
         }
     }
 }
@@ -289,6 +302,15 @@ pub fn launch_program(launches: &[Launch<'_>], limits: &ExecutionLimits) -> (Pro
         indexes.push(LaunchSteps { java, reports: [java + 1, java + 2] });
     }
     (Program { schema: PROGRAM_SCHEMA, door_port: None, steps }, indexes)
+}
+
+/// Returns the console jar whose launcher fits the class path: projects on JUnit 6 need Platform 6, which needs Java 17.
+pub fn console_for(class_path: &[String], jdk: u32) -> &'static str {
+    let on_six = class_path.iter().any(|element| {
+        let file = element.rsplit('/').next().unwrap_or(element);
+        file.starts_with("junit-jupiter-api-6.") || file.starts_with("junit-platform-commons-6.")
+    });
+    if on_six && jdk >= 17 { "/opt/junit6/console.jar" } else { "/opt/junit/console.jar" }
 }
 
 /// Our own jars on the host.

@@ -1,8 +1,16 @@
 //! Executions: what is run in containers for a cell of a task, and what is kept of it.
 //!
-//! [`maven`] says what is asked of Maven and of the launcher; [`record`] what is kept of each method;
-//! [`run_directory`] where.
+//! [`maven`] says what is asked of Maven and of the launcher; [`cell`] runs one cell, [`validation`] many; [`record`] is
+//! what is kept of each method, [`run_directory`] where. [`jars`] are our own tools inside containers.
 
+pub mod cell;
+pub mod images;
+pub mod jars;
+pub mod key;
+pub mod logs;
 pub mod maven;
+pub mod proof;
 pub mod record;
 pub mod run_directory;
+pub mod validation;
+pub mod verdicts;

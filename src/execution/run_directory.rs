@@ -3,9 +3,11 @@
 //! ```text
 //! runs/<run id>/run.json        what was asked for; equal inputs may continue an unfinished run
 //!               records.jsonl   one record a line; a torn last line is what a kill leaves and is cut off
+//!               verdicts.json   what it came to, once finished
 //!               logs/<task id>/<cell>/…
 //! ```
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -196,12 +198,13 @@ impl RunDirectory {
         Ok(())
     }
 
-    /// Marks the run as finished.
+    /// Writes `verdicts.json` and marks the run as finished.
     ///
     /// # Errors
     /// The file system's.
-    pub fn finish(mut self) -> Result<(), RunDirectoryError> {
+    pub fn finish(mut self, verdicts: &[u8]) -> Result<(), RunDirectoryError> {
         self.records.sync_data()?;
+        write_atomically(&self.path.join("verdicts.json"), verdicts)?;
         self.description.finished = Some(jiff::Timestamp::now().to_string());
         write_json(&self.path.join("run.json"), &self.description)
     }
@@ -266,7 +269,7 @@ fn read_records(file: &mut fs::File, path: &Path) -> Result<(Vec<CellRecord>, u6
         line.clear();
         let length = reader.read_until(b'\n', &mut line)?;
         if length == 0 || line.last() != Some(&b'\n') {
-            return Ok((records, whole_bytes));
+            return Ok((latest(records), whole_bytes));
         }
         let malformed = |reason: String| RunDirectoryError::Malformed { path: path.to_owned(), reason };
         let record: CellRecord = serde_json::from_slice(&line)
@@ -281,6 +284,15 @@ fn read_records(file: &mut fs::File, path: &Path) -> Result<(Vec<CellRecord>, u6
         records.push(record);
         whole_bytes += length as u64;
     }
+}
+
+/// Keeps the last record of each execution: a cell that was cut off is executed again as a whole.
+fn latest(records: Vec<CellRecord>) -> Vec<CellRecord> {
+    let mut by_execution = BTreeMap::new();
+    for record in records {
+        by_execution.insert((record.task_id.clone(), record.cell, record.method.clone(), record.repeat), record);
+    }
+    by_execution.into_values().collect()
 }
 
 #[cfg(test)]
@@ -326,7 +338,7 @@ mod tests {
         assert_eq!(run.run_id(), run_id);
         assert_eq!(found, [record(1)]);
         run.append(&record(3)).unwrap();
-        run.finish().unwrap();
+        run.finish(b"{}").unwrap();
 
         let (run, found) = RunDirectory::open(&data_dir, "validate", inputs, None, false).unwrap();
         assert_ne!(run.run_id(), run_id, "a finished run is not continued");
@@ -342,7 +354,7 @@ mod tests {
         assert!(matches!(open(b"a"), Err(RunDirectoryError::InUse(_))));
         assert!(matches!(open(b"b"), Err(RunDirectoryError::OtherInputs { .. })));
         drop(first);
-        open(b"a").unwrap().0.finish().unwrap();
+        open(b"a").unwrap().0.finish(b"{}").unwrap();
         assert!(matches!(open(b"a"), Err(RunDirectoryError::Finished { .. })));
         let bad = RunDirectory::open(&data_dir, "validate", Digest::of(b""), Some("../x"), false);
         assert!(matches!(bad, Err(RunDirectoryError::InvalidId(_))));

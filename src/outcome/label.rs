@@ -5,6 +5,14 @@ use serde::Serialize;
 use super::Outcome;
 use crate::task::{Cell, Track};
 
+/// Returns the cells that are run for a track, in reporting order.
+pub fn cells_of(track: Track) -> &'static [Cell] {
+    match track {
+        Track::TestUpdate => &Cell::ALL,
+        Track::TestGeneration => &[Cell::Nn, Cell::No],
+    }
+}
+
 /// What a cell must give for a label to be reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {

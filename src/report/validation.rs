@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::execution::record::CellRecord;
-use crate::outcome::label::{CellVerdict, Discriminating, TaskClass, discriminating, expectation, judge, task_class};
+use crate::outcome::label::{
+    CellVerdict, Discriminating, TaskClass, cells_of, discriminating, expectation, judge, task_class,
+};
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, MethodId, Task, TaskId, Track};
 
@@ -115,14 +117,6 @@ pub struct ClassedTask<'a> {
     pub task: &'a Task,
     /// Its class.
     pub class: TaskClass,
-}
-
-/// Returns the cells that are run for a track, in reporting order.
-pub fn cells_of(track: Track) -> &'static [Cell] {
-    match track {
-        Track::TestUpdate => &Cell::ALL,
-        Track::TestGeneration => &[Cell::Nn, Cell::No],
-    }
 }
 
 /// Returns each task's class and the summary of all.

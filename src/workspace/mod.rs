@@ -6,6 +6,7 @@
 
 pub mod archive;
 pub mod build_files;
+pub mod cells;
 mod git_command;
 pub mod java_source;
 pub mod pom;

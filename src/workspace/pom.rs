@@ -28,6 +28,8 @@ impl PomError {
 /// What a POM itself says. Texts are trimmed and may hold `${…}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PomFacts {
+    /// `groupId`; Maven's default is the parent's.
+    pub group_id: Option<String>,
     /// `artifactId`.
     pub artifact_id: Option<String>,
     /// `packaging`; Maven's default is `jar`.
@@ -45,6 +47,8 @@ pub struct PomFacts {
 /// A POM's parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parent {
+    /// `groupId`.
+    pub group_id: Option<String>,
     /// `artifactId`.
     pub artifact_id: Option<String>,
     /// `relativePath`; Maven's default is `../pom.xml`, and an empty one means that it is in no directory.
@@ -63,6 +67,14 @@ pub struct DeclaredRepository {
 }
 
 impl PomFacts {
+    /// Returns the artifact's directory in a Maven repository, `group/as/path/artifact`, where both names are plain.
+    pub fn artifact_directory(&self) -> Option<String> {
+        let parent = self.parent.as_ref().and_then(|parent| parent.group_id.as_ref());
+        let directory =
+            format!("{}/{}", self.group_id.as_ref().or(parent)?.replace('.', "/"), self.artifact_id.as_ref()?);
+        (!directory.contains("${")).then_some(directory)
+    }
+
     /// Reads a POM. Bytes that are no UTF-8 are replaced: names that matter are plain text in every encoding that
     /// POMs have.
     ///
@@ -149,8 +161,10 @@ impl Parser {
         let names: Vec<&str> = path.iter().map(String::as_str).collect();
         let facts = &mut self.facts;
         match names.as_slice() {
+            ["project", "groupId"] => facts.group_id = Some(text),
             ["project", "artifactId"] => facts.artifact_id = Some(text),
             ["project", "packaging"] => facts.packaging = Some(text),
+            ["project", "parent", "groupId"] => facts.parent.get_or_insert_default().group_id = Some(text),
             ["project", "parent", "artifactId"] => facts.parent.get_or_insert_default().artifact_id = Some(text),
             ["project", "parent", "relativePath"] => facts.parent.get_or_insert_default().relative_path = Some(text),
             ["project", "build", "testSourceDirectory"] => facts.test_source_directory = Some(text),

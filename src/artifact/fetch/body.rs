@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use reqwest::{StatusCode, Url, header};
 use tokio::sync::mpsc;
 
-use super::{Fault, FetchError, Head, Wanted, may_pass, with_retries};
+use super::{Fault, FetchError, Head, Retries, Wanted, may_pass};
 use crate::artifact::store::{BlobWriter, Store, StoreError};
 use crate::digest::Digest;
 
@@ -32,7 +32,16 @@ pub(super) async fn download(
     let (sender, receiver) = mpsc::channel(WAITING_PIECES);
     let writing = spawn_writer(store.clone(), receiver, wanted);
     let mut transfer = Transfer { sender, received: 0, tag: None };
-    let sent = with_retries(wanted, async |_| transfer.attempt(http, url, wanted).await).await;
+    let mut retries = Retries::new(wanted);
+    let sent = loop {
+        match transfer.attempt(http, url, wanted).await {
+            Ok(()) => break Ok(()),
+            Err(fault) => match retries.after(fault).await {
+                Ok(()) => {}
+                Err(error) => break Err(error),
+            },
+        }
+    };
     // Where the writer failed, its error is the cause of everything else.
     drop(transfer);
     let written = writing.await.map_err(|error| FetchError::Setup(error.to_string()))?;

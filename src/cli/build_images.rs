@@ -1,0 +1,286 @@
+//! `build-images`: from locks and bytes by digest to images that are shown to work without a network.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use tokio::sync::RwLock;
+
+use super::Context;
+use super::selector::SelectorArguments;
+use super::workbench::{Workbench, blocking, by_repository, environment, sets_of};
+use crate::canonical_json::canonical_json;
+use crate::digest::Digest;
+use crate::engine::Engine;
+use crate::error::CommandError;
+use crate::execution::maven::ExecutionLimits;
+use crate::execution::proof::{self, Needed, PROOF_SCHEMA, Proof, Unproven};
+use crate::image::{BuiltImage, ImageBuilder, LockDigests};
+use crate::lock::ToolchainLock;
+use crate::manifest::RepositoryManifest;
+use crate::output::{OutputFormat, Table, counted};
+use crate::resolution::sets::FoundSets;
+use crate::task::{Cell, RepositoryName, Side, Task};
+
+/// How much of an image is shown to work before it is called ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ProofLevel {
+    /// Nothing; the image is not ready.
+    None,
+    /// One gold method for each set of build files and module.
+    #[default]
+    Quick,
+    /// One gold method of every task on both revisions.
+    Full,
+}
+
+/// Arguments of `build-images`.
+#[derive(Debug, Args)]
+pub(super) struct BuildImagesArguments {
+    #[command(flatten)]
+    selector: SelectorArguments,
+    /// How much is executed, without a network, before an image is called ready
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t)]
+    proof: ProofLevel,
+    /// How results are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    format: OutputFormat,
+}
+
+/// What came of one repository.
+#[derive(Debug, Serialize)]
+struct Built {
+    repository: RepositoryName,
+    config_digest: Digest,
+    layers: Vec<BuiltLayer>,
+    proven: bool,
+    unproven: Vec<Unproven>,
+    compose_ms: u64,
+    proof_ms: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct BuiltLayer {
+    kind: crate::lock::LayerKind,
+    diff_id: Digest,
+    size: u64,
+}
+
+pub(super) fn run(arguments: &BuildImagesArguments, context: &Context) -> Result<(), CommandError> {
+    let tasks = arguments.selector.tasks(context)?;
+    let built = context.block_on(build(arguments, &tasks, context))?;
+    write(&built, arguments.format, context)?;
+    let unproven: usize = built.iter().map(|built| built.unproven.len()).sum();
+    if unproven > 0 {
+        let executions = counted(unproven, "execution", "executions");
+        return Err(CommandError::CheckFailed { summary: format!("{executions} failed without a network") });
+    }
+    Ok(())
+}
+
+async fn build(
+    arguments: &BuildImagesArguments,
+    tasks: &[Task],
+    context: &Context,
+) -> Result<Vec<Built>, CommandError> {
+    let workbench = Workbench::open(context)?;
+    let waiting = |owner: &str| context.events.message(format!("waiting for {owner}, which builds images"));
+    let builder = Arc::new(ImageBuilder::new(&workbench.data_dir, waiting)?);
+    let mut engine = None;
+    let mut built = Vec::new();
+    for (repository, tasks) in by_repository(tasks) {
+        let started = Instant::now();
+        let locks = workbench.lock_digests(&repository)?;
+        let image = match builder.up_to_date(&repository, locks)? {
+            Some(image) => image,
+            None => compose(&workbench, &builder, &repository, locks).await?,
+        };
+        let compose_ms = milliseconds(started);
+        let started = Instant::now();
+        let proven = prove(arguments.proof, &workbench, &builder, &mut engine, &image, &tasks);
+        let (proven, unproven) = tokio::select! {
+            proven = proven => proven?,
+            () = context.cancellation.cancelled() => {
+                close(engine).await?;
+                return Err(CommandError::Interrupted);
+            }
+        };
+        built.push(summary(image, proven, unproven, compose_ms, milliseconds(started)));
+    }
+    close(engine).await?;
+    Ok(built)
+}
+
+async fn close(engine: Option<Arc<dyn Engine>>) -> Result<(), CommandError> {
+    match engine {
+        Some(engine) => Ok(engine.close().await?),
+        None => Ok(()),
+    }
+}
+
+async fn compose(
+    workbench: &Workbench<'_>,
+    builder: &Arc<ImageBuilder>,
+    repository: &RepositoryName,
+    locks: LockDigests,
+) -> Result<BuiltImage, CommandError> {
+    let toolchain = workbench.toolchain()?;
+    let Some(lock) = workbench.repository_lock(repository)? else {
+        return Err(crate::lock::LockFileError::Missing { path: workbench.lock_path(repository) }.into());
+    };
+    let missing = builder.missing_inputs(&toolchain, &lock)?;
+    workbench.fetch(&missing, &toolchain, &lock).await?;
+    let builder = Arc::clone(builder);
+    blocking(move || Ok(builder.build(&toolchain, &lock, locks)?)).await
+}
+
+/// Shows what the level asks and earlier proofs lack; tells whether the image is proven now, and what failed.
+async fn prove(
+    level: ProofLevel,
+    workbench: &Workbench<'_>,
+    builder: &ImageBuilder,
+    engine: &mut Option<Arc<dyn Engine>>,
+    built: &BuiltImage,
+    tasks: &[&Task],
+) -> Result<(bool, Vec<Unproven>), CommandError> {
+    let path = builder.catalog().proof_path(&built.image.config_digest);
+    let proof = proof::load(&path)?;
+    if level == ProofLevel::None {
+        return Ok((proof.is_some(), Vec::new()));
+    }
+    let manifest = workbench.manifest(&built.repository)?;
+    let selection = selection(level, tasks)?;
+    if proof.as_ref().is_some_and(|proof| proof.shown_for.contains(&selection)) {
+        return Ok((true, Vec::new()));
+    }
+    let opened = workbench.repository(&manifest, tasks).await?;
+    let found = sets_of(&opened, tasks).await?;
+    let mut proof = proof.unwrap_or(Proof {
+        schema: PROOF_SCHEMA,
+        config_digest: built.image.config_digest,
+        executions: Vec::new(),
+        shown_for: Vec::new(),
+    });
+    let needed = needed(level, tasks, &found, &proof);
+    if !needed.is_empty() {
+        let running = match engine {
+            Some(engine) => Arc::clone(engine),
+            None => Arc::clone(engine.insert(workbench.engine().await?)),
+        };
+        let toolchain: ToolchainLock = workbench.toolchain()?;
+        let jars = workbench.jars(running.as_ref(), &toolchain).await?;
+        workbench.load(running.as_ref(), &built.image, Some(&built.repository), built.jdk).await?;
+        let (executions, failed) =
+            execute(workbench, &running, &jars, &manifest, built, &needed, opened.path()).await?;
+        proof.executions.extend(executions);
+        proof.executions.sort();
+        if !failed.is_empty() {
+            return Ok((false, failed));
+        }
+    }
+    proof.shown_for.push(selection);
+    proof.shown_for.sort();
+    proof::store(&path, &proof)?;
+    Ok((true, Vec::new()))
+}
+
+/// Returns the identity of what a proof is asked for, so that an old one is found without reading any repository.
+fn selection(level: ProofLevel, tasks: &[&Task]) -> Result<Digest, CommandError> {
+    let level = if level == ProofLevel::Full { "full" } else { "quick" };
+    let bytes = canonical_json(&(level, tasks)).map_err(|error| CommandError::Output(error.into()))?;
+    Ok(Digest::of(&bytes))
+}
+
+async fn execute(
+    workbench: &Workbench<'_>,
+    engine: &Arc<dyn Engine>,
+    jars: &crate::execution::maven::ToolJars,
+    manifest: &RepositoryManifest,
+    built: &BuiltImage,
+    needed: &[Needed],
+    git: &std::path::Path,
+) -> Result<(Vec<proof::ProvenExecution>, Vec<Unproven>), CommandError> {
+    let limits = ExecutionLimits::from(&manifest.limits);
+    let alone = Arc::new(RwLock::new(()));
+    let executor = workbench.executor(engine, jars, limits, None, &alone).await?;
+    let prepare = workbench.prepare(BTreeMap::from([(built.repository.clone(), git.to_owned())]));
+    let jobs = workbench.context.options.jobs.get();
+    let environment = environment(manifest, &built.image);
+    Ok(proof::prove(&executor, &environment, needed, &prepare, jobs, &workbench.context.events).await?)
+}
+
+/// Returns one execution for each set that the proof lacks, or for every task and side.
+fn needed(level: ProofLevel, tasks: &[&Task], found: &FoundSets, proof: &Proof) -> Vec<Needed> {
+    let mut there: BTreeSet<(&str, Option<(&str, Cell)>)> = BTreeSet::new();
+    for execution in &proof.executions {
+        there.insert((execution.build_set.as_str(), None));
+        there.insert((execution.build_set.as_str(), Some((execution.task_id.as_str(), execution.cell))));
+    }
+    let mut needed = Vec::new();
+    for task in tasks {
+        // The new test stands in both: on old code it shows what the cell `no` needs.
+        for (side, cell) in [(Side::New, Cell::Nn), (Side::Old, Cell::No)] {
+            let Some(set) = found.set_of(task, side) else { continue };
+            let wanted = match level {
+                ProofLevel::None => false,
+                ProofLevel::Quick => there.insert((set, None)),
+                ProofLevel::Full => there.insert((set, Some((task.id.as_str(), cell)))),
+            };
+            if wanted {
+                needed.push(Needed { build_set: set.to_owned(), task: (*task).clone(), cell });
+            }
+        }
+    }
+    needed
+}
+
+fn summary(built: BuiltImage, proven: bool, unproven: Vec<Unproven>, compose_ms: u64, proof_ms: u64) -> Built {
+    Built {
+        repository: built.repository,
+        config_digest: built.image.config_digest,
+        layers: built
+            .image
+            .layers
+            .iter()
+            .map(|layer| BuiltLayer { kind: layer.kind, diff_id: layer.diff_id, size: layer.size })
+            .collect(),
+        proven,
+        unproven,
+        compose_ms,
+        proof_ms,
+    }
+}
+
+fn milliseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+fn write(built: &[Built], format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    match format {
+        OutputFormat::Json => built.iter().try_for_each(|one| context.output.json(one)),
+        OutputFormat::Text => {
+            let mut table = Table::new(["repository", "config digest", "MiB", "proven", "compose s", "proof s"]);
+            for one in built {
+                let size: u64 = one.layers.iter().map(|layer| layer.size).sum();
+                table.row([
+                    one.repository.to_string(),
+                    one.config_digest.hex().chars().take(16).collect(),
+                    (size >> 20).to_string(),
+                    if one.proven { "yes" } else { "no" }.to_owned(),
+                    format!("{:.1}", one.compose_ms as f64 / 1000.0),
+                    format!("{:.1}", one.proof_ms as f64 / 1000.0),
+                ]);
+            }
+            context.output.table(&table)?;
+            for one in built {
+                for failed in &one.unproven {
+                    let (task, cell) = (&failed.task_id, failed.cell.name());
+                    context.output.lines(&format!("unproven: {task} {cell}: {}\n{}", failed.outcome, failed.detail))?;
+                }
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `lock`: resolves, once and online, every byte that images are made from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::Context;
+use super::selector::SelectorArguments;
+use super::workbench::{Workbench, by_repository, sets_of};
+use crate::artifact::fetch::Client;
+use crate::artifact::origin::OriginName;
+use crate::data_dir::write_atomically;
+use crate::engine::Engine;
+use crate::error::CommandError;
+use crate::image::recipe::java_home;
+use crate::lock::{LockFile as _, RepositoryLock, ToolchainLock};
+use crate::manifest::RepositoryManifest;
+use crate::output::{OutputFormat, Table, counted};
+use crate::resolution::repository::{BuildSet, LockError, Locking, Unresolved, empty};
+use crate::resolution::sets::FoundSets;
+use crate::task::{RepositoryName, Task};
+use crate::workspace::cells::write_to;
+use crate::workspace::{Repository, WorkspaceError};
+
+/// Arguments of `lock`.
+#[derive(Debug, Args)]
+pub(super) struct LockArguments {
+    #[command(flatten)]
+    selector: SelectorArguments,
+    /// Resolve everything anew; the present lock is kept in locks/history
+    #[arg(long, conflicts_with = "check")]
+    update: bool,
+    /// Resolve nothing; fail where a lock is missing or does not cover its tasks
+    #[arg(long)]
+    check: bool,
+    /// How results are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    format: OutputFormat,
+}
+
+/// What came of one repository.
+#[derive(Debug, Serialize)]
+struct Locked {
+    repository: RepositoryName,
+    files: usize,
+    bytes: u64,
+    metadata: usize,
+    build_sets: usize,
+    missing_build_sets: usize,
+    unresolved: Vec<UnresolvedSet>,
+}
+
+#[derive(Debug, Serialize)]
+struct UnresolvedSet {
+    revision: String,
+    module: String,
+    cause: String,
+}
+
+pub(super) fn run(arguments: &LockArguments, context: &Context) -> Result<(), CommandError> {
+    let tasks = arguments.selector.tasks(context)?;
+    let locked = context.block_on(lock(arguments, &tasks, context))?;
+    write(&locked, arguments.format, context)?;
+    let missing: usize = locked.iter().map(|locked| locked.missing_build_sets).sum();
+    if missing > 0 {
+        let sets = counted(missing, "set of build files is", "sets of build files are");
+        return Err(CommandError::CheckFailed { summary: format!("{sets} not covered by a lock") });
+    }
+    Ok(())
+}
+
+async fn lock(arguments: &LockArguments, tasks: &[Task], context: &Context) -> Result<Vec<Locked>, CommandError> {
+    let workbench = Workbench::open(context)?;
+    let groups = by_repository(tasks);
+    let mut manifests = BTreeMap::new();
+    for repository in groups.keys() {
+        manifests.insert(repository.clone(), workbench.manifest(repository)?);
+    }
+    if arguments.check {
+        return check(&workbench, &groups, &manifests).await;
+    }
+    let client = workbench.client()?;
+    let majors: BTreeSet<u32> = manifests.values().map(|manifest| manifest.jdk).collect();
+    let toolchain = workbench.lock_toolchain(&client, &majors, arguments.update).await?;
+    let engine = workbench.engine().await?;
+    let mut locked = Vec::new();
+    for (repository, tasks) in &groups {
+        let manifest = &manifests[repository];
+        let one = lock_repository(&workbench, &engine, &client, &toolchain, manifest, tasks, arguments.update);
+        let one = tokio::select! {
+            one = one => one,
+            () = context.cancellation.cancelled() => Err(CommandError::Interrupted),
+        };
+        match one {
+            Ok(one) => locked.push(one),
+            Err(error) => {
+                engine.close().await?;
+                return Err(error);
+            }
+        }
+    }
+    engine.close().await?;
+    Ok(locked)
+}
+
+async fn check(
+    workbench: &Workbench<'_>,
+    groups: &BTreeMap<RepositoryName, Vec<&Task>>,
+    manifests: &BTreeMap<RepositoryName, RepositoryManifest>,
+) -> Result<Vec<Locked>, CommandError> {
+    let mut locked = Vec::new();
+    for (repository, tasks) in groups {
+        let opened = workbench.repository(&manifests[repository], tasks).await?;
+        let found = sets_of(&opened, tasks).await?;
+        let lock = match workbench.repository_lock(repository)? {
+            Some(lock) => lock,
+            None => empty(repository, manifests[repository].jdk),
+        };
+        locked.push(summary(&lock, &found.sets, Vec::new()));
+    }
+    Ok(locked)
+}
+
+async fn lock_repository(
+    workbench: &Workbench<'_>,
+    engine: &Arc<dyn Engine>,
+    client: &Client,
+    toolchain: &ToolchainLock,
+    manifest: &RepositoryManifest,
+    tasks: &[&Task],
+    update: bool,
+) -> Result<Locked, CommandError> {
+    let repository = &manifest.repository;
+    let _held = workbench.hold(&format!("lock-{}", repository.file_stem()))?;
+    let opened = workbench.repository(manifest, tasks).await?;
+    let found = sets_of(&opened, tasks).await?;
+    let path = workbench.lock_path(repository);
+    let mut lock = match workbench.repository_lock(repository)? {
+        Some(lock) if update => {
+            let kept = workbench.data_dir.join(format!("locks/history/{}.lock", lock.digest().hex()));
+            write_atomically(&kept, lock.render().as_bytes()).map_err(CommandError::Runtime)?;
+            empty(repository, manifest.jdk)
+        }
+        Some(lock) => lock,
+        None => empty(repository, manifest.jdk),
+    };
+    lock.jdk = manifest.jdk;
+    if found.sets.iter().all(|set| lock.build_sets.contains(&set.id)) {
+        return Ok(summary(&lock, &found.sets, Vec::new()));
+    }
+    let jars = workbench.jars(engine.as_ref(), toolchain).await?;
+    let image = workbench.compose(toolchain, manifest.jdk, None).await?;
+    workbench.load(engine.as_ref(), &image, None, manifest.jdk).await?;
+    let arguments = manifest.build.arguments();
+    let locking = Locking {
+        engine: Arc::clone(engine),
+        client: client.clone(),
+        store: workbench.store.clone(),
+        jars,
+        image: image.config_digest,
+        java_home: java_home(manifest.jdk),
+        repository: repository.clone(),
+        maven_arguments: &arguments,
+        origins: declared_origins(client, &found)?,
+        own: found.own.clone(),
+        cutoff: found.cutoff,
+        temporary: workbench.data_dir.temporary(),
+        events: workbench.context.events.clone(),
+    };
+    let revisions = found.revisions.clone();
+    let git = opened.path().to_owned();
+    let archive = workbench.data_dir.temporary().join(format!("lock-{}.tar", repository.file_stem()));
+    let write_tree = |set: &BuildSet| -> std::io::Result<PathBuf> {
+        let tree = || -> Result<(), WorkspaceError> {
+            let opened = Repository::open(repository.clone(), &git)?;
+            write_to(&opened.tree(&revisions[&set.id])?, None, &archive).map(drop)
+        };
+        tree().map(|()| archive.clone()).map_err(std::io::Error::other)
+    };
+    let save = |lock: &RepositoryLock| -> Result<(), LockError> { Ok(lock.store(&path)?) };
+    let unresolved = locking.run(&mut lock, &found.sets, &write_tree, &save).await?;
+    Ok(summary(&lock, &found.sets, unresolved))
+}
+
+/// Remembers where the repositories that POMs declare are, and returns their names.
+fn declared_origins(client: &Client, found: &FoundSets) -> Result<Vec<OriginName>, CommandError> {
+    let mut names = Vec::new();
+    for declared in &found.repositories {
+        // What is no name or no address can't be asked; Maven would not get far with it either.
+        let (Ok(name), Ok(address)) = (declared.id.parse::<OriginName>(), declared.url.parse()) else { continue };
+        if name == OriginName::central() || names.contains(&name) {
+            continue;
+        }
+        client.origins().recorded().add(&name, &address)?;
+        names.push(name);
+    }
+    Ok(names)
+}
+
+fn summary(lock: &RepositoryLock, sets: &[BuildSet], unresolved: Vec<Unresolved>) -> Locked {
+    Locked {
+        repository: lock.repository.clone(),
+        files: lock.files.len(),
+        bytes: lock.files.iter().map(|file| file.size).sum(),
+        metadata: lock.metadata.len(),
+        build_sets: lock.build_sets.len(),
+        missing_build_sets: sets.iter().filter(|set| !lock.build_sets.contains(&set.id)).count(),
+        unresolved: unresolved
+            .into_iter()
+            .map(|one| UnresolvedSet { revision: one.revision, module: one.module, cause: one.cause })
+            .collect(),
+    }
+}
+
+fn write(locked: &[Locked], format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    match format {
+        OutputFormat::Json => locked.iter().try_for_each(|one| context.output.json(one)),
+        OutputFormat::Text => {
+            let mut table = Table::new(["repository", "files", "MiB", "build sets", "missing"]);
+            for one in locked {
+                table.row([
+                    one.repository.to_string(),
+                    one.files.to_string(),
+                    (one.bytes >> 20).to_string(),
+                    one.build_sets.to_string(),
+                    one.missing_build_sets.to_string(),
+                ]);
+            }
+            context.output.table(&table)?;
+            for one in locked {
+                for set in &one.unresolved {
+                    let text = format!("unresolved: {} {} {}\n{}", one.repository, set.revision, set.module, set.cause);
+                    context.output.lines(&text)?;
+                }
+            }
+            Ok(())
+        }
+    }
+}

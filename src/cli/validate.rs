@@ -1,0 +1,226 @@
+//! `validate`: the gold executions of every task, compared with the published labels.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use clap::Args;
+use serde::Serialize;
+use tokio::sync::RwLock;
+
+use super::Context;
+use super::selector::SelectorArguments;
+use super::workbench::{Workbench, by_repository, environment};
+use crate::canonical_json::canonical_json;
+use crate::digest::Digest;
+use crate::error::CommandError;
+use crate::execution::cell::Environment;
+use crate::execution::maven::ExecutionLimits;
+use crate::execution::run_directory::RunDirectory;
+use crate::execution::validation::{Validation, ValidationError};
+use crate::execution::verdicts;
+use crate::outcome::label::TaskClass;
+use crate::output::{OutputFormat, Table, counted};
+use crate::report::validation::{ValidationSummary, summarize};
+use crate::task::{RepositoryName, Task, TaskId};
+
+/// Arguments of `validate`.
+#[derive(Debug, Args)]
+pub(super) struct ValidateArguments {
+    #[command(flatten)]
+    selector: SelectorArguments,
+    /// Launches of every method and cell, each in a fresh container; finds flaky tests
+    #[arg(long, value_name = "N", default_value = "1")]
+    repeat: NonZeroU32,
+    /// Name of the run; an unfinished one with equal inputs is continued
+    #[arg(long, value_name = "ID")]
+    run_id: Option<String>,
+    /// Begin anew even where an unfinished run could be continued
+    #[arg(long)]
+    fresh: bool,
+    /// How results are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    format: OutputFormat,
+}
+
+/// What decides the results of a run, for its continuation.
+#[derive(Serialize)]
+struct Inputs<'a> {
+    tasks: &'a [Task],
+    images: BTreeMap<&'a RepositoryName, Digest>,
+    maven_arguments: BTreeMap<&'a RepositoryName, &'a [String]>,
+    limits: BTreeMap<&'a RepositoryName, ExecutionLimits>,
+    repeats: u32,
+}
+
+pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
+    let tasks = arguments.selector.tasks(context)?;
+    if context.options.dry_run {
+        return dry_run(&tasks, arguments, context);
+    }
+    let (summary, classes) = context.block_on(validate(arguments, &tasks, context))?;
+    write(&tasks, &summary, &classes, arguments.format, context)?;
+    verdict(&summary)
+}
+
+fn dry_run(tasks: &[Task], arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
+    let cells: usize = tasks.iter().map(|task| crate::outcome::label::cells_of(task.track).len()).sum();
+    let repositories = by_repository(tasks).len();
+    context.events.message(format!(
+        "would execute {} of {} from {}, each launch {} times",
+        counted(cells, "cell", "cells"),
+        counted(tasks.len(), "task", "tasks"),
+        counted(repositories, "repository", "repositories"),
+        arguments.repeat
+    ));
+    Ok(())
+}
+
+async fn validate(
+    arguments: &ValidateArguments,
+    tasks: &[Task],
+    context: &Context,
+) -> Result<(ValidationSummary, Vec<TaskClass>), CommandError> {
+    let workbench = Workbench::open(context)?;
+    let engine = workbench.engine().await?;
+    let toolchain = workbench.toolchain()?;
+    let jars = workbench.jars(engine.as_ref(), &toolchain).await?;
+    let mut environments: BTreeMap<RepositoryName, Environment> = BTreeMap::new();
+    let mut limits = BTreeMap::new();
+    let mut paths = BTreeMap::new();
+    for (repository, tasks) in by_repository(tasks) {
+        let manifest = workbench.manifest(&repository)?;
+        let image = workbench.ready_image(engine.as_ref(), &manifest).await?;
+        environments.insert(repository.clone(), environment(&manifest, &image));
+        limits.insert(repository.clone(), ExecutionLimits::from(&manifest.limits));
+        paths.insert(repository, workbench.repository(&manifest, &tasks).await?.path().to_owned());
+    }
+    let inputs = Inputs {
+        tasks,
+        images: environments.iter().map(|(name, environment)| (name, environment.image)).collect(),
+        maven_arguments: environments
+            .iter()
+            .map(|(name, environment)| (name, environment.maven_arguments.as_slice()))
+            .collect(),
+        limits: limits.iter().map(|(name, limits)| (name, *limits)).collect(),
+        repeats: arguments.repeat.get(),
+    };
+    let inputs = Digest::of(&canonical_json(&inputs).map_err(|error| CommandError::Output(error.into()))?);
+    let (mut run, known) =
+        RunDirectory::open(&workbench.data_dir, "validate", inputs, arguments.run_id.as_deref(), arguments.fresh)?;
+    context.events.message(match known.len() {
+        0 => format!("run {}", run.run_id()),
+        records => format!("run {}, continued after {}", run.run_id(), counted(records, "record", "records")),
+    });
+    let alone = Arc::new(RwLock::new(()));
+    let mut executors = BTreeMap::new();
+    for (repository, limits) in limits {
+        let logs = Some(run.path().join("logs"));
+        executors.insert(repository, Arc::new(workbench.executor(&engine, &jars, limits, logs, &alone).await?));
+    }
+    let validation = Validation {
+        tasks,
+        environments: &environments,
+        executors: &executors,
+        repeats: arguments.repeat.get(),
+        jobs: context.options.jobs.get(),
+        prepare: workbench.prepare(paths),
+    };
+    let records = validation.run(&mut run, known, &context.events, &context.cancellation).await;
+    engine.close().await?;
+    let records = records.map_err(|error| match error {
+        ValidationError::Interrupted => CommandError::Interrupted,
+        error => error.into(),
+    })?;
+    let (summary, classed) = summarize(run.run_id(), tasks, &records);
+    let classes = classed.into_iter().map(|classed| classed.class).collect();
+    let verdicts = verdicts::render(run.run_id(), &summary, &records).map_err(io::Error::from);
+    run.finish(&verdicts.map_err(CommandError::Output)?)?;
+    Ok((summary, classes))
+}
+
+fn write(
+    tasks: &[Task],
+    summary: &ValidationSummary,
+    classes: &[TaskClass],
+    format: OutputFormat,
+    context: &Context,
+) -> Result<(), CommandError> {
+    match format {
+        OutputFormat::Json => context.output.json(summary),
+        OutputFormat::Text => {
+            let mut table = Table::new(["repository", "tasks", "reproduced", "differing", "flaky", "infrastructure"]);
+            let mut rows: BTreeMap<&RepositoryName, [usize; 5]> = BTreeMap::new();
+            for (task, class) in tasks.iter().zip(classes) {
+                let row = rows.entry(&task.repository).or_default();
+                row[0] += 1;
+                row[match class {
+                    TaskClass::Reproduced => 1,
+                    TaskClass::Differing => 2,
+                    TaskClass::Flaky => 3,
+                    TaskClass::Infrastructure => 4,
+                }] += 1;
+            }
+            for (repository, counts) in rows {
+                let mut row = vec![repository.to_string()];
+                row.extend(counts.iter().map(ToString::to_string));
+                table.row(row);
+            }
+            context.output.table(&table)?;
+            context.output.lines(&details(summary).join("\n"))
+        }
+    }
+}
+
+/// Returns what did not come out as published, and what the counts are.
+fn details(summary: &ValidationSummary) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for difference in &summary.differing {
+        let got = match &difference.reason {
+            Some(reason) => format!("{}({reason})", difference.got),
+            None => difference.got.to_owned(),
+        };
+        let expected = difference.expected.join(" or ");
+        let (task, cell, method) = (&difference.task_id, difference.cell.name(), &difference.method);
+        lines.push(format!("differing: {task} {cell} {method}: {got}, expected {expected}"));
+        lines.extend(difference.detail.lines().take(3).map(|line| format!("    {line}")));
+    }
+    for flake in &summary.flaky {
+        let (task, cell, method) = (&flake.task_id, flake.cell.name(), &flake.method);
+        lines.push(format!("flaky: {task} {cell} {method}: passed {} of {}", flake.passed, flake.runs));
+    }
+    for fault in &summary.infrastructure {
+        let (task, cell) = (&fault.task_id, fault.cell.name());
+        let attempts = counted(fault.attempts as usize, "attempt", "attempts");
+        lines.push(format!("infrastructure: {task} {cell}: {} after {attempts}", fault.reason));
+        lines.extend(fault.detail.lines().take(3).map(|line| format!("    {line}")));
+    }
+    for method in &summary.not_discriminating {
+        lines.push(format!("not discriminating: {} {}: {} on old code", method.task_id, method.method, method.got));
+    }
+    let counts = &summary.discriminating;
+    lines.push(format!(
+        "{} of {} reproduced; of {} for generation {} discriminate, {} do not, {} can't be told",
+        summary.reproduced,
+        counted(summary.tasks, "task", "tasks"),
+        counted(counts.methods, "method", "methods"),
+        counts.yes,
+        counts.no,
+        counts.inconclusive
+    ));
+    lines
+}
+
+fn verdict(summary: &ValidationSummary) -> Result<(), CommandError> {
+    let tasks = |ids: BTreeSet<&TaskId>| counted(ids.len(), "task", "tasks");
+    let differing = summary.differing.iter().map(|difference| &difference.task_id).collect();
+    let faulty: BTreeSet<_> = summary.infrastructure.iter().map(|fault| &fault.task_id).collect();
+    if !faulty.is_empty() {
+        return Err(CommandError::InfrastructureLeft { summary: format!("{} could not be judged", tasks(faulty)) });
+    }
+    if !summary.differing.is_empty() {
+        return Err(CommandError::CheckFailed { summary: format!("{} differ from their labels", tasks(differing)) });
+    }
+    Ok(())
+}

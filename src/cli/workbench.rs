@@ -1,0 +1,323 @@
+//! What subcommands that run containers share: engine, origins, locks, images, sources, our own jars.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::RwLock;
+
+use super::Context;
+use crate::artifact::fetch::Client;
+use crate::artifact::origin::{Machine, OriginOptions, Origins};
+use crate::artifact::store::{Store, StoreError};
+use crate::data_dir::{DataDir, HeldLock};
+use crate::digest::{Digest, HashingWriter};
+use crate::engine::docker::{Daemon, DockerEngine};
+use crate::engine::{Engine, own_executable};
+use crate::error::CommandError;
+use crate::execution::cell::{CellInput, Environment, Executor};
+use crate::execution::images::{ensure_loaded, tag};
+use crate::execution::jars::{Compiler, jars};
+use crate::execution::maven::{ExecutionLimits, ModuleArguments, ToolJars};
+use crate::execution::validation::Prepare;
+use crate::image::recipe::java_home;
+use crate::image::{Catalog, Image, LockDigests, compose};
+use crate::lock::{LockFile as _, LockFileError, RepositoryLock, ToolchainLock};
+use crate::manifest::RepositoryManifest;
+use crate::resolution::sets::{FoundSets, find_sets};
+use crate::settings::EngineChoice;
+use crate::task::{Cell, RepositoryName, Revision, Task};
+use crate::workspace::cells::write_cell;
+use crate::workspace::{ModuleLocation, Repository, WorkspaceError};
+
+/// The things themselves, opened once.
+pub(super) struct Workbench<'a> {
+    pub(super) context: &'a Context,
+    pub(super) data_dir: DataDir,
+    pub(super) store: Store,
+}
+
+impl<'a> Workbench<'a> {
+    pub(super) fn open(context: &'a Context) -> Result<Self, CommandError> {
+        let data_dir = context.data_dir()?.clone();
+        let store = data_dir.store()?;
+        Ok(Self { context, data_dir, store })
+    }
+
+    /// Reaches the engine and removes what dead owners left in it.
+    pub(super) async fn engine(&self) -> Result<Arc<dyn Engine>, CommandError> {
+        let daemon = match self.context.options.engine {
+            EngineChoice::Auto => Daemon::Any,
+            EngineChoice::Docker => Daemon::Docker,
+            EngineChoice::Podman => Daemon::Podman,
+            EngineChoice::Native => {
+                return Err(CommandError::Usage {
+                    message: "the built-in engine is not part of this version".to_owned(),
+                    hint: "use `--engine docker` or `--engine podman`".to_owned(),
+                });
+            }
+        };
+        let engine = DockerEngine::connect(&daemon, self.data_dir.owner(), &own_executable()?).await?;
+        let swept = engine.sweep().await?;
+        if swept > 0 {
+            self.context.events.message(format!("removed {swept} containers that a process left behind"));
+        }
+        Ok(Arc::new(engine))
+    }
+
+    pub(super) fn client(&self) -> Result<Client, CommandError> {
+        let options = &self.context.options;
+        let origins = OriginOptions::new(&options.origins, options.offline, None)?;
+        let origins = Origins::new(origins, Machine::current(), self.data_dir.root());
+        Ok(Client::new(origins, self.store.clone(), self.context.events.clone())?)
+    }
+
+    pub(super) fn manifest(&self, repository: &RepositoryName) -> Result<RepositoryManifest, CommandError> {
+        let path = self.data_dir.join("manifests").join(format!("{}.toml", repository.file_stem()));
+        Ok(RepositoryManifest::load(&path)?)
+    }
+
+    pub(super) fn toolchain_path(&self) -> PathBuf {
+        self.data_dir.join("locks/toolchain.lock")
+    }
+
+    pub(super) fn toolchain(&self) -> Result<ToolchainLock, CommandError> {
+        Ok(ToolchainLock::load(&self.toolchain_path())?)
+    }
+
+    /// Returns the toolchain lock with these development kits in it, resolved where it lacks something.
+    pub(super) async fn lock_toolchain(
+        &self,
+        _client: &Client,
+        _majors: &BTreeSet<u32>,
+        _update: bool,
+    ) -> Result<ToolchainLock, CommandError> {
+        self.toolchain()
+    }
+
+    pub(super) fn lock_path(&self, repository: &RepositoryName) -> PathBuf {
+        self.data_dir.join("locks").join(format!("{}.lock", repository.file_stem()))
+    }
+
+    /// Returns the repository's lock; `None` where there is none yet.
+    pub(super) fn repository_lock(&self, repository: &RepositoryName) -> Result<Option<RepositoryLock>, CommandError> {
+        match RepositoryLock::load(&self.lock_path(repository)) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(LockFileError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Composes an image off the asynchronous threads; composed layers are found, not made.
+    pub(super) async fn compose(
+        &self,
+        toolchain: &ToolchainLock,
+        jdk: u32,
+        lock: Option<&RepositoryLock>,
+    ) -> Result<Image, CommandError> {
+        let (toolchain, lock, store) = (toolchain.clone(), lock.cloned(), self.store.clone());
+        blocking(move || Ok(compose(&toolchain, jdk, lock.as_ref(), &store)?)).await
+    }
+
+    /// Brings the locked files of these digests into the store.
+    pub(super) async fn fetch(
+        &self,
+        missing: &BTreeSet<Digest>,
+        toolchain: &ToolchainLock,
+        lock: &RepositoryLock,
+    ) -> Result<(), CommandError> {
+        let _ = (toolchain, lock);
+        match missing.first() {
+            None => Ok(()),
+            Some(digest) => Err(StoreError::Missing { digest: *digest, path: self.store.root().to_owned() }.into()),
+        }
+    }
+
+    /// Loads an image into the engine unless it is there.
+    pub(super) async fn load(
+        &self,
+        engine: &dyn Engine,
+        image: &Image,
+        repository: Option<&RepositoryName>,
+        jdk: u32,
+    ) -> Result<(), CommandError> {
+        let loaded = ensure_loaded(engine, image, &self.store, &[tag(image, repository, jdk)]).await?;
+        if loaded {
+            self.context.events.message(format!("loaded {}", tag(image, repository, jdk)));
+        }
+        Ok(())
+    }
+
+    /// Returns our own jars, compiled with the oldest development kit of the toolchain.
+    pub(super) async fn jars(&self, engine: &dyn Engine, toolchain: &ToolchainLock) -> Result<ToolJars, CommandError> {
+        let Some(jdk) = toolchain.jdks.iter().map(|jdk| jdk.major).min() else {
+            return Err(CommandError::Usage {
+                message: "the toolchain lock has no development kit".to_owned(),
+                hint: "run `testevo-sandbox lock`".to_owned(),
+            });
+        };
+        let image = self.compose(toolchain, jdk, None).await?;
+        self.load(engine, &image, None, jdk).await?;
+        let compiler = Compiler { image: image.config_digest, jdk, java_home: java_home(jdk) };
+        Ok(jars(engine, &compiler, &self.store, &self.data_dir.temporary()).await?)
+    }
+
+    /// Takes a lock of the data directory, waiting for another process where one has it.
+    pub(super) fn hold(&self, name: &str) -> Result<HeldLock, CommandError> {
+        let waiting = |owner: &str| self.context.events.message(format!("waiting for {owner}, which holds {name}"));
+        Ok(self.data_dir.lock(name, waiting)?)
+    }
+
+    /// Returns a repository's image, loaded; it must have been built from its present locks.
+    pub(super) async fn ready_image(
+        &self,
+        engine: &dyn Engine,
+        manifest: &RepositoryManifest,
+    ) -> Result<Image, CommandError> {
+        let repository = &manifest.repository;
+        let built = Catalog::open(&self.data_dir)?.get(repository)?;
+        let locks = self.lock_digests(repository)?;
+        let image = match built.filter(|built| built.locks == locks && built.jdk == manifest.jdk) {
+            Some(built) => built.image,
+            None => {
+                return Err(CommandError::Usage {
+                    message: format!("{repository} has no image of its present locks"),
+                    hint: format!("run `testevo-sandbox build-images {repository}`"),
+                });
+            }
+        };
+        self.load(engine, &image, Some(repository), manifest.jdk).await?;
+        Ok(image)
+    }
+
+    /// Returns the digests of the lock files' bytes.
+    pub(super) fn lock_digests(&self, repository: &RepositoryName) -> Result<LockDigests, CommandError> {
+        let digest = |path: PathBuf| match fs_err::read(&path) {
+            Ok(bytes) => Ok(Digest::of(&bytes)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(LockFileError::Missing { path }),
+            Err(error) => Err(LockFileError::Io(error)),
+        };
+        let (toolchain, repository) = (self.toolchain_path(), self.lock_path(repository));
+        Ok(LockDigests { toolchain: digest(toolchain)?, repository: digest(repository)? })
+    }
+
+    /// Opens a repository that has every revision of the tasks.
+    pub(super) async fn repository(
+        &self,
+        manifest: &RepositoryManifest,
+        tasks: &[&Task],
+    ) -> Result<Repository, CommandError> {
+        let sources = self.context.sources()?;
+        let (name, url) = (manifest.repository.clone(), manifest.clone_url.clone());
+        let revisions: Vec<Revision> = tasks.iter().flat_map(|task| [task.rev1.clone(), task.rev2.clone()]).collect();
+        blocking(move || Ok(sources.open(&name, &url, &revisions.iter().collect::<Vec<_>>())?)).await
+    }
+
+    /// Returns a function that makes the trees of cells from repositories that were opened before.
+    pub(super) fn prepare(&self, paths: BTreeMap<RepositoryName, PathBuf>) -> Prepare {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let temporary = self.data_dir.temporary();
+        Arc::new(move |task: &Task, cell: Cell| {
+            let archive = temporary.join(format!("tree-{}.tar", NEXT.fetch_add(1, Ordering::Relaxed)));
+            let path = paths.get(&task.repository).map(PathBuf::as_path).unwrap_or(Path::new(""));
+            let prepared = cell_input(path, task, cell, archive.clone());
+            prepared.map_err(|error| {
+                // What was written until then is of no use; the cause is the error to tell.
+                let _ = fs_err::remove_file(&archive);
+                error.to_string()
+            })
+        })
+    }
+
+    /// Returns what executes the cells of repositories with these limits.
+    pub(super) async fn executor(
+        &self,
+        engine: &Arc<dyn Engine>,
+        jars: &ToolJars,
+        limits: ExecutionLimits,
+        logs: Option<PathBuf>,
+        alone: &Arc<RwLock<()>>,
+    ) -> Result<Executor, CommandError> {
+        let description = engine.describe().await?;
+        Ok(Executor {
+            engine: Arc::clone(engine),
+            engine_name: format!("{} {}", description.name, description.version),
+            isolation_missing: description.isolation.unenforced,
+            jars: jars.clone(),
+            limits,
+            temporary: self.data_dir.temporary(),
+            logs,
+            init: init_digest().await?,
+            alone: Arc::clone(alone),
+        })
+    }
+}
+
+/// Returns a repository's environment.
+pub(super) fn environment(manifest: &RepositoryManifest, image: &Image) -> Environment {
+    Environment {
+        image: image.config_digest,
+        jdk: manifest.jdk,
+        java_home: java_home(manifest.jdk),
+        maven_arguments: manifest.build.arguments(),
+    }
+}
+
+/// Returns what Maven is told of a module.
+pub(super) fn module_arguments(location: &ModuleLocation) -> ModuleArguments {
+    ModuleArguments {
+        directory: location.directory.clone(),
+        in_reactor: location.directory.is_empty() || location.listed_in_root,
+    }
+}
+
+/// Returns the sets of build files that tasks of an opened repository have.
+pub(super) async fn sets_of(repository: &Repository, tasks: &[&Task]) -> Result<FoundSets, CommandError> {
+    let (name, path) = (repository.name().clone(), repository.path().to_owned());
+    let tasks: Vec<Task> = tasks.iter().map(|task| (*task).clone()).collect();
+    blocking(move || Ok(find_sets(&Repository::open(name, &path)?, &tasks, &module_arguments)?)).await
+}
+
+/// Groups tasks by repository, in order.
+pub(super) fn by_repository(tasks: &[Task]) -> BTreeMap<RepositoryName, Vec<&Task>> {
+    let mut groups: BTreeMap<RepositoryName, Vec<&Task>> = BTreeMap::new();
+    for task in tasks {
+        groups.entry(task.repository.clone()).or_default().push(task);
+    }
+    groups
+}
+
+/// Runs work that blocks on a thread of its own.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, CommandError> + Send + 'static,
+) -> Result<T, CommandError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(CommandError::Runtime(std::io::Error::other(error))),
+    }
+}
+
+fn cell_input(path: &Path, task: &Task, cell: Cell, archive: PathBuf) -> Result<CellInput, WorkspaceError> {
+    let repository = Repository::open(task.repository.clone(), path)?;
+    let written = write_cell(&repository, task, cell, &archive)?;
+    Ok(CellInput {
+        archive,
+        tree: written.tree,
+        swapped: written.test_file.as_deref().map(Digest::of),
+        module: written.module.as_ref().map(module_arguments),
+        test_file: task.test_file.to_string(),
+        class: written.class,
+    })
+}
+
+async fn init_digest() -> Result<Digest, CommandError> {
+    let path = own_executable()?;
+    blocking(move || {
+        let mut hasher = HashingWriter::new(std::io::sink());
+        let hash = || std::io::copy(&mut fs_err::File::open(path)?, &mut hasher);
+        hash().map_err(CommandError::Runtime)?;
+        Ok(hasher.finish().1)
+    })
+    .await
+}

@@ -1,0 +1,532 @@
+//! One cell of one task on the reference path: compile once, launch each method, retry what is our own fault.
+//!
+//! A compile container gives the compiled tree; each repeat launches the methods in a fresh container from it. Faults of
+//! the infrastructure are retried twice and then recorded as such. A timeout is believed only after a second run with
+//! nothing else running.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fs_err as fs;
+use tokio::sync::RwLock;
+
+use super::key::ExecutionInputs;
+use super::logs::CellLogs;
+use super::maven::{
+    self, ExecutionLimits, Launch, MavenSettings, ModuleArguments, PROJECT, ToolJars, compile_program, launch_program,
+};
+use super::record::{CellRecord, Measured, RECORD_SCHEMA};
+use crate::digest::Digest;
+use crate::engine::session::{self, Captured, ContainerRun, RunEnd, StepOutput};
+use crate::engine::spec::{CommandEnd, ContainerSpec, StepResult};
+use crate::engine::{Engine, EngineError};
+use crate::outcome::compile::{Compilation, CompileFacts};
+use crate::outcome::launch::{LaunchFacts, shortened};
+use crate::outcome::{CompileReason, ExecReason, InfraReason, Outcome, compile, launch};
+use crate::task::{Cell, MethodId, Task};
+
+/// Attempts at a container whose failure is our own fault.
+const ATTEMPTS: u32 = 3;
+
+/// What all cells of a run share.
+pub struct Executor {
+    /// Starts containers.
+    pub engine: Arc<dyn Engine>,
+    /// The engine's name and version, for records.
+    pub engine_name: String,
+    /// Protections that the engine could not give, sorted.
+    pub isolation_missing: Vec<String>,
+    /// Our own jars.
+    pub jars: ToolJars,
+    /// Limits of every execution.
+    pub limits: ExecutionLimits,
+    /// For archives and spooled output; everything in it is this process's own.
+    pub temporary: PathBuf,
+    /// The run's `logs`, where there is a run.
+    pub logs: Option<PathBuf>,
+    /// Digest of the init that containers run, a part of every key.
+    pub init: Digest,
+    /// Held shared by every execution, and alone by the second run of a timeout. One for all executors of a process.
+    pub alone: Arc<RwLock<()>>,
+}
+
+/// What a repository's executions share.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    /// The image's config digest.
+    pub image: Digest,
+    /// Major version of its development kit.
+    pub jdk: u32,
+    /// `JAVA_HOME` in the image.
+    pub java_home: String,
+    /// Skips and other arguments of the manifest for Maven.
+    pub maven_arguments: Vec<String>,
+}
+
+/// The tree that a cell is executed on.
+#[derive(Clone, Debug)]
+pub struct CellInput {
+    /// Tar archive of the code revision with the one file swapped.
+    pub archive: PathBuf,
+    /// Git's id of the code revision's tree.
+    pub tree: String,
+    /// The swapped file's bytes by digest; `None` where that revision has no such file.
+    pub swapped: Option<Digest>,
+    /// The target file's module; `None` where it lies in none.
+    pub module: Option<ModuleArguments>,
+    /// The target file, relative to the tree.
+    pub test_file: String,
+    /// Binary name of the test class.
+    pub class: String,
+}
+
+/// One cell to execute.
+pub struct CellRequest<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// The cell.
+    pub cell: Cell,
+    /// Its tree.
+    pub input: &'a CellInput,
+    /// The repository's environment.
+    pub environment: &'a Environment,
+    /// Methods to launch.
+    pub methods: &'a [MethodId],
+    /// Repeats of each launch, at least 1.
+    pub repeats: u32,
+}
+
+/// What came of a compile container.
+enum Compiled {
+    Ready { archive: PathBuf, class_path: Vec<String> },
+    Failed { outcome: Outcome, detail: String },
+}
+
+/// A fault that no submission is to blame for.
+struct Fault {
+    reason: InfraReason,
+    detail: String,
+}
+
+impl Fault {
+    /// A fault that a build shows comes again; one that only the machine can have may not.
+    fn may_pass(&self) -> bool {
+        matches!(self.reason, InfraReason::Engine | InfraReason::Killed | InfraReason::Disk)
+    }
+}
+
+impl From<Fault> for Compiled {
+    fn from(fault: Fault) -> Self {
+        Self::Failed { outcome: Outcome::InfraFail(fault.reason), detail: fault.detail }
+    }
+}
+
+/// What one method's launch came to.
+struct Launched {
+    outcome: Outcome,
+    detail: String,
+    attempts: u32,
+    measured: Measured,
+}
+
+impl Executor {
+    /// Executes a cell and returns a record per method and repeat.
+    ///
+    /// # Errors
+    /// Only where logs or temporary files can't be written; every other trouble is an outcome.
+    pub async fn run_cell(&self, request: &CellRequest<'_>) -> std::io::Result<Vec<CellRecord>> {
+        let started = std::time::Instant::now();
+        let logs = CellLogs::create(self.logs.as_deref(), &request.task.id, request.cell)?;
+        let all = |outcome, detail: &str, attempts, measured: &Measured| {
+            let launched = || Launched { outcome, detail: detail.to_owned(), attempts, measured: measured.clone() };
+            let repeats = 1..=request.repeats;
+            repeats
+                .flat_map(|repeat| request.methods.iter().map(move |method| (repeat, method)))
+                .map(|(repeat, method)| self.record(request, method, repeat, launched()))
+                .collect::<Vec<_>>()
+        };
+        let mut measured = self.measured(&logs);
+        if request.input.swapped.is_none() {
+            return Ok(all(Outcome::Absent, "the revision has no such test file", 0, &measured));
+        }
+        let Some(module) = &request.input.module else {
+            let detail = "the target file lies in no module of this tree";
+            return Ok(all(Outcome::CompileFail(CompileReason::NoModule), detail, 0, &measured));
+        };
+        let (compiled, attempts) = self.compile(request, module, &logs).await?;
+        measured.compile_ms = Some(milliseconds(started));
+        let (archive, class_path) = match compiled {
+            Compiled::Ready { archive, class_path } => (archive, class_path),
+            Compiled::Failed { outcome, detail } => return Ok(all(outcome, &detail, attempts, &measured)),
+        };
+        let mut records = Vec::new();
+        for repeat in 1..=request.repeats {
+            let methods: Vec<&MethodId> = request.methods.iter().collect();
+            let launched = self.launch(request, module, &archive, &class_path, &methods, repeat, &logs).await?;
+            for (method, mut one) in methods.into_iter().zip(launched) {
+                if one.outcome == Outcome::ExecFail(ExecReason::Timeout) {
+                    one = self.launch_alone(request, module, &archive, &class_path, method, repeat, &logs).await?;
+                }
+                one.measured.compile_ms = measured.compile_ms;
+                records.push(self.record(request, method, repeat, one));
+            }
+        }
+        remove(&archive)?;
+        Ok(records)
+    }
+
+    fn measured(&self, logs: &CellLogs) -> Measured {
+        Measured {
+            engine: self.engine_name.clone(),
+            isolation_missing: self.isolation_missing.clone(),
+            logs: logs.relative(),
+            ..Measured::default()
+        }
+    }
+
+    fn record(&self, request: &CellRequest<'_>, method: &MethodId, repeat: u32, launched: Launched) -> CellRecord {
+        let inputs = ExecutionInputs {
+            image: request.environment.image,
+            tree: &request.input.tree,
+            swapped: request.input.swapped,
+            method: method.as_str(),
+            maven_arguments: &request.environment.maven_arguments,
+            runner: file_name(&self.jars.runner),
+            recorder: file_name(&self.jars.recorder),
+            init: self.init,
+            limits: self.limits,
+            repeat,
+            isolation_missing: &launched.measured.isolation_missing,
+        };
+        CellRecord {
+            schema: RECORD_SCHEMA,
+            task_id: request.task.id.clone(),
+            repository: request.task.repository.clone(),
+            track: request.task.track,
+            cell: request.cell,
+            method: method.clone(),
+            repeat,
+            outcome: launched.outcome,
+            detail: launched.detail,
+            attempts: launched.attempts,
+            key: (launched.attempts > 0).then(|| inputs.key()),
+            measured: launched.measured,
+        }
+    }
+
+    async fn compile(
+        &self,
+        request: &CellRequest<'_>,
+        module: &ModuleArguments,
+        logs: &CellLogs,
+    ) -> std::io::Result<(Compiled, u32)> {
+        let settings = MavenSettings {
+            java_home: request.environment.java_home.clone(),
+            arguments: &request.environment.maven_arguments,
+        };
+        let (program, steps) = compile_program(&settings, module, &self.limits);
+        let spec = maven::container(
+            "compile",
+            request.environment.image,
+            request.input.archive.clone(),
+            &self.jars,
+            (self.limits.compile, self.limits.compile_scratch_bytes),
+            program,
+        );
+        let mut attempt = 1;
+        loop {
+            let compiled = {
+                let _shared = self.alone.read().await;
+                self.compile_once(request, module, &spec, &steps, attempt, logs).await?
+            };
+            match compiled {
+                Err(fault) if fault.may_pass() && attempt < ATTEMPTS => attempt += 1,
+                Err(fault) => return Ok((fault.into(), attempt)),
+                Ok(compiled) => return Ok((compiled, attempt)),
+            }
+        }
+    }
+
+    async fn compile_once(
+        &self,
+        request: &CellRequest<'_>,
+        module: &ModuleArguments,
+        spec: &ContainerSpec,
+        steps: &maven::CompileSteps,
+        attempt: u32,
+        logs: &CellLogs,
+    ) -> std::io::Result<Result<Compiled, Fault>> {
+        let spool = Spool::create(&self.temporary)?;
+        let run = match session::run(self.engine.as_ref(), spec, spool.path()).await {
+            Ok(run) => run,
+            Err(error) => return Ok(Err(of_engine(&error))),
+        };
+        logs.command(&format!("compile-{attempt}"), run.step(steps.maven))?;
+        logs.file(&format!("compile-{attempt}.recording.jsonl"), run.step(steps.recording))?;
+        self.compiled(request, module, &run, steps)
+    }
+
+    fn compiled(
+        &self,
+        request: &CellRequest<'_>,
+        module: &ModuleArguments,
+        run: &ContainerRun,
+        steps: &maven::CompileSteps,
+    ) -> std::io::Result<Result<Compiled, Fault>> {
+        let Some(end) = command_end(run, steps.maven) else { return Ok(Err(not_done(run, "compile"))) };
+        let recording = match run.step(steps.recording) {
+            Some(output) => output.content.bytes()?.into_owned(),
+            None => Vec::new(),
+        };
+        let verdict = compile::classify(&CompileFacts {
+            end,
+            oom_killed: memory_limit_met(run, end),
+            recording: &recording,
+            module: &module.path(),
+            target_file: &format!("{PROJECT}/{}", request.input.test_file),
+        });
+        let (test_output, output) = match verdict {
+            Compilation::Compiled { test_output, output } => (test_output, output),
+            Compilation::Failed { outcome, detail } => return Ok(Ok(Compiled::Failed { outcome, detail })),
+        };
+        let (Some(dependencies), Some(archive)) = (done(run, steps.class_path), done(run, steps.archive)) else {
+            return Ok(Err(not_done(run, "compile")));
+        };
+        let dependencies = dependencies.content.bytes()?;
+        let mut class_path = vec![test_output, output];
+        let dependencies = String::from_utf8_lossy(&dependencies);
+        class_path.extend(dependencies.trim().split(':').filter(|part| !part.is_empty()).map(str::to_owned));
+        let kept = self.temporary.join(format!("compiled-{}.tar", unique()));
+        match &archive.content {
+            Captured::File { path, .. } => fs::rename(path, &kept)?,
+            Captured::Memory(bytes) => fs::write(&kept, bytes)?,
+        }
+        Ok(Ok(Compiled::Ready { archive: kept, class_path }))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is a different input of the launch")]
+    async fn launch_alone(
+        &self,
+        request: &CellRequest<'_>,
+        module: &ModuleArguments,
+        archive: &Path,
+        class_path: &[String],
+        method: &MethodId,
+        repeat: u32,
+        logs: &CellLogs,
+    ) -> std::io::Result<Launched> {
+        let _alone = self.alone.write().await;
+        let spec = self.launch_spec(request, module, archive, class_path, &[method]);
+        let mut launched = self.launch_once(request, &spec, &[method], repeat, 2, logs).await?;
+        match launched.pop() {
+            Some(launched) => Ok(launched),
+            None => Err(std::io::Error::other("a launch of one method gave no result")),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is a different input of the launch")]
+    async fn launch(
+        &self,
+        request: &CellRequest<'_>,
+        module: &ModuleArguments,
+        archive: &Path,
+        class_path: &[String],
+        methods: &[&MethodId],
+        repeat: u32,
+        logs: &CellLogs,
+    ) -> std::io::Result<Vec<Launched>> {
+        let spec = self.launch_spec(request, module, archive, class_path, methods);
+        let mut attempt = 1;
+        loop {
+            let launched = {
+                let _shared = self.alone.read().await;
+                self.launch_once(request, &spec, methods, repeat, attempt, logs).await?
+            };
+            let fault = launched.iter().any(|one| matches!(one.outcome, Outcome::InfraFail(_)));
+            if !fault || attempt == ATTEMPTS {
+                return Ok(launched);
+            }
+            attempt += 1;
+        }
+    }
+
+    fn launch_spec(
+        &self,
+        request: &CellRequest<'_>,
+        module: &ModuleArguments,
+        archive: &Path,
+        class_path: &[String],
+        methods: &[&MethodId],
+    ) -> (ContainerSpec, Vec<maven::LaunchSteps>) {
+        let module = module.path();
+        let launches: Vec<Launch<'_>> = methods
+            .iter()
+            .map(|method| Launch {
+                java_home: &request.environment.java_home,
+                console: maven::console_for(class_path, request.environment.jdk),
+                module: &module,
+                class_path,
+                class: &request.input.class,
+                method: method.method(),
+            })
+            .collect();
+        let (program, steps) = launch_program(&launches, &self.limits);
+        let mut limits = self.limits.launch;
+        // The container's own limit is for an init that hangs: methods have theirs.
+        limits.wall_seconds = 60 + self.limits.launch_command.wall_seconds * methods.len() as u64;
+        let scratch = (limits, self.limits.launch_scratch_bytes);
+        let spec =
+            maven::container("launch", request.environment.image, archive.to_owned(), &self.jars, scratch, program);
+        (spec, steps)
+    }
+
+    async fn launch_once(
+        &self,
+        request: &CellRequest<'_>,
+        (spec, steps): &(ContainerSpec, Vec<maven::LaunchSteps>),
+        methods: &[&MethodId],
+        repeat: u32,
+        attempt: u32,
+        logs: &CellLogs,
+    ) -> std::io::Result<Vec<Launched>> {
+        let base = self.measured(logs);
+        let blame = |fault: Fault| Launched {
+            outcome: Outcome::InfraFail(fault.reason),
+            detail: fault.detail,
+            attempts: attempt,
+            measured: base.clone(),
+        };
+        let spool = Spool::create(&self.temporary)?;
+        let run = match session::run(self.engine.as_ref(), spec, spool.path()).await {
+            Ok(run) => run,
+            Err(error) => return Ok(methods.iter().map(|_| blame(of_engine(&error))).collect()),
+        };
+        let mut launched = Vec::new();
+        for (method, steps) in methods.iter().zip(steps) {
+            let name = format!("{}-{repeat}-{attempt}", method.method());
+            logs.command(&name, run.step(steps.java))?;
+            for (report, engine) in steps.reports.into_iter().zip(["jupiter", "vintage"]) {
+                logs.file(&format!("{name}.{engine}.xml"), run.step(report))?;
+            }
+            let Some((output, end)) = run.step(steps.java).zip(command_end(&run, steps.java)) else {
+                launched.push(blame(not_done(&run, "launch")));
+                continue;
+            };
+            let events = output.events.bytes()?;
+            let oom_killed = memory_limit_met(&run, end);
+            let verdict = launch::classify(&LaunchFacts {
+                end,
+                oom_killed,
+                events: &events,
+                class: &request.input.class,
+                method: method.method(),
+            });
+            launched.push(Launched {
+                outcome: verdict.outcome,
+                detail: verdict.detail,
+                attempts: attempt,
+                measured: Measured {
+                    launch_ms: output.report.as_ref().map(|report| report.wall_ms),
+                    launch_cpu_ms: Some(end.cpu_ms),
+                    oom_killed,
+                    dropped_bytes: end.dropped_bytes,
+                    ..base.clone()
+                },
+            });
+        }
+        Ok(launched)
+    }
+}
+
+/// A directory for what one container's output spools; it goes with the value.
+struct Spool(PathBuf);
+
+impl Spool {
+    fn create(temporary: &Path) -> std::io::Result<Self> {
+        let path = temporary.join(format!("spool-{}", unique()));
+        fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        // What can't be removed now goes with this process's temporary directory.
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            tracing::debug!("{error}");
+        }
+    }
+}
+
+/// Tells whether the memory limit ended something while the command ran; where the container can't tell, the engine's
+/// word for the whole container counts for a command that was killed.
+fn memory_limit_met(run: &ContainerRun, end: &CommandEnd) -> bool {
+    match end.memory_limit_kills {
+        Some(kills) => kills > 0,
+        None => run.memory_limit_met && end.exit_code != Some(0),
+    }
+}
+
+fn command_end(run: &ContainerRun, step: usize) -> Option<&CommandEnd> {
+    match run.step(step)?.result()? {
+        StepResult::Ended(end) => Some(end),
+        _ => None,
+    }
+}
+
+fn done(run: &ContainerRun, step: usize) -> Option<&StepOutput> {
+    run.step(step).filter(|output| output.result() == Some(&StepResult::Done))
+}
+
+/// Names why a container did not do its steps: the first that failed, or what ended it.
+fn not_done(run: &ContainerRun, what: &str) -> Fault {
+    const NO_SPACE: i32 = 28;
+    let failed = run.steps.iter().find_map(|output| match output.result()? {
+        StepResult::Failed { error, errno } => Some((output.index, error.as_str(), *errno)),
+        StepResult::Refused { reason } => Some((output.index, reason.as_str(), None)),
+        _ => None,
+    });
+    let (reason, detail) = match (failed, &run.end) {
+        (Some((step, error, Some(NO_SPACE))), _) => (InfraReason::Disk, format!("step {step}: {error}")),
+        (Some((step, error, _)), _) => (InfraReason::Engine, format!("step {step}: {error}")),
+        (None, RunEnd::OutOfMemory) => (InfraReason::Killed, "the memory limit ended the container's init".to_owned()),
+        (None, RunEnd::Deadline) => (InfraReason::Killed, "the container's wall limit was reached".to_owned()),
+        (None, RunEnd::Killed { signal }) => (InfraReason::Killed, format!("signal {signal} ended the container")),
+        (None, end) => (InfraReason::Engine, format!("the container ended too early: {end:?}")),
+    };
+    Fault { reason, detail: shortened(&format!("{what}: {detail}")) }
+}
+
+fn of_engine(error: &EngineError) -> Fault {
+    let reason = match error {
+        EngineError::ImageMissing { .. } | EngineError::ImageNotLoaded { .. } => InfraReason::Image,
+        EngineError::Spool(_) => InfraReason::Disk,
+        _ => InfraReason::Engine,
+    };
+    Fault { reason, detail: shortened(&error.to_string()) }
+}
+
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+fn milliseconds(since: std::time::Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+fn unique() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,94 @@
+//! Images in an engine: loaded once, by digest, straight from the store.
+
+use std::io::{self, Write};
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use tokio::sync::mpsc;
+
+use crate::artifact::store::Store;
+use crate::engine::{Engine, EngineError};
+use crate::image::{Image, ImageError, write_image_archive};
+
+/// Why an image can't be had in an engine.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The engine refused.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The image can't be written.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+}
+
+/// Loads the image into the engine unless it is there; tells whether it was loaded.
+///
+/// # Errors
+/// [`LoadError`].
+pub async fn ensure_loaded(
+    engine: &dyn Engine,
+    image: &Image,
+    store: &Store,
+    tags: &[String],
+) -> Result<bool, LoadError> {
+    if engine.has_image(&image.config_digest).await? {
+        return Ok(false);
+    }
+    let (sender, receiver) = mpsc::channel(16);
+    let writing = {
+        let (image, store, tags) = (image.clone(), store.clone(), tags.to_vec());
+        tokio::task::spawn_blocking(move || {
+            let mut out = io::BufWriter::with_capacity(1 << 20, Pieces { sender: sender.clone() });
+            let written = write_image_archive(&image, &store, &tags, &mut out);
+            let written = written.and_then(|()| {
+                out.flush().map_err(|source| ImageError::Io { doing: "loading an image".to_owned(), source })
+            });
+            if written.is_err() {
+                // The engine must not take a torn archive for a whole one.
+                let _ = sender.blocking_send(Err(io::Error::other("the image could not be written")));
+            }
+            written
+        })
+    };
+    let pieces = futures_util::stream::unfold(receiver, |mut receiver| async move {
+        let piece = receiver.recv().await?;
+        Some((piece, receiver))
+    });
+    let loaded = engine.load_image(&image.config_digest, pieces.boxed()).await;
+    let written = writing
+        .await
+        .map_err(|error| ImageError::Io { doing: "loading an image".to_owned(), source: io::Error::other(error) })?;
+    match (loaded, written) {
+        (Ok(()), _) => Ok(true),
+        // A writer that found a broken blob is the cause of whatever the engine says.
+        (Err(_), Err(error @ ImageError::Store(_))) => Err(error.into()),
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+/// A writer whose bytes travel to the engine.
+struct Pieces {
+    sender: mpsc::Sender<io::Result<Bytes>>,
+}
+
+impl Write for Pieces {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.sender
+            .blocking_send(Ok(Bytes::copy_from_slice(buffer)))
+            .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        Ok(buffer.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns what an image is called in an engine: the repository and the beginning of the config digest.
+pub fn tag(image: &Image, repository: Option<&crate::task::RepositoryName>, jdk: u32) -> String {
+    let name = match repository {
+        Some(repository) => repository.as_str().to_lowercase(),
+        None => format!("toolchain-{jdk}"),
+    };
+    format!("testevo-sandbox/{name}:{}", &image.config_digest.hex()[..12])
+}

@@ -1,0 +1,274 @@
+//! Our own jars: the launcher and the recorder, compiled from the sources that this program carries.
+//!
+//! They are no image content, so that mending them changes no image and no proof. A sealed container compiles them once
+//! with a development kit of the toolchain; the store keeps them by digest, and containers see them read-only.
+
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read, Write};
+use std::path::Path;
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::maven::ToolJars;
+use crate::artifact::store::{Store, StoreError};
+use crate::data_dir::write_atomically;
+use crate::digest::Digest;
+use crate::engine::session::{self, ContainerRun};
+use crate::engine::spec::{
+    Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step,
+    StepResult,
+};
+use crate::engine::{Engine, EngineError};
+
+/// What can go wrong while the jars are made.
+#[derive(Debug, thiserror::Error)]
+pub enum JarError {
+    /// The container could not be run.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The file system refused.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The compiler did not accept the sources, or its container did not do what it should.
+    #[error("our own Java sources could not be compiled with the image's development kit: {0}")]
+    Compiler(String),
+}
+
+macro_rules! sources {
+    ($($path:literal),+ $(,)?) => {
+        &[$(($path, include_str!(concat!("../../images/", $path)))),+]
+    };
+}
+
+/// Path below `images/` and text of every source.
+const SOURCES: &[(&str, &str)] = sources![
+    "json/testevo/json/JsonObject.java",
+    "recorder/resources/META-INF/sisu/javax.inject.Named",
+    "recorder/src/testevo/recorder/CompilerMessages.java",
+    "recorder/src/testevo/recorder/Failures.java",
+    "recorder/src/testevo/recorder/Projects.java",
+    "recorder/src/testevo/recorder/RecordFile.java",
+    "recorder/src/testevo/recorder/Recorder.java",
+    "runner/src/testevo/runner/Arguments.java",
+    "runner/src/testevo/runner/BoundedReport.java",
+    "runner/src/testevo/runner/Discovery.java",
+    "runner/src/testevo/runner/DiscoveryReporter.java",
+    "runner/src/testevo/runner/EventStream.java",
+    "runner/src/testevo/runner/ExitStatus.java",
+    "runner/src/testevo/runner/Failure.java",
+    "runner/src/testevo/runner/Main.java",
+    "runner/src/testevo/runner/RunReporter.java",
+    "runner/src/testevo/runner/Sources.java",
+    "runner/src/testevo/runner/Target.java",
+];
+
+const MIB: u64 = 1 << 20;
+
+/// An image that has a development kit, JUnit and Maven.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    /// Config digest.
+    pub image: Digest,
+    /// Major version of its development kit.
+    pub jdk: u32,
+    /// `JAVA_HOME` in it.
+    pub java_home: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Remembered {
+    runner: Digest,
+    recorder: Digest,
+}
+
+/// Returns the jars, compiled if the store does not have them.
+///
+/// # Errors
+/// [`JarError`].
+pub async fn jars(
+    engine: &dyn Engine,
+    compiler: &Compiler,
+    store: &Store,
+    temporary: &Path,
+) -> Result<ToolJars, JarError> {
+    let remembered_path = store.root().join("prepared").join(format!("jars-{}.json", identity(compiler).hex()));
+    let remembered =
+        fs::read(&remembered_path).ok().and_then(|bytes| serde_json::from_slice::<Remembered>(&bytes).ok());
+    let jars = match remembered {
+        Some(jars) if store.verify(&jars.runner).is_ok() && store.verify(&jars.recorder).is_ok() => jars,
+        _ => {
+            let jars = compile(engine, compiler, store, temporary).await?;
+            let bytes = serde_json::to_vec(&jars).map_err(std::io::Error::other)?;
+            fs::create_dir_all(store.root().join("prepared"))?;
+            write_atomically(&remembered_path, &bytes)?;
+            jars
+        }
+    };
+    Ok(ToolJars { runner: store.path(&jars.runner), recorder: store.path(&jars.recorder) })
+}
+
+/// What decides the jars' bytes: the sources and the compiler.
+fn identity(compiler: &Compiler) -> Digest {
+    let mut text = format!("1\0{}\0{}\0", compiler.image, compiler.jdk);
+    for (path, content) in SOURCES {
+        text.push_str(path);
+        text.push('\0');
+        text.push_str(&Digest::of(content.as_bytes()).to_string());
+    }
+    Digest::of(text.as_bytes())
+}
+
+async fn compile(
+    engine: &dyn Engine,
+    compiler: &Compiler,
+    store: &Store,
+    temporary: &Path,
+) -> Result<Remembered, JarError> {
+    fs::create_dir_all(temporary)?;
+    let archive = temporary.join("java-sources.tar");
+    fs::write(&archive, source_archive()?)?;
+    let spec = container(compiler, &archive);
+    let run = session::run(engine, &spec, temporary).await?;
+    let runner = jar(&content(&run, RUNNER_ARCHIVE)?, &[])?;
+    let resources: Vec<(&str, &str)> = SOURCES
+        .iter()
+        .filter_map(|(path, text)| path.strip_prefix("recorder/resources/").map(|path| (path, *text)))
+        .collect();
+    let recorder = jar(&content(&run, RECORDER_ARCHIVE)?, &resources)?;
+    Ok(Remembered { runner: store.put(&runner)?, recorder: store.put(&recorder)? })
+}
+
+fn source_archive() -> std::io::Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (path, text) in SOURCES {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        header.set_mtime(0);
+        archive.append_data(&mut header, path, text.as_bytes())?;
+    }
+    archive.into_inner()
+}
+
+const RUNNER_ARCHIVE: usize = 5;
+const RECORDER_ARCHIVE: usize = 6;
+
+fn container(compiler: &Compiler, archive: &Path) -> ContainerSpec {
+    let javac = |class_path: &str, output: &str, folders: &[&str]| {
+        let mut argv = vec![format!("{}/bin/javac", compiler.java_home)];
+        let words: &[&str] = if compiler.jdk == 8 { &["-source", "8", "-target", "8"] } else { &["--release", "8"] };
+        let more = ["-encoding", "UTF-8", "-proc:none", "-nowarn", "-J-Xmx512m", "-d", output, "-cp", class_path];
+        argv.extend(words.iter().chain(&more).map(|word| (*word).to_owned()));
+        let sources = SOURCES.iter().map(|(path, _)| *path).filter(|path| path.ends_with(".java"));
+        let sources = sources.filter(|path| folders.iter().any(|folder| path.starts_with(folder)));
+        argv.extend(sources.map(|path| format!("/work/src/{path}")));
+        Step::Run(Command {
+            argv,
+            environment: vec![("LC_ALL".into(), "C.UTF-8".into())],
+            working_directory: "/work".into(),
+            limits: CommandLimits { wall_seconds: 300, cpu_seconds: 300, output_bytes: MIB, flood_bytes: 64 * MIB },
+            events: false,
+            required: true,
+            only_after_success_of: None,
+        })
+    };
+    let steps = vec![
+        Step::Unpack { archive: "/testevo/input/tree.tar".into(), into: "/work/src".into() },
+        Step::MakeDirectory { path: "/work/runner".into() },
+        Step::MakeDirectory { path: "/work/recorder".into() },
+        javac("/opt/junit/console.jar", "/work/runner", &["json/", "runner/"]),
+        javac("/opt/maven/lib/*", "/work/recorder", &["json/", "recorder/"]),
+        Step::SendArchive { root: "/work/runner".into(), max_bytes: 16 * MIB },
+        Step::SendArchive { root: "/work/recorder".into(), max_bytes: 16 * MIB },
+    ];
+    ContainerSpec {
+        purpose: "own-jars".to_owned(),
+        image: compiler.image,
+        mounts: vec![ReadOnlyMount { source: archive.to_owned(), target: "/testevo/input/tree.tar".to_owned() }],
+        door: None,
+        scratch: vec![
+            Scratch { target: "/work".to_owned(), size_bytes: 256 * MIB },
+            Scratch { target: "/tmp".to_owned(), size_bytes: 64 * MIB },
+        ],
+        limits: ContainerLimits { memory_bytes: 2048 * MIB, cpus: 2, processes: 256, wall_seconds: 660 },
+        program: Program { schema: PROGRAM_SCHEMA, door_port: None, steps },
+    }
+}
+
+fn content(run: &ContainerRun, step: usize) -> Result<Vec<u8>, JarError> {
+    if let Some(output) = run.step(step).filter(|output| output.result() == Some(&StepResult::Done)) {
+        return Ok(output.content.bytes()?.into_owned());
+    }
+    let said: Vec<String> = run
+        .steps
+        .iter()
+        .map(|output| Ok(String::from_utf8_lossy(&output.stderr.bytes()?).into_owned()))
+        .collect::<std::io::Result<_>>()?;
+    Err(JarError::Compiler(crate::outcome::launch::shortened(said.join("\n").trim())))
+}
+
+/// Returns a jar with equal bytes for equal classes: sorted, stored, one fixed time.
+fn jar(classes: &[u8], resources: &[(&str, &str)]) -> Result<Vec<u8>, JarError> {
+    let mut files = BTreeMap::new();
+    for entry in tar::Archive::new(classes).entries()? {
+        let mut entry = entry?;
+        if entry.header().entry_type().is_file() {
+            let path = entry.path()?.to_string_lossy().trim_start_matches("./").to_owned();
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes)?;
+            files.insert(path, bytes);
+        }
+    }
+    if files.is_empty() {
+        return Err(JarError::Compiler("no class came out".to_owned()));
+    }
+    files.extend(resources.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())));
+    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default()
+        .compression_method(zip::CompressionMethod::Stored)
+        .last_modified_time(zip::DateTime::default())
+        .unix_permissions(0o644);
+    for (path, bytes) in files {
+        writer.start_file(path, options).map_err(std::io::Error::other)?;
+        writer.write_all(&bytes)?;
+    }
+    Ok(writer.finish().map_err(std::io::Error::other)?.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_source_is_carried() {
+        let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("images");
+        let mut folders = vec![images.clone()];
+        let mut found = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "java")
+                    || path.components().any(|part| part.as_os_str() == "META-INF")
+                {
+                    found.push(path.strip_prefix(&images).unwrap().to_str().unwrap().to_owned());
+                }
+            }
+        }
+        found.sort();
+        let carried: Vec<&str> = SOURCES.iter().map(|(path, _)| *path).collect();
+        assert_eq!(found, carried);
+    }
+
+    #[test]
+    fn equal_classes_give_equal_jars() {
+        let classes = source_archive().unwrap();
+        assert_eq!(jar(&classes, &[("r", "x")]).unwrap(), jar(&classes, &[("r", "x")]).unwrap());
+        assert!(jar(&tar::Builder::new(Vec::new()).into_inner().unwrap(), &[]).is_err());
+    }
+}

@@ -1,0 +1,70 @@
+//! Logs of a cell, for people: what Maven and the tests said, byte for byte as far as it was kept.
+//!
+//! Verdicts never come from here.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use crate::engine::session::StepOutput;
+use crate::engine::spec::StepResult;
+use crate::task::{Cell, TaskId};
+
+/// The directory of one cell's logs.
+pub struct CellLogs {
+    directory: Option<PathBuf>,
+    relative: String,
+}
+
+impl CellLogs {
+    /// Makes `<root>/<task>/<cell>`; without a root nothing is kept.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn create(root: Option<&Path>, task: &TaskId, cell: Cell) -> std::io::Result<Self> {
+        let relative = format!("{task}/{}", cell.name());
+        let directory = root.map(|root| root.join(&relative));
+        if let Some(directory) = &directory {
+            fs::create_dir_all(directory)?;
+        }
+        Ok(Self { directory, relative })
+    }
+
+    /// Returns the directory relative to the root, where logs are kept.
+    pub fn relative(&self) -> Option<String> {
+        self.directory.as_ref().map(|_| self.relative.clone())
+    }
+
+    /// Keeps what a command said: `<name>.stdout`, `.stderr`, `.events.jsonl`; empty ones are left out.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn command(&self, name: &str, output: Option<&StepOutput>) -> std::io::Result<()> {
+        let Some(output) = output else { return Ok(()) };
+        for (suffix, captured) in
+            [("stdout", &output.stdout), ("stderr", &output.stderr), ("events.jsonl", &output.events)]
+        {
+            self.keep(&format!("{name}.{suffix}"), &captured.bytes()?)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a file that was sent.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn file(&self, name: &str, output: Option<&StepOutput>) -> std::io::Result<()> {
+        match output {
+            Some(output) if output.result() != Some(&StepResult::Absent) => self.keep(name, &output.content.bytes()?),
+            _ => Ok(()),
+        }
+    }
+
+    fn keep(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+        let Some(directory) = self.directory.as_ref().filter(|_| !bytes.is_empty()) else { return Ok(()) };
+        // Method names are Java identifiers; whatever else stands in a name must not leave the directory.
+        let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+        let name: String = name.chars().take(150).map(safe).collect();
+        fs::write(directory.join(name), bytes)
+    }
+}

@@ -1,0 +1,201 @@
+//! Proofs: an image is ready once it was shown, without a network, to compile and launch what its tasks need.
+//!
+//! For each distinct set of build files and module one gold method is compiled and launched offline; nothing may end as
+//! `infra_fail`. Whether the method passes plays no part: labels are `validate`'s business. A proof is stored under the
+//! image's config digest and never repeated for an identical image.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::cell::{CellRequest, Environment, Executor};
+use super::validation::Prepare;
+use crate::data_dir::write_atomically;
+use crate::digest::Digest;
+use crate::event::{Event, EventSink};
+use crate::outcome::Outcome;
+use crate::task::{Cell, Task, TaskId};
+
+/// Version of the proof's schema.
+pub const PROOF_SCHEMA: u32 = 1;
+
+/// What was shown of an image. File: `proofs/<config digest>.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// [`PROOF_SCHEMA`].
+    pub schema: u32,
+    /// The image.
+    pub config_digest: Digest,
+    /// Executions that were shown, by the set of build files and module.
+    pub executions: Vec<ProvenExecution>,
+    /// Digests of the levels and tasks that it was asked for, so that nothing needs to be read to ask again.
+    pub shown_for: Vec<Digest>,
+}
+
+/// One execution that came to an outcome of its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ProvenExecution {
+    /// Identity of the set of build files and module.
+    pub build_set: String,
+    /// The task whose tree was used.
+    pub task_id: TaskId,
+    /// The cell.
+    pub cell: Cell,
+    /// What it came to, for the curious.
+    pub outcome: String,
+}
+
+/// What can go wrong with proofs.
+#[derive(Debug, thiserror::Error)]
+pub enum ProofError {
+    /// The file system refused.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The proof can't be read.
+    #[error("the proof `{path}` can't be read: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// One execution that a proof needs.
+#[derive(Clone, Debug)]
+pub struct Needed {
+    /// Identity of the set of build files and module.
+    pub build_set: String,
+    /// A task that has it.
+    pub task: Task,
+    /// The cell whose code revision has it.
+    pub cell: Cell,
+}
+
+/// An execution that the image failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unproven {
+    /// The task.
+    pub task_id: TaskId,
+    /// The cell.
+    pub cell: Cell,
+    /// The outcome.
+    pub outcome: String,
+    /// The first lines of what was seen.
+    pub detail: String,
+}
+
+/// Returns the proof at `path`; `None` where there is none.
+///
+/// # Errors
+/// [`ProofError`].
+pub fn load(path: &Path) -> Result<Option<Proof>, ProofError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let malformed = |reason: String| ProofError::Malformed { path: path.to_owned(), reason };
+    let proof: Proof = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
+    match proof.schema {
+        PROOF_SCHEMA => Ok(Some(proof)),
+        schema => Err(malformed(format!("it has schema {schema}, this program knows {PROOF_SCHEMA}"))),
+    }
+}
+
+/// Writes the proof atomically.
+///
+/// # Errors
+/// [`ProofError::Io`].
+pub fn store(path: &Path, proof: &Proof) -> Result<(), ProofError> {
+    let mut bytes = serde_json::to_vec_pretty(proof).map_err(std::io::Error::other)?;
+    bytes.push(b'\n');
+    Ok(write_atomically(path, &bytes)?)
+}
+
+/// Executes what `needed` asks and `proven` lacks, at most `jobs` at once, and returns the whole proof with what failed.
+///
+/// # Errors
+/// [`ProofError::Io`] where temporary files can't be written.
+pub async fn prove(
+    executor: &Executor,
+    environment: &Environment,
+    needed: &[Needed],
+    prepare: &Prepare,
+    jobs: usize,
+    events: &EventSink,
+) -> Result<(Vec<ProvenExecution>, Vec<Unproven>), ProofError> {
+    use futures_util::StreamExt as _;
+    const STAGE: &str = "proof";
+    events.send(Event::StageStarted { stage: STAGE.to_owned(), total: Some(needed.len() as u64) });
+    let started = std::time::Instant::now();
+    let mut running = futures_util::stream::iter(needed)
+        .map(|one| async move {
+            let item = format!("{} {}", one.task.id, one.cell.name());
+            events.send(Event::ItemStarted { stage: STAGE.to_owned(), item: item.clone() });
+            let outcome = execute(executor, environment, one, prepare).await;
+            let text = match &outcome {
+                Ok((outcome, _)) => outcome.to_string(),
+                Err(error) => error.to_string(),
+            };
+            events.send(Event::ItemFinished { stage: STAGE.to_owned(), item, outcome: text });
+            outcome.map(|outcome| (one, outcome))
+        })
+        .buffer_unordered(jobs.max(1));
+    let (mut proven, mut failed) = (Vec::new(), Vec::new());
+    while let Some(done) = running.next().await {
+        let (one, (outcome, detail)) = done?;
+        match outcome {
+            Outcome::InfraFail(_) => failed.push(Unproven {
+                task_id: one.task.id.clone(),
+                cell: one.cell,
+                outcome: outcome.to_string(),
+                detail,
+            }),
+            outcome => proven.push(ProvenExecution {
+                build_set: one.build_set.clone(),
+                task_id: one.task.id.clone(),
+                cell: one.cell,
+                outcome: outcome.to_string(),
+            }),
+        }
+    }
+    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
+    proven.sort();
+    Ok((proven, failed))
+}
+
+async fn execute(
+    executor: &Executor,
+    environment: &Environment,
+    one: &Needed,
+    prepare: &Prepare,
+) -> Result<(Outcome, String), ProofError> {
+    use crate::outcome::InfraReason;
+    let (task, cell, prepare) = (one.task.clone(), one.cell, Prepare::clone(prepare));
+    let input = tokio::task::spawn_blocking(move || prepare(&task, cell)).await.map_err(std::io::Error::other)?;
+    let input = match input {
+        Ok(input) => input,
+        Err(cause) => return Ok((Outcome::InfraFail(InfraReason::Source), cause)),
+    };
+    let request = CellRequest {
+        task: &one.task,
+        cell: one.cell,
+        input: &input,
+        environment,
+        // One method shows what all of them need: compilation, class path and launcher are the same.
+        methods: &one.task.test_methods[..1],
+        repeats: 1,
+    };
+    let records = executor.run_cell(&request).await;
+    match fs::remove_file(&input.archive) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
+    match records?.into_iter().next() {
+        Some(record) => Ok((record.outcome, record.detail)),
+        None => Ok((Outcome::InfraFail(InfraReason::Engine), "nothing was executed".to_owned())),
+    }
+}

@@ -1,0 +1,465 @@
+//! The one door of online steps: the only way out of a container that locks.
+//!
+//! A container has no network. Its init forwards loopback connections to this Unix socket, Maven's settings name it as
+//! mirror of everything, and the door answers from the store or else from the origins, hashes and keeps what it gave.
+//! The lock is written from what passed here, never from what strangers' plugins left in a cache. Nothing that a
+//! container asks for is trusted: paths are validated, sizes bounded, addresses come from the origins alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::BoxBody};
+use hyper::body::Frame;
+use hyper::{Method, Request, Response, StatusCode};
+use sha1::Digest as _;
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::io::ReaderStream;
+
+use super::metadata;
+use crate::artifact::fetch::{Client, FetchError};
+use crate::artifact::origin::OriginName;
+use crate::artifact::store::{Store, StoreError};
+use crate::digest::{Digest, encode_hex};
+use crate::lock::{FrozenMetadata, MavenFile};
+
+/// The mirror's id in `images/settings.xml`; Maven names cached metadata after it.
+pub const MIRROR_ID: &str = "testevo";
+
+/// The loopback port that init listens on and the settings name.
+pub const DOOR_PORT: u16 = 8099;
+
+/// The largest artifact that passes, in bytes.
+const MAX_ARTIFACT_BYTES: u64 = 1 << 30;
+
+/// What can keep a door shut.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// The socket can't be made.
+    #[error("the door's socket `{path}` could not be opened: {source}")]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What passed the door or was refused, by path.
+#[derive(Clone, Debug, Default)]
+pub struct Passage {
+    /// Files that were given, by path in repository layout.
+    pub files: BTreeMap<String, MavenFile>,
+    /// Metadata that was given, by the path of its cached form.
+    pub metadata: BTreeMap<String, FrozenMetadata>,
+    /// Paths that no origin has.
+    pub absent: BTreeSet<String>,
+    /// Requests that failed for another reason: path and cause.
+    pub failed: BTreeMap<String, String>,
+    /// Requests for something that is no path of a Maven repository: method and target, as asked.
+    pub refused: BTreeSet<String>,
+}
+
+/// What a door answers from.
+pub struct DoorContext {
+    /// Fetches from origins.
+    pub client: Client,
+    /// Keeps what passed.
+    pub store: Store,
+    /// Names of the origins to ask, in order.
+    pub origins: Vec<OriginName>,
+    /// Dates after which a version does not count when Maven asks which there are; `YYYY-MM-DD`.
+    pub cutoff: jiff::civil::Date,
+    /// What an earlier lock or another container's passage already has.
+    pub known: Passage,
+}
+
+/// An open door. Dropped, it closes and its socket goes.
+pub struct Door {
+    socket: PathBuf,
+    shared: Arc<Shared>,
+    accepting: tokio::task::JoinHandle<()>,
+}
+
+struct Shared {
+    client: Client,
+    store: Store,
+    origins: Mutex<Vec<OriginName>>,
+    cutoff: jiff::civil::Date,
+    passage: Mutex<Passage>,
+    /// SHA-1 sums of what passed, for `x-checksum-sha1` and `.sha1` requests.
+    sums: Mutex<BTreeMap<Digest, String>>,
+    /// One fetch per path at a time, so that parallel downloads of Maven do not fetch twice.
+    fetching: tokio::sync::Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Door {
+    /// Opens a door at `socket`, which every user may connect to.
+    ///
+    /// # Errors
+    /// [`DoorError::Socket`].
+    pub fn open(socket: &Path, context: DoorContext) -> Result<Self, DoorError> {
+        let error = |source| DoorError::Socket { path: socket.to_owned(), source };
+        let listener = UnixListener::bind(socket).map_err(error)?;
+        // The task's user is not ours; the directory above keeps other users of the host out.
+        let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        fs_err::set_permissions(socket, everyone).map_err(error)?;
+        let shared = Arc::new(Shared {
+            client: context.client,
+            store: context.store,
+            origins: Mutex::new(context.origins),
+            cutoff: context.cutoff,
+            passage: Mutex::new(context.known),
+            sums: Mutex::default(),
+            fetching: tokio::sync::Mutex::default(),
+        });
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
+        Ok(Self { socket: socket.to_owned(), shared, accepting })
+    }
+
+    /// Returns where containers connect.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Adds origins that are asked after the present ones.
+    pub fn add_origins(&self, names: impl IntoIterator<Item = OriginName>) {
+        let mut origins = held(&self.shared.origins);
+        for name in names {
+            if !origins.contains(&name) {
+                origins.push(name);
+            }
+        }
+    }
+
+    /// Returns what passed so far, together with what was known when it opened.
+    pub fn passage(&self) -> Passage {
+        held(&self.shared.passage).clone()
+    }
+
+    /// Forgets what was refused or failed, so that the next container's troubles can be told from the last one's.
+    pub fn forget_troubles(&self) {
+        let mut passage = held(&self.shared.passage);
+        passage.failed.clear();
+        passage.refused.clear();
+        passage.absent.clear();
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        // Nobody can connect any more; a leftover socket file would be swept with its directory.
+        let _ = fs_err::remove_file(&self.socket);
+    }
+}
+
+/// Takes a lock whose data stays sound even where another holder panicked: every update is a single insertion.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn accept(listener: UnixListener, shared: Arc<Shared>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                tokio::spawn(serve(stream, Arc::clone(&shared)));
+            }
+            Err(error) => {
+                tracing::warn!("the door could not accept a connection: {error}");
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
+async fn serve(stream: UnixStream, shared: Arc<Shared>) {
+    let service = hyper::service::service_fn(move |request| {
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(answer(&shared, request).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .keep_alive(true)
+        .serve_connection(hyper_util::rt::TokioIo::new(stream), service);
+    if let Err(error) = connection.await {
+        tracing::debug!("a connection through the door ended: {error}");
+    }
+}
+
+type Body = BoxBody<Bytes, std::io::Error>;
+
+/// What the door has for a path.
+enum Found {
+    Blob { digest: Digest, size: u64 },
+    Text(String),
+    Absent,
+    Failed(String),
+}
+
+async fn answer(shared: &Shared, request: Request<hyper::body::Incoming>) -> Response<Body> {
+    let target = request.uri().path().to_owned();
+    let wanted = match *request.method() {
+        Method::GET | Method::HEAD => target.strip_prefix("/maven/").filter(|path| is_repository_path(path)),
+        _ => None,
+    };
+    let Some(path) = wanted else {
+        let asked = format!("{} {target}", request.method()).chars().take(300).collect();
+        held(&shared.passage).refused.insert(asked);
+        return plain(StatusCode::FORBIDDEN, String::new());
+    };
+    let with_body = request.method() == Method::GET;
+    match find(shared, path).await {
+        Found::Text(text) => plain(StatusCode::OK, text),
+        Found::Absent => plain(StatusCode::NOT_FOUND, String::new()),
+        Found::Failed(cause) => plain(StatusCode::BAD_GATEWAY, cause),
+        Found::Blob { digest, size } => match blob(shared, &digest, size, with_body).await {
+            Ok(response) => response,
+            Err(error) => plain(StatusCode::BAD_GATEWAY, error.to_string()),
+        },
+    }
+}
+
+async fn find(shared: &Shared, path: &str) -> Found {
+    if path.ends_with("/maven-metadata.xml") {
+        return find_metadata(shared, path).await;
+    }
+    if let Some(of) = path.strip_suffix(".sha1") {
+        let digest = held(&shared.passage).files.get(of).map(|file| file.sha256);
+        return match digest {
+            Some(digest) => sha1_of(shared, &digest).await.map_or(Found::Absent, Found::Text),
+            None => Found::Absent,
+        };
+    }
+    if [".md5", ".sha256", ".sha512", ".asc"].iter().any(|suffix| path.ends_with(suffix)) {
+        return Found::Absent;
+    }
+    let gate = Arc::clone(shared.fetching.lock().await.entry(path.to_owned()).or_default());
+    let _alone = gate.lock().await;
+    {
+        let passage = held(&shared.passage);
+        if let Some(file) = passage.files.get(path)
+            && shared.store.contains(&file.sha256)
+        {
+            return Found::Blob { digest: file.sha256, size: file.size };
+        }
+        if passage.absent.contains(path) {
+            return Found::Absent;
+        }
+    }
+    let known = held(&shared.passage).files.get(path).cloned();
+    let mut failure = None;
+    let origins = held(&shared.origins).clone();
+    // What a lock names is asked of its own origin first, and must have the locked bytes wherever it comes from.
+    let locked = known.as_ref().and_then(|file| file.origin.parse().ok());
+    for origin in locked.iter().chain(&origins) {
+        let expected = known.as_ref().map(|file| &file.sha256);
+        match shared.client.fetch(origin, path, expected, MAX_ARTIFACT_BYTES).await {
+            Ok((sha256, size)) => {
+                let file = MavenFile { path: path.to_owned(), origin: origin.to_string(), sha256, size, own: false };
+                let mut passage = held(&shared.passage);
+                passage.failed.remove(path);
+                passage.files.insert(path.to_owned(), file);
+                return Found::Blob { digest: sha256, size };
+            }
+            Err(FetchError::Gone { .. }) => {}
+            Err(error) => failure = Some(error.to_string()),
+        }
+    }
+    let mut passage = held(&shared.passage);
+    match failure {
+        Some(cause) => {
+            passage.failed.insert(path.to_owned(), cause.clone());
+            Found::Failed(cause)
+        }
+        None => {
+            passage.absent.insert(path.to_owned());
+            Found::Absent
+        }
+    }
+}
+
+/// Answers which versions there are: once chosen, always the same.
+async fn find_metadata(shared: &Shared, path: &str) -> Found {
+    let cached = cached_metadata_path(path);
+    let gate = Arc::clone(shared.fetching.lock().await.entry(path.to_owned()).or_default());
+    let _alone = gate.lock().await;
+    {
+        let passage = held(&shared.passage);
+        if let Some(frozen) = passage.metadata.get(&cached) {
+            return Found::Text(frozen.content.clone());
+        }
+        if passage.absent.contains(path) {
+            return Found::Absent;
+        }
+    }
+    let mut failure = None;
+    let origins = held(&shared.origins).clone();
+    for origin in origins {
+        match shared.client.fetch(&origin, path, None, metadata::MAX_METADATA_BYTES).await {
+            Ok((digest, _)) => match freeze(shared, &origin, &cached, &digest).await {
+                Ok(frozen) => {
+                    let text = frozen.content.clone();
+                    held(&shared.passage).metadata.insert(cached, frozen);
+                    return Found::Text(text);
+                }
+                Err(cause) => failure = Some(cause),
+            },
+            Err(FetchError::Gone { .. }) => {}
+            Err(error) => failure = Some(error.to_string()),
+        }
+    }
+    let mut passage = held(&shared.passage);
+    match failure {
+        Some(cause) => {
+            passage.failed.insert(path.to_owned(), cause.clone());
+            Found::Failed(cause)
+        }
+        None => {
+            passage.absent.insert(path.to_owned());
+            Found::Absent
+        }
+    }
+}
+
+async fn freeze(shared: &Shared, origin: &OriginName, cached: &str, digest: &Digest) -> Result<FrozenMetadata, String> {
+    let bytes = shared.store.read(digest).map_err(|error| error.to_string())?;
+    let content = String::from_utf8(bytes).map_err(|_| "the metadata is not UTF-8".to_owned())?;
+    let parsed = metadata::parse(&content).map_err(|error| error.to_string())?;
+    let as_served = |rule: &str| FrozenMetadata {
+        path: cached.to_owned(),
+        rule: rule.to_owned(),
+        chosen: None,
+        content: content.clone(),
+    };
+    if parsed.version.is_some() {
+        return Ok(as_served("snapshot, as the origin had it"));
+    }
+    if parsed.versions.is_empty() {
+        return Ok(as_served("no versions, as the origin had it"));
+    }
+    let candidates = metadata::candidates(&parsed);
+    let group = parsed.group.replace('.', "/");
+    let mut chosen = None;
+    for version in &candidates {
+        let pom = format!("{group}/{artifact}/{version}/{artifact}-{version}.pom", artifact = parsed.artifact);
+        if !is_repository_path(&pom) {
+            return Err(format!("the metadata names an impossible artifact `{}`", parsed.artifact));
+        }
+        let published = match shared.client.head(origin, &pom).await {
+            Ok(head) => head.last_modified,
+            Err(FetchError::Gone { .. }) => continue,
+            Err(error) => return Err(error.to_string()),
+        };
+        let early = published.is_some_and(|time| time.to_zoned(jiff::tz::TimeZone::UTC).date() <= shared.cutoff);
+        if early {
+            chosen = Some(*version);
+            break;
+        }
+    }
+    let (chosen, rule) = match (chosen, candidates.last()) {
+        (Some(version), _) => (version, format!("newest release by {}", shared.cutoff)),
+        (None, Some(oldest)) => (*oldest, format!("oldest release, none by {}", shared.cutoff)),
+        (None, None) => return Err("the metadata names no version".to_owned()),
+    };
+    Ok(FrozenMetadata {
+        path: cached.to_owned(),
+        rule,
+        chosen: Some(chosen.to_owned()),
+        content: metadata::render(&parsed, chosen),
+    })
+}
+
+async fn blob(shared: &Shared, digest: &Digest, size: u64, with_body: bool) -> Result<Response<Body>, StoreError> {
+    let mut response = Response::builder()
+        .status(StatusCode::OK)
+        .header(hyper::header::CONTENT_LENGTH, size)
+        .header(hyper::header::CONTENT_TYPE, "application/octet-stream");
+    if let Some(sum) = sha1_of(shared, digest).await {
+        // Maven's resolver takes the sum from here and does not ask for it in a request of its own.
+        response = response.header("x-checksum-sha1", sum);
+    }
+    let body = if with_body {
+        let file = tokio::fs::File::from_std(shared.store.open_blob(digest)?.into_file());
+        StreamBody::new(ReaderStream::new(file).map_ok(Frame::data)).boxed()
+    } else {
+        empty()
+    };
+    Ok(response.body(body).unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, String::new())))
+}
+
+async fn sha1_of(shared: &Shared, digest: &Digest) -> Option<String> {
+    if let Some(sum) = held(&shared.sums).get(digest) {
+        return Some(sum.clone());
+    }
+    let mut file = shared.store.open_blob(digest).ok()?;
+    let sum = tokio::task::spawn_blocking(move || {
+        let mut hasher = sha1::Sha1::new();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match std::io::Read::read(&mut file, &mut buffer) {
+                Ok(0) => return Some(encode_hex(&hasher.finalize())),
+                Ok(count) => hasher.update(&buffer[..count]),
+                Err(_) => return None,
+            }
+        }
+    });
+    let sum = sum.await.ok().flatten()?;
+    held(&shared.sums).insert(*digest, sum.clone());
+    Some(sum)
+}
+
+fn plain(status: StatusCode, text: String) -> Response<Body> {
+    let body = Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed();
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response
+}
+
+fn empty() -> Body {
+    Full::new(Bytes::new()).map_err(|never| match never {}).boxed()
+}
+
+/// Tells whether a path can be one of a file in a Maven repository.
+pub fn is_repository_path(path: &str) -> bool {
+    path.len() <= 1024
+        && path.contains('/')
+        && path.split('/').all(|part| {
+            !matches!(part, "" | "." | "..")
+                && part.len() <= 255
+                && part
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'+' | b'$' | b'~'))
+        })
+}
+
+/// Returns where Maven keeps metadata that it got from the mirror.
+fn cached_metadata_path(path: &str) -> String {
+    let directory = path.strip_suffix("maven-metadata.xml").unwrap_or(path);
+    format!("{directory}maven-metadata-{MIRROR_ID}.xml")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_of_a_repository_pass() {
+        for good in ["junit/junit/4.13/junit-4.13.jar", "a/maven-metadata.xml", "g/a/1.0+b/a-1.0+b_x$y.pom"] {
+            assert!(is_repository_path(good), "{good}");
+        }
+        for bad in ["", "a", "/a/b", "a//b", "a/../b", "a/b?c", "a/%2e%2e/b", "a/b c", "a\\b/c", &"a/".repeat(600)] {
+            assert!(!is_repository_path(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn cached_metadata_carries_the_mirrors_name() {
+        assert_eq!(cached_metadata_path("g/a/maven-metadata.xml"), "g/a/maven-metadata-testevo.xml");
+    }
+}

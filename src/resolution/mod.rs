@@ -1,0 +1,8 @@
+//! Resolution: how a repository's lock is found, by running its own build where only the door leads out.
+//!
+//! Everything online about repositories is here; what comes of it is a [`crate::lock::RepositoryLock`].
+
+pub mod door;
+pub mod metadata;
+pub mod repository;
+pub mod sets;

@@ -1,0 +1,441 @@
+//! Locking a repository: which files of which origins its Maven cache needs, found by running the real goals.
+//!
+//! Each distinct set of build files is warmed once, in a container whose only way out is the door. The container's cache
+//! tells which paths are needed; their bytes are those that passed the door. The lock is saved after every set, so that
+//! an interrupted lock goes on where it stopped, and it only ever grows: what an earlier lock names stays.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fs_err as fs;
+
+use super::door::{DOOR_PORT, Door, DoorContext, DoorError, Passage};
+use crate::artifact::fetch::{Client, FetchError};
+use crate::artifact::origin::OriginName;
+use crate::artifact::store::{Store, StoreError};
+use crate::digest::Digest;
+use crate::engine::session::{self, ContainerRun};
+use crate::engine::spec::{
+    Command, CommandLimits, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult,
+};
+use crate::engine::{Engine, EngineError};
+use crate::event::{Event, EventSink};
+use crate::execution::maven::{
+    self, COMPILE_GOALS, MAVEN_REPOSITORY, MavenSettings, ModuleArguments, PROJECT, ToolJars, maven_command,
+};
+use crate::lock::{LOCK_SCHEMA, LockFileError, RepositoryLock};
+use crate::outcome::compile::{Compilation, CompileFacts, classify};
+use crate::outcome::{InfraReason, Outcome};
+use crate::task::RepositoryName;
+
+const MIB: u64 = 1 << 20;
+const SEED: &str = "/testevo/input/seed.tar";
+const STAGE: &str = "lock";
+
+/// What can end a lock before its time. What was found until then is saved.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The door could not be opened.
+    #[error(transparent)]
+    Door(#[from] DoorError),
+    /// A container could not be run.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A locked file can't be had.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The lock could not be written.
+    #[error(transparent)]
+    LockFile(#[from] LockFileError),
+    /// The file system refused.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// An origin failed while Maven was waiting for it.
+    #[error("`{path}` was needed for {repository} and could not be fetched: {cause}")]
+    Origin {
+        /// The repository.
+        repository: RepositoryName,
+        /// Path in repository layout.
+        path: String,
+        /// The cause.
+        cause: String,
+    },
+    /// The container broke off.
+    #[error("the container that resolves {repository} broke off: {cause}")]
+    Container {
+        /// The repository.
+        repository: RepositoryName,
+        /// The cause.
+        cause: String,
+    },
+}
+
+/// One distinct set of build files with a module, and a revision that has it.
+#[derive(Clone, Debug)]
+pub struct BuildSet {
+    /// Identity of build files and module.
+    pub id: String,
+    /// The revision's name in messages.
+    pub revision: String,
+    /// The task's module.
+    pub module: ModuleArguments,
+    /// Name of a test class of the module, for Maven's `-Dtest`.
+    pub test_class: String,
+}
+
+/// A set for which Maven could not resolve everything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unresolved {
+    /// The set's revision.
+    pub revision: String,
+    /// The module's directory, empty for the root.
+    pub module: String,
+    /// The cause.
+    pub cause: String,
+}
+
+/// What a repository's locking works with.
+pub struct Locking<'a> {
+    /// Starts containers.
+    pub engine: Arc<dyn Engine>,
+    /// Fetches from origins into the store.
+    pub client: Client,
+    /// The store.
+    pub store: Store,
+    /// Our own jars.
+    pub jars: ToolJars,
+    /// The toolchain's image, without a Maven cache.
+    pub image: Digest,
+    /// `JAVA_HOME` in it.
+    pub java_home: String,
+    /// The repository.
+    pub repository: RepositoryName,
+    /// Skips and other arguments of the manifest for Maven.
+    pub maven_arguments: &'a [String],
+    /// Origins to ask beside `central`, as the repository's POMs declare them.
+    pub origins: Vec<OriginName>,
+    /// `group/artifact` paths of the repository's own modules.
+    pub own: BTreeSet<String>,
+    /// Versions published later do not count.
+    pub cutoff: jiff::civil::Date,
+    /// For archives and the door's socket.
+    pub temporary: PathBuf,
+    /// Progress.
+    pub events: EventSink,
+}
+
+impl Locking<'_> {
+    /// Warms every set that `lock` does not have yet. `archive` makes the tree of a set; `save` is called after each.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub async fn run(
+        &self,
+        lock: &mut RepositoryLock,
+        sets: &[BuildSet],
+        archive: &(dyn Fn(&BuildSet) -> std::io::Result<PathBuf> + Sync),
+        save: &(dyn Fn(&RepositoryLock) -> Result<(), LockError> + Sync),
+    ) -> Result<Vec<Unresolved>, LockError> {
+        let missing: Vec<&BuildSet> = sets.iter().filter(|set| !lock.build_sets.contains(&set.id)).collect();
+        let mut unresolved = Vec::new();
+        if missing.is_empty() {
+            return Ok(unresolved);
+        }
+        fs::create_dir_all(&self.temporary)?;
+        let socket = self.temporary.join(format!("{}.sock", self.repository.file_stem()));
+        let mut origins = vec![OriginName::central()];
+        origins.extend(self.origins.iter().cloned());
+        let door = Door::open(
+            &socket,
+            DoorContext {
+                client: self.client.clone(),
+                store: self.store.clone(),
+                origins,
+                cutoff: self.cutoff,
+                known: passage_of(lock),
+            },
+        )?;
+        self.ensure(lock).await?;
+        let started = std::time::Instant::now();
+        self.events.send(Event::StageStarted { stage: STAGE.to_owned(), total: Some(missing.len() as u64) });
+        let mut seed: Option<(usize, PathBuf)> = None;
+        for set in missing {
+            let item = format!("{} {} {}", self.repository, set.revision, set.module.directory);
+            self.events.send(Event::ItemStarted { stage: STAGE.to_owned(), item: item.clone() });
+            let names = lock.files.len() + lock.metadata.len();
+            let seed_path = match seed.take() {
+                Some((count, path)) if count == names => path,
+                _ => self.seed(lock)?,
+            };
+            seed = Some((names, seed_path.clone()));
+            let tree = archive(set)?;
+            let failure = self.warm(&door, lock, set, &tree, &seed_path).await;
+            fs::remove_file(&tree)?;
+            let outcome = match failure? {
+                None => {
+                    lock.build_sets.push(set.id.clone());
+                    lock.build_sets.sort();
+                    "resolved"
+                }
+                Some(cause) => {
+                    let module = set.module.directory.clone();
+                    unresolved.push(Unresolved { revision: set.revision.clone(), module, cause });
+                    "unresolved"
+                }
+            };
+            save(lock)?;
+            self.events.send(Event::ItemFinished {
+                stage: STAGE.to_owned(),
+                item,
+                outcome: format!("{outcome}, {} files", lock.files.len()),
+            });
+        }
+        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
+        Ok(unresolved)
+    }
+
+    /// Brings what an earlier lock names into the store: containers start with it.
+    async fn ensure(&self, lock: &RepositoryLock) -> Result<(), LockError> {
+        for file in lock.files.iter().filter(|file| !self.store.contains(&file.sha256)) {
+            let origin = file.origin.parse().map_err(FetchError::Origin)?;
+            self.client.fetch(&origin, &file.path, Some(&file.sha256), file.size).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the cache as the lock has it, for containers to start with.
+    fn seed(&self, lock: &RepositoryLock) -> Result<PathBuf, LockError> {
+        let path = self.temporary.join(format!("seed-{}.tar", self.repository.file_stem()));
+        let mut archive = tar::Builder::new(std::io::BufWriter::new(fs::File::create(&path)?));
+        let header = |size| {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(size);
+            header.set_mode(0o644);
+            header.set_mtime(0);
+            header
+        };
+        for file in &lock.files {
+            let blob = self.store.open_blob(&file.sha256)?;
+            archive.append_data(&mut header(file.size), &file.path, blob)?;
+        }
+        for frozen in &lock.metadata {
+            let size = frozen.content.len() as u64;
+            archive.append_data(&mut header(size), &frozen.path, frozen.content.as_bytes())?;
+        }
+        archive.into_inner()?.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        Ok(path)
+    }
+
+    /// Runs the goals for one set and takes what they needed into the lock. Returns why not everything resolved.
+    async fn warm(
+        &self,
+        door: &Door,
+        lock: &mut RepositoryLock,
+        set: &BuildSet,
+        tree: &Path,
+        seed: &Path,
+    ) -> Result<Option<String>, LockError> {
+        // Everything in one go where that works: the usual case. Tests may fail; what they need is what counts.
+        let test = vec![
+            format!("-Dtest={}", set.test_class),
+            "-Dmaven.test.failure.ignore=true".to_owned(),
+            "-Dsurefire.timeout=180".to_owned(),
+        ];
+        let at_once = [(test.clone(), vec!["test", COMPILE_GOALS[1]])];
+        if self.goals(door, lock, set, tree, seed, &at_once).await?.is_none() {
+            return Ok(None);
+        }
+        // Else goal by goal: a goal that fails must not keep the next one from resolving.
+        let one_by_one = [
+            (test, vec!["test"]),
+            (vec!["-Dmaven.test.skip=true".to_owned()], vec!["test", COMPILE_GOALS[1]]),
+            (Vec::new(), COMPILE_GOALS.to_vec()),
+        ];
+        self.goals(door, lock, set, tree, seed, &one_by_one).await
+    }
+
+    /// Runs Maven once for each of `invocations` (arguments and goals) in one container. Returns why the last one, which
+    /// must be what executions do, could not do its work; compile errors in tests are no such reason.
+    async fn goals(
+        &self,
+        door: &Door,
+        lock: &mut RepositoryLock,
+        set: &BuildSet,
+        tree: &Path,
+        seed: &Path,
+        invocations: &[(Vec<String>, Vec<&str>)],
+    ) -> Result<Option<String>, LockError> {
+        door.forget_troubles();
+        let (program, steps) = self.program(set, invocations);
+        let mut spec = maven::container("lock", self.image, tree.to_owned(), &self.jars, (LIMITS, 3072 * MIB), program);
+        spec.mounts.push(ReadOnlyMount { source: seed.to_owned(), target: SEED.to_owned() });
+        spec.scratch.push(Scratch { target: MAVEN_REPOSITORY.to_owned(), size_bytes: 3072 * MIB });
+        spec.door = Some(door.socket().to_owned());
+        let run = session::run(self.engine.as_ref(), &spec, &self.temporary).await?;
+        let passage = door.passage();
+        self.take(lock, &passage, &self.listing(&run, steps.listing)?);
+        if let Some((path, cause)) = passage.failed.iter().next() {
+            return Err(LockError::Origin {
+                repository: self.repository.clone(),
+                path: path.clone(),
+                cause: cause.clone(),
+            });
+        }
+        self.verdict(set, &run, &steps, &passage)
+    }
+
+    fn program(&self, set: &BuildSet, invocations: &[(Vec<String>, Vec<&str>)]) -> (Program, WarmSteps) {
+        let mut steps = vec![
+            Step::MakeDirectory { path: "/work/home".to_owned() },
+            Step::Unpack { archive: maven::TREE.to_owned(), into: PROJECT.to_owned() },
+            Step::Unpack { archive: SEED.to_owned(), into: MAVEN_REPOSITORY.to_owned() },
+        ];
+        let mut last = 0;
+        for (more, goals) in invocations {
+            let arguments: Vec<String> = self.maven_arguments.iter().chain(more).cloned().collect();
+            let settings = MavenSettings { java_home: self.java_home.clone(), arguments: &arguments };
+            steps.push(Step::Remove { path: maven::RECORDING.to_owned() });
+            last = steps.len();
+            let command: Command = maven_command(&settings, &set.module, false, goals, COMMAND_LIMITS);
+            steps.push(Step::Run(command));
+        }
+        steps.push(Step::SendFile { path: maven::RECORDING.to_owned(), max_bytes: 32 * MIB });
+        steps.push(Step::SendListing { root: MAVEN_REPOSITORY.to_owned(), max_files: 200_000 });
+        let indexes =
+            WarmSteps { maven: last, recording: last + 1, listing: last + 2, only_compiles: invocations.len() > 1 };
+        (Program { schema: PROGRAM_SCHEMA, door_port: Some(DOOR_PORT), steps }, indexes)
+    }
+
+    fn listing(&self, run: &ContainerRun, step: usize) -> Result<Vec<String>, LockError> {
+        let output = run.step(step).filter(|output| output.result() == Some(&StepResult::Done));
+        let Some(output) = output else {
+            let cause = run.steps.iter().find_map(|output| match output.result()? {
+                StepResult::Failed { error: cause, .. } | StepResult::Refused { reason: cause } => Some(cause.clone()),
+                _ => None,
+            });
+            let cause = cause.unwrap_or_else(|| format!("{:?}", run.end));
+            return Err(LockError::Container { repository: self.repository.clone(), cause });
+        };
+        let bytes = output.content.bytes()?;
+        Ok(bytes.split(|byte| *byte == 0).filter_map(|path| String::from_utf8(path.to_vec()).ok()).collect())
+    }
+
+    /// Adds to the lock what stands in the container's cache and passed the door.
+    fn take(&self, lock: &mut RepositoryLock, passage: &Passage, listing: &[String]) {
+        let mut files: BTreeMap<String, _> = lock.files.drain(..).map(|file| (file.path.clone(), file)).collect();
+        let mut metadata: BTreeMap<String, _> =
+            lock.metadata.drain(..).map(|frozen| (frozen.path.clone(), frozen)).collect();
+        for path in listing {
+            if let Some(file) = passage.files.get(path)
+                && !files.contains_key(path)
+            {
+                let own = self
+                    .own
+                    .iter()
+                    .any(|own| path.strip_prefix(own.as_str()).is_some_and(|rest| rest.starts_with('/')));
+                // The project's own tests of another version may hold the answer.
+                if own && (path.ends_with("-tests.jar") || path.ends_with("-test-sources.jar")) {
+                    continue;
+                }
+                let mut file = file.clone();
+                file.own = own;
+                files.insert(path.clone(), file);
+            }
+            if let Some(frozen) = passage.metadata.get(path) {
+                metadata.entry(path.clone()).or_insert_with(|| frozen.clone());
+            }
+        }
+        lock.files = files.into_values().collect();
+        lock.metadata = metadata.into_values().collect();
+    }
+
+    fn verdict(
+        &self,
+        set: &BuildSet,
+        run: &ContainerRun,
+        steps: &WarmSteps,
+        passage: &Passage,
+    ) -> Result<Option<String>, LockError> {
+        let Some(StepResult::Ended(end)) = run.step(steps.maven).and_then(|output| output.result()) else {
+            return Ok(Some("Maven was not run".to_owned()));
+        };
+        let recording = match run.step(steps.recording) {
+            Some(output) => output.content.bytes()?.into_owned(),
+            None => Vec::new(),
+        };
+        let facts = CompileFacts {
+            end,
+            oom_killed: run.memory_limit_met,
+            recording: &recording,
+            module: &set.module.path(),
+            // No file is the target here: whichever test does not compile, its dependencies have resolved.
+            target_file: "",
+        };
+        Ok(match classify(&facts) {
+            Compilation::Compiled { .. } => None,
+            Compilation::Failed { outcome: Outcome::CompileFail(_), .. } if steps.only_compiles => None,
+            Compilation::Failed { outcome, detail } => {
+                let mut cause = detail;
+                if outcome == Outcome::InfraFail(InfraReason::Build) && !passage.refused.is_empty() {
+                    let refused: Vec<&str> = passage.refused.iter().take(3).map(String::as_str).collect();
+                    cause.push_str(&format!("\n  needs network: it asked for {}", refused.join(", ")));
+                }
+                Some(cause)
+            }
+        })
+    }
+}
+
+struct WarmSteps {
+    maven: usize,
+    recording: usize,
+    listing: usize,
+    /// Whether the last invocation is what executions do, so that tests which do not compile are no trouble.
+    only_compiles: bool,
+}
+
+/// Downloads are part of what the wall limit covers.
+const COMMAND_LIMITS: CommandLimits =
+    CommandLimits { wall_seconds: 1_800, cpu_seconds: 1_800, output_bytes: 8 * MIB, flood_bytes: u64::MAX };
+
+const LIMITS: ContainerLimits =
+    ContainerLimits { memory_bytes: 8192 * MIB, cpus: 2, processes: 1024, wall_seconds: 3 * 1_800 };
+
+fn passage_of(lock: &RepositoryLock) -> Passage {
+    Passage {
+        files: lock.files.iter().map(|file| (file.path.clone(), file.clone())).collect(),
+        metadata: lock.metadata.iter().map(|frozen| (frozen.path.clone(), frozen.clone())).collect(),
+        ..Passage::default()
+    }
+}
+
+/// Returns a lock that names nothing yet.
+pub fn empty(repository: &RepositoryName, jdk: u32) -> RepositoryLock {
+    RepositoryLock {
+        schema: LOCK_SCHEMA,
+        repository: repository.clone(),
+        jdk,
+        files: Vec::new(),
+        metadata: Vec::new(),
+        build_sets: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolution::door::MIRROR_ID;
+
+    #[test]
+    fn the_mirrors_name_is_that_of_the_settings() {
+        let settings = include_str!("../../images/settings.xml");
+        assert!(settings.contains(&format!("<id>{MIRROR_ID}</id>")));
+        assert!(settings.contains(&format!("http://127.0.0.1:{DOOR_PORT}/maven")));
+        assert!(settings.contains(&format!("<localRepository>{MAVEN_REPOSITORY}</localRepository>")));
+    }
+}

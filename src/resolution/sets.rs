@@ -1,0 +1,92 @@
+//! Which sets of build files the tasks of a repository have: each is warmed once, whatever the number of revisions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::repository::BuildSet;
+use crate::digest::Digest;
+use crate::execution::maven::ModuleArguments;
+use crate::task::{Revision, Side, Task, TaskId};
+use crate::workspace::pom::DeclaredRepository;
+use crate::workspace::{BuildFiles, ModuleLocation, Repository, WorkspaceError};
+
+/// What the revisions of a repository's tasks build with.
+#[derive(Clone, Debug)]
+pub struct FoundSets {
+    /// Each distinct set with a module, oldest first.
+    pub sets: Vec<BuildSet>,
+    /// The set of each task and side that has a module.
+    of_tasks: BTreeMap<(TaskId, Side), String>,
+    /// A revision of each set, by its id.
+    pub revisions: BTreeMap<String, Revision>,
+    /// Repositories that POMs declare.
+    pub repositories: BTreeSet<DeclaredRepository>,
+    /// Directories of the repository's own artifacts in a Maven repository.
+    pub own: BTreeSet<String>,
+    /// The day of the newest revision.
+    pub cutoff: jiff::civil::Date,
+}
+
+impl FoundSets {
+    /// Returns the set that a task's revision builds with; `None` where it has no module for the test file.
+    pub fn set_of(&self, task: &Task, side: Side) -> Option<&str> {
+        self.of_tasks.get(&(task.id.clone(), side)).map(String::as_str)
+    }
+}
+
+/// Reads the build files of every revision of the tasks.
+///
+/// # Errors
+/// [`WorkspaceError`].
+pub fn find_sets(
+    repository: &Repository,
+    tasks: &[Task],
+    arguments: &dyn Fn(&ModuleLocation) -> ModuleArguments,
+) -> Result<FoundSets, WorkspaceError> {
+    let mut found = FoundSets {
+        sets: Vec::new(),
+        of_tasks: BTreeMap::new(),
+        revisions: BTreeMap::new(),
+        repositories: BTreeSet::new(),
+        own: BTreeSet::new(),
+        cutoff: jiff::civil::Date::MIN,
+    };
+    let mut wanted: Vec<(&str, &Revision, &Task, Side)> = tasks
+        .iter()
+        .flat_map(|task| {
+            [Side::Old, Side::New].map(|side| {
+                let date = if side == Side::Old { &task.rev1_date } else { &task.rev2_date };
+                (date.as_str(), task.revision(side), task, side)
+            })
+        })
+        .collect();
+    wanted.sort_by_key(|(date, revision, task, _)| (*date, *revision, &task.test_file));
+    let mut build_files: BTreeMap<&Revision, BuildFiles> = BTreeMap::new();
+    for (date, revision, task, side) in wanted {
+        if let Ok(date) = date.parse() {
+            found.cutoff = found.cutoff.max(date);
+        }
+        if !build_files.contains_key(revision) {
+            let files = BuildFiles::read(&repository.tree(revision)?)?;
+            found.repositories.extend(files.declared_repositories());
+            found.own.extend(files.poms().values().flatten().filter_map(|facts| facts.artifact_directory()));
+            build_files.insert(revision, files);
+        }
+        let files = &build_files[revision];
+        // A revision without a module for the file is never built for it.
+        let Some(location) = files.module_of(&task.test_file) else { continue };
+        let module = arguments(&location);
+        let id = Digest::of(format!("{}\n{}\n{}", files.identity(), module.directory, module.in_reactor).as_bytes());
+        found.of_tasks.insert((task.id.clone(), side), id.hex());
+        if !found.revisions.contains_key(&id.hex()) {
+            found.revisions.insert(id.hex(), revision.clone());
+            let file = task.test_file.as_str().rsplit('/').next().unwrap_or_default();
+            found.sets.push(BuildSet {
+                id: id.hex(),
+                revision: revision.as_str().chars().take(12).collect(),
+                module,
+                test_class: file.strip_suffix(".java").unwrap_or(file).to_owned(),
+            });
+        }
+    }
+    Ok(found)
+}

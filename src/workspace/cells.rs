@@ -1,0 +1,74 @@
+//! The trees of a task's cells: a code revision with the target file of one revision in it.
+
+use std::path::Path;
+
+use fs_err as fs;
+
+use super::java_source::package_of;
+use super::{
+    ArchiveReport, BuildFiles, ModuleLocation, Repository, RevisionTree, Swap, TREE_TIME, WorkspaceError, write_archive,
+};
+use crate::task::{Cell, RepositoryPath, Task};
+
+/// A cell's tree, written as an archive.
+#[derive(Clone, Debug)]
+pub struct CellTree {
+    /// Git's id of the code revision's tree.
+    pub tree: String,
+    /// The target file's bytes; `None` where the test revision has no such file.
+    pub test_file: Option<Vec<u8>>,
+    /// The target file's module in the code revision; `None` where it lies in none.
+    pub module: Option<ModuleLocation>,
+    /// Binary name of the class that the target file declares, empty where there is no file.
+    pub class: String,
+    /// What is unusual in the tree.
+    pub report: ArchiveReport,
+}
+
+/// Writes the tree of a task's cell to `archive`.
+///
+/// # Errors
+/// [`WorkspaceError`]; a missing blob only where it is the target file, a build file or a source.
+pub fn write_cell(
+    repository: &Repository,
+    task: &Task,
+    cell: Cell,
+    archive: &Path,
+) -> Result<CellTree, WorkspaceError> {
+    let code = repository.tree(task.revision(cell.code()))?;
+    let test = repository.tree(task.revision(cell.test()))?;
+    let test_file = test.read(task.test_file.as_str())?;
+    let swap = Swap { path: &task.test_file, content: test_file.as_deref() };
+    let report = write_to(&code, Some(swap), archive)?;
+    let module = BuildFiles::read(&code)?.module_of(&task.test_file);
+    let class = test_file.as_deref().map_or_else(String::new, |source| class_of(&task.test_file, source));
+    Ok(CellTree { tree: code.id(), test_file, module, class, report })
+}
+
+/// Writes a tree, one file swapped where asked, to `archive`.
+///
+/// # Errors
+/// As [`write_cell`].
+pub fn write_to(tree: &RevisionTree, swap: Option<Swap<'_>>, archive: &Path) -> Result<ArchiveReport, WorkspaceError> {
+    let failed = |source| WorkspaceError::Archive {
+        repository: tree.repository().clone(),
+        revision: tree.revision().clone(),
+        source,
+    };
+    let mut out = std::io::BufWriter::new(fs::File::create(archive).map_err(failed)?);
+    let report = write_archive(tree, swap, TREE_TIME, &mut out)?;
+    out.into_inner().map_err(|error| failed(error.into_error()))?;
+    // A picture or an archive that the mirror lacks may be irrelevant; what a compiler reads is not.
+    report.require(tree, |path| path.ends_with(".java") || path.ends_with("pom.xml"))?;
+    Ok(report)
+}
+
+/// Returns the binary name of the class that a target file declares: its package and its own base name.
+pub fn class_of(path: &RepositoryPath, source: &[u8]) -> String {
+    let file = path.as_str().rsplit('/').next().unwrap_or_default();
+    let base = file.strip_suffix(".java").unwrap_or(file);
+    match package_of(source).as_str() {
+        "" => base.to_owned(),
+        package => format!("{package}.{base}"),
+    }
+}
