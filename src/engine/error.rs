@@ -159,7 +159,7 @@ impl EngineError {
             Self::ImageNotLoaded { .. } => {
                 Some("engines that keep images in containerd name them by another digest; switch that store off")
             }
-            Self::MountClosed { .. } => Some("let others read it (chmod o+rX), also the directories above it"),
+            Self::MountClosed { .. } => Some("let others read it and everything in it (chmod -R o+rX)"),
             Self::MountElsewhere { .. } => Some(
                 "the engine runs on another machine, in a virtual machine or in another container: it must see the \
                  data directory and this program under the same paths",

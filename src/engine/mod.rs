@@ -175,3 +175,34 @@ pub fn own_executable() -> Result<PathBuf, EngineError> {
         Err(error) => Err(unusable(error.to_string())),
     }
 }
+
+/// Checks that the file is a program that runs without anything of the host's.
+///
+/// # Errors
+/// [`EngineError::InitFile`] for anything but a statically linked ELF program for 64 bits.
+pub(crate) fn check_static(path: &std::path::Path) -> Result<(), EngineError> {
+    use std::io::Read as _;
+    use std::os::unix::fs::FileExt as _;
+    let unusable = |reason: &str| EngineError::InitFile { reason: format!("`{}` {reason}", path.display()) };
+    let unreadable = |error: io::Error| EngineError::InitFile { reason: error.to_string() };
+    let mut file = fs_err::File::open(path).map_err(unreadable)?;
+    let mut header = [0; 64];
+    match file.read_exact(&mut header) {
+        Ok(()) if header.starts_with(b"\x7fELF\x02\x01") => {}
+        Ok(()) => return Err(unusable("is no ELF program")),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(unusable("is no ELF program")),
+        Err(error) => return Err(unreadable(error)),
+    }
+    // Offset, size and number of the program headers; one of type 3 names a dynamic loader.
+    let word = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+    let offset = header[32..40].iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
+    for index in 0..u64::from(word(56)) {
+        let mut kind = [0; 4];
+        let at = offset.saturating_add(index * u64::from(word(54)));
+        file.file().read_exact_at(&mut kind, at).map_err(unreadable)?;
+        if u32::from_le_bytes(kind) == 3 {
+            return Err(unusable("is not linked statically, so it would not run inside images"));
+        }
+    }
+    Ok(())
+}

@@ -27,7 +27,7 @@ pub(crate) async fn engine() -> DockerEngine {
 }
 
 /// The program that misbehaves in containers, built where it is missing or older than its source.
-fn misbehave() -> PathBuf {
+pub(crate) fn misbehave() -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/misbehave.rs");
     let built = init().with_file_name("examples").join("misbehave");
     let time = |path: &Path| fs_err::metadata(path).and_then(|found| found.modified());

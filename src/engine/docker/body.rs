@@ -127,7 +127,8 @@ fn check_readable(path: &Path) -> Result<(), EngineError> {
     if !path.is_absolute() {
         return Err(unusable(io::Error::new(io::ErrorKind::InvalidInput, "the path is not absolute")));
     }
-    let found = fs_err::metadata(path).map_err(unusable)?;
+    // Not fs_err: the error names the path already.
+    let found = std::fs::metadata(path).map_err(unusable)?;
     let needed = if found.is_dir() { 0o005 } else { 0o004 };
     if found.mode() & needed != needed {
         return Err(EngineError::MountClosed { path: path.to_owned(), mode: found.mode() & 0o7777 });

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use bollard::Docker;
 use bollard::errors::Error as DaemonError;
+use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, ImportImageOptionsBuilder,
     RemoveContainerOptionsBuilder, StartContainerOptions,
@@ -44,8 +45,8 @@ struct Shared {
     docker: Docker,
     owner: Owner,
     podman: bool,
-    /// Removals that go on while nobody waits for them.
-    removals: TaskTracker,
+    /// Starts and removals, which go on while nobody waits for them.
+    under_way: TaskTracker,
 }
 
 impl DockerEngine {
@@ -55,18 +56,19 @@ impl DockerEngine {
     /// [`EngineError::Unreachable`], [`EngineError::Address`], [`EngineError::Unfit`], [`EngineError::InitFile`].
     pub async fn connect(daemon: &Daemon, owner: &Owner, init: &Path) -> Result<Self, EngineError> {
         let init = fs_err::canonicalize(init).map_err(|error| EngineError::InitFile { reason: error.to_string() })?;
+        super::check_static(&init)?;
         let connected = connect::connect(daemon).await?;
         let podman = connected.description.name == "podman";
-        let removals = TaskTracker::new();
-        let shared = Arc::new(Shared { docker: connected.docker, owner: owner.clone(), podman, removals });
+        let under_way = TaskTracker::new();
+        let shared = Arc::new(Shared { docker: connected.docker, owner: owner.clone(), podman, under_way });
         Ok(Self { shared, description: connected.description, init })
     }
 
     /// Waits until every container that ended is removed as well. Nothing of what still runs is touched.
     pub async fn wait_for_removals(&self) {
-        self.shared.removals.close();
-        self.shared.removals.wait().await;
-        self.shared.removals.reopen();
+        self.shared.under_way.close();
+        self.shared.under_way.wait().await;
+        self.shared.under_way.reopen();
     }
 
     fn reference(image: &Digest) -> String {
@@ -75,6 +77,37 @@ impl DockerEngine {
 }
 
 impl Shared {
+    async fn start(
+        self: Arc<Self>,
+        spec: &ContainerSpec,
+        init: &Path,
+        name: String,
+        body: ContainerCreateBody,
+    ) -> Result<Container, EngineError> {
+        let options = CreateContainerOptionsBuilder::default().name(&name).build();
+        let created = self.docker.create_container(Some(options), body).await.map_err(|error| match error {
+            DaemonError::DockerResponseServerError { status_code: 404, ref message } if message.contains("mage") => {
+                EngineError::ImageMissing { image: spec.image }
+            }
+            error => body::create_refused(spec, init, error),
+        })?;
+        for warning in &created.warnings {
+            tracing::warn!(purpose = spec.purpose, warning, "the engine made the container with a warning");
+        }
+        // From here on the container goes with this value.
+        let control = container::Control::new(Arc::clone(&self), created.id, spec.purpose.clone());
+        let failed = |error| EngineError::StartFailed { purpose: spec.purpose.clone(), message: message(error) };
+        let options =
+            AttachContainerOptionsBuilder::default().stdin(true).stdout(true).stderr(true).stream(true).build();
+        let attached = self.docker.attach_container(control.id(), Some(options)).await.map_err(failed)?;
+        self.docker.start_container(control.id(), None::<StartContainerOptions>).await.map_err(failed)?;
+        Ok(Container {
+            input: attached.input,
+            output: container::output(attached.output, spec.purpose.clone()),
+            control: Box::new(control),
+        })
+    }
+
     /// Removes a container, running or not; one that is gone is fine.
     async fn remove(&self, id: &str) -> Result<(), EngineError> {
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
@@ -98,7 +131,7 @@ impl Shared {
                 tracing::warn!(container = id, %error, "left to the next sweep");
             }
         };
-        self.removals.spawn_on(removal, &runtime);
+        self.under_way.spawn_on(removal, &runtime);
     }
 }
 
@@ -124,29 +157,17 @@ impl Engine for DockerEngine {
         let name = body::name(&spec.purpose, &self.shared.owner, number);
         let labels = sweep::labels(&self.shared.owner, spec.limits.wall_seconds);
         let body = body::create_body(spec, &self.init, &self.shared, labels)?;
-        let docker = &self.shared.docker;
-        let options = CreateContainerOptionsBuilder::default().name(&name).build();
-        let created = docker.create_container(Some(options), body).await.map_err(|error| match error {
-            DaemonError::DockerResponseServerError { status_code: 404, ref message } if message.contains("mage") => {
-                EngineError::ImageMissing { image: spec.image }
-            }
-            error => body::create_refused(spec, &self.init, error),
-        })?;
-        for warning in &created.warnings {
-            tracing::warn!(purpose = spec.purpose, warning, "the engine made the container with a warning");
-        }
-        // From here on the container goes with this value, also where something fails or the caller gives up.
-        let control = container::Control::new(Arc::clone(&self.shared), created.id, spec.purpose.clone());
-        let failed = |error| EngineError::StartFailed { purpose: spec.purpose.clone(), message: message(error) };
-        let options =
-            AttachContainerOptionsBuilder::default().stdin(true).stdout(true).stderr(true).stream(true).build();
-        let attached = docker.attach_container(control.id(), Some(options)).await.map_err(failed)?;
-        docker.start_container(control.id(), None::<StartContainerOptions>).await.map_err(failed)?;
-        Ok(Container {
-            input: attached.input,
-            output: container::output(attached.output, spec.purpose.clone()),
-            control: Box::new(control),
-        })
+        let (shared, spec, init) = (Arc::clone(&self.shared), spec.clone(), self.init.clone());
+        let purpose = spec.purpose.clone();
+        // As a task of its own this is gone through even where the caller gives up in the midst of it: a container
+        // whose number is not known yet could not be removed. What nobody receives is removed before the task ends.
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.shared.under_way.spawn(async move {
+            drop(sender.send(shared.start(&spec, &init, name, body).await));
+        });
+        receiver
+            .await
+            .unwrap_or_else(|_| Err(EngineError::StartFailed { purpose, message: "the start was broken off".into() }))
     }
 
     async fn has_image(&self, image: &Digest) -> Result<bool, EngineError> {
