@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
@@ -73,6 +74,8 @@ impl Captured {
 pub(super) struct Collector {
     purpose: String,
     spool: PathBuf,
+    /// Keeps runs of this process apart that share a directory.
+    number: u64,
     steps: Vec<Slot>,
 }
 
@@ -94,6 +97,7 @@ struct Stored {
 
 impl Collector {
     pub(super) fn new(spec: &ContainerSpec, spool: &Path) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         let slot = |step: &Step| {
             let limit = match step {
                 Step::Run(command) => command.limits.output_bytes,
@@ -109,7 +113,12 @@ impl Collector {
             Slot { limit, begun: false, report: None, streams: Default::default() }
         };
         let steps = spec.program.steps.iter().map(slot).collect();
-        Self { purpose: spec.purpose.clone(), spool: spool.to_owned(), steps }
+        Self {
+            purpose: spec.purpose.clone(),
+            spool: spool.to_owned(),
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            steps,
+        }
     }
 
     fn too_much(&self, what: String) -> EngineError {
@@ -130,7 +139,7 @@ impl Collector {
         }
         stored.bytes.extend_from_slice(bytes);
         if stored.bytes.len() > IN_MEMORY {
-            let path = self.spool.join(format!("{index}-{}", name(stream)));
+            let path = self.spool.join(format!("run-{}-{index}-{}", self.number, name(stream)));
             stored.write(path).await.map_err(EngineError::Spool)?;
         }
         Ok(())

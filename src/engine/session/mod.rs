@@ -114,7 +114,7 @@ impl StepOutput {
 }
 
 /// Starts a container, goes through its program and returns what came of it. Large streams are written to files in
-/// `spool`, an existing directory that is this run's own; they stay until the caller removes them.
+/// `spool`, an existing directory of this process; they stay until the caller removes them.
 ///
 /// # Errors
 /// [`EngineError`] for faults of the engine or of what it was given. That a container ended before its program did is no
