@@ -2,6 +2,7 @@
 
 mod build_images;
 mod completions;
+mod images;
 mod import;
 mod lock;
 pub mod options;
@@ -52,6 +53,8 @@ enum Command {
     BuildImages(build_images::BuildImagesArguments),
     /// Execute the developers' tests on old and new code and compare with the published labels
     Validate(validate::ValidateArguments),
+    /// List, show, compare, export and prune built images
+    Images(images::ImagesArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
 }
@@ -197,6 +200,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
         Command::Lock(arguments) => lock::run(arguments, context),
         Command::BuildImages(arguments) => build_images::run(arguments, context),
         Command::Validate(arguments) => validate::run(arguments, context),
+        Command::Images(arguments) => images::run(arguments, context),
         Command::Completions(arguments) => completions::run(arguments, context),
     }
 }

@@ -83,12 +83,3 @@ impl Write for Pieces {
         Ok(())
     }
 }
-
-/// Returns what an image is called in an engine: the repository and the beginning of the config digest.
-pub fn tag(image: &Image, repository: Option<&crate::task::RepositoryName>, jdk: u32) -> String {
-    let name = match repository {
-        Some(repository) => repository.as_str().to_lowercase(),
-        None => format!("toolchain-{jdk}"),
-    };
-    format!("testevo-sandbox/{name}:{}", &image.config_digest.hex()[..12])
-}

@@ -43,20 +43,24 @@ impl ImageBuilder {
     /// blobs are there: then there is nothing to do, and the locks need not even be parsed.
     ///
     /// # Errors
-    /// [`ImageError::Io`]. A record that can't be understood counts as none: building replaces it.
+    /// [`ImageError::Io`].
     pub fn up_to_date(
         &self,
         repository: &RepositoryName,
         locks: LockDigests,
     ) -> Result<Option<BuiltImage>, ImageError> {
-        let built = match self.catalog.get(repository) {
-            Ok(built) => built,
-            Err(ImageError::Catalog { .. }) => None,
-            Err(error) => return Err(error),
-        };
+        let built = self.known(repository)?;
         Ok(built.filter(|built| {
             built.locks == locks && built.recipe_version == RECIPE_VERSION && self.catalog.is_complete(&built.image)
         }))
+    }
+
+    /// Returns the repository's record. One that can't be understood counts as none: building replaces it.
+    fn known(&self, repository: &RepositoryName) -> Result<Option<BuiltImage>, ImageError> {
+        match self.catalog.get(repository) {
+            Err(ImageError::Catalog { .. }) => Ok(None),
+            other => other,
+        }
     }
 
     /// Returns the digests of the locked files that building the image reads and the store lacks. Inputs of layers
@@ -94,7 +98,11 @@ impl ImageBuilder {
         let own = std::mem::replace(&mut recipe.layers, shared.layers);
         recipe.layers.extend(own);
         let image: Image = compose_recipe(&recipe, self.catalog.store(), self.threads)?;
-        let built = BuiltImage::new(repository.repository.clone(), repository.jdk, image, locks);
+        let mut built = BuiltImage::new(repository.repository.clone(), repository.jdk, image, locks);
+        if let Some(earlier) = self.known(&repository.repository)? {
+            let is_other = earlier.image.config_digest != built.image.config_digest;
+            built.previous = if is_other { Some(earlier.image) } else { earlier.previous };
+        }
         self.catalog.put(&built)?;
         Ok(built)
     }

@@ -36,6 +36,9 @@ pub struct BuiltImage {
     pub locks: LockDigests,
     /// [`RECIPE_VERSION`] of the program that made it.
     pub recipe_version: u32,
+    /// The last image that was another one, for comparison. Its layers are not kept for its sake.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Image>,
 }
 
 /// Digests of the lock files' bytes that an image was made from.
@@ -65,7 +68,7 @@ pub struct Pruned {
 
 impl BuiltImage {
     pub(crate) fn new(repository: RepositoryName, jdk: u32, image: Image, locks: LockDigests) -> Self {
-        Self { schema: CATALOG_SCHEMA, repository, jdk, image, locks, recipe_version: RECIPE_VERSION }
+        Self { schema: CATALOG_SCHEMA, repository, jdk, image, locks, recipe_version: RECIPE_VERSION, previous: None }
     }
 }
 

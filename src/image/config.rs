@@ -2,12 +2,13 @@
 
 use serde_json::json;
 
-use super::ImageError;
 use super::layer::Layer;
 use super::recipe::{ImageRecipe, RECIPE_VERSION, TASK_ID, java_home};
+use super::{Image, ImageError};
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::lock::LayerKind;
+use crate::task::RepositoryName;
 
 /// The date of [`super::tree::SOURCE_DATE_EPOCH`].
 const CREATED: &str = "2025-01-01T00:00:00Z";
@@ -97,4 +98,40 @@ pub(crate) fn manifest(config: Digest, config_size: u64, layers: &[Layer]) -> Re
         },
         "layers": layers,
     }))?)
+}
+
+/// Returns what an image is called in engines: the repository, or the toolchain, and the beginning of the config
+/// digest.
+pub fn tag(image: &Image, repository: Option<&RepositoryName>, jdk: u32) -> String {
+    let name = match repository {
+        Some(repository) => {
+            let parts = [repository.owner(), repository.name()].map(reference_part);
+            parts.join("/")
+        }
+        None => format!("toolchain-{jdk}"),
+    };
+    format!("testevo-sandbox/{name}:{}", &image.config_digest.hex()[..12])
+}
+
+/// Returns the text as a part of an image reference, which has lower-case letters and digits with single separators
+/// between them. Two names may become one; the digest in the tag tells them apart.
+fn reference_part(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_valid_references() {
+        let digest = Digest::of(b"x");
+        let image = Image { config_digest: digest, manifest_digest: digest, layers: Vec::new() };
+        let repository = "Own-er_/A..b+C.".parse::<RepositoryName>();
+        assert!(repository.is_err());
+        let repository = "Own--er_/A.b+C.".parse().unwrap();
+        assert_eq!(tag(&image, Some(&repository), 8), "testevo-sandbox/own-er/a-b-c:2d711642b726");
+        assert_eq!(tag(&image, None, 8), "testevo-sandbox/toolchain-8:2d711642b726");
+    }
 }

@@ -67,7 +67,10 @@ fn copyright_of(package: &str, all: &LayerIndex) -> Vec<TreePath> {
 
 fn tools(index: &LayerIndex) -> Vec<Component> {
     let component = |name: &str, licenses| Component { layer: LayerKind::Tools, name: name.to_owned(), licenses };
-    let mut found = vec![component("opt/maven", files_within(index, "opt/maven", is_license))];
+    let mut found = Vec::new();
+    if index.keys().any(|path| path.is_within("opt/maven/lib")) {
+        found.push(component("opt/maven", files_within(index, "opt/maven", is_license)));
+    }
     let mut python: Vec<&str> = Vec::new();
     for path in index.keys() {
         let text = path.as_str();

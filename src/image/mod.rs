@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 pub use builder::ImageBuilder;
 pub use catalog::{BuiltImage, Catalog, LockDigests, Pruned};
 pub use compose::{LayerRecord, compose, compose_recipe, read_index};
-pub use config::{environment, layer_title};
+pub use config::{environment, layer_title, tag};
 pub use difference::{Change, Difference, LayerDifference, difference};
 pub use dockerfile::{export_context, render_dockerfile};
 pub use layer::Layer;
@@ -157,7 +157,12 @@ impl ImageError {
             Self::UnknownJdk { .. } => {
                 "a manifest names a JDK that the toolchain lock lacks: run `testevo-sandbox lock`".to_owned()
             }
-            Self::Catalog { .. } | Self::LayerUnknown { .. } | Self::Json(_) => {
+            Self::LayerUnknown { .. } => {
+                "an earlier image's layers are gone once pruned; `testevo-sandbox build-images` \
+                                          completes the present ones"
+                    .to_owned()
+            }
+            Self::Catalog { .. } | Self::Json(_) => {
                 "run `testevo-sandbox build-images`: it writes what is missing or broken anew".to_owned()
             }
         }

@@ -131,6 +131,11 @@ fn fits(pattern: &str, task: &Task) -> bool {
             && (glob_fits(pattern, task.repository.name()) || glob_fits(pattern, task.id.as_str()))
 }
 
+/// Tells whether a name or glob means the repository: `owner/name`, or `name` alone.
+pub fn repository_fits(pattern: &str, repository: &RepositoryName) -> bool {
+    glob_fits(pattern, repository.as_str()) || (!pattern.contains('/') && glob_fits(pattern, repository.name()))
+}
+
 /// Tells whether `*` (any text) and `?` (any character) make `text` out of `pattern`.
 fn glob_fits(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());

@@ -1,0 +1,346 @@
+//! `images`: lists, shows, compares, exports and prunes built images.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use fs_err as fs;
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::artifact::store::Store;
+use crate::error::CommandError;
+use crate::image::{
+    BuiltImage, Catalog, Change, Component, Difference, Image, ImageBuilder, ImageError, Layer, components, difference,
+    export_context, layer_title, tag, write_image_archive,
+};
+use crate::lock::LayerKind;
+use crate::output::{OutputFormat, Table, counted};
+use crate::task::selector::repository_fits;
+
+/// Arguments of `images`.
+#[derive(Debug, Args)]
+pub(super) struct ImagesArguments {
+    #[command(subcommand)]
+    command: ImagesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ImagesCommand {
+    /// List built images
+    List {
+        /// Repositories (owner/name or name), with * and ?; all where none is given
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+    /// Show what an image is made of
+    Show {
+        /// The repository (owner/name or name)
+        name: String,
+        /// List the software inside and where its licences stand
+        #[arg(long)]
+        licenses: bool,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+    /// Show, path by path, how two images differ; exit code 1 where they do
+    Diff {
+        /// The repository (owner/name or name)
+        name: String,
+        /// The repository to compare with; the image built before where none is given
+        other: Option<String>,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+    /// Write an image as an archive for `docker load` and OCI tools, or as a context for `docker build`
+    Export {
+        /// The repository (owner/name or name)
+        name: String,
+        #[command(flatten)]
+        target: ExportTarget,
+    },
+    /// Remove layers that no built image uses; with --dry-run only say which
+    Prune {
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct ExportTarget {
+    /// Archive to write; - is stdout
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Directory, empty or missing, for layers and a Dockerfile
+    #[arg(long, value_name = "DIRECTORY")]
+    context: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &ImagesArguments, context: &Context) -> Result<(), CommandError> {
+    let catalog = Catalog::open(context.data_dir()?)?;
+    match &arguments.command {
+        ImagesCommand::List { names, format } => list(&catalog, names, *format, context),
+        ImagesCommand::Show { name, licenses, format } => {
+            let built = find(&catalog, name)?;
+            match licenses {
+                true => show_licenses(&components(&built.image, catalog.store())?, *format, context),
+                false => show(&catalog, &built, *format, context),
+            }
+        }
+        ImagesCommand::Diff { name, other, format } => diff(&catalog, name, other.as_deref(), *format, context),
+        ImagesCommand::Export { name, target } => {
+            let built = find(&catalog, name)?;
+            match (&target.output, &target.context) {
+                (_, Some(directory)) => Ok(export_context(&built.image, built.jdk, catalog.store(), directory)?),
+                (Some(file), None) => export(&built, catalog.store(), file),
+                (None, None) => Err(CommandError::Usage {
+                    message: "nothing says where the image goes".to_owned(),
+                    hint: "name a file with `--output` or a directory with `--context`".to_owned(),
+                }),
+            }
+        }
+        ImagesCommand::Prune { format } => prune(context.options.dry_run, *format, context),
+    }
+}
+
+fn select(catalog: &Catalog, names: &[String]) -> Result<Vec<BuiltImage>, CommandError> {
+    let all = catalog.all()?;
+    for name in names {
+        if !all.iter().any(|built| repository_fits(name, &built.repository)) {
+            return Err(CommandError::Usage {
+                message: format!("no image was built for `{name}`"),
+                hint: "`testevo-sandbox images list` shows what was built, `build-images` builds".to_owned(),
+            });
+        }
+    }
+    let wanted =
+        |built: &BuiltImage| names.is_empty() || names.iter().any(|name| repository_fits(name, &built.repository));
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+fn find(catalog: &Catalog, name: &str) -> Result<BuiltImage, CommandError> {
+    let mut found = select(catalog, &[name.to_owned()])?;
+    match (found.pop(), found.is_empty()) {
+        (Some(built), true) => Ok(built),
+        _ => Err(CommandError::Usage {
+            message: format!("`{name}` fits more than one repository"),
+            hint: "name it as owner/name".to_owned(),
+        }),
+    }
+}
+
+fn list(catalog: &Catalog, names: &[String], format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    let images = select(catalog, names)?;
+    match format {
+        OutputFormat::Json => {
+            let values: Vec<Value> = images.iter().map(|built| description(catalog, built)).collect();
+            context.output.json(&values)
+        }
+        OutputFormat::Text => {
+            let mut table = Table::new(["repository", "jdk", "image", "MB", "own MB", "state"]);
+            for built in &images {
+                let layers = &built.image.layers;
+                let own = layers.iter().filter(|layer| layer.kind == LayerKind::MavenCache);
+                table.row([
+                    built.repository.to_string(),
+                    built.jdk.to_string(),
+                    short(&built.image),
+                    megabytes(layers.iter().map(|layer| layer.size).sum()),
+                    megabytes(own.map(|layer| layer.size).sum()),
+                    state(catalog, &built.image).to_owned(),
+                ]);
+            }
+            context.output.table(&table)?;
+            // Shared layers are stored once, so the images' sizes do not add up.
+            let mut stored: Vec<&Layer> = images.iter().flat_map(|built| &built.image.layers).collect();
+            stored.sort_by_key(|layer| layer.digest);
+            stored.dedup_by_key(|layer| layer.digest);
+            let bytes = stored.iter().map(|layer| layer.size).sum();
+            let (images, layers) = (counted(images.len(), "image", "images"), counted(stored.len(), "layer", "layers"));
+            context.output.line(&format!("{images} in {layers}, {} MB stored", megabytes(bytes)))
+        }
+    }
+}
+
+fn description(catalog: &Catalog, built: &BuiltImage) -> Value {
+    json!({
+        "repository": built.repository,
+        "jdk": built.jdk,
+        "config_digest": built.image.config_digest,
+        "manifest_digest": built.image.manifest_digest,
+        "layers": built.image.layers,
+        "locks": built.locks,
+        "recipe_version": built.recipe_version,
+        "complete": catalog.is_complete(&built.image),
+        "proven": catalog.is_proven(&built.image),
+    })
+}
+
+fn state(catalog: &Catalog, image: &Image) -> &'static str {
+    match (catalog.is_complete(image), catalog.is_proven(image)) {
+        (false, _) => "layers missing",
+        (true, true) => "proven",
+        (true, false) => "not proven",
+    }
+}
+
+fn show(catalog: &Catalog, built: &BuiltImage, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    if format == OutputFormat::Json {
+        return context.output.json(&description(catalog, built));
+    }
+    context.output.lines(&format!(
+        "repository       {}\njdk              {}\nimage            {}\nmanifest         {}\ntag              {}\n\
+         toolchain lock   {}\nrepository lock  {}\nstate            {}\n",
+        built.repository,
+        built.jdk,
+        built.image.config_digest,
+        built.image.manifest_digest,
+        tag(&built.image, Some(&built.repository), built.jdk),
+        built.locks.toolchain,
+        built.locks.repository,
+        state(catalog, &built.image),
+    ))?;
+    let mut table = Table::new(["layer", "MB", "unpacked MB", "diff id"]);
+    for layer in &built.image.layers {
+        let (size, unpacked) = (megabytes(layer.size), megabytes(layer.uncompressed_size));
+        table.row([layer_title(layer.kind), &size, &unpacked, &layer.diff_id.to_string()]);
+    }
+    context.output.table(&table)
+}
+
+fn show_licenses(found: &[Component], format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    if format == OutputFormat::Json {
+        return context.output.json(&found);
+    }
+    let mut table = Table::new(["layer", "software", "licences"]);
+    for component in found {
+        let licences: Vec<String> = component.licenses.iter().map(|path| format!("/{path}")).collect();
+        let licences = if licences.is_empty() { "inside".to_owned() } else { licences.join(" ") };
+        table.row([layer_title(component.layer), &component.name, &licences]);
+    }
+    context.output.table(&table)
+}
+
+fn diff(
+    catalog: &Catalog,
+    name: &str,
+    other: Option<&str>,
+    format: OutputFormat,
+    context: &Context,
+) -> Result<(), CommandError> {
+    let built = find(catalog, name)?;
+    let (before, after) = match other {
+        Some(other) => (built.image, find(catalog, other)?.image),
+        None => match built.previous {
+            Some(previous) => (previous, built.image),
+            None => {
+                return Err(CommandError::Usage {
+                    message: format!("{} has had one image only", built.repository),
+                    hint: "name another repository to compare with".to_owned(),
+                });
+            }
+        },
+    };
+    let found = difference(&before, &after, catalog.store())?;
+    match format {
+        OutputFormat::Json => context.output.json(&json!({
+            "before": before.config_digest, "after": after.config_digest, "difference": found,
+        }))?,
+        OutputFormat::Text => write_difference(&before, &after, &found, context)?,
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(CommandError::CheckFailed { summary: format!("{} and {} differ", short(&before), short(&after)) })
+}
+
+fn write_difference(before: &Image, after: &Image, found: &Difference, context: &Context) -> Result<(), CommandError> {
+    for (digest, sign) in [(before.config_digest, "-"), (after.config_digest, "+")] {
+        context.output.line(&format!("{sign} {digest}"))?;
+    }
+    for layer in &found.layers {
+        for Change { path, before, after } in &layer.changes {
+            let sign = match (before, after) {
+                (_, None) => '-',
+                (None, _) => '+',
+                _ => '~',
+            };
+            context.output.line(&format!("{sign} {} /{path}", layer_title(layer.kind)))?;
+        }
+    }
+    if found.configuration {
+        context.output.line("~ configuration")?;
+    }
+    Ok(())
+}
+
+fn export(built: &BuiltImage, store: &Store, file: &Path) -> Result<(), CommandError> {
+    let tags = [tag(&built.image, Some(&built.repository), built.jdk)];
+    if file == Path::new("-") {
+        let stdout = io::stdout();
+        if stdout.is_terminal() {
+            return Err(CommandError::Usage {
+                message: "an archive is nothing for a terminal".to_owned(),
+                hint: "redirect stdout or name a file with `--output`".to_owned(),
+            });
+        }
+        return Ok(write_image_archive(&built.image, store, &tags, &mut stdout.lock())?);
+    }
+    let unfinished = match file.file_name() {
+        Some(name) => file.with_file_name(format!(".{}.unfinished", name.to_string_lossy())),
+        None => {
+            return Err(CommandError::Usage {
+                message: format!("`{}` is no file name", file.display()),
+                hint: "name a file with `--output`".to_owned(),
+            });
+        }
+    };
+    let io = |source| ImageError::Io { doing: "exporting an image".to_owned(), source };
+    let write = || -> Result<(), ImageError> {
+        let mut out = io::BufWriter::with_capacity(1 << 20, fs::File::create(&unfinished).map_err(io)?);
+        write_image_archive(&built.image, store, &tags, &mut out)?;
+        out.flush().map_err(io)?;
+        fs::rename(&unfinished, file).map_err(io)
+    };
+    write().inspect_err(|_| {
+        // The write's error is the one to tell.
+        let _ = fs::remove_file(&unfinished);
+    })?;
+    Ok(())
+}
+
+fn prune(dry_run: bool, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    // As a builder, so that no layer goes that another process is just about to name.
+    let waiting = |owner: &str| context.events.message(format!("waiting for {owner}, which builds images"));
+    let builder = ImageBuilder::new(context.data_dir()?, waiting)?;
+    let pruned = builder.catalog().prune(dry_run)?;
+    match format {
+        OutputFormat::Json => context.output.json(&json!({
+            "schema": 1, "layers": pruned.layers, "bytes": pruned.bytes, "dry_run": dry_run,
+        })),
+        OutputFormat::Text => {
+            for layer in &pruned.layers {
+                context.output.line(&format!("{} {}", layer_title(layer.kind), layer.digest))?;
+            }
+            let layers = counted(pruned.layers.len(), "layer", "layers");
+            let verb = if dry_run { "would be removed" } else { "removed" };
+            context.output.line(&format!("{layers} {verb}, {} MB", megabytes(pruned.bytes)))
+        }
+    }
+}
+
+fn short(image: &Image) -> String {
+    image.config_digest.hex()[..12].to_owned()
+}
+
+fn megabytes(bytes: u64) -> String {
+    let tenths = (bytes + 50_000) / 100_000;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
