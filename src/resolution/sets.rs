@@ -77,8 +77,8 @@ pub fn find_sets(
         let module = arguments(&location);
         let id = Digest::of(format!("{}\n{}\n{}", files.identity(), module.directory, module.in_reactor).as_bytes());
         found.of_tasks.insert((task.id.clone(), side), id.hex());
-        if !found.revisions.contains_key(&id.hex()) {
-            found.revisions.insert(id.hex(), revision.clone());
+        if let std::collections::btree_map::Entry::Vacant(vacant) = found.revisions.entry(id.hex()) {
+            vacant.insert(revision.clone());
             let file = task.test_file.as_str().rsplit('/').next().unwrap_or_default();
             found.sets.push(BuildSet {
                 id: id.hex(),

@@ -221,7 +221,7 @@ mod tests {
         .unwrap();
         assert_eq!(facts.artifact_id.as_deref(), Some("a&b"));
         assert_eq!(facts.packaging.as_deref(), Some("pom"));
-        let parent = Parent { artifact_id: Some("up".into()), relative_path: Some(String::new()) };
+        let parent = Parent { group_id: None, artifact_id: Some("up".into()), relative_path: Some(String::new()) };
         assert_eq!(facts.parent, Some(parent));
         assert_eq!(facts.modules, ["core", "web", "more"]);
         assert_eq!(facts.test_source_directory.as_deref(), Some("src/test"));
