@@ -161,6 +161,7 @@ async fn lock_repository(
         store: workbench.store.clone(),
         jars,
         image: image.config_digest,
+        jdk: manifest.jdk,
         java_home: java_home(manifest.jdk),
         repository: repository.clone(),
         maven_arguments: &arguments,

@@ -74,8 +74,10 @@ pub struct DoorContext {
     pub store: Store,
     /// Names of the origins to ask, in order.
     pub origins: Vec<OriginName>,
-    /// Dates after which a version does not count when Maven asks which there are; `YYYY-MM-DD`.
+    /// The day after which a version does not count when Maven asks which there are.
     pub cutoff: jiff::civil::Date,
+    /// Java release that builds run on; what needs a newer one is not chosen.
+    pub java: u32,
     /// What an earlier lock or another container's passage already has.
     pub known: Passage,
 }
@@ -92,6 +94,7 @@ struct Shared {
     store: Store,
     origins: Mutex<Vec<OriginName>>,
     cutoff: jiff::civil::Date,
+    java: u32,
     passage: Mutex<Passage>,
     /// SHA-1 sums of what passed, for `x-checksum-sha1` and `.sha1` requests.
     sums: Mutex<BTreeMap<Digest, String>>,
@@ -115,6 +118,7 @@ impl Door {
             store: context.store,
             origins: Mutex::new(context.origins),
             cutoff: context.cutoff,
+            java: context.java,
             passage: Mutex::new(context.known),
             sums: Mutex::default(),
             fetching: tokio::sync::Mutex::default(),
@@ -343,36 +347,59 @@ async fn freeze(shared: &Shared, origin: &OriginName, cached: &str, digest: &Dig
     if parsed.versions.is_empty() {
         return Ok(as_served("no versions, as the origin had it"));
     }
-    let candidates = metadata::candidates(&parsed);
-    let group = parsed.group.replace('.', "/");
-    let mut chosen = None;
-    for version in &candidates {
-        let pom = format!("{group}/{artifact}/{version}/{artifact}-{version}.pom", artifact = parsed.artifact);
-        if !is_repository_path(&pom) {
-            return Err(format!("the metadata names an impossible artifact `{}`", parsed.artifact));
-        }
-        let published = match shared.client.head(origin, &pom).await {
-            Ok(head) => head.last_modified,
-            Err(FetchError::Gone { .. }) => continue,
-            Err(error) => return Err(error.to_string()),
-        };
-        let early = published.is_some_and(|time| time.to_zoned(jiff::tz::TimeZone::UTC).date() <= shared.cutoff);
-        if early {
-            chosen = Some(*version);
-            break;
-        }
-    }
-    let (chosen, rule) = match (chosen, candidates.last()) {
-        (Some(version), _) => (version, format!("newest release by {}", shared.cutoff)),
-        (None, Some(oldest)) => (*oldest, format!("oldest release, none by {}", shared.cutoff)),
-        (None, None) => return Err("the metadata names no version".to_owned()),
-    };
+    let (chosen, rule) = choose(shared, origin, &parsed).await?;
     Ok(FrozenMetadata {
         path: cached.to_owned(),
         rule,
-        chosen: Some(chosen.to_owned()),
-        content: metadata::render(&parsed, chosen),
+        content: metadata::render(&parsed, &chosen),
+        chosen: Some(chosen),
     })
+}
+
+/// Chooses the version that "newest" shall mean, and says by which rule.
+async fn choose(shared: &Shared, origin: &OriginName, of: &metadata::Metadata) -> Result<(String, String), String> {
+    if let Some(version) = metadata::preferred(of) {
+        return Ok((version.to_owned(), "runs all JUnit versions".to_owned()));
+    }
+    let candidates = metadata::candidates(of);
+    for version in &candidates {
+        let base = format!("{}/{}/{version}/{}-{version}", of.group.replace('.', "/"), of.artifact, of.artifact);
+        if !is_repository_path(&base) {
+            return Err(format!("the metadata names an impossible artifact `{}`", of.artifact));
+        }
+        let published = match shared.client.head(origin, &format!("{base}.pom")).await {
+            Ok(head) => head.last_modified.map(|time| time.to_zoned(jiff::tz::TimeZone::UTC).date()),
+            Err(FetchError::Gone { .. }) => continue,
+            Err(error) => return Err(error.to_string()),
+        };
+        if published.is_some_and(|date| date > shared.cutoff) || !fits(shared, origin, &format!("{base}.jar")).await? {
+            continue;
+        }
+        let java = format!("newest release for Java {}", shared.java);
+        let rule = match published {
+            Some(_) => format!("{java} by {}", shared.cutoff),
+            None => format!("{java}; the origin tells no dates"),
+        };
+        return Ok(((*version).to_owned(), rule));
+    }
+    let oldest = candidates.last().ok_or("the metadata names no version")?;
+    Ok(((*oldest).to_owned(), format!("oldest release, none fits Java {} by {}", shared.java, shared.cutoff)))
+}
+
+/// Tells whether a jar's classes run on the builds' Java; an artifact without a jar does.
+async fn fits(shared: &Shared, origin: &OriginName, jar: &str) -> Result<bool, String> {
+    let digest = match shared.client.fetch(origin, jar, None, MAX_ARTIFACT_BYTES).await {
+        Ok((digest, _)) => digest,
+        Err(FetchError::Gone { .. }) => return Ok(true),
+        Err(error) => return Err(error.to_string()),
+    };
+    let file = shared.store.open_blob(&digest).map_err(|error| error.to_string())?;
+    let release = tokio::task::spawn_blocking(move || metadata::java_release_of(file)).await;
+    match release.map_err(|error| error.to_string())? {
+        Ok(release) => Ok(release.is_none_or(|release| release <= shared.java)),
+        // Maven could not use a broken jar either.
+        Err(_) => Ok(false),
+    }
 }
 
 async fn blob(shared: &Shared, digest: &Digest, size: u64, with_body: bool) -> Result<Response<Body>, StoreError> {

@@ -110,6 +110,8 @@ pub struct Locking<'a> {
     pub jars: ToolJars,
     /// The toolchain's image, without a Maven cache.
     pub image: Digest,
+    /// Major version of its development kit.
+    pub jdk: u32,
     /// `JAVA_HOME` in it.
     pub java_home: String,
     /// The repository.
@@ -156,6 +158,7 @@ impl Locking<'_> {
                 store: self.store.clone(),
                 origins,
                 cutoff: self.cutoff,
+                java: self.jdk,
                 known: passage_of(lock),
             },
         )?;
