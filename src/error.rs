@@ -19,6 +19,7 @@ use crate::lock::LockFileError;
 use crate::manifest::ManifestError;
 use crate::resolution::door::DoorError;
 use crate::resolution::repository::LockError;
+use crate::sample::SampleError;
 use crate::settings::SettingsError;
 use crate::task::file::TaskFileError;
 use crate::task::published::PublishedError;
@@ -126,6 +127,9 @@ pub enum CommandError {
     /// A repository can't be locked.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// The sample repository can't be written.
+    #[error(transparent)]
+    Sample(#[from] SampleError),
     /// A proof can't be read or written.
     #[error(transparent)]
     Proof(#[from] ProofError),
@@ -197,7 +201,7 @@ impl CommandError {
                     ExitStatus::Infrastructure
                 }
             },
-            Self::Proof(ProofError::Io(_)) => ExitStatus::Infrastructure,
+            Self::Sample(_) | Self::Proof(ProofError::Io(_)) => ExitStatus::Infrastructure,
             Self::Proof(ProofError::Malformed { .. }) => ExitStatus::Mismatch,
             Self::RunDirectory(error) => of_run_directory(error),
             Self::Validation(ValidationError::RunDirectory(error)) => of_run_directory(error),
@@ -240,7 +244,9 @@ impl CommandError {
             Self::Proof(ProofError::Malformed { path, .. }) => {
                 Some(format!("remove `{}`; the proof is made again", path.display()))
             }
-            Self::Proof(ProofError::Io(_)) => Some("check the data directory's permissions and free space".to_owned()),
+            Self::Sample(_) | Self::Proof(ProofError::Io(_)) => {
+                Some("check the data directory's permissions and free space".to_owned())
+            }
             Self::RunDirectory(error) | Self::Validation(ValidationError::RunDirectory(error)) => {
                 run_directory_hint(error)
             }

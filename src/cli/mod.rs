@@ -3,6 +3,7 @@
 mod build_images;
 mod completions;
 mod images;
+mod demo;
 mod import;
 mod lock;
 pub mod options;
@@ -55,6 +56,8 @@ enum Command {
     Validate(validate::ValidateArguments),
     /// List, show, compare, export and prune built images
     Images(images::ImagesArguments),
+    /// Do the whole job on a sample repository and explain it
+    Demo(demo::DemoArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
 }
@@ -201,6 +204,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
         Command::BuildImages(arguments) => build_images::run(arguments, context),
         Command::Validate(arguments) => validate::run(arguments, context),
         Command::Images(arguments) => images::run(arguments, context),
+        Command::Demo(arguments) => demo::run(arguments, context),
         Command::Completions(arguments) => completions::run(arguments, context),
     }
 }

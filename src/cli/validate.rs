@@ -17,6 +17,7 @@ use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::cell::Environment;
 use crate::execution::maven::ExecutionLimits;
+use crate::execution::record::CellRecord;
 use crate::execution::run_directory::RunDirectory;
 use crate::execution::validation::{Validation, ValidationError};
 use crate::execution::verdicts;
@@ -59,9 +60,26 @@ pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<()
     if context.options.dry_run {
         return dry_run(&tasks, arguments, context);
     }
-    let (summary, classes) = context.block_on(validate(arguments, &tasks, context))?;
-    write(&tasks, &summary, &classes, arguments.format, context)?;
-    verdict(&summary)
+    let validated = context.block_on(validate(arguments, &tasks, context))?;
+    write(&validated, arguments.format, context)?;
+    verdict(&validated.summary)
+}
+
+/// What a validation came to.
+pub(super) struct Validated {
+    /// The comparison with the labels.
+    pub(super) summary: ValidationSummary,
+    /// Every record.
+    pub(super) records: Vec<CellRecord>,
+    /// Each task's repository and class.
+    classes: Vec<(RepositoryName, TaskClass)>,
+}
+
+impl ValidateArguments {
+    /// Returns the selected tasks.
+    pub(super) fn tasks(&self, context: &Context) -> Result<Vec<Task>, CommandError> {
+        self.selector.tasks(context)
+    }
 }
 
 fn dry_run(tasks: &[Task], arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
@@ -77,11 +95,11 @@ fn dry_run(tasks: &[Task], arguments: &ValidateArguments, context: &Context) -> 
     Ok(())
 }
 
-async fn validate(
+pub(super) async fn validate(
     arguments: &ValidateArguments,
     tasks: &[Task],
     context: &Context,
-) -> Result<(ValidationSummary, Vec<TaskClass>), CommandError> {
+) -> Result<Validated, CommandError> {
     let workbench = Workbench::open(context)?;
     let engine = workbench.engine().await?;
     let toolchain = workbench.toolchain()?;
@@ -134,26 +152,21 @@ async fn validate(
         error => error.into(),
     })?;
     let (summary, classed) = summarize(run.run_id(), tasks, &records);
-    let classes = classed.into_iter().map(|classed| classed.class).collect();
+    let classes = classed.into_iter().map(|classed| (classed.task.repository.clone(), classed.class)).collect();
     let verdicts = verdicts::render(run.run_id(), &summary, &records).map_err(io::Error::from);
     run.finish(&verdicts.map_err(CommandError::Output)?)?;
-    Ok((summary, classes))
+    Ok(Validated { summary, records, classes })
 }
 
-fn write(
-    tasks: &[Task],
-    summary: &ValidationSummary,
-    classes: &[TaskClass],
-    format: OutputFormat,
-    context: &Context,
-) -> Result<(), CommandError> {
+pub(super) fn write(validated: &Validated, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    let summary = &validated.summary;
     match format {
         OutputFormat::Json => context.output.json(summary),
         OutputFormat::Text => {
             let mut table = Table::new(["repository", "tasks", "reproduced", "differing", "flaky", "infrastructure"]);
             let mut rows: BTreeMap<&RepositoryName, [usize; 5]> = BTreeMap::new();
-            for (task, class) in tasks.iter().zip(classes) {
-                let row = rows.entry(&task.repository).or_default();
+            for (repository, class) in &validated.classes {
+                let row = rows.entry(repository).or_default();
                 row[0] += 1;
                 row[match class {
                     TaskClass::Reproduced => 1,
@@ -212,7 +225,7 @@ fn details(summary: &ValidationSummary) -> Vec<String> {
     lines
 }
 
-fn verdict(summary: &ValidationSummary) -> Result<(), CommandError> {
+pub(super) fn verdict(summary: &ValidationSummary) -> Result<(), CommandError> {
     let tasks = |ids: BTreeSet<&TaskId>| counted(ids.len(), "task", "tasks");
     let differing = summary.differing.iter().map(|difference| &difference.task_id).collect();
     let faulty: BTreeSet<_> = summary.infrastructure.iter().map(|fault| &fault.task_id).collect();
