@@ -1,0 +1,232 @@
+//! A suite's packages: `Packages`.
+
+use std::collections::BTreeMap;
+
+use debversion::Version;
+
+use super::control::{Paragraph, paragraphs};
+use super::relation::{InvalidRelation, Relation, parse_relations};
+use crate::digest::Digest;
+
+const MAX_PACKAGES: usize = 400_000;
+
+/// What can be wrong with an index of packages.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// A package's field is missing or is not of its form.
+    #[error("the field `{field}` of the package `{package}` is missing or malformed")]
+    Field {
+        /// The package.
+        package: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// A relation of a package can't be read.
+    #[error("the package `{package}`: {reason}")]
+    Relation {
+        /// The package.
+        package: String,
+        /// What is wrong.
+        #[source]
+        reason: InvalidRelation,
+    },
+    /// It has more packages than anyone makes.
+    #[error("it has more than {MAX_PACKAGES} packages")]
+    TooMany,
+}
+
+/// A package of a suite.
+#[derive(Debug)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: Version,
+    /// The version as it is written.
+    pub version_text: String,
+    /// `amd64` or `all`.
+    pub architecture: String,
+    /// Path below the archive's root.
+    pub path: String,
+    /// Of the `.deb`.
+    pub sha256: Digest,
+    /// Of the `.deb`, in bytes.
+    pub size: u64,
+    /// The suite that has it.
+    pub suite: String,
+    /// How much the archive wants it installed: 0 for `required` to 4 for `extra`.
+    pub priority: u8,
+    depends: String,
+    breaks: String,
+    provides: String,
+}
+
+impl Package {
+    /// Returns what it needs, `Pre-Depends` first.
+    ///
+    /// # Errors
+    /// [`IndexError::Relation`].
+    pub fn depends(&self) -> Result<Vec<Vec<Relation>>, IndexError> {
+        self.relations(&self.depends)
+    }
+
+    /// Returns what it can't be together with.
+    ///
+    /// # Errors
+    /// [`IndexError::Relation`].
+    pub fn breaks(&self) -> Result<Vec<Vec<Relation>>, IndexError> {
+        self.relations(&self.breaks)
+    }
+
+    /// Returns the virtual packages that it stands for, with their versions where they have one.
+    ///
+    /// # Errors
+    /// [`IndexError::Relation`].
+    pub fn provides(&self) -> Result<Vec<(String, Option<Version>)>, IndexError> {
+        let provided = self.relations(&self.provides)?.into_iter().flatten();
+        Ok(provided.map(|relation| (relation.name, relation.constraint.map(|(_, version)| version))).collect())
+    }
+
+    fn relations(&self, text: &str) -> Result<Vec<Vec<Relation>>, IndexError> {
+        parse_relations(text).map_err(|reason| IndexError::Relation { package: self.name.clone(), reason })
+    }
+}
+
+/// The packages of a suite for amd64.
+#[derive(Debug, Default)]
+pub struct PackageIndex {
+    packages: Vec<Package>,
+    by_name: BTreeMap<String, Vec<usize>>,
+    by_provided: BTreeMap<String, Vec<usize>>,
+}
+
+impl PackageIndex {
+    /// Reads the text of `Packages`.
+    ///
+    /// # Errors
+    /// [`IndexError`].
+    pub fn parse(text: &str, suite: &str) -> Result<Self, IndexError> {
+        let mut index = Self::default();
+        for paragraph in paragraphs(text) {
+            if index.packages.len() == MAX_PACKAGES {
+                return Err(IndexError::TooMany);
+            }
+            let Some(package) = parse_package(paragraph, suite)? else { continue };
+            let number = index.packages.len();
+            if !package.provides.is_empty() {
+                for (name, _) in package.provides()? {
+                    index.by_provided.entry(name).or_default().push(number);
+                }
+            }
+            index.by_name.entry(package.name.clone()).or_default().push(number);
+            index.packages.push(package);
+        }
+        for numbers in index.by_name.values_mut() {
+            // The newest first; an index may hold several versions of one name.
+            numbers.sort_by(|a, b| index.packages[*b].version.cmp(&index.packages[*a].version));
+        }
+        Ok(index)
+    }
+
+    /// Returns the packages of that name, the newest first.
+    pub fn named(&self, name: &str) -> impl Iterator<Item = &Package> {
+        self.by_name.get(name).into_iter().flatten().map(|number| &self.packages[*number])
+    }
+
+    /// Returns the packages that stand for that name, in the index's order.
+    pub fn providing(&self, name: &str) -> impl Iterator<Item = &Package> {
+        self.by_provided.get(name).into_iter().flatten().map(|number| &self.packages[*number])
+    }
+}
+
+/// Returns `None` for a package of another architecture.
+fn parse_package(paragraph: Paragraph<'_>, suite: &str) -> Result<Option<Package>, IndexError> {
+    let mut fields = BTreeMap::new();
+    for (name, value) in paragraph.fields() {
+        fields.insert(name, value);
+    }
+    let mut take = |name: &str| fields.remove(name).map(std::borrow::Cow::into_owned);
+    let name = take("Package").unwrap_or_default();
+    let error = |field: &'static str| IndexError::Field { package: super::printable(&name), field };
+    if !super::is_package_name(&name) {
+        return Err(error("Package"));
+    }
+    let architecture = take("Architecture").unwrap_or_default();
+    if !["amd64", "all"].contains(&architecture.as_str()) {
+        return Ok(None);
+    }
+    let version_text = take("Version").unwrap_or_default();
+    let version = version_text.parse().map_err(|_| error("Version"))?;
+    let path = take("Filename").filter(|path| is_pool_path(path)).ok_or_else(|| error("Filename"))?;
+    let size = take("Size").and_then(|size| size.parse().ok()).ok_or_else(|| error("Size"))?;
+    let sha256 = take("SHA256").and_then(|hex| Digest::from_hex(&hex).ok()).ok_or_else(|| error("SHA256"))?;
+    let priority = match take("Priority").as_deref() {
+        Some("required") => 0,
+        Some("important") => 1,
+        Some("standard") => 2,
+        Some("extra") => 4,
+        _ => 3,
+    };
+    let mut join = |first: &str, second: &str| {
+        let both: Vec<String> = [take(first), take(second)].into_iter().flatten().collect();
+        both.join(", ")
+    };
+    let (depends, breaks) = (join("Pre-Depends", "Depends"), join("Conflicts", "Breaks"));
+    let provides = take("Provides").unwrap_or_default();
+    let suite = suite.to_owned();
+    Ok(Some(Package {
+        name,
+        version,
+        version_text,
+        architecture,
+        path,
+        sha256,
+        size,
+        suite,
+        priority,
+        depends,
+        breaks,
+        provides,
+    }))
+}
+
+fn is_pool_path(path: &str) -> bool {
+    path.starts_with("pool/")
+        && path.ends_with(".deb")
+        && path.len() < 500
+        && path.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+        && path.chars().all(|c| c.is_ascii_graphic() && !"\\?#%\"'`<>".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "Package: a\nVersion: 1:2-3\nArchitecture: amd64\nFilename: pool/main/a/a/a_2-3_amd64.deb\n\
+        Size: 12\nSHA256: ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\nDepends: b (>= 1)\n\
+        Pre-Depends: c\nProvides: v (= 7), w\n";
+
+    #[test]
+    fn packages_are_read_newest_first_and_hostile_ones_refused() {
+        let older = GOOD.replace("1:2-3", "5").replace("v (= 7), w", "w");
+        let foreign = GOOD.replace("amd64\nF", "arm64\nF");
+        let index = PackageIndex::parse(&format!("{older}\n{GOOD}\n{foreign}"), "trixie").unwrap();
+        let versions: Vec<&str> = index.named("a").map(|package| package.version_text.as_str()).collect();
+        assert_eq!(versions, ["1:2-3", "5"]);
+        assert_eq!((index.providing("v").count(), index.providing("w").count()), (1, 2));
+        let package = index.named("a").next().unwrap();
+        let names: Vec<String> = package.depends().unwrap().concat().into_iter().map(|r| r.name).collect();
+        assert_eq!(names, ["c", "b"]);
+        for (from, to) in [
+            ("Package: a", "Package: ../a"),
+            ("pool/main/a", "pool/../a"),
+            ("pool/main/a/a/", "http://host/"),
+            ("Size: 12", "Size: -1"),
+            ("SHA256: ba", "SHA256: zz"),
+            ("Version: 1:2-3", "Version: "),
+        ] {
+            let text = GOOD.replace(from, to);
+            assert!(matches!(PackageIndex::parse(&text, "s"), Err(IndexError::Field { .. })), "{to}");
+        }
+    }
+}

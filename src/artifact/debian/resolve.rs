@@ -1,0 +1,317 @@
+//! Which packages a set of roots needs: dependencies without recommendations, deterministic for equal indexes.
+//!
+//! Alternatives are tried in their order, real packages before those that provide a name, preferred suites before
+//! others, newer versions before older ones. Essential packages are not implied, as images state all that they hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use debversion::Version;
+
+use super::index::{IndexError, Package, PackageIndex};
+use super::relation::Relation;
+
+/// Attempts after which a set of packages is given up: honest ones need some hundreds.
+const MAX_STEPS: usize = 100_000;
+
+/// Why no set of packages was found.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// Nothing fits.
+    #[error("`{relation}`, needed by {needed_by}, can't be had{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Unsatisfiable {
+        /// What is needed.
+        relation: String,
+        /// Who needs it.
+        needed_by: String,
+        /// Why the last candidate failed, where there was one.
+        reason: Option<Box<ResolveError>>,
+    },
+    /// Two versions of one package are needed.
+    #[error("`{package}` is needed in version {wanted}, but {present} is there already")]
+    OtherVersion {
+        /// The package.
+        package: String,
+        /// The version needed now.
+        wanted: String,
+        /// The version chosen before, or that of a layer below.
+        present: String,
+    },
+    /// Two packages exclude each other.
+    #[error("`{package}` can't be together with `{other}`")]
+    Conflict {
+        /// The package that says so.
+        package: String,
+        /// The other.
+        other: String,
+    },
+    /// The index is not as it should be.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The search was given up.
+    #[error("the packages depend on each other in too many ways")]
+    TooHard,
+}
+
+/// A package that is wanted by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The suite that it must come from; `None` for the most preferred that has it.
+    pub suite: Option<&'a str>,
+}
+
+/// A package that is there already, in a layer below.
+#[derive(Clone, Debug)]
+pub struct Installed {
+    /// Its version.
+    pub version: Version,
+    /// The virtual packages that it stands for.
+    pub provides: Vec<(String, Option<Version>)>,
+}
+
+/// What is to be resolved.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Packages that are wanted.
+    pub roots: Vec<Root<'a>>,
+    /// Packages that are there, by name.
+    pub installed: &'a BTreeMap<String, Installed>,
+    /// Packages that count as being there, but never are.
+    pub dropped: &'a BTreeSet<String>,
+}
+
+/// Returns the packages that must be added, sorted by name. `suites` come in order of preference.
+///
+/// # Errors
+/// [`ResolveError`].
+pub fn resolve<'a>(suites: &[&'a PackageIndex], request: &Request<'_>) -> Result<Vec<&'a Package>, ResolveError> {
+    let mut search = Search { suites, request, selected: BTreeMap::new(), steps: 0 };
+    for root in &request.roots {
+        if root.suite.is_none() && request.installed.contains_key(root.name) {
+            continue;
+        }
+        let of_suite = |package: &&'a Package| root.suite.is_none_or(|suite| package.suite == suite);
+        let package = suites.iter().flat_map(|index| index.named(root.name)).find(of_suite);
+        let package = package.ok_or_else(|| ResolveError::Unsatisfiable {
+            relation: root.name.to_owned(),
+            needed_by: root.suite.map_or("the policy".to_owned(), |suite| format!("the policy (from `{suite}`)")),
+            reason: None,
+        })?;
+        search.add(package)?;
+    }
+    search.check_conflicts()?;
+    Ok(search.selected.into_values().collect())
+}
+
+struct Search<'s, 'a> {
+    suites: &'s [&'a PackageIndex],
+    request: &'s Request<'s>,
+    selected: BTreeMap<&'a str, &'a Package>,
+    steps: usize,
+}
+
+impl<'a> Search<'_, 'a> {
+    fn add(&mut self, package: &'a Package) -> Result<(), ResolveError> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            return Err(ResolveError::TooHard);
+        }
+        let other = |present: String| ResolveError::OtherVersion {
+            package: package.name.clone(),
+            wanted: package.version_text.clone(),
+            present,
+        };
+        if let Some(selected) = self.selected.get(package.name.as_str()) {
+            if selected.version == package.version {
+                return Ok(());
+            }
+            return Err(other(selected.version_text.clone()));
+        }
+        if let Some(installed) = self.request.installed.get(&package.name) {
+            if installed.version == package.version {
+                return Ok(());
+            }
+            return Err(other(installed.version.to_string()));
+        }
+        self.selected.insert(&package.name, package);
+        for group in package.depends()? {
+            self.satisfy(&group, package)?;
+        }
+        Ok(())
+    }
+
+    fn satisfy(&mut self, group: &[Relation], needed_by: &Package) -> Result<(), ResolveError> {
+        for relation in group {
+            if self.is_satisfied(relation)? {
+                return Ok(());
+            }
+        }
+        let mut reason = None;
+        for relation in group {
+            for candidate in self.candidates(relation)? {
+                let before = self.selected.clone();
+                match self.add(candidate) {
+                    Ok(()) => return Ok(()),
+                    Err(error @ (ResolveError::TooHard | ResolveError::Index(_))) => return Err(error),
+                    Err(error) => {
+                        self.selected = before;
+                        reason = Some(Box::new(error));
+                    }
+                }
+            }
+        }
+        let relation: Vec<String> = group.iter().map(ToString::to_string).collect();
+        let needed_by = format!("`{}` {}", needed_by.name, needed_by.version_text);
+        Err(ResolveError::Unsatisfiable { relation: relation.join(" | "), needed_by, reason })
+    }
+
+    fn is_satisfied(&self, relation: &Relation) -> Result<bool, ResolveError> {
+        if self.request.dropped.contains(&relation.name) {
+            return Ok(true);
+        }
+        let installed = self.request.installed;
+        let by_name = installed.get(&relation.name).is_some_and(|package| relation.accepts(&package.version))
+            || self.selected.get(relation.name.as_str()).is_some_and(|package| relation.accepts(&package.version));
+        if by_name || installed.values().any(|package| stands_for(&package.provides, relation)) {
+            return Ok(true);
+        }
+        for package in self.selected.values() {
+            if stands_for(&package.provides()?, relation) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns the packages that would satisfy the relation, the best first.
+    fn candidates(&self, relation: &Relation) -> Result<Vec<&'a Package>, ResolveError> {
+        let named = self.suites.iter().flat_map(|index| index.named(&relation.name));
+        let mut found: Vec<&'a Package> = named.filter(|package| relation.accepts(&package.version)).collect();
+        for index in self.suites {
+            let mut providers = Vec::new();
+            for package in index.providing(&relation.name) {
+                if stands_for(&package.provides()?, relation) {
+                    providers.push(package);
+                }
+            }
+            providers.sort_by(|a, b| {
+                (a.priority, &a.name).cmp(&(b.priority, &b.name)).then_with(|| b.version.cmp(&a.version))
+            });
+            found.extend(providers);
+        }
+        Ok(found)
+    }
+
+    fn check_conflicts(&self) -> Result<(), ResolveError> {
+        for package in self.selected.values() {
+            for relation in package.breaks()?.into_iter().flatten() {
+                if let Some(other) = self.broken_by(package, &relation)? {
+                    return Err(ResolveError::Conflict { package: package.name.clone(), other });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn broken_by(&self, package: &Package, relation: &Relation) -> Result<Option<String>, ResolveError> {
+        for other in self.selected.values().filter(|other| other.name != package.name) {
+            let named = other.name == relation.name && relation.accepts(&other.version);
+            if named || stands_for(&other.provides()?, relation) {
+                return Ok(Some(other.name.clone()));
+            }
+        }
+        let installed = self.request.installed.iter().find(|(name, other)| {
+            **name != package.name
+                && ((**name == relation.name && relation.accepts(&other.version))
+                    || stands_for(&other.provides, relation))
+        });
+        Ok(installed.map(|(name, _)| name.clone()))
+    }
+}
+
+/// Returns whether one of the provided names is what the relation asks for; a version needs a provided version.
+fn stands_for(provides: &[(String, Option<Version>)], relation: &Relation) -> bool {
+    provides.iter().any(|(name, version)| {
+        *name == relation.name
+            && (relation.constraint.is_none() || version.as_ref().is_some_and(|version| relation.accepts(version)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of `name version; field: value; …`.
+    fn index(suite: &str, packages: &[&str]) -> PackageIndex {
+        let mut text = String::new();
+        for line in packages {
+            let mut parts = line.split("; ");
+            let (name, version) = parts.next().unwrap().split_once(' ').unwrap();
+            let digest = crate::digest::Digest::of(line.as_bytes()).hex();
+            text += &format!("Package: {name}\nVersion: {version}\nArchitecture: all\nSize: 1\nSHA256: {digest}\n");
+            text += &format!("Filename: pool/{name}.deb\n");
+            for field in parts {
+                text += &format!("{field}\n");
+            }
+            text += "\n";
+        }
+        PackageIndex::parse(&text, suite).unwrap()
+    }
+
+    fn run(suites: &[&PackageIndex], roots: &[&str], installed: &[(&str, &str)]) -> Result<String, ResolveError> {
+        let installed = installed
+            .iter()
+            .map(|(name, version)| {
+                let installed = Installed { version: version.parse().unwrap(), provides: Vec::new() };
+                ((*name).to_owned(), installed)
+            })
+            .collect();
+        let dropped = BTreeSet::from(["dropped".to_owned()]);
+        let roots = roots
+            .iter()
+            .map(|root| {
+                let (name, suite) = root.split_once('/').map_or((*root, None), |(name, suite)| (name, Some(suite)));
+                Root { name, suite }
+            })
+            .collect();
+        let found = resolve(suites, &Request { roots, installed: &installed, dropped: &dropped })?;
+        Ok(found.iter().map(|p| format!("{}={}", p.name, p.version_text)).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn closures_follow_alternatives_versions_and_provided_names() {
+        let stable = index(
+            "stable",
+            &[
+                "app 1; Depends: lib (>= 2), gone | tool, mail; Pre-Depends: early",
+                "early 1",
+                "lib 2; Depends: dropped, app",
+                "lib 1",
+                "tool 1; Depends: missing",
+                "tool-ng 1; Provides: tool (= 3)",
+                "exim 1; Provides: mail; Priority: standard",
+                "anymail 1; Provides: mail",
+                "new 1; Depends: lib (>= 3)",
+                "strict 1; Depends: tool (>= 4)",
+                "either 1; Depends: exim | anymail",
+                "both 1; Depends: either, anymail; Conflicts: exim",
+            ],
+        );
+        let unstable = index("unstable", &["lib 3", "java 17; Depends: java-lib (= 17), early", "java-lib 17", "early 2"]);
+        let suites = [&stable, &unstable];
+        // `tool` can't be installed, so what provides it is; `exim` comes first by its priority.
+        assert_eq!(run(&suites, &["app"], &[]).unwrap(), "app=1 early=1 exim=1 lib=2 tool-ng=1");
+        assert_eq!(run(&suites, &["java/unstable"], &[]).unwrap(), "early=1 java=17 java-lib=17");
+        assert_eq!(run(&suites, &["new"], &[]).unwrap(), "lib=3 new=1");
+        assert_eq!(run(&suites, &["java", "early"], &[("early", "1")]).unwrap(), "java=17 java-lib=17");
+        assert!(matches!(run(&suites, &["strict"], &[]), Err(ResolveError::Unsatisfiable { .. })));
+        assert!(matches!(run(&suites, &["nothing"], &[]), Err(ResolveError::Unsatisfiable { .. })));
+        assert!(matches!(run(&suites, &["app/unstable"], &[]), Err(ResolveError::Unsatisfiable { .. })));
+        assert!(matches!(run(&suites, &["both"], &[]), Err(ResolveError::Conflict { .. })));
+        assert!(matches!(run(&suites, &["exim", "both"], &[]), Err(ResolveError::Conflict { .. })));
+        let error = run(&suites, &["lib/unstable"], &[("lib", "2")]).unwrap_err();
+        assert!(matches!(error, ResolveError::OtherVersion { .. }));
+        assert_eq!(run(&suites, &["app"], &[("mail", "1"), ("tool", "9")]).unwrap(), "app=1 early=1 lib=2");
+    }
+}
