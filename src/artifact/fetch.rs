@@ -12,6 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use reqwest::{StatusCode, Url, header};
 
+use super::discover;
 use super::origin::{Origin, OriginError, OriginName, Origins};
 use super::store::{Store, StoreError};
 use crate::digest::Digest;
@@ -127,7 +128,7 @@ impl FetchError {
     }
 
     /// Returns whether another address of the origin may do better.
-    fn is_about_one_address(&self) -> bool {
+    pub(crate) fn is_about_one_address(&self) -> bool {
         matches!(
             self,
             Self::OriginUnreachable { .. }
@@ -186,6 +187,7 @@ pub struct Client {
     store: Store,
     origins: Arc<Origins>,
     found: Arc<Mutex<BTreeMap<OriginName, Arc<Origin>>>>,
+    discovery: Arc<tokio::sync::Mutex<()>>,
     events: EventSink,
 }
 
@@ -217,7 +219,7 @@ impl Client {
             .read_timeout(SILENCE_LIMIT)
             .build()
             .map_err(|error| FetchError::Setup(body::cause(&error.without_url())))?;
-        Ok(Self { http, store, origins: Arc::new(origins), found: Arc::default(), events })
+        Ok(Self { http, store, origins: Arc::new(origins), found: Arc::default(), discovery: Arc::default(), events })
     }
 
     /// Returns the store that everything fetched goes to.
@@ -243,7 +245,18 @@ impl Client {
         if let Some(origin) = self.remembered(name) {
             return Ok(origin);
         }
-        let origin = self.origins.resolve(name)?;
+        let origin = match self.origins.resolve(name) {
+            Err(error @ OriginError::Unknown { .. }) => {
+                // Only one at a time looks, and the others find what it found.
+                let _looking = self.discovery.lock().await;
+                if let Some(origin) = self.remembered(name) {
+                    return Ok(origin);
+                }
+                // Looking means fetching from another origin, so this future holds itself: it must be boxed.
+                Box::pin(discover::discover(self, name)).await?.ok_or(error)?
+            }
+            other => other?,
+        };
         Ok(self.remember(origin))
     }
 

@@ -1,6 +1,9 @@
 //! Bytes by digest: the local store and the origins that serve what is missing.
 
 pub mod debian;
+pub mod discover;
+pub mod download;
 pub mod fetch;
 pub mod origin;
+pub mod pypi;
 pub mod store;

@@ -76,6 +76,26 @@ pub(crate) fn read_package(
     Ok(Package { control, entries })
 }
 
+/// Returns the package's control text and those of its files that `wanted` names, by path. For the few packages that
+/// the program itself reads; `limit` is the largest file's size in bytes.
+pub(crate) fn read_files(
+    reader: impl Read,
+    name: &str,
+    store: &Store,
+    limit: u64,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<(String, Vec<(String, Vec<u8>)>), ImageError> {
+    let mut spool = SpoolWriter::new(store)?;
+    let package = read_package(reader, name, store, &mut spool, &|path| wanted(path.as_str()))?;
+    let mut files = Vec::new();
+    for PlacedEntry { path, entry, .. } in package.entries {
+        if let Node::File(content) = &entry.node {
+            files.push((path.as_str().to_owned(), content.read(store, limit)?));
+        }
+    }
+    Ok((package.control, files))
+}
+
 /// A member of the `ar` archive. Its bytes, and a filler after an odd number of them, come next in the stream.
 struct Member {
     name: String,

@@ -3,6 +3,10 @@
 //! Reading and writing of lock files is here; how their content is found is in the submodules. Addresses never stand
 //! in a lock, only names of origins.
 
+pub mod policy;
+pub(crate) mod requirement;
+pub mod toolchain;
+
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;

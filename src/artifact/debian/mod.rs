@@ -1,5 +1,6 @@
 //! Debian's archive: signed indexes, packages, and which packages a set of roots needs.
 
+pub mod archive;
 pub mod control;
 pub mod index;
 pub mod relation;

@@ -106,10 +106,8 @@ mod tests {
     #[test]
     fn relations_are_read_and_compared() {
         let groups = parse_relations("libc6 (>= 2.34), python3:any | perl,\n a (= 1:2.0~rc1-3+b1), b (<<2)").unwrap();
-        let shown: Vec<String> = groups
-            .iter()
-            .map(|group| group.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | "))
-            .collect();
+        let shown: Vec<String> =
+            groups.iter().map(|group| group.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")).collect();
         assert_eq!(shown, ["libc6 (>= 2.34)", "python3 | perl", "a (= 1:2.0~rc1-3+b1)", "b (<< 2)"]);
         for (relation, version, expected) in [
             ("a (>= 2.38)", "2.41-12", true),

@@ -298,7 +298,8 @@ mod tests {
                 "both 1; Depends: either, anymail; Conflicts: exim",
             ],
         );
-        let unstable = index("unstable", &["lib 3", "java 17; Depends: java-lib (= 17), early", "java-lib 17", "early 2"]);
+        let unstable =
+            index("unstable", &["lib 3", "java 17; Depends: java-lib (= 17), early", "java-lib 17", "early 2"]);
         let suites = [&stable, &unstable];
         // `tool` can't be installed, so what provides it is; `exim` comes first by its priority.
         assert_eq!(run(&suites, &["app"], &[]).unwrap(), "app=1 early=1 exim=1 lib=2 tool-ng=1");

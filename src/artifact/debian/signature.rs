@@ -52,8 +52,7 @@ impl TrustedKeys {
     /// # Errors
     /// [`SignatureError::NoTrustedKey`].
     pub fn read(keyring: &[u8], pinned: &[String]) -> Result<Self, SignatureError> {
-        let (certificates, _) =
-            SignedPublicKey::from_reader_many(keyring).map_err(|_| SignatureError::NoTrustedKey)?;
+        let (certificates, _) = SignedPublicKey::from_reader_many(keyring).map_err(|_| SignatureError::NoTrustedKey)?;
         let trusted: Vec<SignedPublicKey> = certificates
             .take(MAX_CERTIFICATES)
             .filter_map(Result::ok)
@@ -115,8 +114,7 @@ impl TrustedKeys {
             }
             for subkey in &certificate.public_subkeys {
                 if signature.verify(&subkey.key, text).is_ok() {
-                    match primary_state(certificate, now, false).and_then(|()| subkey_state(certificate, subkey, now))
-                    {
+                    match primary_state(certificate, now, false).and_then(|()| subkey_state(certificate, subkey, now)) {
                         Ok(()) => return Ok(fingerprint(certificate)),
                         Err(state) => reason = state,
                     }
@@ -170,7 +168,9 @@ fn primary_state(certificate: &SignedPublicKey, now: i64, must_sign: bool) -> Re
     let direct = direct.filter(|signature| signature.verify_key(primary).is_ok());
     let newest = by_user
         .chain(direct)
-        .filter(|signature| is_strong(signature) && created(signature).is_some_and(|date| date <= now + CLOCK_TOLERANCE))
+        .filter(|signature| {
+            is_strong(signature) && created(signature).is_some_and(|date| date <= now + CLOCK_TOLERANCE)
+        })
         .max_by_key(|signature| created(signature));
     let newest = newest.ok_or("its key does not vouch for itself")?;
     if has_expired(primary, newest, now) {
@@ -198,7 +198,9 @@ fn subkey_state(certificate: &SignedPublicKey, subkey: &SignedPublicSubKey, now:
         .signatures
         .iter()
         .filter(valid)
-        .filter(|signature| is_strong(signature) && created(signature).is_some_and(|date| date <= now + CLOCK_TOLERANCE))
+        .filter(|signature| {
+            is_strong(signature) && created(signature).is_some_and(|date| date <= now + CLOCK_TOLERANCE)
+        })
         .max_by_key(|signature| created(signature))
         .ok_or("its key does not belong to a trusted one")?;
     let agreed = newest

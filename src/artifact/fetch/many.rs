@@ -8,6 +8,7 @@ use futures_util::{StreamExt, stream};
 
 use super::{Client, FetchError};
 use crate::artifact::origin::OriginName;
+use crate::artifact::pypi;
 use crate::digest::Digest;
 use crate::event::{Event, EventSink};
 
@@ -18,8 +19,10 @@ pub struct FetchItem {
     pub name: String,
     /// Who serves it.
     pub origin: OriginName,
-    /// Path below the origin.
+    /// Path below the origin; for a Python package the file's name.
     pub path: String,
+    /// The project in whose index of Python packages the file stands; `None` for other files.
+    pub project: Option<String>,
     /// Its digest.
     pub digest: Digest,
     /// Bytes.
@@ -131,7 +134,10 @@ impl Client {
             // It has the wrong size, else it would not be missing.
             self.store.remove(&item.digest)?;
         }
-        let fetched = self.fetch(&item.origin, &item.path, Some(&item.digest), item.size).await?;
-        Ok(fetched.1)
+        let (_, size) = match &item.project {
+            Some(project) => pypi::fetch_file(self, &item.origin, project, &item.path, &item.digest, item.size).await?,
+            None => self.fetch(&item.origin, &item.path, Some(&item.digest), item.size).await?,
+        };
+        Ok(size)
     }
 }

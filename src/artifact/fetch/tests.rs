@@ -171,6 +171,7 @@ async fn many_files_are_fetched_and_every_failure_is_told() {
         name: name.to_owned(),
         origin: OriginName::central(),
         path: name.to_owned(),
+        project: None,
         digest: Digest::of(name.as_bytes()),
         size: name.len() as u64,
     };

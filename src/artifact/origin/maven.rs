@@ -42,7 +42,7 @@ fn installed(library: &Path) -> Option<OriginAddress> {
 }
 
 /// Returns the address of `central` in the super POM inside the jar `maven-model-builder`.
-pub(super) fn central_of_super_pom(jar: impl Read + std::io::Seek) -> Option<OriginAddress> {
+pub(crate) fn central_of_super_pom(jar: impl Read + std::io::Seek) -> Option<OriginAddress> {
     let mut archive = zip::ZipArchive::new(jar).ok()?;
     let entry = archive.by_name(SUPER_POM).ok()?;
     let mut text = String::new();

@@ -3,7 +3,7 @@
 //! An origin is `debian`, `central`, `pypi` or the id of a repository that a POM declares. Its address is never written
 //! into locks, images or messages. First hit wins: what the user gave, the machine's own clients (apt,
 //! Maven, pip), `origins.toml` in the data directory. What needs fetching to be found (the defaults inside Debian's own
-//! packages) is not looked for here.
+//! packages) is in [`crate::artifact::discover`].
 
 mod apt;
 mod maven;
@@ -21,6 +21,8 @@ use serde::{Deserialize, Serialize};
 use crate::data_dir::write_atomically;
 
 pub use apt::AptSettings;
+pub(crate) use maven::central_of_super_pom;
+pub(crate) use pip::index_of_source;
 
 /// No file of another program that is read here may be larger, in bytes.
 const CONFIGURATION_LIMIT: u64 = 4 << 20;

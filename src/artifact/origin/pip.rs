@@ -75,7 +75,7 @@ fn installed(machine: &Machine) -> Vec<PathBuf> {
 
 /// Returns the default index in the source of pip's `models/index.py`: the first argument of `PyPI = PackageIndex(…`
 /// and `simple` below it.
-pub(super) fn index_of_source(source: &str) -> Option<OriginAddress> {
+pub(crate) fn index_of_source(source: &str) -> Option<OriginAddress> {
     let (_, call) = source.split_once("\nPyPI = PackageIndex(")?;
     let quote = call.trim_start().chars().next().filter(|quote| *quote == '"' || *quote == '\'')?;
     let address: OriginAddress = call.trim_start()[1..].split(quote).next()?.parse().ok()?;

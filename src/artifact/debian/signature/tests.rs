@@ -65,8 +65,7 @@ fn other_keys_changed_texts_and_wrong_times_are_refused() {
 fn a_primary_key_that_only_certifies_does_not_sign() {
     let key = new_key();
     let keys = TrustedKeys::read(&keyring(&[&key]), &pinned(&key)).unwrap();
-    let message =
-        CleartextSignedMessage::sign(rand::thread_rng(), TEXT, &key.primary_key, &Password::empty()).unwrap();
+    let message = CleartextSignedMessage::sign(rand::thread_rng(), TEXT, &key.primary_key, &Password::empty()).unwrap();
     let result = keys.verify(&message.to_armored_string(ArmorOptions::default()).unwrap(), Timestamp::now());
     assert!(matches!(result, Err(SignatureError::Untrusted(_))), "{result:?}");
 }

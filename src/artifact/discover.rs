@@ -1,0 +1,66 @@
+//! Origins that nothing on this machine names, found in Debian's own packages: the defaults that Debian's Maven and pip
+//! are built with.
+
+use std::io::Cursor;
+
+use jiff::Timestamp;
+
+use super::debian::archive::{Archive, ArchiveError, package_files};
+use super::fetch::{Client, FetchError};
+use super::origin::{AddressSource, Origin, OriginAddress, OriginName, central_of_super_pom, index_of_source};
+use crate::lock::policy::ToolchainPolicy;
+
+const MAX_PACKAGE: u64 = 32 << 20;
+const MAX_FILE: u64 = 8 << 20;
+
+/// Returns where `central` or `pypi` is by Debian's own packages, and remembers it in the data directory; `None` for
+/// other origins, and where the packages do not say.
+///
+/// # Errors
+/// [`FetchError`] where something can't be fetched.
+pub(super) async fn discover(client: &Client, name: &OriginName) -> Result<Option<Origin>, FetchError> {
+    let found = match name.as_str() {
+        "central" => {
+            look(client, "libmaven3-core-java", &|path| path.ends_with("/maven3-model-builder.jar"), &|bytes| {
+                central_of_super_pom(Cursor::new(bytes))
+            })
+        }
+        "pypi" => look(client, "python3-pip", &|path| path.ends_with("/pip/_internal/models/index.py"), &|bytes| {
+            index_of_source(std::str::from_utf8(bytes).ok()?)
+        }),
+        _ => return Ok(None),
+    };
+    let Some(address) = found.await? else { return Ok(None) };
+    client.origins().recorded().add(name, &address)?;
+    let source = AddressSource::DebianPackage;
+    Ok(Some(Origin { name: name.clone(), addresses: vec![address], source }))
+}
+
+async fn look(
+    client: &Client,
+    package: &str,
+    wanted: &(dyn Fn(&str) -> bool + Sync),
+    read: &(dyn Fn(&[u8]) -> Option<OriginAddress> + Sync),
+) -> Result<Option<OriginAddress>, FetchError> {
+    let debian = OriginName::debian();
+    // Without Debian's archive the origin asked for is simply not known.
+    if client.origins().resolve(&debian).is_err() {
+        return Ok(None);
+    }
+    let Ok(policy) = ToolchainPolicy::builtin() else { return Ok(None) };
+    client.events().message(format!("looking into Debian's package {package} for the address of an origin"));
+    let suite = match Archive::new(client, &policy.debian, Timestamp::now()).suite(&policy.debian.suite).await {
+        Ok(suite) => suite,
+        Err(ArchiveError::Fetch(error)) => return Err(error),
+        Err(error) => {
+            client.events().warning(error.to_string());
+            return Ok(None);
+        }
+    };
+    let Some(found) = suite.index.named(package).next().filter(|found| found.size <= MAX_PACKAGE) else {
+        return Ok(None);
+    };
+    client.fetch(&debian, &found.path, Some(&found.sha256), found.size).await?;
+    let files = package_files(client.store(), &found.sha256, package, MAX_FILE, wanted);
+    Ok(files.ok().and_then(|(_, files)| files.iter().find_map(|(_, bytes)| read(bytes))))
+}

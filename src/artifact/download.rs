@@ -1,0 +1,68 @@
+//! Everything that a lock names, in the store.
+
+use std::num::NonZeroUsize;
+
+use super::fetch::{Client, FetchError, FetchItem, FetchManyError, FetchSummary};
+use super::origin::OriginName;
+use crate::lock::{DebianPackage, MavenFile, RepositoryLock, ToolFile, ToolchainLock};
+
+/// Fetches what the store does not have, at most `jobs` files at once. Whoever reads a blob checks its digest; here only
+/// presence and size count.
+///
+/// # Errors
+/// [`FetchManyError`].
+pub async fn ensure(client: &Client, items: &[FetchItem], jobs: NonZeroUsize) -> Result<FetchSummary, FetchManyError> {
+    client.fetch_all(items, jobs, client.events()).await
+}
+
+/// Returns the files of a toolchain; of its Java development kits only that of `jdk`, or all.
+///
+/// # Errors
+/// [`FetchError::Origin`] for an origin's name that is none.
+pub fn toolchain_items(lock: &ToolchainLock, jdk: Option<u32>) -> Result<Vec<FetchItem>, FetchError> {
+    let jdks = lock.jdks.iter().filter(|kit| jdk.is_none_or(|jdk| kit.major == jdk));
+    let kits = jdks.flat_map(|kit| &kit.packages);
+    let packages = lock.base.iter().chain(kits).chain(&lock.tools_packages).map(package_item);
+    let mut items: Vec<FetchItem> = packages.collect();
+    for tool in &lock.tools {
+        items.push(tool_item(tool)?);
+    }
+    Ok(items)
+}
+
+/// Returns the files of a repository's Maven cache.
+///
+/// # Errors
+/// [`FetchError::Origin`] for an origin's name that is none.
+pub fn repository_items(lock: &RepositoryLock) -> Result<Vec<FetchItem>, FetchError> {
+    lock.files.iter().map(maven_item).collect()
+}
+
+pub(crate) fn package_item(package: &DebianPackage) -> FetchItem {
+    FetchItem {
+        name: format!("{} {}", package.name, package.version),
+        origin: OriginName::debian(),
+        path: package.path.clone(),
+        project: None,
+        digest: package.sha256,
+        size: package.size,
+    }
+}
+
+pub(crate) fn tool_item(tool: &ToolFile) -> Result<FetchItem, FetchError> {
+    let origin: OriginName = tool.origin.parse()?;
+    let project = (origin == OriginName::pypi()).then(|| tool.name.clone());
+    let name = format!("{} {}", tool.name, tool.version);
+    Ok(FetchItem { name, origin, path: tool.path.clone(), project, digest: tool.sha256, size: tool.size })
+}
+
+fn maven_item(file: &MavenFile) -> Result<FetchItem, FetchError> {
+    Ok(FetchItem {
+        name: file.path.clone(),
+        origin: file.origin.parse()?,
+        path: file.path.clone(),
+        project: None,
+        digest: file.sha256,
+        size: file.size,
+    })
+}
