@@ -57,10 +57,9 @@ async fn look(
             return Ok(None);
         }
     };
-    let Some(found) = suite.index.named(package).next().filter(|found| found.size <= MAX_PACKAGE) else {
-        return Ok(None);
-    };
+    let found = suite.index.named(package).unwrap_or_default().into_iter().next();
+    let Some(found) = found.filter(|found| found.size <= MAX_PACKAGE) else { return Ok(None) };
     client.fetch(&debian, &found.path, Some(&found.sha256), found.size).await?;
     let files = package_files(client.store(), &found.sha256, package, MAX_FILE, wanted);
-    Ok(files.ok().and_then(|(_, files)| files.iter().find_map(|(_, bytes)| read(bytes))))
+    Ok(files.ok().and_then(|found| found.files.iter().find_map(|(_, bytes)| read(bytes))))
 }

@@ -76,7 +76,15 @@ pub(crate) fn read_package(
     Ok(Package { control, entries })
 }
 
-/// Returns the package's control text and those of its files that `wanted` names, by path. For the few packages that
+/// What the program itself reads from a package.
+pub(crate) struct PackageFiles {
+    /// The text of its `control` file.
+    pub(crate) control: String,
+    /// Files by path.
+    pub(crate) files: Vec<(String, Vec<u8>)>,
+}
+
+/// Returns the package's control text and those of its files that `wanted` names. For the few packages that
 /// the program itself reads; `limit` is the largest file's size in bytes.
 pub(crate) fn read_files(
     reader: impl Read,
@@ -84,7 +92,7 @@ pub(crate) fn read_files(
     store: &Store,
     limit: u64,
     wanted: &dyn Fn(&str) -> bool,
-) -> Result<(String, Vec<(String, Vec<u8>)>), ImageError> {
+) -> Result<PackageFiles, ImageError> {
     let mut spool = SpoolWriter::new(store)?;
     let package = read_package(reader, name, store, &mut spool, &|path| wanted(path.as_str()))?;
     let mut files = Vec::new();
@@ -93,7 +101,7 @@ pub(crate) fn read_files(
             files.push((path.as_str().to_owned(), content.read(store, limit)?));
         }
     }
-    Ok((package.control, files))
+    Ok(PackageFiles { control: package.control, files })
 }
 
 /// A member of the `ar` archive. Its bytes, and a filler after an odd number of them, come next in the stream.

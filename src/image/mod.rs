@@ -41,7 +41,7 @@ pub use builder::ImageBuilder;
 pub use catalog::{BuiltImage, Catalog, LockDigests, Pruned};
 pub use compose::{LayerRecord, compose, compose_recipe, read_index};
 pub use config::{environment, layer_title, tag};
-pub(crate) use deb::read_files as read_package_files;
+pub(crate) use deb::{PackageFiles, read_files as read_package_files};
 pub use difference::{Change, Difference, LayerDifference, difference};
 pub use dockerfile::{export_context, render_dockerfile};
 pub use layer::Layer;

@@ -15,7 +15,7 @@ use crate::artifact::debian::archive::{Archive, ArchiveError, Suite, package_fil
 use crate::artifact::debian::control::paragraphs;
 use crate::artifact::debian::index::{Package, PackageIndex};
 use crate::artifact::debian::relation::parse_relations;
-use crate::artifact::debian::resolve::{Installed, Request, ResolveError, Root, resolve};
+use crate::artifact::debian::resolve::{Installed, Request, ResolveError, Root, named, resolve};
 use crate::artifact::download::{package_item, toolchain_items};
 use crate::artifact::fetch::{Client, FetchError, FetchManyError};
 use crate::artifact::origin::OriginName;
@@ -240,14 +240,14 @@ async fn installed(
     for package in packages {
         let unreadable = |reason: String| ToolchainError::LockedPackage { package: package.name.clone(), reason };
         let version = package.version.parse().map_err(|_| unreadable("its version is none".to_owned()))?;
-        let mut listed = suites.iter().flat_map(|index| index.named(&package.name));
-        let provides = match listed.find(|listed| listed.sha256 == package.sha256) {
+        let listed = named(suites, &package.name).map_err(|error| unreadable(error.to_string()))?;
+        let provides = match listed.into_iter().find(|listed| listed.sha256 == package.sha256) {
             Some(listed) => listed.provides().map_err(|error| unreadable(error.to_string()))?,
             None => {
                 let item = package_item(package);
                 client.fetch(&item.origin, &item.path, Some(&item.digest), item.size).await?;
                 let control = package_files(client.store(), &package.sha256, &package.name, 0, &|_| false);
-                let (control, _) = control.map_err(|error| unreadable(error.to_string()))?;
+                let control = control.map_err(|error| unreadable(error.to_string()))?.control;
                 let provides = paragraphs(&control).next().and_then(|fields| fields.get("Provides"));
                 let relations = parse_relations(&provides.unwrap_or_default());
                 let relations = relations.map_err(|error| unreadable(error.to_string()))?.into_iter().flatten();

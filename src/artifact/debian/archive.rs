@@ -11,7 +11,7 @@ use crate::artifact::fetch::{Client, FetchError};
 use crate::artifact::origin::OriginName;
 use crate::artifact::store::{Store, StoreError};
 use crate::digest::Digest;
-use crate::image::ImageError;
+use crate::image::{ImageError, PackageFiles};
 use crate::lock::SignedIndex;
 use crate::lock::policy::DebianPolicy;
 
@@ -197,16 +197,17 @@ impl<'a> Archive<'a> {
         let (digest, size) = release.file(PACKAGES).map_err(wrong)?;
         let index = self.packages(&suite, &release, &digest, size).await?;
         let missing = |reason: &str| ArchiveError::Keyring { reason: reason.to_owned() };
-        let package = index.named(KEYRING_PACKAGE).next().ok_or_else(|| missing("the suite does not have it"))?;
+        let package = index.named(KEYRING_PACKAGE).map_err(|error| missing(&error.to_string()))?;
+        let package = package.first().ok_or_else(|| missing("the suite does not have it"))?;
         if package.size > MAX_KEYRING_PACKAGE {
             return Err(missing("it is too large"));
         }
         self.client.fetch(&OriginName::debian(), &package.path, Some(&package.sha256), package.size).await?;
-        let (_, files) = package_files(self.client.store(), &package.sha256, KEYRING_PACKAGE, MAX_KEYRING, &|path| {
+        let found = package_files(self.client.store(), &package.sha256, KEYRING_PACKAGE, MAX_KEYRING, &|path| {
             KEYRINGS.contains(&path)
         })
         .map_err(|error| missing(&error.to_string()))?;
-        let (_, keyring) = files.first().ok_or_else(|| missing("it holds no keyring"))?;
+        let (_, keyring) = found.files.first().ok_or_else(|| missing("it holds no keyring"))?;
         let keys = TrustedKeys::read(keyring, &self.policy.keys);
         self.unverified = Some((digest, index));
         keys.map_err(|error| missing(&error.to_string()))
@@ -220,7 +221,7 @@ pub(crate) fn package_files(
     name: &str,
     limit: u64,
     wanted: &dyn Fn(&str) -> bool,
-) -> Result<(String, Vec<(String, Vec<u8>)>), ImageError> {
+) -> Result<PackageFiles, ImageError> {
     let file = store.open_verified(digest)?;
     crate::image::read_package_files(std::io::BufReader::new(file), name, store, limit, wanted)
 }
@@ -237,7 +238,7 @@ fn parse_packages(store: &Store, digest: &Digest, suite: &str) -> Result<Package
         return Err(malformed(format!("the index is larger than {MAX_PACKAGES_UNPACKED} bytes")));
     }
     let text = String::from_utf8(bytes).map_err(|_| malformed("it is not UTF-8".to_owned()))?;
-    PackageIndex::parse(&text, suite).map_err(|error: IndexError| malformed(error.to_string()))
+    PackageIndex::parse(text, suite).map_err(|error: IndexError| malformed(error.to_string()))
 }
 
 #[cfg(test)]

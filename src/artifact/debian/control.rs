@@ -34,6 +34,11 @@ pub fn paragraphs(text: &str) -> impl Iterator<Item = Paragraph<'_>> {
 }
 
 impl<'a> Paragraph<'a> {
+    /// Returns the paragraph as it stands there.
+    pub fn text(&self) -> &'a str {
+        self.0
+    }
+
     /// Returns the fields in order. Values are trimmed; continuation lines follow after `\n`, trimmed too. Comment
     /// lines and lines that are no field are left out.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> + use<'a> {

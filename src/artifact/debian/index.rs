@@ -1,6 +1,8 @@
 //! A suite's packages: `Packages`.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::OnceLock;
 
 use debversion::Version;
 
@@ -9,6 +11,7 @@ use super::relation::{InvalidRelation, Relation, parse_relations};
 use crate::digest::Digest;
 
 const MAX_PACKAGES: usize = 400_000;
+const MAX_VERSION: usize = 200;
 
 /// What can be wrong with an index of packages.
 #[derive(Debug, thiserror::Error)]
@@ -92,50 +95,87 @@ impl Package {
     }
 }
 
-/// The packages of a suite for amd64.
+/// The packages of a suite for amd64. They are read when they are asked for: most never are.
 #[derive(Debug, Default)]
 pub struct PackageIndex {
-    packages: Vec<Package>,
+    suite: String,
+    text: String,
+    entries: Vec<Entry>,
     by_name: BTreeMap<String, Vec<usize>>,
     by_provided: BTreeMap<String, Vec<usize>>,
 }
 
+#[derive(Debug)]
+struct Entry {
+    place: Range<usize>,
+    package: OnceLock<Option<Package>>,
+}
+
 impl PackageIndex {
-    /// Reads the text of `Packages`.
+    /// Reads the text of `Packages`, but of each package only its name and what it stands for.
     ///
     /// # Errors
-    /// [`IndexError`].
-    pub fn parse(text: &str, suite: &str) -> Result<Self, IndexError> {
-        let mut index = Self::default();
-        for paragraph in paragraphs(text) {
-            if index.packages.len() == MAX_PACKAGES {
+    /// [`IndexError::TooMany`].
+    pub fn parse(text: String, suite: &str) -> Result<Self, IndexError> {
+        let mut index = Self { suite: suite.to_owned(), ..Self::default() };
+        for paragraph in paragraphs(&text) {
+            if index.entries.len() == MAX_PACKAGES {
                 return Err(IndexError::TooMany);
             }
-            let Some(package) = parse_package(paragraph, suite)? else { continue };
-            let number = index.packages.len();
-            if !package.provides.is_empty() {
-                for (name, _) in package.provides()? {
-                    index.by_provided.entry(name).or_default().push(number);
+            let number = index.entries.len();
+            for line in paragraph.text().lines() {
+                if let Some(name) = line.strip_prefix("Package:") {
+                    index.by_name.entry(name.trim().to_owned()).or_default().push(number);
+                } else if let Some(provided) = line.strip_prefix("Provides:") {
+                    for relation in provided.split(',') {
+                        let name = relation.trim().split([' ', '(', ':']).next().unwrap_or_default();
+                        index.by_provided.entry(name.to_owned()).or_default().push(number);
+                    }
                 }
             }
-            index.by_name.entry(package.name.clone()).or_default().push(number);
-            index.packages.push(package);
+            // A paragraph is a piece of the text, so this difference of addresses is its place.
+            let start = paragraph.text().as_ptr() as usize - text.as_ptr() as usize;
+            let place = start..start + paragraph.text().len();
+            index.entries.push(Entry { place, package: OnceLock::new() });
         }
-        for numbers in index.by_name.values_mut() {
-            // The newest first; an index may hold several versions of one name.
-            numbers.sort_by(|a, b| index.packages[*b].version.cmp(&index.packages[*a].version));
-        }
+        index.text = text;
         Ok(index)
     }
 
     /// Returns the packages of that name, the newest first.
-    pub fn named(&self, name: &str) -> impl Iterator<Item = &Package> {
-        self.by_name.get(name).into_iter().flatten().map(|number| &self.packages[*number])
+    ///
+    /// # Errors
+    /// [`IndexError::Field`].
+    pub fn named(&self, name: &str) -> Result<Vec<&Package>, IndexError> {
+        let mut packages = self.read(self.by_name.get(name))?;
+        // An index may hold several versions of one name.
+        packages.sort_by(|a, b| b.version.cmp(&a.version));
+        Ok(packages)
     }
 
     /// Returns the packages that stand for that name, in the index's order.
-    pub fn providing(&self, name: &str) -> impl Iterator<Item = &Package> {
-        self.by_provided.get(name).into_iter().flatten().map(|number| &self.packages[*number])
+    ///
+    /// # Errors
+    /// [`IndexError::Field`].
+    pub fn providing(&self, name: &str) -> Result<Vec<&Package>, IndexError> {
+        self.read(self.by_provided.get(name))
+    }
+
+    fn read(&self, numbers: Option<&Vec<usize>>) -> Result<Vec<&Package>, IndexError> {
+        let mut packages = Vec::new();
+        for number in numbers.into_iter().flatten() {
+            let entry = &self.entries[*number];
+            let package = match entry.package.get() {
+                Some(package) => package,
+                None => {
+                    let paragraph = paragraphs(&self.text[entry.place.clone()]).next();
+                    let package = paragraph.map(|paragraph| parse_package(paragraph, &self.suite)).transpose()?;
+                    entry.package.get_or_init(|| package.flatten())
+                }
+            };
+            packages.extend(package);
+        }
+        Ok(packages)
     }
 }
 
@@ -156,7 +196,8 @@ fn parse_package(paragraph: Paragraph<'_>, suite: &str) -> Result<Option<Package
         return Ok(None);
     }
     let version_text = take("Version").unwrap_or_default();
-    let version = version_text.parse().map_err(|_| error("Version"))?;
+    let version = Some(&version_text).filter(|text| text.len() <= MAX_VERSION).and_then(|text| text.parse().ok());
+    let version = version.ok_or_else(|| error("Version"))?;
     let path = take("Filename").filter(|path| is_pool_path(path)).ok_or_else(|| error("Filename"))?;
     let size = take("Size").and_then(|size| size.parse().ok()).ok_or_else(|| error("Size"))?;
     let sha256 = take("SHA256").and_then(|hex| Digest::from_hex(&hex).ok()).ok_or_else(|| error("SHA256"))?;
@@ -210,23 +251,23 @@ mod tests {
     fn packages_are_read_newest_first_and_hostile_ones_refused() {
         let older = GOOD.replace("1:2-3", "5").replace("v (= 7), w", "w");
         let foreign = GOOD.replace("amd64\nF", "arm64\nF");
-        let index = PackageIndex::parse(&format!("{older}\n{GOOD}\n{foreign}"), "trixie").unwrap();
-        let versions: Vec<&str> = index.named("a").map(|package| package.version_text.as_str()).collect();
+        let index = PackageIndex::parse(format!("{older}\n{GOOD}\n{foreign}"), "trixie").unwrap();
+        let versions: Vec<&str> =
+            index.named("a").unwrap().iter().map(|package| package.version_text.as_str()).collect();
         assert_eq!(versions, ["1:2-3", "5"]);
-        assert_eq!((index.providing("v").count(), index.providing("w").count()), (1, 2));
-        let package = index.named("a").next().unwrap();
+        assert_eq!((index.providing("v").unwrap().len(), index.providing("w").unwrap().len()), (1, 2));
+        let package = index.named("a").unwrap()[0];
         let names: Vec<String> = package.depends().unwrap().concat().into_iter().map(|r| r.name).collect();
         assert_eq!(names, ["c", "b"]);
         for (from, to) in [
-            ("Package: a", "Package: ../a"),
             ("pool/main/a", "pool/../a"),
             ("pool/main/a/a/", "http://host/"),
             ("Size: 12", "Size: -1"),
             ("SHA256: ba", "SHA256: zz"),
             ("Version: 1:2-3", "Version: "),
         ] {
-            let text = GOOD.replace(from, to);
-            assert!(matches!(PackageIndex::parse(&text, "s"), Err(IndexError::Field { .. })), "{to}");
+            let index = PackageIndex::parse(GOOD.replace(from, to), "s").unwrap();
+            assert!(matches!(index.named("a"), Err(IndexError::Field { .. })), "{to}");
         }
     }
 }

@@ -92,7 +92,7 @@ pub fn resolve<'a>(suites: &[&'a PackageIndex], request: &Request<'_>) -> Result
             continue;
         }
         let of_suite = |package: &&'a Package| root.suite.is_none_or(|suite| package.suite == suite);
-        let package = suites.iter().flat_map(|index| index.named(root.name)).find(of_suite);
+        let package = named(suites, root.name)?.into_iter().find(of_suite);
         let package = package.ok_or_else(|| ResolveError::Unsatisfiable {
             relation: root.name.to_owned(),
             needed_by: root.suite.map_or("the policy".to_owned(), |suite| format!("the policy (from `{suite}`)")),
@@ -102,6 +102,15 @@ pub fn resolve<'a>(suites: &[&'a PackageIndex], request: &Request<'_>) -> Result
     }
     search.check_conflicts()?;
     Ok(search.selected.into_values().collect())
+}
+
+/// Returns the packages of that name, those of preferred suites first.
+pub(crate) fn named<'a>(suites: &[&'a PackageIndex], name: &str) -> Result<Vec<&'a Package>, IndexError> {
+    let mut packages = Vec::new();
+    for index in suites {
+        packages.extend(index.named(name)?);
+    }
+    Ok(packages)
 }
 
 struct Search<'s, 'a> {
@@ -186,11 +195,11 @@ impl<'a> Search<'_, 'a> {
 
     /// Returns the packages that would satisfy the relation, the best first.
     fn candidates(&self, relation: &Relation) -> Result<Vec<&'a Package>, ResolveError> {
-        let named = self.suites.iter().flat_map(|index| index.named(&relation.name));
-        let mut found: Vec<&'a Package> = named.filter(|package| relation.accepts(&package.version)).collect();
+        let mut found = named(self.suites, &relation.name)?;
+        found.retain(|package| relation.accepts(&package.version));
         for index in self.suites {
             let mut providers = Vec::new();
-            for package in index.providing(&relation.name) {
+            for package in index.providing(&relation.name)? {
                 if stands_for(&package.provides()?, relation) {
                     providers.push(package);
                 }
@@ -256,7 +265,7 @@ mod tests {
             }
             text += "\n";
         }
-        PackageIndex::parse(&text, suite).unwrap()
+        PackageIndex::parse(text, suite).unwrap()
     }
 
     fn run(suites: &[&PackageIndex], roots: &[&str], installed: &[(&str, &str)]) -> Result<String, ResolveError> {

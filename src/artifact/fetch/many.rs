@@ -48,7 +48,7 @@ pub struct FetchManyError {
     pub total: usize,
     /// Why the first one failed.
     #[source]
-    pub first: FetchError,
+    pub first: Box<FetchError>,
     /// Why the others failed.
     pub others: Vec<FetchError>,
 }
@@ -120,7 +120,7 @@ impl Client {
             return Ok(summary);
         }
         // The one that stopped everything comes first.
-        let first = failures.remove(failures.len() - 1);
+        let first = Box::new(failures.remove(failures.len() - 1));
         Err(FetchManyError { total, first, others: failures })
     }
 
