@@ -8,6 +8,7 @@ use crate::artifact::fetch::FetchError;
 use crate::artifact::origin::OriginError;
 use crate::artifact::store::StoreError;
 use crate::data_dir::DataDirError;
+use crate::doctor::MissingOrigin;
 use crate::engine::EngineError;
 use crate::execution::images::LoadError;
 use crate::execution::jars::JarError;
@@ -139,6 +140,9 @@ pub enum CommandError {
     /// A validation broke off.
     #[error(transparent)]
     Validation(#[from] ValidationError),
+    /// An origin is missing, as `doctor` found.
+    #[error(transparent)]
+    MissingOrigin(#[from] MissingOrigin),
     /// Results could not be written to stdout.
     #[error("stdout could not be written")]
     Output(#[source] io::Error),
@@ -181,7 +185,7 @@ impl CommandError {
                 | WorkspaceError::Io(_) => ExitStatus::Infrastructure,
             },
             Self::Engine(error) => of_engine(error),
-            Self::Origin(_) => ExitStatus::Origin,
+            Self::Origin(_) | Self::MissingOrigin(_) => ExitStatus::Origin,
             Self::Fetch(error) => of_fetch(error),
             Self::Store(error) => of_store(error),
             Self::LockFile(error) => of_lock_file(error),
@@ -226,6 +230,7 @@ impl CommandError {
             | Self::Jar(JarError::Engine(error))
             | Self::Lock(LockError::Engine(error)) => error.hint().map(str::to_owned),
             Self::Origin(error) => error.hint(),
+            Self::MissingOrigin(error) => Some(error.advice.clone()),
             Self::Fetch(error) | Self::Lock(LockError::Fetch(error)) => error.hint(),
             Self::Store(error)
             | Self::Jar(JarError::Store(error))

@@ -147,6 +147,8 @@ pub struct Head {
     pub size: Option<u64>,
     /// When it was last changed, where stated: some mirrors do not say.
     pub last_modified: Option<Timestamp>,
+    /// What time it is by the origin, where stated.
+    pub date: Option<Timestamp>,
 }
 
 /// What a request is about: named in errors, and what is sent.
@@ -376,10 +378,12 @@ impl Client {
             }
         };
         let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let time =
+            |name| text(name).and_then(|date| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date).ok());
         Ok(Head {
             size: text(header::CONTENT_LENGTH).and_then(|size| size.parse().ok()),
-            last_modified: text(header::LAST_MODIFIED)
-                .and_then(|date| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date).ok()),
+            last_modified: time(header::LAST_MODIFIED),
+            date: time(header::DATE),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod build_images;
 mod completions;
+mod doctor;
 mod images;
 mod demo;
 mod import;
@@ -44,6 +45,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Say what this machine offers and lacks
+    Doctor(doctor::DoctorArguments),
     /// Turn published task data into manifests and tasks
     Import(import::ImportArguments),
     /// List and show imported tasks
@@ -198,6 +201,7 @@ fn start(cli: Cli) -> Result<(), CommandError> {
 
 fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
     match command {
+        Command::Doctor(arguments) => doctor::run(arguments, context),
         Command::Import(arguments) => import::run(arguments, context),
         Command::Tasks(arguments) => tasks::run(arguments, context),
         Command::Lock(arguments) => lock::run(arguments, context),

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
 use crate::error::CommandError;
+use crate::host;
 use crate::settings::{ColorChoice, EngineChoice, Settings};
 
 /// Memory that one job may need, in bytes.
@@ -189,23 +190,12 @@ fn is_colored(choice: ColorChoice) -> bool {
 
 /// Returns min(cores, memory ÷ 4 GiB), at least 1.
 fn default_jobs() -> NonZeroUsize {
-    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let by_memory = memory_bytes().map_or(cores.get(), |bytes| {
+    let cores = host::processors();
+    let by_memory = host::memory_bytes().map_or(cores.get(), |bytes| {
         // A machine of nominally 8 GiB reports a little less than that.
         usize::try_from((bytes + MEMORY_PER_JOB / 8) / MEMORY_PER_JOB).unwrap_or(usize::MAX)
     });
     NonZeroUsize::new(cores.get().min(by_memory)).unwrap_or(NonZeroUsize::MIN)
-}
-
-/// Returns the memory that this process may use: the machine's, or less where its cgroup says so.
-fn memory_bytes() -> Option<u64> {
-    let machine = fs_err::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
-    });
-    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let limit = limits.iter().find_map(|path| fs_err::read_to_string(Path::new(path)).ok()?.trim().parse().ok());
-    machine.into_iter().chain(limit).min()
 }
 
 #[cfg(test)]

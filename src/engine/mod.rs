@@ -135,6 +135,8 @@ pub struct EngineDescription {
     pub cgroup_version: Option<u8>,
     /// How it keeps images and containers, such as `overlay2`.
     pub storage: String,
+    /// Where it keeps them, on its own machine.
+    pub storage_directory: Option<PathBuf>,
     /// Processors that it may use.
     pub processors: u64,
     /// Memory that it may use, in bytes.

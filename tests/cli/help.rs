@@ -14,6 +14,7 @@ fn own_help(command: &[&str]) -> String {
 
 #[test]
 fn every_subcommand_has_help() {
+    assert_snapshot!("doctor", own_help(&["doctor"]));
     assert_snapshot!("import", own_help(&["import"]));
     assert_snapshot!("tasks", own_help(&["tasks"]));
     assert_snapshot!("tasks-list", own_help(&["tasks", "list"]));

@@ -28,6 +28,11 @@ impl CommandLine {
 
     /// Runs the program with nothing of this machine's settings, and returns exit code, stdout and stderr as one text.
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
+        self.run_with(&[], arguments)
+    }
+
+    /// Runs the program as [`CommandLine::run`] does, with these variables.
+    pub(crate) fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> String {
         let mut command = assert_cmd::Command::cargo_bin("testevo-sandbox").unwrap();
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("TESTEVO_SANDBOX_") {
@@ -38,6 +43,7 @@ impl CommandLine {
             .env("TESTEVO_SANDBOX_DATA_DIR", "data")
             .env("HOME", self.path())
             .env_remove("COLUMNS")
+            .envs(variables.iter().copied())
             .current_dir(self.path())
             .args(arguments)
             .output()

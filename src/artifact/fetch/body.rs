@@ -256,5 +256,5 @@ pub(super) async fn head_file(url: &Url, wanted: &Wanted<'_>) -> Result<Head, Fe
     let path = local_path(url, wanted)?;
     let metadata = tokio::fs::metadata(&path).await.map_err(|error| local_error(&error, wanted))?;
     let modified = metadata.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
-    Ok(Head { size: Some(metadata.len()), last_modified: modified })
+    Ok(Head { size: Some(metadata.len()), last_modified: modified, date: None })
 }

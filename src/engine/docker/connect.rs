@@ -1,6 +1,7 @@
 //! Finding the daemon and learning what it is.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bollard::models::{SystemInfo, SystemInfoCgroupVersionEnum, SystemVersion};
 use bollard::{API_DEFAULT_VERSION, Docker};
@@ -9,6 +10,9 @@ use super::super::{EngineDescription, EngineError, Isolation};
 
 /// Longest time in seconds for one answer; a loaded machine may take its time to start a container.
 const TIMEOUT_SECONDS: u64 = 300;
+
+/// Longest time for one candidate to say what it is.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Which daemon to talk to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +61,7 @@ pub(super) struct Connected {
 /// Talks to the first daemon that answers.
 pub(super) async fn connect(daemon: &Daemon) -> Result<Connected, EngineError> {
     let mut tried = Vec::new();
-    for address in daemon.addresses(&|name| std::env::var(name).ok().filter(|value| !value.is_empty())) {
+    for address in daemon.addresses(&environment) {
         if !address.starts_with("unix:///") {
             return Err(EngineError::Address { address });
         }
@@ -71,6 +75,53 @@ pub(super) async fn connect(daemon: &Daemon) -> Result<Connected, EngineError> {
         }
     }
     Err(EngineError::Unreachable { tried })
+}
+
+/// A daemon that may be there, as `doctor` shows it.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// Where it was looked for.
+    pub address: String,
+    /// What it says of itself, or why it can't be used.
+    pub found: Result<EngineDescription, String>,
+}
+
+impl Candidate {
+    /// Returns why it can't be used; nothing where it can.
+    pub fn failure(&self) -> &str {
+        self.found.as_ref().err().map_or("", String::as_str)
+    }
+}
+
+/// Asks every daemon that is meant, in the order in which [`DockerEngine::connect`](super::DockerEngine::connect) tries
+/// them.
+pub async fn candidates(daemon: &Daemon) -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for address in daemon.addresses(&environment) {
+        let found = match tokio::time::timeout(PATIENCE, examine(&address)).await {
+            Ok(found) => found,
+            Err(_) => Err(format!("no answer within {} seconds", PATIENCE.as_secs())),
+        };
+        candidates.push(Candidate { address, found });
+    }
+    candidates
+}
+
+async fn examine(address: &str) -> Result<EngineDescription, String> {
+    if !address.starts_with("unix:///") {
+        return Err("it is no Unix socket (unix:///path)".to_owned());
+    }
+    let (docker, version, info) = reach(address).await.map_err(|error| cause(&error))?;
+    let description = describe(address, &docker, &version, &info);
+    check(&description, &info).map_err(|error| match error {
+        EngineError::Unfit { reason, .. } => reason,
+        error => error.to_string(),
+    })?;
+    Ok(description)
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 async fn reach(address: &str) -> Result<(Docker, SystemVersion, SystemInfo), bollard::errors::Error> {
@@ -116,6 +167,7 @@ fn describe(address: &str, docker: &Docker, version: &SystemVersion, info: &Syst
             Some(SystemInfoCgroupVersionEnum::EMPTY) | None => None,
         },
         storage: text(&info.driver),
+        storage_directory: info.docker_root_dir.as_ref().filter(|path| !path.is_empty()).map(PathBuf::from),
         processors: info.ncpu.and_then(|number| number.try_into().ok()).unwrap_or(0),
         memory_bytes: info.mem_total.and_then(|number| number.try_into().ok()).unwrap_or(0),
         isolation: Isolation {

@@ -27,7 +27,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use tokio_util::task::TaskTracker;
 
-pub use self::connect::Daemon;
+pub use self::connect::{Candidate, Daemon, candidates};
 use super::spec::ContainerSpec;
 use super::{Container, Engine, EngineDescription, EngineError};
 use crate::data_dir::Owner;

@@ -1,0 +1,182 @@
+//! Container engines: which answer, what they enforce, and what holds their containers back.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{Check, machine};
+use crate::engine::docker::{Candidate, Daemon, candidates};
+use crate::engine::{EngineDescription, EngineError, own_executable};
+
+/// What was found of engines.
+#[derive(Debug)]
+pub struct Engines {
+    /// One for each candidate, then what is known of the first that answers.
+    pub checks: Vec<Check>,
+    /// Why there is none that can be used.
+    pub missing: Option<EngineError>,
+}
+
+/// Asks every daemon that `daemon` means.
+pub async fn engines(daemon: &Daemon) -> Engines {
+    judge(candidates(daemon).await)
+}
+
+fn judge(candidates: Vec<Candidate>) -> Engines {
+    let mut checks = Vec::new();
+    let usable = candidates.iter().find_map(|candidate| candidate.found.as_ref().ok());
+    for candidate in &candidates {
+        let address = &candidate.address;
+        checks.push(match &candidate.found {
+            Ok(found) => answering(found).with(json!(found)),
+            // Another one that answers makes up for it.
+            Err(reason) if usable.is_some() => Check::ok("engine", format!("not at {address}: {reason}"))
+                .with(json!({"address": address, "reason": reason})),
+            Err(reason) => Check::fail("engine", format!("not at {address}: {reason}"), advice(reason))
+                .with(json!({"address": address, "reason": reason})),
+        });
+    }
+    let missing = match usable {
+        Some(found) => {
+            checks.extend([limits(found), isolation(found)]);
+            checks.extend(found.storage_directory.as_deref().filter(|path| path.exists()).map(storage));
+            None
+        }
+        None => {
+            let tried = candidates.iter().map(|one| format!("{} ({})", one.address, one.failure())).collect();
+            Some(EngineError::Unreachable { tried })
+        }
+    };
+    checks.push(program());
+    Engines { checks, missing }
+}
+
+fn answering(found: &EngineDescription) -> Check {
+    let cgroup = found.cgroup_version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
+    Check::ok(
+        "engine",
+        format!(
+            "{} {} at {}: API {}, runtime {}, cgroup version {cgroup}, storage {}, kernel {}",
+            found.name, found.version, found.address, found.api_version, found.runtime, found.storage, found.kernel
+        ),
+    )
+}
+
+/// Returns what to do about an engine that can't be used for this reason.
+fn advice(reason: &str) -> &'static str {
+    let reason = reason.to_lowercase();
+    if reason.contains("permission denied") {
+        "let this user open the socket: add it to the group `docker`, or use a rootless daemon of its own"
+    } else if reason.contains("refused") {
+        "the socket is there but nobody listens: start the daemon"
+    } else if reason.contains("no such file") || reason.contains("not found") {
+        "install and start Docker or Podman (`podman system service` opens Podman's socket), or name its socket in \
+         DOCKER_HOST"
+    } else if reason.contains("unix socket") {
+        "containers mount files of this machine: name a local socket, unix:///path, in DOCKER_HOST"
+    } else {
+        "look at the daemon's log"
+    }
+}
+
+fn limits(found: &EngineDescription) -> Check {
+    let missing = &found.isolation.unenforced;
+    let facts = json!({"unenforced": missing});
+    if missing.is_empty() {
+        return Check::ok("limits", "memory, swap, cpu and processes are enforced").with(facts);
+    }
+    let advice = "what is not enforced stands in every record; give the daemon's machine those cgroup controllers \
+                  (kernel parameters `cgroup_enable=memory swapaccount=1`, or delegation for a rootless daemon)";
+    Check::warn("limits", format!("not enforced: {}", missing.join(", ")), advice).with(facts)
+}
+
+fn isolation(found: &EngineDescription) -> Check {
+    let isolation = &found.isolation;
+    let yes = |fact: bool, name: &str| format!("{}{name}", if fact { "" } else { "no " });
+    let detail = [
+        if isolation.rootless { "rootless daemon" } else { "daemon with root's rights" }.to_owned(),
+        yes(isolation.seccomp, "seccomp filter"),
+        yes(isolation.user_namespace, "user namespace"),
+        isolation.mandatory_access_control.clone().unwrap_or_else(|| "no AppArmor or SELinux".to_owned()),
+    ]
+    .join(", ");
+    let check = if isolation.seccomp {
+        Check::ok("isolation", detail)
+    } else {
+        Check::warn("isolation", detail, "have the daemon filter system calls: its seccomp profile is switched off")
+    };
+    check.with(json!(isolation))
+}
+
+fn storage(directory: &Path) -> Check {
+    machine::disk("the engine's directory", directory)
+}
+
+/// Checks that this program can be the init of containers.
+fn program() -> Check {
+    match own_executable() {
+        Ok(path) => Check::ok("program", format!("`{}` can be the containers' init", path.display())),
+        Err(error) => {
+            let advice = error.hint().unwrap_or("start the program again from its file").to_owned();
+            Check::fail("program", error.to_string(), advice)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+    use crate::engine::Isolation;
+
+    fn description() -> EngineDescription {
+        EngineDescription {
+            name: "docker".into(),
+            version: "20".into(),
+            api_version: "1.41".into(),
+            address: "unix:///a".into(),
+            kernel: "6".into(),
+            architecture: "x86_64".into(),
+            runtime: "runc".into(),
+            cgroup_version: Some(2),
+            storage: "overlay2".into(),
+            storage_directory: None,
+            processors: 2,
+            memory_bytes: 1,
+            isolation: Isolation {
+                rootless: false,
+                seccomp: true,
+                user_namespace: false,
+                mandatory_access_control: None,
+                unenforced: Vec::new(),
+            },
+        }
+    }
+
+    fn status_of(engines: &Engines, check: &str) -> Vec<Status> {
+        engines.checks.iter().filter(|found| found.check == check).map(|found| found.status).collect()
+    }
+
+    #[test]
+    fn one_engine_is_enough() {
+        let absent = || Candidate { address: "unix:///b".into(), found: Err("No such file or directory".into()) };
+        let found = judge(vec![absent(), Candidate { address: "unix:///a".into(), found: Ok(description()) }]);
+        assert!(found.missing.is_none());
+        assert_eq!(status_of(&found, "engine"), [Status::Ok, Status::Ok]);
+        let found = judge(vec![absent()]);
+        assert!(matches!(found.missing, Some(EngineError::Unreachable { ref tried }) if tried.len() == 1));
+        assert_eq!(status_of(&found, "engine"), [Status::Fail]);
+        assert!(status_of(&found, "limits").is_empty());
+    }
+
+    #[test]
+    fn what_is_not_enforced_is_named() {
+        let mut weak = description();
+        weak.isolation.unenforced = vec!["swap".into()];
+        weak.isolation.seccomp = false;
+        let found = judge(vec![Candidate { address: "unix:///a".into(), found: Ok(weak) }]);
+        assert_eq!(status_of(&found, "limits"), [Status::Warn]);
+        assert_eq!(status_of(&found, "isolation"), [Status::Warn]);
+        assert!(found.checks.iter().any(|check| check.detail == "not enforced: swap"));
+    }
+}

@@ -1,0 +1,218 @@
+//! The machine itself: what it runs, its clock, memory, disk and the variables that steer the network.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use reqwest::Url;
+use serde_json::json;
+
+use super::{Check, gibibytes};
+use crate::host;
+use crate::image::tree::SOURCE_DATE_EPOCH;
+
+/// Images, layers, locked files and the engine's copy of them for one repository, in bytes.
+const DISK_FOR_ONE: u64 = 4 << 30;
+/// The same for a few dozen repositories with shared layers, in bytes.
+const DISK_FOR_MANY: u64 = 25 << 30;
+/// What one compiling container may use, in bytes.
+const MEMORY_PER_JOB: u64 = 4 << 30;
+/// Beyond this many seconds certificates and signed indexes may be refused.
+const CLOCK_TOLERANCE: i64 = 300;
+
+/// Checks operating system and architecture: images are for Linux on x86-64.
+pub fn platform() -> Check {
+    let names = rustix::system::uname();
+    let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
+    let (system, release, machine) = (text(names.sysname()), text(names.release()), text(names.machine()));
+    platform_of(&system, &release, &machine)
+}
+
+fn platform_of(system: &str, release: &str, machine: &str) -> Check {
+    let detail = format!("{system} {release} on {machine}");
+    let check = match (system, machine) {
+        ("Linux", "x86_64") => Check::ok("platform", detail),
+        _ => Check::fail("platform", detail, "use an x86-64 machine with Linux: images and this program are for it"),
+    };
+    check.with(json!({"system": system, "release": release, "machine": machine}))
+}
+
+/// Checks the clock against the date of images, and against what an origin says where one was asked.
+pub fn clock(now: Timestamp, origins_time: Option<Timestamp>) -> Check {
+    let detail = now.strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
+    let advice = "set the clock: certificates and signed package indexes are refused where it is wrong";
+    let skew = origins_time.map(|time| now.as_second() - time.as_second());
+    let epoch = i64::try_from(SOURCE_DATE_EPOCH).unwrap_or(i64::MAX);
+    let check = match skew {
+        _ if now.as_second() < epoch => {
+            Check::fail("clock", format!("{detail}, which lies before this program was made"), advice)
+        }
+        Some(skew) if skew.abs() > CLOCK_TOLERANCE => {
+            let direction = if skew > 0 { "ahead of" } else { "behind" };
+            Check::warn("clock", format!("{detail}, {} s {direction} an origin's clock", skew.abs()), advice)
+        }
+        Some(_) => Check::ok("clock", format!("{detail}, as an origin has it")),
+        None => Check::ok("clock", detail),
+    };
+    check.with(json!({"time": now.to_string(), "ahead_of_origin_seconds": skew}))
+}
+
+/// Checks memory and processors, and what they mean for `jobs`.
+pub fn resources(jobs: usize) -> Check {
+    resources_of(host::processors().get(), host::memory_bytes(), host::available_memory_bytes(), jobs)
+}
+
+fn resources_of(processors: usize, memory: Option<u64>, available: Option<u64>, jobs: usize) -> Check {
+    let facts = json!({
+        "processors": processors, "memory_bytes": memory, "available_memory_bytes": available, "jobs": jobs,
+    });
+    let processors = crate::output::counted(processors, "processor", "processors");
+    let jobs_text = crate::output::counted(jobs, "job", "jobs");
+    let memory_text = match (memory, available) {
+        (Some(memory), Some(available)) => {
+            format!("{} of memory ({} available)", gibibytes(memory), gibibytes(available))
+        }
+        (Some(memory), None) => format!("{} of memory", gibibytes(memory)),
+        (None, _) => "an unknown amount of memory".to_owned(),
+    };
+    let detail = format!("{processors}, {memory_text}: {jobs_text} at once");
+    let needed = MEMORY_PER_JOB.saturating_mul(jobs as u64);
+    // A machine of nominally 8 GiB reports a little less than that.
+    let check = match memory {
+        Some(memory) if memory.saturating_add(needed / 8) < needed => Check::warn(
+            "resources",
+            detail,
+            "a job may use 4 GiB while it compiles: run fewer at once with `--jobs`, or lower \
+             `compile_memory_mib` in the manifests",
+        ),
+        _ => Check::ok("resources", detail),
+    };
+    check.with(facts)
+}
+
+/// Checks the free disk at a directory, `what` saying whose it is.
+pub fn disk(what: &str, directory: &Path) -> Check {
+    let shown = directory.display().to_string();
+    match host::free_bytes(directory) {
+        Ok(free) => disk_of(what, &shown, free),
+        Err(error) => Check::warn(
+            "disk",
+            format!("{what} `{shown}`: the free space is not known: {error}"),
+            "check that the directory can be reached",
+        ),
+    }
+}
+
+fn disk_of(what: &str, directory: &str, free: u64) -> Check {
+    let detail = format!("{what} `{directory}` has {} free", gibibytes(free));
+    let check = match free {
+        ..DISK_FOR_ONE => {
+            Check::fail("disk", detail, "free at least 4 GiB; `testevo-sandbox images prune` removes unused layers")
+        }
+        ..DISK_FOR_MANY => {
+            Check::warn("disk", detail, "enough for a few repositories; many together need about 25 GiB")
+        }
+        _ => Check::ok("disk", detail),
+    };
+    check.with(json!({"directory": directory, "free_bytes": free}))
+}
+
+/// Checks the variables that say how the network is reached. `variable` returns a variable's value; only names and
+/// whether they can be used are told.
+pub fn network(variable: &dyn Fn(&str) -> Option<String>, certificates: usize) -> Vec<Check> {
+    let set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
+    let proxies: Vec<&str> = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+        .into_iter()
+        .filter(set)
+        .collect();
+    let exceptions: Vec<&str> = ["NO_PROXY", "no_proxy"].into_iter().filter(set).collect();
+    let unusable: Vec<&str> =
+        proxies.iter().copied().filter(|name| !variable(name).is_some_and(|value| is_proxy_address(&value))).collect();
+    let names = |names: &[&str]| names.join(", ");
+    let all: Vec<&str> = proxies.iter().chain(&exceptions).copied().collect();
+    let proxy = match (unusable.is_empty(), all.is_empty()) {
+        (false, _) => Check::warn(
+            "proxies",
+            format!("{} can't be understood as an address", names(&unusable)),
+            "write a proxy as http://host:port",
+        ),
+        (true, true) => Check::ok("proxies", "none is named in the environment"),
+        (true, false) => Check::ok("proxies", format!("set: {}", names(&all))),
+    };
+    let files: Vec<&str> = ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().filter(set).collect();
+    let absent: Vec<&str> =
+        files.iter().copied().filter(|name| variable(name).is_some_and(|path| !Path::new(&path).exists())).collect();
+    let source = if files.is_empty() { "the system's".to_owned() } else { format!("by {}", names(&files)) };
+    let detail =
+        format!("{}, {source}", crate::output::counted(certificates, "trusted certificate", "trusted certificates"));
+    let authorities = if certificates == 0 {
+        Check::warn(
+            "certificates",
+            detail,
+            "no origin can be asked over HTTPS: install the system's CA certificates or name yours in SSL_CERT_FILE",
+        )
+    } else if !absent.is_empty() {
+        Check::warn("certificates", format!("{detail}; {} leads nowhere", names(&absent)), "correct or unset it")
+    } else {
+        Check::ok("certificates", detail)
+    };
+    vec![
+        proxy.with(json!({"set": all, "unusable": unusable})),
+        authorities.with(json!({"set": files, "absent": absent, "certificates": certificates})),
+    ]
+}
+
+fn is_proxy_address(text: &str) -> bool {
+    let text = text.trim();
+    let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    Url::parse(&full).is_ok_and(|url| url.has_host())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+
+    #[test]
+    fn other_platforms_fail() {
+        assert_eq!(platform_of("Linux", "6.1", "x86_64").status, Status::Ok);
+        assert_eq!(platform_of("Linux", "6.1", "aarch64").status, Status::Fail);
+        assert_eq!(platform_of("FreeBSD", "14", "x86_64").status, Status::Fail);
+    }
+
+    #[test]
+    fn a_clock_is_judged_by_the_programs_age_and_by_an_origin() {
+        let now: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
+        let check = |now: Timestamp, origin: Option<&str>| clock(now, origin.map(|text| text.parse().unwrap())).status;
+        assert_eq!(check(now, None), Status::Ok);
+        assert_eq!(check(now, Some("2026-03-01T12:01:00Z")), Status::Ok);
+        assert_eq!(check(now, Some("2026-03-01T13:00:00Z")), Status::Warn);
+        assert_eq!(check("1970-01-02T00:00:00Z".parse().unwrap(), None), Status::Fail);
+    }
+
+    #[test]
+    fn resources_and_disk_have_thresholds() {
+        let gib = 1 << 30;
+        assert_eq!(resources_of(2, Some(7 * gib + gib / 2), None, 2).status, Status::Ok, "nominally 8 GiB");
+        assert_eq!(resources_of(2, Some(4 * gib), None, 2).status, Status::Warn);
+        assert_eq!(resources_of(2, None, None, 2).status, Status::Ok);
+        assert_eq!(disk_of("x", "d", gib).status, Status::Fail);
+        assert_eq!(disk_of("x", "d", 10 * gib).status, Status::Warn);
+        assert_eq!(disk_of("x", "d", 100 * gib).status, Status::Ok);
+    }
+
+    #[test]
+    fn variables_are_named_and_never_shown() {
+        let variables = |name: &str| match name {
+            "HTTPS_PROXY" => Some("http://user:secret@proxy:3128".to_owned()),
+            "http_proxy" => Some("proxy:3128".to_owned()),
+            "SSL_CERT_FILE" => Some("/nowhere/ca.pem".to_owned()),
+            _ => None,
+        };
+        let checks = network(&variables, 3);
+        assert_eq!(checks[0].detail, "set: HTTPS_PROXY, http_proxy");
+        assert_eq!(checks[1].detail, "3 trusted certificates, by SSL_CERT_FILE; SSL_CERT_FILE leads nowhere");
+        assert!(!format!("{checks:?}").contains("secret"));
+        let wrong = network(&|name| (name == "ALL_PROXY").then(|| "::".to_owned()), 0);
+        assert_eq!((wrong[0].status, wrong[1].status), (Status::Warn, Status::Warn));
+    }
+}

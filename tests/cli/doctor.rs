@@ -1,0 +1,109 @@
+//! `doctor`: what is there, what is missing, and the exit codes for it.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::import::write_published;
+use crate::support::command::CommandLine;
+
+/// Returns the exit code, the lines of these checks, and stderr.
+fn checks(text: &str, names: &[&str]) -> String {
+    let (stdout, stderr) = text.split_once("---- stderr\n").unwrap_or((text, ""));
+    let mut kept = Vec::new();
+    let mut keep = true;
+    for line in stdout.lines() {
+        if line.starts_with("exit") {
+            kept.push(line);
+            continue;
+        }
+        if !line.starts_with("    ") {
+            keep = names.iter().any(|name| line.get(6..).is_some_and(|rest| rest.starts_with(name)));
+        }
+        if keep {
+            kept.push(line);
+        }
+    }
+    format!("{}\n{stderr}", kept.join("\n"))
+}
+
+/// Makes directories that look like origins, and returns the arguments that name them.
+fn origins(line: &CommandLine) -> Vec<String> {
+    line.write("debian/dists/trixie/InRelease", "");
+    line.write("central/junit/junit/maven-metadata.xml", "");
+    line.write("pypi/universalmutator/index.html", "");
+    ["debian", "central", "pypi"]
+        .iter()
+        .flat_map(|name| ["--origin".to_owned(), format!("{name}=file://{}/{name}", line.path().display())])
+        .collect()
+}
+
+fn run(line: &CommandLine, more: &[&str], origins: &[String]) -> String {
+    let mut arguments = vec!["doctor"];
+    arguments.extend(more);
+    arguments.extend(origins.iter().map(String::as_str));
+    let socket = format!("unix://{}/none.sock", line.path().display());
+    line.run_with(&[("DOCKER_HOST", &socket)], &arguments)
+}
+
+#[test]
+fn a_missing_engine_is_named_with_what_to_do() {
+    let line = CommandLine::new();
+    let origins = origins(&line);
+    assert_snapshot!(checks(&run(&line, &[], &origins), &["engine", "limits", "data", "origin", "work"]), @r"
+    exit 7
+    ");
+    let text = run(&line, &["--format", "json"], &origins);
+    let values: Vec<Value> =
+        text.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(values.len(), 1);
+    assert_eq!((&values[0]["schema"], &values[0]["status"]), (&1.into(), &"fail".into()));
+    assert!(values[0]["checks"].as_array().unwrap().iter().all(|check| check["facts"] != "x" && check["check"] != ""));
+}
+
+#[test]
+fn a_missing_origin_is_named_and_its_address_is_not() {
+    let line = CommandLine::new();
+    let mut origins = origins(&line);
+    fs_err::remove_dir_all(line.path().join("debian")).unwrap();
+    origins.push("--origin".to_owned());
+    origins.push("central=http://user:secret@127.0.0.1:1/maven".to_owned());
+    // A container engine, if there is one, is asked for by its usual address: only the origins are looked at here.
+    let mut arguments = vec!["doctor"];
+    arguments.extend(origins.iter().map(String::as_str));
+    let text = line.run(&arguments);
+    assert!(!text.contains("secret") && !text.contains("127.0.0.1"), "{text}");
+    assert_snapshot!(checks(&text, &["origin"]), @r"
+    exit 5
+    ");
+    arguments.push("--offline");
+    assert_snapshot!(checks(&line.run(&arguments), &["origin"]), @r"
+    exit 0
+    ");
+}
+
+#[test]
+fn mirror_and_progress_are_told() {
+    let line = CommandLine::new();
+    write_published(&line);
+    line.run(&["import", "published"]);
+    line.write("mirror/first/one.git/HEAD", "");
+    line.write("data/locks/first__one.lock", "");
+    let template = format!("{}/mirror/{{owner}}/{{name}}.git", line.path().display());
+    let text = line.run(&["doctor", "--offline", "--git-mirror", &template]);
+    assert_snapshot!(checks(&text, &["git mirror", "work"]), @r"
+    exit 0
+    ");
+    let text = line.run(&["doctor", "--offline", "--git-mirror", "/srv/git"]);
+    assert_snapshot!(checks(&text, &["git mirror"]), @r"
+    exit 1
+    ");
+}
+
+#[test]
+fn an_unusable_data_directory_is_no_end_of_the_examination() {
+    let line = CommandLine::new();
+    line.write("data/version", "99\n");
+    assert_snapshot!(checks(&line.run(&["doctor", "--offline"]), &["data", "origin"]), @r"
+    exit 6
+    ");
+}
