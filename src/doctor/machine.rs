@@ -108,7 +108,7 @@ fn disk_of(what: &str, directory: &str, free: u64) -> Check {
         ..DISK_FOR_ONE => {
             Check::fail("disk", detail, "free at least 4 GiB; `testevo-sandbox images prune` removes unused layers")
         }
-        ..DISK_FOR_MANY => {
+        DISK_FOR_ONE..DISK_FOR_MANY => {
             Check::warn("disk", detail, "enough for a few repositories; many together need about 25 GiB")
         }
         _ => Check::ok("disk", detail),
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(checks[0].detail, "set: HTTPS_PROXY, http_proxy");
         assert_eq!(checks[1].detail, "3 trusted certificates, by SSL_CERT_FILE; SSL_CERT_FILE leads nowhere");
         assert!(!format!("{checks:?}").contains("secret"));
-        let wrong = network(&|name| (name == "ALL_PROXY").then(|| "::".to_owned()), 0);
+        let wrong = network(&|name| (name == "ALL_PROXY").then(|| "http://".to_owned()), 0);
         assert_eq!((wrong[0].status, wrong[1].status), (Status::Warn, Status::Warn));
     }
 }

@@ -80,7 +80,7 @@ impl Check {
 
 /// An origin that is needed for locking and can't be asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the origin `{name}` is missing: {cause}")]
+#[error("{cause}")]
 pub struct MissingOrigin {
     /// Its name.
     pub name: OriginName,

@@ -51,6 +51,16 @@ fn a_missing_engine_is_named_with_what_to_do() {
     let origins = origins(&line);
     assert_snapshot!(checks(&run(&line, &[], &origins), &["engine", "limits", "data", "origin", "work"]), @r"
     exit 7
+    fail  engine          not at unix://[DIRECTORY]/none.sock: Socket not found: [DIRECTORY]/none.sock
+                          → install and start Docker or Podman (`podman system service` opens Podman's socket), or name its socket in DOCKER_HOST
+    ok    data directory  `[DIRECTORY]/data` can be used
+    ok    origin          debian: address by flag, environment or settings; it answers
+    ok    origin          central: address by flag, environment or settings; it answers
+    ok    origin          pypi: address by flag, environment or settings; it answers
+    ok    work            0 repositories imported, 0 locked, 0 with an image
+                          → next: `testevo-sandbox import DATA`, or `testevo-sandbox demo`
+    error: no container engine answers at unix://[DIRECTORY]/none.sock (Socket not found: [DIRECTORY]/none.sock)
+    hint: start Docker or Podman (its socket must be open to this user: group `docker`, or the user's own podman.socket), or name the socket in DOCKER_HOST; `doctor` shows what was found
     ");
     let text = run(&line, &["--format", "json"], &origins);
     let values: Vec<Value> =
@@ -74,10 +84,20 @@ fn a_missing_origin_is_named_and_its_address_is_not() {
     assert!(!text.contains("secret") && !text.contains("127.0.0.1"), "{text}");
     assert_snapshot!(checks(&text, &["origin"]), @r"
     exit 5
+    fail  origin          debian: address by flag, environment or settings; the origin `debian` does not have `dists/trixie/InRelease`
+                          → the address is no root of such an origin: give `--origin debian=URL`
+    fail  origin          central: address by flag, environment or settings; the origin `central` could not be reached for `junit/junit/maven-metadata.xml`: Connection refused (os error 111)
+                          → check the network, the proxy variables and SSL_CERT_FILE, or give `--origin central=URL`
+    ok    origin          pypi: address by flag, environment or settings; it answers
+    error: the origin `debian` does not have `dists/trixie/InRelease`
+    hint: the address is no root of such an origin: give `--origin debian=URL`
     ");
     arguments.push("--offline");
     assert_snapshot!(checks(&line.run(&arguments), &["origin"]), @r"
     exit 0
+    ok    origin          debian: address by flag, environment or settings; not asked, because fetching is off
+    ok    origin          central: address by flag, environment or settings; not asked, because fetching is off
+    ok    origin          pypi: address by flag, environment or settings; not asked, because fetching is off
     ");
 }
 
@@ -92,10 +112,17 @@ fn mirror_and_progress_are_told() {
     let text = line.run(&["doctor", "--offline", "--git-mirror", &template]);
     assert_snapshot!(checks(&text, &["git mirror", "work"]), @r"
     exit 0
+    warn  git mirror      it has 1 of 2 imported repositories; second/two is missing
+                          → correct `--git-mirror`, or complete the mirror
+    ok    work            2 repositories imported, 1 locked, 0 with an image
+                          → next: `testevo-sandbox lock`
     ");
     let text = line.run(&["doctor", "--offline", "--git-mirror", "/srv/git"]);
     assert_snapshot!(checks(&text, &["git mirror"]), @r"
     exit 1
+    fail  git mirror      the template `/srv/git` of git mirrors does not have {name} in it
+                          → write for example `--git-mirror '/srv/mirrors/{owner}/{name}.git'`
+    error: 1 check failed
     ");
 }
 
@@ -105,5 +132,11 @@ fn an_unusable_data_directory_is_no_end_of_the_examination() {
     line.write("data/version", "99\n");
     assert_snapshot!(checks(&line.run(&["doctor", "--offline"]), &["data", "origin"]), @r"
     exit 6
+    fail  data directory  the data directory `[DIRECTORY]/data` has version `99`, this program knows version 1
+                          → use the program that wrote it, or name another directory with `--data-dir`
+    warn  origin          not asked, because the data directory can't be used
+                          → what origins answer is kept there: make it usable first
+    error: the data directory `[DIRECTORY]/data` has version `99`, this program knows version 1
+    hint: use the program that wrote it, or name another directory with `--data-dir`
     ");
 }
