@@ -4,7 +4,7 @@
 
 use std::io;
 
-use crate::artifact::fetch::FetchError;
+use crate::artifact::fetch::{FetchError, FetchManyError};
 use crate::artifact::origin::OriginError;
 use crate::artifact::store::StoreError;
 use crate::data_dir::DataDirError;
@@ -17,6 +17,8 @@ use crate::execution::run_directory::RunDirectoryError;
 use crate::execution::validation::ValidationError;
 use crate::image::ImageError;
 use crate::lock::LockFileError;
+use crate::lock::policy::PolicyError;
+use crate::lock::toolchain::ToolchainError;
 use crate::manifest::ManifestError;
 use crate::resolution::door::DoorError;
 use crate::resolution::repository::LockError;
@@ -128,6 +130,15 @@ pub enum CommandError {
     /// A repository can't be locked.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// Several things could not be fetched.
+    #[error(transparent)]
+    FetchMany(#[from] FetchManyError),
+    /// The toolchain can't be locked.
+    #[error(transparent)]
+    Toolchain(#[from] ToolchainError),
+    /// The toolchain policy can't be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The sample repository can't be written.
     #[error(transparent)]
     Sample(#[from] SampleError),
@@ -205,6 +216,14 @@ impl CommandError {
                     ExitStatus::Infrastructure
                 }
             },
+            Self::FetchMany(error) | Self::Toolchain(ToolchainError::FetchMany(error)) => of_fetch(&error.first),
+            Self::Toolchain(ToolchainError::Fetch(error)) => of_fetch(error),
+            Self::Toolchain(ToolchainError::Archive(_) | ToolchainError::Resolve { .. }) => ExitStatus::Origin,
+            Self::Toolchain(ToolchainError::UnknownJdk { .. }) => ExitStatus::Usage,
+            Self::Toolchain(ToolchainError::LockedPackage { .. } | ToolchainError::Requirement(_)) => {
+                ExitStatus::Mismatch
+            }
+            Self::Policy(_) => ExitStatus::BadInput,
             Self::Sample(_) | Self::Proof(ProofError::Io(_)) => ExitStatus::Infrastructure,
             Self::Proof(ProofError::Malformed { .. }) => ExitStatus::Mismatch,
             Self::RunDirectory(error) => of_run_directory(error),
@@ -249,6 +268,9 @@ impl CommandError {
             Self::Proof(ProofError::Malformed { path, .. }) => {
                 Some(format!("remove `{}`; the proof is made again", path.display()))
             }
+            Self::FetchMany(error) => error.hint(),
+            Self::Toolchain(error) => error.hint(),
+            Self::Policy(_) => None,
             Self::Sample(_) | Self::Proof(ProofError::Io(_)) => {
                 Some("check the data directory's permissions and free space".to_owned())
             }

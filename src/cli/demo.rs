@@ -92,7 +92,7 @@ fn write_sample(sample: &SampleRepository, root: &Path) -> Result<PathBuf, Comma
 }
 
 fn step(context: &Context, text: &str, name: &str) -> Result<(), CommandError> {
-    context.output.lines(&format!("\n{text}\n$ testevo-sandbox {name}"))
+    context.output.lines(&format!("\n{text}\n$ testevo-sandbox {name}\n"))
 }
 
 /// Returns a subcommand as if it had been typed.
@@ -124,7 +124,7 @@ fn explain(sample: &SampleRepository, records: &[CellRecord], context: &Context)
             table.row(row);
         }
     }
-    context.output.lines("\nWhat the four executions came to (which test on which code):")?;
+    context.output.lines("\nWhat the four executions came to (which test on which code):\n")?;
     context.output.table(&table)?;
     let mut text = String::new();
     for miniature in &sample.miniatures {
@@ -138,6 +138,7 @@ fn explain(sample: &SampleRepository, records: &[CellRecord], context: &Context)
         0 => "Every outcome is the one that the sample was written for.".to_owned(),
         some => format!("{} not what the sample was written for.", counted(some, "outcome is", "outcomes are")),
     });
+    text.push('\n');
     context.output.lines(&text)?;
     match unexpected {
         0 => Ok(()),

@@ -12,7 +12,6 @@ use super::selector::SelectorArguments;
 use super::workbench::{Workbench, by_repository, sets_of};
 use crate::artifact::fetch::Client;
 use crate::artifact::origin::OriginName;
-use crate::data_dir::write_atomically;
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::image::recipe::java_home;
@@ -140,8 +139,7 @@ async fn lock_repository(
     let path = workbench.lock_path(repository);
     let mut lock = match workbench.repository_lock(repository)? {
         Some(lock) if update => {
-            let kept = workbench.data_dir.join(format!("locks/history/{}.lock", lock.digest().hex()));
-            write_atomically(&kept, lock.render().as_bytes()).map_err(CommandError::Runtime)?;
+            workbench.keep_history(&lock)?;
             empty(repository, manifest.jdk)
         }
         Some(lock) => lock,

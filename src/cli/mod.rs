@@ -5,6 +5,7 @@ mod completions;
 mod doctor;
 mod images;
 mod demo;
+mod images;
 mod import;
 mod lock;
 pub mod options;

@@ -1,15 +1,17 @@
 //! What subcommands that run containers share: engine, origins, locks, images, sources, our own jars.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::RwLock;
 
 use super::Context;
+use crate::artifact::download::{repository_items, toolchain_items};
 use crate::artifact::fetch::Client;
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
-use crate::artifact::store::{Store, StoreError};
+use crate::artifact::store::Store;
 use crate::data_dir::{DataDir, HeldLock};
 use crate::digest::{Digest, HashingWriter};
 use crate::engine::docker::{Daemon, DockerEngine};
@@ -22,13 +24,18 @@ use crate::execution::maven::{ExecutionLimits, ModuleArguments, ToolJars};
 use crate::execution::validation::Prepare;
 use crate::image::recipe::java_home;
 use crate::image::{Catalog, Image, LockDigests, compose, tag};
-use crate::lock::{LockFile as _, LockFileError, RepositoryLock, ToolchainLock};
+use crate::lock::policy::ToolchainPolicy;
+use crate::lock::toolchain::{LockMode, ToolchainRequest, lock_toolchain};
+use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
 use crate::manifest::RepositoryManifest;
 use crate::resolution::sets::{FoundSets, find_sets};
 use crate::settings::EngineChoice;
 use crate::task::{Cell, RepositoryName, Revision, Task};
 use crate::workspace::cells::write_cell;
 use crate::workspace::{ModuleLocation, Repository, WorkspaceError};
+
+/// Downloads at once: origins answer many small files much faster side by side.
+const DOWNLOADS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
 /// The things themselves, opened once.
 pub(super) struct Workbench<'a> {
@@ -85,14 +92,43 @@ impl<'a> Workbench<'a> {
         Ok(ToolchainLock::load(&self.toolchain_path())?)
     }
 
-    /// Returns the toolchain lock with these development kits in it, resolved where it lacks something.
+    /// Returns the toolchain lock with these development kits in it, resolved where it lacks something, or anew.
     pub(super) async fn lock_toolchain(
         &self,
-        _client: &Client,
-        _majors: &BTreeSet<u32>,
-        _update: bool,
+        client: &Client,
+        majors: &BTreeSet<u32>,
+        update: bool,
     ) -> Result<ToolchainLock, CommandError> {
-        self.toolchain()
+        let _held = self.hold("lock-toolchain")?;
+        let path = self.toolchain_path();
+        let previous = match ToolchainLock::load(&path) {
+            Ok(lock) => Some(lock),
+            Err(LockFileError::Missing { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let policy = ToolchainPolicy::builtin()?;
+        let request = ToolchainRequest {
+            policy: &policy,
+            jdks: majors.clone(),
+            mode: if update { LockMode::Update } else { LockMode::Keep },
+            jobs: DOWNLOADS,
+        };
+        let lock = lock_toolchain(client, &request, previous.as_ref()).await?;
+        match previous {
+            Some(previous) if previous == lock => {}
+            Some(previous) => {
+                self.keep_history(&previous)?;
+                lock.store(&path)?;
+            }
+            None => lock.store(&path)?,
+        }
+        Ok(lock)
+    }
+
+    /// Keeps a lock that is about to be replaced.
+    pub(super) fn keep_history(&self, lock: &impl LockFile) -> Result<(), CommandError> {
+        lock.store(&self.data_dir.join(format!("locks/history/{}.lock", lock.digest().hex())))?;
+        Ok(())
     }
 
     pub(super) fn lock_path(&self, repository: &RepositoryName) -> PathBuf {
@@ -126,11 +162,14 @@ impl<'a> Workbench<'a> {
         toolchain: &ToolchainLock,
         lock: &RepositoryLock,
     ) -> Result<(), CommandError> {
-        let _ = (toolchain, lock);
-        match missing.first() {
-            None => Ok(()),
-            Some(digest) => Err(StoreError::Missing { digest: *digest, path: self.store.root().to_owned() }.into()),
+        if missing.is_empty() {
+            return Ok(());
         }
+        let mut items = toolchain_items(toolchain, Some(lock.jdk))?;
+        items.extend(repository_items(lock)?);
+        items.retain(|item| missing.contains(&item.digest));
+        self.client()?.fetch_all(&items, DOWNLOADS, &self.context.events).await?;
+        Ok(())
     }
 
     /// Loads an image into the engine unless it is there.
