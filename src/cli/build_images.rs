@@ -277,7 +277,9 @@ fn write(built: &[Built], format: OutputFormat, context: &Context) -> Result<(),
             for one in built {
                 for failed in &one.unproven {
                     let (task, cell) = (&failed.task_id, failed.cell.name());
-                    context.output.lines(&format!("unproven: {task} {cell}: {}\n{}", failed.outcome, failed.detail))?;
+                    context
+                        .output
+                        .lines(&format!("unproven: {task} {cell}: {}\n{}\n", failed.outcome, failed.detail))?;
                 }
             }
             Ok(())

@@ -232,7 +232,7 @@ fn write(locked: &[Locked], format: OutputFormat, context: &Context) -> Result<(
             for one in locked {
                 for set in &one.unresolved {
                     let text = format!("unresolved: {} {} {}\n{}", one.repository, set.revision, set.module, set.cause);
-                    context.output.lines(&text)?;
+                    context.output.lines(&format!("{text}\n"))?;
                 }
             }
             Ok(())

@@ -2,9 +2,9 @@
 
 mod build_images;
 mod completions;
+mod demo;
 mod doctor;
 mod images;
-mod demo;
 mod images;
 mod import;
 mod lock;

@@ -181,7 +181,7 @@ pub(super) fn write(validated: &Validated, format: OutputFormat, context: &Conte
                 table.row(row);
             }
             context.output.table(&table)?;
-            context.output.lines(&details(summary).join("\n"))
+            context.output.lines(&(details(summary).join("\n") + "\n"))
         }
     }
 }
