@@ -5,7 +5,6 @@ mod completions;
 mod demo;
 mod doctor;
 mod images;
-mod images;
 mod import;
 mod lock;
 pub mod options;
