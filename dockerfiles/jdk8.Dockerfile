@@ -8,7 +8,7 @@ ADD layers/maven-cache.tar.gz /
 ENV \
     HOME=/work/home \
     JAVA_HOME=/usr/lib/jvm/java-8-openjdk-amd64 \
-    LANG=C.UTF-8 \
+    LANG=en_US.UTF-8 \
     MAVEN_HOME=/opt/maven \
     PATH=/opt/maven/bin:/usr/lib/jvm/java-8-openjdk-amd64/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONDONTWRITEBYTECODE=1 \

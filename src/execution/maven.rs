@@ -125,8 +125,8 @@ fn environment(java_home: &str, more: &[(&str, String)]) -> Vec<(String, String)
     let mut environment: Vec<(String, String)> = [
         ("HOME", HOME.to_owned()),
         ("JAVA_HOME", java_home.to_owned()),
-        ("LANG", "C.UTF-8".to_owned()),
-        ("LC_ALL", "C.UTF-8".to_owned()),
+        ("LANG", "en_US.UTF-8".to_owned()),
+        ("LC_ALL", "en_US.UTF-8".to_owned()),
         ("PATH", format!("{java_home}/bin:/opt/maven/bin:/usr/local/bin:/usr/bin:/bin")),
         ("TZ", "UTC".to_owned()),
         ("USER", "task".to_owned()),

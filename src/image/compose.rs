@@ -59,16 +59,70 @@ pub fn compose(
 /// # Errors
 /// [`ImageError`].
 pub fn compose_recipe(recipe: &ImageRecipe, store: &Store, threads: usize) -> Result<Image, ImageError> {
-    let mut records: Vec<LayerRecord> = Vec::new();
-    for layer in &recipe.layers {
-        let base = records.first().filter(|_| lies_on_base(layer.kind)).cloned();
-        records.push(layer_for(layer, base.as_ref(), store, threads)?);
+    let keys = recipe_digests(recipe)?;
+    let mut records: Vec<Option<LayerRecord>> = keys.iter().map(|key| remembered(store, key)).collect();
+    if records.iter().any(Option::is_none) {
+        compose_layers(recipe, &keys, &mut records, store, threads)?;
     }
-    let layers: Vec<Layer> = records.into_iter().map(|record| record.layer).collect();
+    let layers: Vec<Layer> = records.into_iter().flatten().map(|record| record.layer).collect();
     let configuration = configuration(recipe, &layers)?;
     let config_digest = store.put(&configuration)?;
     let manifest_digest = store.put(&manifest(config_digest, configuration.len() as u64, &layers)?)?;
     Ok(Image { config_digest, manifest_digest, layers })
+}
+
+/// Composes the layers that have no record yet: all archives are unpacked at once, the trees are merged one after
+/// another, lowest first, and the layers are written at once.
+fn compose_layers(
+    recipe: &ImageRecipe,
+    keys: &[Digest],
+    records: &mut [Option<LayerRecord>],
+    store: &Store,
+    threads: usize,
+) -> Result<(), ImageError> {
+    let missing: Vec<usize> = (0..keys.len()).filter(|index| records[*index].is_none()).collect();
+    let sources: Vec<&Source> = missing.iter().flat_map(|index| &recipe.layers[*index].sources).collect();
+    let mut unpacked = unpack_all(&sources, store, threads)?.into_iter();
+    let mut base: Option<LayerIndex> = None;
+    let mut trees: Vec<(usize, BTreeMap<TreePath, Entry>)> = Vec::new();
+    for index in missing {
+        let layer = &recipe.layers[index];
+        if base.is_none()
+            && lies_on_base(layer.kind)
+            && let Some(record) = &records[0]
+        {
+            base = Some(read_index(store, record)?);
+        }
+        let below = base.as_ref().filter(|_| lies_on_base(layer.kind));
+        let entries = unpacked.by_ref().take(layer.sources.len()).collect();
+        let tree = merge(layer, entries, below, store)?.finish()?;
+        if index == 0 {
+            base = Some(tree.iter().map(|(path, entry)| (path.clone(), entry.describe())).collect());
+        }
+        trees.push((index, tree));
+    }
+    let written = each_at_once(&trees, threads, |(index, entries)| {
+        write_and_remember(entries, recipe.layers[*index].kind, keys[*index], store)
+    })?;
+    for ((index, _), record) in trees.iter().zip(written) {
+        records[*index] = Some(record);
+    }
+    Ok(())
+}
+
+fn write_and_remember(
+    entries: &BTreeMap<TreePath, Entry>,
+    kind: LayerKind,
+    key: Digest,
+    store: &Store,
+) -> Result<LayerRecord, ImageError> {
+    let layer = write_layer(entries, kind, key, store)?;
+    let index = write_index(store, entries.iter().map(|(path, entry)| (path, entry.describe())))?;
+    let record = LayerRecord { schema: LAYER_RECORD_SCHEMA, layer, index };
+    let io = |source| ImageError::Io { doing: "remembering a layer".to_owned(), source };
+    fs::create_dir_all(records_directory(store)).map_err(io)?;
+    write_atomically(&record_path(store, &key), &canonical_json(&record)?).map_err(io)?;
+    Ok(record)
 }
 
 /// Upper layers are made on top of the base only, so that they are the same in every image that has them. The Maven
@@ -80,10 +134,7 @@ fn lies_on_base(kind: LayerKind) -> bool {
 /// Returns the digests of what composing the image would read and the store lacks.
 pub(crate) fn missing_inputs(recipe: &ImageRecipe, store: &Store) -> Result<BTreeSet<Digest>, ImageError> {
     let mut missing = BTreeSet::new();
-    let mut base = None;
-    for layer in &recipe.layers {
-        let key = recipe_digest(layer, base.filter(|_| lies_on_base(layer.kind)))?;
-        base = base.or(Some(key));
+    for (layer, key) in recipe.layers.iter().zip(recipe_digests(recipe)?) {
         if remembered(store, &key).is_none() {
             missing.extend(layer.sources.iter().filter_map(Source::digest).filter(|digest| !store.contains(digest)));
         }
@@ -91,26 +142,13 @@ pub(crate) fn missing_inputs(recipe: &ImageRecipe, store: &Store) -> Result<BTre
     Ok(missing)
 }
 
-fn layer_for(
-    recipe: &LayerRecipe,
-    base: Option<&LayerRecord>,
-    store: &Store,
-    threads: usize,
-) -> Result<LayerRecord, ImageError> {
-    let key = recipe_digest(recipe, base.map(|base| base.layer.recipe))?;
-    if let Some(record) = remembered(store, &key) {
-        return Ok(record);
+/// Returns the keys of the layers.
+fn recipe_digests(recipe: &ImageRecipe) -> Result<Vec<Digest>, ImageError> {
+    let mut keys: Vec<Digest> = Vec::new();
+    for layer in &recipe.layers {
+        keys.push(recipe_digest(layer, keys.first().copied().filter(|_| lies_on_base(layer.kind)))?);
     }
-    let below = base.map(|record| read_index(store, record)).transpose()?;
-    let entries = merge(recipe, below.as_ref(), store, threads)?.finish()?;
-    let layer = write_layer(&entries, recipe.kind, key, store)?;
-    let index = write_index(store, entries.iter().map(|(path, entry)| (path, entry.describe())))?;
-    let record = LayerRecord { schema: LAYER_RECORD_SCHEMA, layer, index };
-    let path = record_path(store, &key);
-    let io = |source| ImageError::Io { doing: "remembering a layer".to_owned(), source };
-    fs::create_dir_all(records_directory(store)).map_err(io)?;
-    write_atomically(&path, &canonical_json(&record)?).map_err(io)?;
-    Ok(record)
+    Ok(keys)
 }
 
 /// Returns the key of a layer: the digest of all that its bytes depend on.
@@ -180,14 +218,13 @@ pub fn read_index(store: &Store, record: &LayerRecord) -> Result<LayerIndex, Ima
     Ok(lines.map(serde_json::from_slice::<(TreePath, IndexEntry)>).collect::<Result<_, _>>()?)
 }
 
-/// Merges the recipe's sources in their order.
+/// Merges the layer's sources in their order; `unpacked` has what was in each of them.
 fn merge<'a>(
     recipe: &LayerRecipe,
+    mut unpacked: Vec<Vec<PlacedEntry>>,
     below: Option<&'a LayerIndex>,
     store: &Store,
-    threads: usize,
 ) -> Result<Tree<'a>, ImageError> {
-    let mut unpacked = unpack_all(&recipe.sources, store, threads)?;
     let mut tree = Tree::new(below);
     let generated: Arc<str> = Arc::from("the recipe");
     for (source, unpacked) in recipe.sources.iter().zip(&mut unpacked) {
@@ -252,50 +289,63 @@ fn insert_trust_stores(tree: &mut Tree<'_>, origin: &Arc<str>, store: &Store) ->
 type Unpacked = Result<Vec<PlacedEntry>, ImageError>;
 
 /// Unpacks every archive among the sources, each by one thread, and returns the entries in the sources' order.
-fn unpack_all(sources: &[Source], store: &Store, threads: usize) -> Result<Vec<Vec<PlacedEntry>>, ImageError> {
-    let mut results: Vec<Vec<PlacedEntry>> = Vec::new();
-    results.resize_with(sources.len(), Vec::new);
+fn unpack_all(sources: &[&Source], store: &Store, threads: usize) -> Result<Vec<Vec<PlacedEntry>>, ImageError> {
     let mut queue: Vec<(u64, usize)> = Vec::new();
     for (index, source) in sources.iter().enumerate() {
-        match source {
-            Source::Package(Package { digest, .. })
-            | Source::Tarball { digest, .. }
-            | Source::PythonDistribution { digest, .. } => queue.push((store.size(digest)?, index)),
-            _ => {}
+        if !matches!(source, Source::Blob { .. })
+            && let Some(digest) = source.digest()
+        {
+            queue.push((store.size(&digest)?, index));
         }
     }
     // The largest first, so that no thread is left with it at the end.
     queue.sort_by(|left, right| right.cmp(left));
+    // As many spools as threads: each is taken by one at a time and goes on where the last one ended.
+    let spools: Mutex<Vec<SpoolWriter>> = Mutex::new(Vec::new());
+    let unpacked = each_at_once(&queue, threads, |(_, index)| {
+        let free = spools.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut spool = free.map_or_else(|| SpoolWriter::new(store), Ok)?;
+        let entries = unpack(sources[*index], store, &mut spool);
+        spools.lock().unwrap_or_else(PoisonError::into_inner).push(spool);
+        entries
+    })?;
+    let mut results: Vec<Vec<PlacedEntry>> = Vec::new();
+    results.resize_with(sources.len(), Vec::new);
+    for ((_, index), entries) in queue.into_iter().zip(unpacked) {
+        results[index] = entries;
+    }
+    Ok(results)
+}
+
+/// Returns what `work` makes of each item, in the items' order, with at most `threads` threads. After a failure no
+/// further item is begun; of several failures the first item's is told.
+fn each_at_once<T: Sync, R: Send>(
+    items: &[T],
+    threads: usize,
+    work: impl Fn(&T) -> Result<R, ImageError> + Sync,
+) -> Result<Vec<R>, ImageError> {
     let next = AtomicUsize::new(0);
-    let finished: Mutex<Vec<(usize, Unpacked)>> = Mutex::new(Vec::new());
-    let work = || {
-        let mut spool: Option<SpoolWriter> = None;
-        while let Some((_, index)) = queue.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let writer = match &mut spool {
-                Some(writer) => Ok(writer),
-                none => SpoolWriter::new(store).map(|writer| none.insert(writer)),
-            };
-            let result = writer.and_then(|writer| unpack(&sources[*index], store, writer));
-            let failed = result.is_err();
-            finished.lock().unwrap_or_else(PoisonError::into_inner).push((*index, result));
-            if failed {
-                next.store(queue.len(), Ordering::Relaxed);
+    let finished: Mutex<Vec<(usize, Result<R, ImageError>)>> = Mutex::new(Vec::new());
+    let run = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { return };
+            let result = work(item);
+            if result.is_err() {
+                next.store(items.len(), Ordering::Relaxed);
             }
+            finished.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..threads.min(queue.len()) {
-            scope.spawn(work);
+        for _ in 1..threads.min(items.len()) {
+            scope.spawn(run);
         }
-        work();
+        run();
     });
     let mut finished = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // Of several failures the one of the first source is told, whichever thread was quicker.
     finished.sort_by_key(|(index, _)| *index);
-    for (index, result) in finished {
-        results[index] = result?;
-    }
-    Ok(results)
+    finished.into_iter().map(|(_, result)| result).collect()
 }
 
 fn unpack(source: &Source, store: &Store, spool: &mut SpoolWriter) -> Unpacked {

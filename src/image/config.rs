@@ -20,7 +20,7 @@ pub fn environment(jdk: u32) -> Vec<(String, String)> {
     [
         ("HOME", "/work/home"),
         ("JAVA_HOME", &home),
-        ("LANG", "C.UTF-8"),
+        ("LANG", "en_US.UTF-8"),
         ("MAVEN_HOME", "/opt/maven"),
         ("PATH", &path),
         ("PYTHONDONTWRITEBYTECODE", "1"),

@@ -12,7 +12,7 @@ use crate::lock::{DebianPackage, LayerKind, RepositoryLock, ToolFile, ToolRole, 
 use crate::task::RepositoryName;
 
 /// Version of how layers are made from locks. It goes up with every change that can change a layer's bytes.
-pub const RECIPE_VERSION: u32 = 1;
+pub const RECIPE_VERSION: u32 = 2;
 
 /// User and group id of the task user in images.
 pub const TASK_ID: u32 = 1000;
@@ -185,6 +185,9 @@ fn base_layer(toolchain: &ToolchainLock) -> Result<LayerRecipe, ImageError> {
         let path = tree_path(&format!("usr/bin/{name}"))?;
         sources.push(Source::Alternative { path, target: target.to_owned() });
     }
+    // A locale can't be compiled without running the system's tools, and no package holds this one. Under its name C's
+    // serves: the same encoding and English texts, and programs that ask for language and country are told en_US.
+    sources.push(Source::Alternative { path: tree_path("usr/lib/locale/en_US.utf8")?, target: "C.utf8".to_owned() });
     for (path, content) in [
         (
             "etc/passwd",

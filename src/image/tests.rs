@@ -100,6 +100,7 @@ fn toolchain(store: &Store) -> ToolchainLock {
                 "shell",
                 &[
                     ("./bin/sh", 0o4755, "shell"),
+                    ("./usr/lib/locale/C.utf8/LC_CTYPE", 0o644, "locale"),
                     ("./usr/bin/mawk", 0o755, "awk"),
                     ("./usr/share/man/man1/sh.1", 0o644, "manual"),
                     (&format!("./usr/lib/{}/{}", "long".repeat(30), "name".repeat(30)), 0o644, "long"),
@@ -208,6 +209,54 @@ fn identities_are_golden() {
     insta::assert_snapshot!(without_archive.join("\n"));
     let configuration = String::from_utf8(store.read(&image.config_digest).unwrap()).unwrap();
     insta::assert_snapshot!(configuration);
+}
+
+/// Not a test of its own: what [`a_full_disk_is_told_and_leaves_nothing_half`] runs in another process.
+#[test]
+fn child_process_of_the_full_disk() {
+    let Some(directory) = std::env::var_os("TESTEVO_TEST_FULL_DISK") else { return };
+    let store = DataDir::open(Path::new(&directory)).unwrap().store().unwrap();
+    let (toolchain, mut repository) = (toolchain(&store), repository(&store));
+    // Incompressible, so that the layer's blob grows beyond what a file may hold.
+    let noise: Vec<u8> =
+        (0..40_000_u32).flat_map(|number| Digest::of(&number.to_le_bytes()).hex().into_bytes()).collect();
+    for (number, piece) in noise.chunks(50_000).enumerate() {
+        let (path, digest) = (format!("g/n/{number}"), store.put(piece).unwrap());
+        let size = piece.len() as u64;
+        repository.files.push(MavenFile { path, origin: "test".to_owned(), sha256: digest, size, own: false });
+    }
+    let error = compose(&toolchain, 8, Some(&repository), &store).unwrap_err();
+    assert!(matches!(error, ImageError::Io { .. }), "{error}");
+    assert!(error.to_string().starts_with("writing a layer failed: "), "{error}");
+    assert!(error.hint().contains("free space"));
+    let is_gzip = |path: &Path| fs::read(path).unwrap().starts_with(&[0x1f, 0x8b]);
+    for entry in fs::read_dir(store.root().join("blobs/sha256")).unwrap() {
+        let path = entry.unwrap().path();
+        assert!(!is_gzip(&path) || fs::metadata(&path).unwrap().len() < 20_000, "a torn layer stayed");
+    }
+    fs::write(Path::new(&directory).join("told"), "").unwrap();
+}
+
+#[test]
+fn a_full_disk_is_told_and_leaves_nothing_half() {
+    let (directory, ..) = world();
+    let data = directory.path().join("small");
+    // A limit on files' sizes fails writes in the middle as a full disk does; its signal is ignored, as the error says all.
+    let status = std::process::Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 1024; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "image::tests::child_process_of_the_full_disk"])
+        .env("TESTEVO_TEST_FULL_DISK", &data)
+        .stdout(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success() && data.join("told").is_file());
+
+    let (_directory, _, store) = world();
+    let image = compose_recipe(&recipe(&store), &store, 1).unwrap();
+    let mut full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let error = write_image_archive(&image, &store, &[], &mut full).unwrap_err();
+    assert!(error.to_string().contains("No space left on device"), "{error}");
 }
 
 /// Not a test of its own: what [`circumstances_do_not_matter`] runs in other processes.

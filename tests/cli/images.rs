@@ -45,6 +45,7 @@ fn check(name: &str, line: &CommandLine, arguments: &[&str]) {
     let filters = [
         (r"sha256:[0-9a-f]{64}", "sha256:[DIGEST]"),
         (r"\b[0-9a-f]{12}\b", "[SHORT DIGEST]"),
+        (r#""recipe_version":[0-9]+"#, r#""recipe_version":[VERSION]"#),
         (r#""(size|uncompressed_size|bytes)":[1-9][0-9]*"#, r#""$1":[SIZE]"#),
     ];
     with_settings!({filters => filters}, { assert_snapshot!(name, line.run(arguments)) });
