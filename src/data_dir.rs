@@ -5,7 +5,7 @@
 //! manifests/<owner>__<name>.toml        tasks/<owner>__<name>.json
 //! locks/toolchain.lock                  locks/<owner>__<name>.lock    locks/history/<sha256>.lock
 //! store/{blobs/sha256,layers,prepared,unpacked}
-//! images/<owner>__<name>.json           proofs/<config digest>.json
+//! images/<owner>__<name>.json           images/loaded/<config digest>  proofs/<config digest>.json
 //! repositories/<owner>__<name>.git      (clones, where no mirror is given)
 //! runs/<run id>/{run.json,records.jsonl,verdicts.json,logs/}   tmp/<owner>/
 //! ```

@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::execution::maven::ExecutionLimits;
 use crate::execution::proof::{self, Needed, PROOF_SCHEMA, Proof, Unproven};
-use crate::image::{BuiltImage, ImageBuilder, LockDigests};
+use crate::image::{BuiltImage, ImageBuilder, LockDigests, ready_tag};
 use crate::lock::ToolchainLock;
 use crate::manifest::RepositoryManifest;
 use crate::output::{OutputFormat, Table, counted};
@@ -147,13 +147,10 @@ async fn prove(
 ) -> Result<(bool, Vec<Unproven>), CommandError> {
     let path = builder.catalog().proof_path(&built.image.config_digest);
     let proof = proof::load(&path)?;
-    if level == ProofLevel::None {
-        return Ok((proof.is_some(), Vec::new()));
-    }
     let manifest = workbench.manifest(&built.repository)?;
     let selection = selection(level, tasks)?;
-    if proof.as_ref().is_some_and(|proof| proof.shown_for.contains(&selection)) {
-        return Ok((true, Vec::new()));
+    if level == ProofLevel::None || proof.as_ref().is_some_and(|proof| proof.shown_for.contains(&selection)) {
+        return Ok((workbench.is_proven(built)?, Vec::new()));
     }
     let opened = workbench.repository(&manifest, tasks).await?;
     let found = sets_of(&opened, tasks).await?;
@@ -177,13 +174,19 @@ async fn prove(
         proof.executions.extend(executions);
         proof.executions.sort();
         if !failed.is_empty() {
-            return Ok((false, failed));
+            // What was shown need not be shown again.
+            proof::store(&path, &proof)?;
+            return Ok((workbench.is_proven(built)?, failed));
         }
     }
     proof.shown_for.push(selection);
     proof.shown_for.sort();
     proof::store(&path, &proof)?;
-    Ok((true, Vec::new()))
+    let proven = workbench.is_proven(built)?;
+    if let Some(engine) = engine.as_ref().filter(|_| proven && !needed.is_empty()) {
+        engine.tag_image(&built.image.config_digest, &ready_tag(&built.repository)).await?;
+    }
+    Ok((proven, Vec::new()))
 }
 
 /// Returns the identity of what a proof is asked for, so that an old one is found without reading any repository.

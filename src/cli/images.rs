@@ -8,13 +8,17 @@ use fs_err as fs;
 use serde_json::{Value, json};
 
 use super::Context;
+use super::workbench::Workbench;
 use crate::artifact::store::Store;
+use crate::engine::{EngineError, ImageRemoval};
 use crate::error::CommandError;
+use crate::execution::images::{PrunedImage, prune_loaded, superfluous};
+use crate::image::recipe::RECIPE_VERSION;
 use crate::image::{
     BuiltImage, Catalog, Change, Component, Difference, Image, ImageBuilder, ImageError, Layer, components, difference,
     export_context, layer_title, tag, write_image_archive,
 };
-use crate::lock::LayerKind;
+use crate::lock::{LayerKind, LockFileError};
 use crate::output::{OutputFormat, Table, counted};
 use crate::task::selector::repository_fits;
 
@@ -64,7 +68,7 @@ enum ImagesCommand {
         #[command(flatten)]
         target: ExportTarget,
     },
-    /// Remove layers that no built image uses; with --dry-run only say which
+    /// Remove layers that no built image uses, from the store and from the engine; with --dry-run only say which
     Prune {
         /// How results are written
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -84,14 +88,15 @@ struct ExportTarget {
 }
 
 pub(super) fn run(arguments: &ImagesArguments, context: &Context) -> Result<(), CommandError> {
-    let catalog = Catalog::open(context.data_dir()?)?;
+    let workbench = Workbench::open(context)?;
+    let catalog = Catalog::open(&workbench.data_dir)?;
     match &arguments.command {
-        ImagesCommand::List { names, format } => list(&catalog, names, *format, context),
+        ImagesCommand::List { names, format } => list(&workbench, &catalog, names, *format),
         ImagesCommand::Show { name, licenses, format } => {
             let built = find(&catalog, name)?;
             match licenses {
                 true => show_licenses(&components(&built.image, catalog.store())?, *format, context),
-                false => show(&catalog, &built, *format, context),
+                false => show(&workbench, &catalog, &built, *format),
             }
         }
         ImagesCommand::Diff { name, other, format } => diff(&catalog, name, other.as_deref(), *format, context),
@@ -106,7 +111,7 @@ pub(super) fn run(arguments: &ImagesArguments, context: &Context) -> Result<(), 
                 }),
             }
         }
-        ImagesCommand::Prune { format } => prune(context.options.dry_run, *format, context),
+        ImagesCommand::Prune { format } => prune(&workbench, *format),
     }
 }
 
@@ -136,16 +141,24 @@ fn find(catalog: &Catalog, name: &str) -> Result<BuiltImage, CommandError> {
     }
 }
 
-fn list(catalog: &Catalog, names: &[String], format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+fn list(
+    workbench: &Workbench<'_>,
+    catalog: &Catalog,
+    names: &[String],
+    format: OutputFormat,
+) -> Result<(), CommandError> {
     let images = select(catalog, names)?;
+    let states = images.iter().map(|built| State::of(workbench, catalog, built)).collect::<Result<Vec<_>, _>>()?;
+    let output = workbench.context.output;
     match format {
         OutputFormat::Json => {
-            let values: Vec<Value> = images.iter().map(|built| description(catalog, built)).collect();
-            context.output.json(&values)
+            let values: Vec<Value> =
+                images.iter().zip(states).map(|(built, state)| description(built, state)).collect();
+            output.json(&values)
         }
         OutputFormat::Text => {
             let mut table = Table::new(["repository", "jdk", "image", "MB", "own MB", "state"]);
-            for built in &images {
+            for (built, state) in images.iter().zip(states) {
                 let layers = &built.image.layers;
                 let own = layers.iter().filter(|layer| layer.kind == LayerKind::MavenCache);
                 table.row([
@@ -154,22 +167,53 @@ fn list(catalog: &Catalog, names: &[String], format: OutputFormat, context: &Con
                     short(&built.image),
                     megabytes(layers.iter().map(|layer| layer.size).sum()),
                     megabytes(own.map(|layer| layer.size).sum()),
-                    state(catalog, &built.image).to_owned(),
+                    state.name().to_owned(),
                 ]);
             }
-            context.output.table(&table)?;
+            output.table(&table)?;
             // Shared layers are stored once, so the images' sizes do not add up.
             let mut stored: Vec<&Layer> = images.iter().flat_map(|built| &built.image.layers).collect();
             stored.sort_by_key(|layer| layer.digest);
             stored.dedup_by_key(|layer| layer.digest);
             let bytes = stored.iter().map(|layer| layer.size).sum();
             let (images, layers) = (counted(images.len(), "image", "images"), counted(stored.len(), "layer", "layers"));
-            context.output.line(&format!("{images} in {layers}, {} MB stored", megabytes(bytes)))
+            output.line(&format!("{images} in {layers}, {} MB stored", megabytes(bytes)))
         }
     }
 }
 
-fn description(catalog: &Catalog, built: &BuiltImage) -> Value {
+/// What can be said of an image beside its content.
+#[derive(Clone, Copy)]
+struct State {
+    /// All its blobs are there.
+    complete: bool,
+    /// It was made from the present locks by this version of the recipe.
+    up_to_date: bool,
+    /// It was shown to work for all build sets of its lock.
+    proven: bool,
+}
+
+impl State {
+    fn of(workbench: &Workbench<'_>, catalog: &Catalog, built: &BuiltImage) -> Result<Self, CommandError> {
+        let up_to_date = match workbench.lock_digests(&built.repository) {
+            Ok(locks) => built.locks == locks && built.recipe_version == RECIPE_VERSION,
+            Err(CommandError::LockFile(LockFileError::Missing { .. })) => false,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { complete: catalog.is_complete(&built.image), up_to_date, proven: workbench.is_proven(built)? })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self { complete: false, .. } => "layers missing",
+            Self { up_to_date: false, .. } => "outdated",
+            Self { proven: false, .. } => "not proven",
+            Self { proven: true, .. } => "proven",
+        }
+    }
+}
+
+fn description(built: &BuiltImage, state: State) -> Value {
     json!({
         "repository": built.repository,
         "jdk": built.jdk,
@@ -178,24 +222,23 @@ fn description(catalog: &Catalog, built: &BuiltImage) -> Value {
         "layers": built.image.layers,
         "locks": built.locks,
         "recipe_version": built.recipe_version,
-        "complete": catalog.is_complete(&built.image),
-        "proven": catalog.is_proven(&built.image),
+        "complete": state.complete,
+        "up_to_date": state.up_to_date,
+        "proven": state.proven,
     })
 }
 
-fn state(catalog: &Catalog, image: &Image) -> &'static str {
-    match (catalog.is_complete(image), catalog.is_proven(image)) {
-        (false, _) => "layers missing",
-        (true, true) => "proven",
-        (true, false) => "not proven",
-    }
-}
-
-fn show(catalog: &Catalog, built: &BuiltImage, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+fn show(
+    workbench: &Workbench<'_>,
+    catalog: &Catalog,
+    built: &BuiltImage,
+    format: OutputFormat,
+) -> Result<(), CommandError> {
+    let (state, output) = (State::of(workbench, catalog, built)?, workbench.context.output);
     if format == OutputFormat::Json {
-        return context.output.json(&description(catalog, built));
+        return output.json(&description(built, state));
     }
-    context.output.lines(&format!(
+    output.lines(&format!(
         "repository       {}\njdk              {}\nimage            {}\nmanifest         {}\ntag              {}\n\
          toolchain lock   {}\nrepository lock  {}\nstate            {}\n",
         built.repository,
@@ -205,14 +248,14 @@ fn show(catalog: &Catalog, built: &BuiltImage, format: OutputFormat, context: &C
         tag(&built.image, Some(&built.repository), built.jdk),
         built.locks.toolchain,
         built.locks.repository,
-        state(catalog, &built.image),
+        state.name(),
     ))?;
     let mut table = Table::new(["layer", "MB", "unpacked MB", "diff id"]);
     for layer in &built.image.layers {
         let (size, unpacked) = (megabytes(layer.size), megabytes(layer.uncompressed_size));
         table.row([layer_title(layer.kind), &size, &unpacked, &layer.diff_id.to_string()]);
     }
-    context.output.table(&table)
+    output.table(&table)
 }
 
 fn show_licenses(found: &[Component], format: OutputFormat, context: &Context) -> Result<(), CommandError> {
@@ -316,23 +359,64 @@ fn export(built: &BuiltImage, store: &Store, file: &Path) -> Result<(), CommandE
     Ok(())
 }
 
-fn prune(dry_run: bool, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+fn prune(workbench: &Workbench<'_>, format: OutputFormat) -> Result<(), CommandError> {
+    let (context, dry_run) = (workbench.context, workbench.context.options.dry_run);
     // As a builder, so that no layer goes that another process is just about to name.
     let waiting = |owner: &str| context.events.message(format!("waiting for {owner}, which builds images"));
     let builder = ImageBuilder::new(context.data_dir()?, waiting)?;
+    let loaded = match superfluous(builder.catalog())?.is_empty() {
+        true => Vec::new(),
+        false => context.block_on(prune_engine(workbench, builder.catalog(), dry_run))?,
+    };
     let pruned = builder.catalog().prune(dry_run)?;
     match format {
         OutputFormat::Json => context.output.json(&json!({
-            "schema": 1, "layers": pruned.layers, "bytes": pruned.bytes, "dry_run": dry_run,
+            "schema": 1, "layers": pruned.layers, "bytes": pruned.bytes, "loaded": loaded, "dry_run": dry_run,
         })),
         OutputFormat::Text => {
             for layer in &pruned.layers {
                 context.output.line(&format!("{} {}", layer_title(layer.kind), layer.digest))?;
             }
+            for image in &loaded {
+                let kept = match &image.removal {
+                    Some(ImageRemoval::Kept { reason }) => format!(" stays: {reason}"),
+                    _ => String::new(),
+                };
+                let names = image.names.join(", ");
+                context.output.line(&format!("loaded image {} ({names}){kept}", image.config_digest))?;
+            }
             let layers = counted(pruned.layers.len(), "layer", "layers");
             let verb = if dry_run { "would be removed" } else { "removed" };
-            context.output.line(&format!("{layers} {verb}, {} MB", megabytes(pruned.bytes)))
+            context.output.line(&format!("{layers} {verb}, {} MB", megabytes(pruned.bytes)))?;
+            let removed = loaded.iter().filter(|image| !matches!(image.removal, Some(ImageRemoval::Kept { .. })));
+            match removed.count() {
+                0 => Ok(()),
+                images => {
+                    let images = counted(images, "loaded image", "loaded images");
+                    context.output.line(&format!("{images} {verb} from the engine"))
+                }
+            }
         }
+    }
+}
+
+/// Removes superfluous images from the engine; without one that answers they stay for a later time.
+async fn prune_engine(
+    workbench: &Workbench<'_>,
+    catalog: &Catalog,
+    dry_run: bool,
+) -> Result<Vec<PrunedImage>, CommandError> {
+    match workbench.engine().await {
+        Ok(engine) => {
+            let pruned = prune_loaded(engine.as_ref(), catalog, dry_run).await;
+            engine.close().await?;
+            Ok(pruned?)
+        }
+        Err(CommandError::Engine(error @ EngineError::Unreachable { .. })) => {
+            workbench.context.events.warning(format!("images that were loaded stay: {error}"));
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -21,9 +21,10 @@ use crate::execution::cell::{CellInput, Environment, Executor};
 use crate::execution::images::ensure_loaded;
 use crate::execution::jars::{Compiler, jars};
 use crate::execution::maven::{ExecutionLimits, ModuleArguments, ToolJars};
+use crate::execution::proof;
 use crate::execution::validation::Prepare;
 use crate::image::recipe::java_home;
-use crate::image::{Catalog, Image, LockDigests, compose, tag};
+use crate::image::{BuiltImage, Catalog, Image, LockDigests, compose, ready_tag, tag};
 use crate::lock::policy::ToolchainPolicy;
 use crate::lock::toolchain::{LockMode, ToolchainRequest, lock_toolchain};
 use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
@@ -182,6 +183,7 @@ impl<'a> Workbench<'a> {
     ) -> Result<(), CommandError> {
         let loaded = ensure_loaded(engine, image, &self.store, &[tag(image, repository, jdk)]).await?;
         if loaded {
+            Catalog::open(&self.data_dir)?.remember_loaded(&image.config_digest)?;
             self.context.events.message(format!("loaded {}", tag(image, repository, jdk)));
         }
         Ok(())
@@ -216,8 +218,8 @@ impl<'a> Workbench<'a> {
         let repository = &manifest.repository;
         let built = Catalog::open(&self.data_dir)?.get(repository)?;
         let locks = self.lock_digests(repository)?;
-        let image = match built.filter(|built| built.locks == locks && built.jdk == manifest.jdk) {
-            Some(built) => built.image,
+        let built = match built.filter(|built| built.locks == locks && built.jdk == manifest.jdk) {
+            Some(built) => built,
             None => {
                 return Err(CommandError::Usage {
                     message: format!("{repository} has no image of its present locks"),
@@ -225,8 +227,18 @@ impl<'a> Workbench<'a> {
                 });
             }
         };
-        self.load(engine, &image, Some(repository), manifest.jdk).await?;
-        Ok(image)
+        self.load(engine, &built.image, Some(repository), manifest.jdk).await?;
+        if self.is_proven(&built)? {
+            engine.tag_image(&built.image.config_digest, &ready_tag(repository)).await?;
+        }
+        Ok(built.image)
+    }
+
+    /// Tells whether the image was shown to work for all build sets of its repository's present lock.
+    pub(super) fn is_proven(&self, built: &BuiltImage) -> Result<bool, CommandError> {
+        let Some(lock) = self.repository_lock(&built.repository)? else { return Ok(false) };
+        let path = Catalog::open(&self.data_dir)?.proof_path(&built.image.config_digest);
+        Ok(proof::is_proven(&path, &built.image.config_digest, &lock)?)
     }
 
     /// Returns the digests of the lock files' bytes.

@@ -209,7 +209,7 @@ mod tests {
             _ => None,
         };
         let checks = network(&variables, 3);
-        assert_eq!(checks[0].detail, "set: HTTPS_PROXY, http_proxy");
+        assert_eq!(checks[0].detail, "set: http_proxy, HTTPS_PROXY");
         assert_eq!(checks[1].detail, "3 trusted certificates, by SSL_CERT_FILE; SSL_CERT_FILE leads nowhere");
         assert!(!format!("{checks:?}").contains("secret"));
         let wrong = network(&|name| (name == "ALL_PROXY").then(|| "http://".to_owned()), 0);

@@ -50,6 +50,24 @@ pub trait Engine: Send + Sync {
         archive: BoxStream<'static, io::Result<Bytes>>,
     ) -> Result<(), EngineError>;
 
+    /// Returns what the engine knows of the image with this config digest; `None` where it is not loaded.
+    ///
+    /// # Errors
+    /// [`EngineError::Daemon`].
+    async fn inspect_image(&self, image: &Digest) -> Result<Option<EngineImage>, EngineError>;
+
+    /// Gives the image another name, `repository:tag`; an image that had the name before loses it.
+    ///
+    /// # Errors
+    /// [`EngineError::ImageMissing`], [`EngineError::Daemon`].
+    async fn tag_image(&self, image: &Digest, name: &str) -> Result<(), EngineError>;
+
+    /// Takes our names off the image and removes it unless others have named it too or a container uses it.
+    ///
+    /// # Errors
+    /// [`EngineError::Daemon`].
+    async fn remove_image(&self, image: &Digest) -> Result<ImageRemoval, EngineError>;
+
     /// Returns what the engine is and what it enforces.
     ///
     /// # Errors
@@ -68,6 +86,32 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// [`EngineError::Daemon`].
     async fn close(&self) -> Result<(), EngineError>;
+}
+
+/// An image that is loaded into an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EngineImage {
+    /// Its names, `repository:tag`.
+    pub names: Vec<String>,
+    /// Digests of its uncompressed layers, lowest first.
+    pub layers: Vec<Digest>,
+    /// Size of its layers in bytes; other images may share them.
+    pub size_bytes: u64,
+}
+
+/// What came of removing an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "removal", rename_all = "snake_case")]
+pub enum ImageRemoval {
+    /// It is gone.
+    Removed,
+    /// It was not there.
+    Absent,
+    /// It stays.
+    Kept {
+        /// Why.
+        reason: String,
+    },
 }
 
 /// A container that was started.

@@ -1,14 +1,17 @@
 //! Images in an engine: loaded once, by digest, straight from the store.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use serde::Serialize;
 use tokio::sync::mpsc;
 
 use crate::artifact::store::Store;
-use crate::engine::{Engine, EngineError};
-use crate::image::{Image, ImageError, write_image_archive};
+use crate::digest::Digest;
+use crate::engine::{Engine, EngineError, ImageRemoval};
+use crate::image::{Catalog, Image, ImageError, write_image_archive};
 
 /// Why an image can't be had in an engine.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +67,61 @@ pub async fn ensure_loaded(
         (Err(_), Err(error @ ImageError::Store(_))) => Err(error.into()),
         (Err(error), _) => Err(error.into()),
     }
+}
+
+/// What pruning does to an image in an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PrunedImage {
+    /// The image.
+    pub config_digest: Digest,
+    /// Its names.
+    pub names: Vec<String>,
+    /// Size of its layers in bytes, shared ones included.
+    pub size_bytes: u64,
+    /// What came of it; `None` where nothing was done.
+    pub removal: Option<ImageRemoval>,
+}
+
+/// Returns the images that were loaded on behalf of the data directory and that no built image names. Images of
+/// toolchains whose layers all belong to a built image cost nothing and stay.
+///
+/// # Errors
+/// [`LoadError`].
+pub async fn prune_loaded(
+    engine: &dyn Engine,
+    catalog: &Catalog,
+    dry_run: bool,
+) -> Result<Vec<PrunedImage>, LoadError> {
+    let built = catalog.all()?;
+    let used: BTreeSet<Digest> =
+        built.iter().flat_map(|built| &built.image.layers).map(|layer| layer.diff_id).collect();
+    let mut pruned = Vec::new();
+    for config_digest in superfluous(catalog)? {
+        let Some(found) = engine.inspect_image(&config_digest).await? else {
+            if !dry_run {
+                catalog.forget_loaded(&config_digest)?;
+            }
+            continue;
+        };
+        if found.layers.iter().all(|layer| used.contains(layer)) {
+            continue;
+        }
+        let removal = if dry_run { None } else { Some(engine.remove_image(&config_digest).await?) };
+        if matches!(removal, Some(ImageRemoval::Removed | ImageRemoval::Absent)) {
+            catalog.forget_loaded(&config_digest)?;
+        }
+        pruned.push(PrunedImage { config_digest, names: found.names, size_bytes: found.size_bytes, removal });
+    }
+    Ok(pruned)
+}
+
+/// Returns the loaded images that are no built image's.
+///
+/// # Errors
+/// [`ImageError`].
+pub fn superfluous(catalog: &Catalog) -> Result<Vec<Digest>, ImageError> {
+    let built: BTreeSet<Digest> = catalog.all()?.iter().map(|built| built.image.config_digest).collect();
+    Ok(catalog.loaded()?.into_iter().filter(|loaded| !built.contains(loaded)).collect())
 }
 
 /// A writer whose bytes travel to the engine.

@@ -4,6 +4,7 @@
 //! `infra_fail`. Whether the method passes plays no part: labels are `validate`'s business. A proof is stored under the
 //! image's config digest and never repeated for an identical image.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -14,6 +15,7 @@ use super::validation::Prepare;
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::event::{Event, EventSink};
+use crate::lock::RepositoryLock;
 use crate::outcome::Outcome;
 use crate::task::{Cell, Task, TaskId};
 
@@ -44,6 +46,23 @@ pub struct ProvenExecution {
     pub cell: Cell,
     /// What it came to, for the curious.
     pub outcome: String,
+}
+
+impl Proof {
+    /// Tells whether every one of the build sets was shown.
+    pub fn covers(&self, build_sets: &[String]) -> bool {
+        let shown: BTreeSet<&str> = self.executions.iter().map(|execution| execution.build_set.as_str()).collect();
+        build_sets.iter().all(|set| shown.contains(set.as_str()))
+    }
+}
+
+/// Tells whether the proof at `path` is one for the image and covers all build sets of its repository's lock.
+///
+/// # Errors
+/// [`ProofError`].
+pub fn is_proven(path: &Path, config_digest: &Digest, lock: &RepositoryLock) -> Result<bool, ProofError> {
+    let proof = load(path)?;
+    Ok(proof.is_some_and(|proof| proof.config_digest == *config_digest && proof.covers(&lock.build_sets)))
 }
 
 /// What can go wrong with proofs.
@@ -197,5 +216,41 @@ async fn execute(
     match records?.into_iter().next() {
         Some(record) => Ok((record.outcome, record.detail)),
         None => Ok((Outcome::InfraFail(InfraReason::Engine), "nothing was executed".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::LOCK_SCHEMA;
+
+    #[test]
+    fn a_proof_must_cover_every_build_set() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("proof.json");
+        let image = Digest::of(b"image");
+        let lock = |sets: &[&str]| RepositoryLock {
+            schema: LOCK_SCHEMA,
+            repository: "o/n".parse().unwrap(),
+            jdk: 8,
+            files: Vec::new(),
+            metadata: Vec::new(),
+            build_sets: sets.iter().map(|set| (*set).to_owned()).collect(),
+        };
+        assert!(!is_proven(&path, &image, &lock(&[])).unwrap(), "without a file nothing is proven");
+        let execution = ProvenExecution {
+            build_set: "a".to_owned(),
+            task_id: "t".parse().unwrap(),
+            cell: Cell::Nn,
+            outcome: "pass".to_owned(),
+        };
+        let proof =
+            Proof { schema: PROOF_SCHEMA, config_digest: image, executions: vec![execution], shown_for: Vec::new() };
+        store(&path, &proof).unwrap();
+        assert!(is_proven(&path, &image, &lock(&["a"])).unwrap());
+        assert!(!is_proven(&path, &image, &lock(&["a", "b"])).unwrap());
+        assert!(!is_proven(&path, &Digest::of(b"other"), &lock(&["a"])).unwrap());
+        fs::write(&path, "{}").unwrap();
+        assert!(matches!(is_proven(&path, &image, &lock(&["a"])), Err(ProofError::Malformed { .. })));
     }
 }

@@ -1,7 +1,8 @@
 //! The images that were built: one small file per repository, so that "nothing to do" is a look-up and images can be
 //! listed, compared, exported and pruned without their locks.
 //!
-//! File: `images/<owner>__<name>.json` in the data directory. Whether an image is proven stands in `proofs/`.
+//! Files in the data directory: `images/<owner>__<name>.json`, and an empty `images/loaded/<config digest>` for each
+//! image that was loaded into an engine. Whether an image is proven stands in `proofs/`.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -162,9 +163,52 @@ impl Catalog {
         self.data_dir.join("proofs").join(format!("{}.json", config_digest.hex()))
     }
 
-    /// Tells whether there is a proof for the image.
-    pub fn is_proven(&self, image: &Image) -> bool {
-        self.proof_path(&image.config_digest).is_file()
+    /// Remembers that an image was loaded into an engine on behalf of this data directory.
+    ///
+    /// # Errors
+    /// [`ImageError::Io`].
+    pub fn remember_loaded(&self, config_digest: &Digest) -> Result<(), ImageError> {
+        let io = |source| ImageError::Io { doing: "remembering a loaded image".to_owned(), source };
+        fs::create_dir_all(self.loaded_directory()).map_err(io)?;
+        fs::write(self.loaded_directory().join(config_digest.hex()), "").map_err(io)
+    }
+
+    /// Forgets that an image was loaded; one that was not remembered is fine.
+    ///
+    /// # Errors
+    /// [`ImageError::Io`].
+    pub fn forget_loaded(&self, config_digest: &Digest) -> Result<(), ImageError> {
+        match fs::remove_file(self.loaded_directory().join(config_digest.hex())) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(ImageError::Io { doing: "forgetting a loaded image".to_owned(), source: error })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the config digests of all images that were loaded on behalf of this data directory, sorted. Images of
+    /// other data directories in the same engine are none of our business.
+    ///
+    /// # Errors
+    /// [`ImageError::Io`].
+    pub fn loaded(&self) -> Result<Vec<Digest>, ImageError> {
+        let io = |source| ImageError::Io { doing: "listing loaded images".to_owned(), source };
+        let entries = match fs::read_dir(self.loaded_directory()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(io(error)),
+        };
+        let mut loaded = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(io)?.file_name();
+            loaded.extend(name.to_str().and_then(|name| Digest::from_hex(name).ok()));
+        }
+        loaded.sort();
+        Ok(loaded)
+    }
+
+    fn loaded_directory(&self) -> PathBuf {
+        self.directory().join("loaded")
     }
 
     /// Returns the layers that no built image names, and removes them unless `dry_run`.

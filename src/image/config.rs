@@ -104,13 +104,20 @@ pub(crate) fn manifest(config: Digest, config_size: u64, layers: &[Layer]) -> Re
 /// digest.
 pub fn tag(image: &Image, repository: Option<&RepositoryName>, jdk: u32) -> String {
     let name = match repository {
-        Some(repository) => {
-            let parts = [repository.owner(), repository.name()].map(reference_part);
-            parts.join("/")
-        }
-        None => format!("toolchain-{jdk}"),
+        Some(repository) => repository_reference(repository),
+        None => format!("testevo-sandbox/toolchain-{jdk}"),
     };
-    format!("testevo-sandbox/{name}:{}", &image.config_digest.hex()[..12])
+    format!("{name}:{}", &image.config_digest.hex()[..12])
+}
+
+/// Returns what the one image of a repository is called that is proven and the newest.
+pub fn ready_tag(repository: &RepositoryName) -> String {
+    format!("{}:ready", repository_reference(repository))
+}
+
+fn repository_reference(repository: &RepositoryName) -> String {
+    let parts = [repository.owner(), repository.name()].map(reference_part);
+    format!("testevo-sandbox/{}", parts.join("/"))
 }
 
 /// Returns the text as a part of an image reference, which has lower-case letters and digits with single separators
@@ -132,6 +139,7 @@ mod tests {
         assert!(repository.is_err());
         let repository = "Own--er_/A.b+C.".parse().unwrap();
         assert_eq!(tag(&image, Some(&repository), 8), "testevo-sandbox/own-er/a-b-c:2d711642b726");
+        assert_eq!(ready_tag(&repository), "testevo-sandbox/own-er/a-b-c:ready");
         assert_eq!(tag(&image, None, 8), "testevo-sandbox/toolchain-8:2d711642b726");
     }
 }

@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 pub use builder::ImageBuilder;
 pub use catalog::{BuiltImage, Catalog, LockDigests, Pruned};
 pub use compose::{LayerRecord, compose, compose_recipe, read_index};
-pub use config::{environment, layer_title, tag};
+pub use config::{environment, layer_title, ready_tag, tag};
 pub(crate) use deb::{PackageFiles, read_files as read_package_files};
 pub use difference::{Change, Difference, LayerDifference, difference};
 pub use dockerfile::{export_context, render_dockerfile};

@@ -3,13 +3,22 @@
 use fs_err as fs;
 use insta::{assert_snapshot, with_settings};
 use testevo_sandbox::data_dir::DataDir;
-use testevo_sandbox::image::{ImageBuilder, LockDigests};
+use testevo_sandbox::engine::{Engine as _, ImageRemoval};
+use testevo_sandbox::execution::images::ensure_loaded;
+use testevo_sandbox::execution::proof::{self, PROOF_SCHEMA, Proof, ProvenExecution};
+use testevo_sandbox::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, ready_tag, tag};
 use testevo_sandbox::lock::{JdkLock, LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
 
+use crate::engine::support::engine;
 use crate::support::command::CommandLine;
 
 /// Builds an image that holds nothing but what the recipe generates and a Maven cache of these files.
-fn build(line: &CommandLine, repository: &str, files: &[&str]) {
+fn build(line: &CommandLine, repository: &str, files: &[&str]) -> BuiltImage {
+    build_locked(line, repository, files, &[])
+}
+
+/// Builds an image as [`build`] does, from a lock that was made for these build sets.
+fn build_locked(line: &CommandLine, repository: &str, files: &[&str], build_sets: &[&str]) -> BuiltImage {
     let data_dir = DataDir::open(&line.path().join("data")).unwrap();
     let store = data_dir.store().unwrap();
     let toolchain = ToolchainLock {
@@ -33,11 +42,13 @@ fn build(line: &CommandLine, repository: &str, files: &[&str]) {
         jdk: 8,
         files: files.iter().map(file).collect(),
         metadata: Vec::new(),
-        build_sets: Vec::new(),
+        build_sets: build_sets.iter().map(|set| (*set).to_owned()).collect(),
     };
+    toolchain.store(&data_dir.join("locks/toolchain.lock")).unwrap();
+    lock.store(&data_dir.join("locks").join(format!("{}.lock", lock.repository.file_stem()))).unwrap();
     let builder = ImageBuilder::new(&data_dir, |_| {}).unwrap();
     let locks = LockDigests { toolchain: toolchain.digest(), repository: lock.digest() };
-    builder.build(&toolchain, &lock, locks).unwrap();
+    builder.build(&toolchain, &lock, locks).unwrap()
 }
 
 /// Compares what the program prints, but for what changes with every version of the recipe or compressor.
@@ -106,4 +117,88 @@ fn an_image_is_exported_whole_or_not_at_all() {
     assert!(text.starts_with("exit 6\n") && text.contains("hint: remove"), "{text}");
     assert!(!line.path().join("one.tar").exists());
     assert!(!line.files().iter().any(|file| file.contains("unfinished")));
+}
+
+/// Returns what `images list` says of the only image.
+fn listed(line: &CommandLine) -> serde_json::Value {
+    let text = line.run(&["images", "list", "--format", "json"]);
+    let values: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
+    assert_eq!(values.len(), 1, "one value: {text}");
+    serde_json::from_str::<serde_json::Value>(values[0]).unwrap()[0].clone()
+}
+
+#[test]
+fn an_image_is_proven_once_every_build_set_of_its_lock_was_shown() {
+    let line = CommandLine::new();
+    let built = build_locked(&line, "first/one", &["g/a/1/a-1.jar"], &["a", "b"]);
+    let digest = built.image.config_digest;
+    let execution = |set: &str| ProvenExecution {
+        build_set: set.to_owned(),
+        task_id: "t".parse().unwrap(),
+        cell: testevo_sandbox::task::Cell::Nn,
+        outcome: "pass".to_owned(),
+    };
+    let mut proof =
+        Proof { schema: PROOF_SCHEMA, config_digest: digest, executions: vec![execution("a")], shown_for: Vec::new() };
+    let path = line.path().join("data/proofs").join(format!("{}.json", digest.hex()));
+    assert_eq!(listed(&line)["proven"], false, "there is no proof");
+    proof::store(&path, &proof).unwrap();
+    assert_eq!(listed(&line)["proven"], false, "one set is missing");
+    proof.executions.push(execution("b"));
+    proof::store(&path, &proof).unwrap();
+    let whole = listed(&line);
+    assert_eq!((&whole["proven"], &whole["up_to_date"]), (&true.into(), &true.into()));
+    let keys: Vec<&str> = whole["layers"][0].as_object().unwrap().keys().map(String::as_str).collect();
+    assert!(["kind", "diff_id", "size"].iter().all(|key| keys.contains(key)), "{keys:?}");
+
+    // Another lock is another image's: what is there is outdated.
+    let lock = line.path().join("data/locks/first__one.lock");
+    let text = fs::read_to_string(&lock).unwrap();
+    fs::write(&lock, text.replace("\"b\"", "\"c\"")).unwrap();
+    let outdated = listed(&line);
+    assert_eq!((&outdated["proven"], &outdated["up_to_date"]), (&false.into(), &false.into()));
+    fs::remove_file(&lock).unwrap();
+    assert_eq!(listed(&line)["proven"], false);
+    fs::write(&lock, text).unwrap();
+    fs::write(&path, "{}").unwrap();
+    let broken = line.run(&["images", "list"]);
+    assert!(broken.starts_with("exit 6\n") && broken.contains("hint: remove"), "{broken}");
+}
+
+#[tokio::test]
+async fn an_export_loads_and_what_no_built_image_names_leaves_the_engine() {
+    let line = CommandLine::new();
+    // The daemon may be shared with other runs of this test: the images must be this one's.
+    let jar = format!("g/a/{}/a-1.jar", line.path().file_name().unwrap().to_str().unwrap().trim_start_matches('.'));
+    let built = build(&line, "first/one", &[&jar]);
+    let image = built.image.config_digest;
+    line.run(&["images", "export", "one", "--output", "one.tar"]);
+    let archive = fs::read(line.path().join("one.tar")).unwrap();
+    let engine = engine().await;
+    let pieces = futures_util::stream::iter([Ok(archive.into())]);
+    engine.load_image(&image, Box::pin(pieces)).await.unwrap();
+    let name = tag(&built.image, Some(&built.repository), 8);
+    let loaded = engine.inspect_image(&image).await.unwrap().unwrap();
+    assert_eq!(loaded.names, std::slice::from_ref(&name));
+    let layers: Vec<_> = built.image.layers.iter().map(|layer| layer.diff_id).collect();
+    assert_eq!(loaded.layers, layers);
+    engine.tag_image(&image, &ready_tag(&built.repository)).await.unwrap();
+
+    // It was not loaded for this data directory, so it stays.
+    let other = build(&line, "first/one", &[&jar.replace("a-1", "a-2")]);
+    assert!(!line.run(&["images", "prune"]).contains("loaded image"));
+    let data_dir = DataDir::open(&line.path().join("data")).unwrap();
+    let catalog = Catalog::open(&data_dir).unwrap();
+    catalog.remember_loaded(&image).unwrap();
+    assert!(ensure_loaded(&engine, &other.image, catalog.store(), &[]).await.unwrap());
+    catalog.remember_loaded(&other.image.config_digest).unwrap();
+    let text = line.run(&["images", "prune", "--dry-run"]);
+    assert!(text.contains("1 loaded image would be removed from the engine") && text.contains(&name), "{text}");
+    assert!(engine.has_image(&image).await.unwrap());
+    let text = line.run(&["images", "prune"]);
+    assert!(text.contains("1 loaded image removed from the engine"), "{text}");
+    assert!(!engine.has_image(&image).await.unwrap());
+    assert!(engine.has_image(&other.image.config_digest).await.unwrap());
+    assert_eq!(engine.remove_image(&other.image.config_digest).await.unwrap(), ImageRemoval::Removed);
+    assert_eq!(engine.remove_image(&image).await.unwrap(), ImageRemoval::Absent);
 }

@@ -6,4 +6,4 @@ mod files;
 mod hostile;
 mod limits;
 mod program;
-mod support;
+pub(crate) mod support;

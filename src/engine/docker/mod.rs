@@ -6,6 +6,7 @@
 mod body;
 mod connect;
 mod container;
+mod images;
 mod sweep;
 
 use std::collections::HashMap;
@@ -29,7 +30,7 @@ use tokio_util::task::TaskTracker;
 
 pub use self::connect::{Candidate, Daemon, candidates};
 use super::spec::ContainerSpec;
-use super::{Container, Engine, EngineDescription, EngineError};
+use super::{Container, Engine, EngineDescription, EngineError, EngineImage, ImageRemoval};
 use crate::data_dir::Owner;
 use crate::digest::Digest;
 
@@ -198,6 +199,18 @@ impl Engine for DockerEngine {
             return Ok(());
         }
         Err(EngineError::ImageNotLoaded { image: *image, answer: last })
+    }
+
+    async fn inspect_image(&self, image: &Digest) -> Result<Option<EngineImage>, EngineError> {
+        images::inspect(&self.shared.docker, image).await
+    }
+
+    async fn tag_image(&self, image: &Digest, name: &str) -> Result<(), EngineError> {
+        images::tag(&self.shared.docker, image, name).await
+    }
+
+    async fn remove_image(&self, image: &Digest) -> Result<ImageRemoval, EngineError> {
+        images::remove(&self.shared.docker, image).await
     }
 
     async fn describe(&self) -> Result<EngineDescription, EngineError> {
