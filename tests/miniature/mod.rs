@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use testevo_sandbox::task::{Cell, Side};
+use testevo_sandbox::task::{Cell, Side, published};
 
 use crate::support::miniature;
 
@@ -44,12 +44,16 @@ fn every_miniature_is_whole() {
 }
 
 #[test]
-fn every_history_can_be_written() {
+fn every_history_can_be_written_and_imported() {
     let directory = tempfile::tempdir().unwrap();
     for name in miniature::names() {
         let repository = miniature::load(&name);
         let pairs = repository.write_git(&directory.path().join(&name)).unwrap();
         assert_eq!(pairs.len(), repository.miniatures.len());
-        assert!(!repository.published(&pairs).is_empty());
+        let file = directory.path().join(format!("{name}.json"));
+        fs_err::write(&file, repository.published(&pairs)).unwrap();
+        let [imported] = published::read(&[file]).unwrap().try_into().unwrap();
+        assert_eq!((&imported.name, imported.java_version), (&repository.name, repository.jdk));
+        assert_eq!(imported.tasks.len(), pairs.len());
     }
 }

@@ -5,6 +5,7 @@ import java.util.Map;
 import org.junit.platform.engine.FilterResult;
 import org.junit.platform.engine.TestDescriptor;
 import org.junit.platform.engine.TestSource;
+import org.junit.platform.engine.support.descriptor.ClassSource;
 import org.junit.platform.engine.support.descriptor.MethodSource;
 import org.junit.platform.launcher.PostDiscoveryFilter;
 import org.junit.platform.launcher.TestIdentifier;
@@ -118,6 +119,13 @@ final class Target implements PostDiscoveryFilter {
                 || name.endsWith("(" + methodName + ")")) {
             return Match.METHOD;
         }
-        return name.equals("initializationError") ? Match.INITIALIZATION_ERROR : null;
+        return name.equals("initializationError") && !isEmptySelection(node) ? Match.INITIALIZATION_ERROR : null;
+    }
+
+    /** JUnit 4 makes a failing leaf of a filter that leaves nothing; that says nothing of the class. */
+    private static boolean isEmptySelection(TestDescriptor node) {
+        TestSource source = node.getSource().orElse(null);
+        return source instanceof ClassSource
+                && ((ClassSource) source).getClassName().equals("org.junit.runner.manipulation.Filter");
     }
 }
