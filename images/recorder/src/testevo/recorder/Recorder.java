@@ -34,6 +34,7 @@ public final class Recorder extends AbstractEventSpy {
     private final ThreadLocal<String> currentProject = new ThreadLocal<>();
 
     private final ThreadLocal<MojoExecution> currentMojo = new ThreadLocal<>();
+    private CompilerOutput compilerOutput;
     private RecordFile file;
     private int resolutionFailures;
 
@@ -93,12 +94,16 @@ public final class Recorder extends AbstractEventSpy {
                 startNanos.put(mojo, System.nanoTime());
                 currentMojo.set(mojo);
                 file.append(mojoRecord("mojo_started", project, mojo));
+                if (isCompiler(mojo)) {
+                    listen();
+                }
                 break;
             case MojoSkipped:
                 file.append(mojoRecord("mojo_skipped", project, mojo));
                 break;
             case MojoSucceeded:
                 currentMojo.remove();
+                heard();
                 file.append(ended(mojoRecord("mojo_succeeded", project, mojo), mojo));
                 if (mojo.getGoal().equals("testCompile")) {
                     file.append(Projects.describeTestCompiled(mojoRecord("test_classpath", project, mojo), project));
@@ -106,8 +111,12 @@ public final class Recorder extends AbstractEventSpy {
                 break;
             case MojoFailed:
                 currentMojo.remove();
-                file.append(Failures.describe(
-                        ended(mojoRecord("mojo_failed", project, mojo), mojo), event.getException()));
+                JsonObject failed = ended(mojoRecord("mojo_failed", project, mojo), mojo);
+                String heard = heard();
+                if (!heard.isEmpty()) {
+                    failed.put("compiler_output", heard);
+                }
+                file.append(Failures.describe(failed, event.getException()));
                 break;
             case ProjectSucceeded:
                 file.append(new JsonObject().put("event", "project_succeeded").put("project", Projects.id(project)));
@@ -159,6 +168,23 @@ public final class Recorder extends AbstractEventSpy {
                 .put("event", "session_ended")
                 .put("success", failures.isEmpty())
                 .put("failures", failures));
+    }
+
+    private static boolean isCompiler(MojoExecution mojo) {
+        return mojo.getGoal().equals("compile") || mojo.getGoal().equals("testCompile");
+    }
+
+    private synchronized void listen() {
+        if (compilerOutput == null) {
+            compilerOutput = CompilerOutput.listen();
+        }
+    }
+
+    /** Ends listening, if it was on; with modules built in parallel the first to end ends it for all. */
+    private synchronized String heard() {
+        String heard = compilerOutput == null ? "" : compilerOutput.end();
+        compilerOutput = null;
+        return heard;
     }
 
     private static JsonObject mojoRecord(String name, MavenProject project, MojoExecution mojo) {
