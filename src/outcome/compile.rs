@@ -69,6 +69,8 @@ enum Event {
         causes: Vec<Cause>,
         #[serde(default)]
         compiler_messages: Vec<CompilerMessage>,
+        #[serde(default)]
+        compiler_output: String,
     },
     ArtifactUnresolved {
         artifact: String,
@@ -127,6 +129,8 @@ struct FailedMojo {
     goal: String,
     causes: Vec<Cause>,
     messages: Vec<CompilerMessage>,
+    /// What the compiler wrote to standard error: a crash, never an error in a source.
+    output: String,
 }
 
 /// Returns what a compilation came to.
@@ -178,9 +182,10 @@ fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compil
             .iter()
             .any(|word| text.contains(word))
     };
-    let said = failed.messages.iter().map(|message| message.text.as_str());
-    let thrown = failed.causes.iter().flat_map(|cause| [cause.class.as_str(), cause.message.as_deref().unwrap_or("")]);
-    if facts.oom_killed || said.chain(thrown).any(ran_out) {
+    // Messages with a place quote the source, which may name these classes itself.
+    let said = failed.messages.iter().filter(|message| message.file.is_none()).map(|message| message.text.as_str());
+    let thrown = failed.causes.iter().map(|cause| cause.class.as_str());
+    if facts.oom_killed || said.chain(thrown).chain([failed.output.as_str()]).any(ran_out) {
         return Compilation::Failed {
             outcome: Outcome::CompileFail(CompileReason::Resource),
             detail: describe(failed),
@@ -273,9 +278,16 @@ impl Seen {
             }
             Event::MojoStarted { project, plugin, goal } => self.running = Some((project, plugin, goal)),
             Event::MojoSucceeded {} => self.running = None,
-            Event::MojoFailed { project, plugin, goal, causes, compiler_messages } => {
+            Event::MojoFailed {
+                project,
+                plugin,
+                goal,
+                causes,
+                compiler_messages: messages,
+                compiler_output: output,
+            } => {
                 self.running = None;
-                self.failed.get_or_insert(FailedMojo { project, plugin, goal, causes, messages: compiler_messages });
+                self.failed.get_or_insert(FailedMojo { project, plugin, goal, causes, messages, output });
             }
             Event::ArtifactUnresolved { artifact, mojo } => self.unresolved.push((artifact, mojo)),
             Event::SessionEnded { success, failures } => self.ended = Some((success, failures)),
@@ -378,6 +390,20 @@ mod tests {
         let causes = r#","causes":[{"class":"java.lang.OutOfMemoryError","message":"Java heap space"}]"#;
         let failed = mojo("mojo_failed", "g:a", "testCompile", causes);
         assert_eq!(outcome(&end(1), &[&started, &failed]), Err(Outcome::CompileFail(CompileReason::Resource)));
+        let unknown = r#","causes":[],"compiler_messages":[{"text":"An unknown compilation problem occurred"}],
+            "compiler_output":"An exception has occurred in the compiler (17).\njava.lang.OutOfMemoryError: Java heap space""#;
+        let failed = mojo("mojo_failed", "g:a", "testCompile", &unknown.replace('\n', ""));
+        assert_eq!(outcome(&end(1), &[&started, &failed]), Err(Outcome::CompileFail(CompileReason::Resource)));
+    }
+
+    #[test]
+    fn a_source_that_names_an_error_is_no_resource() {
+        let text = r#"incompatible types: java.lang.OutOfMemoryError cannot be converted to int"#;
+        let messages = format!(
+            r#","causes":[{{"class":"X","message":"{text}"}}],"compiler_messages":[{{"file":"{TARGET}","text":"{text}"}}]"#
+        );
+        let failed = mojo("mojo_failed", "g:a", "testCompile", &messages);
+        assert_eq!(outcome(&end(1), &[&failed]), Err(Outcome::CompileFail(CompileReason::TargetFile)));
     }
 
     #[test]

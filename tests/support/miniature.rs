@@ -16,7 +16,8 @@ pub(crate) fn names() -> Vec<String> {
     names
 }
 
-/// Returns a sample repository by its directory's name; its miniatures are in the order of their files' names.
+/// Returns a sample repository by its directory's name; its miniatures are in the order of their files' names,
+/// whose leading numbers are for that alone.
 pub(crate) fn load(name: &str) -> SampleRepository {
     let directory = root().join(name);
     let mut miniatures = Vec::new();
