@@ -242,7 +242,7 @@ async fn installed(
         let version = package.version.parse().map_err(|_| unreadable("its version is none".to_owned()))?;
         let listed = named(suites, &package.name).map_err(|error| unreadable(error.to_string()))?;
         let provides = match listed.into_iter().find(|listed| listed.sha256 == package.sha256) {
-            Some(listed) => listed.provides().map_err(|error| unreadable(error.to_string()))?,
+            Some(listed) => listed.provides.clone(),
             None => {
                 let item = package_item(package);
                 client.fetch(&item.origin, &item.path, Some(&item.digest), item.size).await?;

@@ -59,40 +59,12 @@ pub struct Package {
     pub suite: String,
     /// How much the archive wants it installed: 0 for `required` to 4 for `extra`.
     pub priority: u8,
-    depends: String,
-    breaks: String,
-    provides: String,
-}
-
-impl Package {
-    /// Returns what it needs, `Pre-Depends` first.
-    ///
-    /// # Errors
-    /// [`IndexError::Relation`].
-    pub fn depends(&self) -> Result<Vec<Vec<Relation>>, IndexError> {
-        self.relations(&self.depends)
-    }
-
-    /// Returns what it can't be together with.
-    ///
-    /// # Errors
-    /// [`IndexError::Relation`].
-    pub fn breaks(&self) -> Result<Vec<Vec<Relation>>, IndexError> {
-        self.relations(&self.breaks)
-    }
-
-    /// Returns the virtual packages that it stands for, with their versions where they have one.
-    ///
-    /// # Errors
-    /// [`IndexError::Relation`].
-    pub fn provides(&self) -> Result<Vec<(String, Option<Version>)>, IndexError> {
-        let provided = self.relations(&self.provides)?.into_iter().flatten();
-        Ok(provided.map(|relation| (relation.name, relation.constraint.map(|(_, version)| version))).collect())
-    }
-
-    fn relations(&self, text: &str) -> Result<Vec<Vec<Relation>>, IndexError> {
-        parse_relations(text).map_err(|reason| IndexError::Relation { package: self.name.clone(), reason })
-    }
+    /// What it needs, `Pre-Depends` first: of each group one.
+    pub depends: Vec<Vec<Relation>>,
+    /// What it can't be together with.
+    pub breaks: Vec<Relation>,
+    /// The virtual packages that it stands for, with their versions where they have one.
+    pub provides: Vec<(String, Option<Version>)>,
 }
 
 /// The packages of a suite for amd64. They are read when they are asked for: most never are.
@@ -145,7 +117,7 @@ impl PackageIndex {
     /// Returns the packages of that name, the newest first.
     ///
     /// # Errors
-    /// [`IndexError::Field`].
+    /// [`IndexError::Field`], [`IndexError::Relation`].
     pub fn named(&self, name: &str) -> Result<Vec<&Package>, IndexError> {
         let mut packages = self.read(self.by_name.get(name))?;
         // An index may hold several versions of one name.
@@ -156,7 +128,7 @@ impl PackageIndex {
     /// Returns the packages that stand for that name, in the index's order.
     ///
     /// # Errors
-    /// [`IndexError::Field`].
+    /// [`IndexError::Field`], [`IndexError::Relation`].
     pub fn providing(&self, name: &str) -> Result<Vec<&Package>, IndexError> {
         self.read(self.by_provided.get(name))
     }
@@ -208,12 +180,15 @@ fn parse_package(paragraph: Paragraph<'_>, suite: &str) -> Result<Option<Package
         Some("extra") => 4,
         _ => 3,
     };
-    let mut join = |first: &str, second: &str| {
-        let both: Vec<String> = [take(first), take(second)].into_iter().flatten().collect();
-        both.join(", ")
+    let mut relations = |names: &[&str]| {
+        let fields: Vec<String> = names.iter().filter_map(|name| take(name)).collect();
+        let relations = parse_relations(&fields.join(", "));
+        relations.map_err(|reason| IndexError::Relation { package: name.clone(), reason })
     };
-    let (depends, breaks) = (join("Pre-Depends", "Depends"), join("Conflicts", "Breaks"));
-    let provides = take("Provides").unwrap_or_default();
+    let depends = relations(&["Pre-Depends", "Depends"])?;
+    let breaks = relations(&["Conflicts", "Breaks"])?.concat();
+    let provides = relations(&["Provides"])?.concat().into_iter();
+    let provides = provides.map(|relation| (relation.name, relation.constraint.map(|(_, version)| version))).collect();
     let suite = suite.to_owned();
     Ok(Some(Package {
         name,
@@ -257,7 +232,7 @@ mod tests {
         assert_eq!(versions, ["1:2-3", "5"]);
         assert_eq!((index.providing("v").unwrap().len(), index.providing("w").unwrap().len()), (1, 2));
         let package = index.named("a").unwrap()[0];
-        let names: Vec<String> = package.depends().unwrap().concat().into_iter().map(|r| r.name).collect();
+        let names: Vec<String> = package.depends.concat().into_iter().map(|r| r.name).collect();
         assert_eq!(names, ["c", "b"]);
         for (from, to) in [
             ("pool/main/a", "pool/../a"),

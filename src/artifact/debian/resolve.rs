@@ -144,15 +144,15 @@ impl<'a> Search<'_, 'a> {
             return Err(other(installed.version.to_string()));
         }
         self.selected.insert(&package.name, package);
-        for group in package.depends()? {
-            self.satisfy(&group, package)?;
+        for group in &package.depends {
+            self.satisfy(group, package)?;
         }
         Ok(())
     }
 
     fn satisfy(&mut self, group: &[Relation], needed_by: &Package) -> Result<(), ResolveError> {
         for relation in group {
-            if self.is_satisfied(relation)? {
+            if self.is_satisfied(relation) {
                 return Ok(());
             }
         }
@@ -175,22 +175,13 @@ impl<'a> Search<'_, 'a> {
         Err(ResolveError::Unsatisfiable { relation: relation.join(" | "), needed_by, reason })
     }
 
-    fn is_satisfied(&self, relation: &Relation) -> Result<bool, ResolveError> {
-        if self.request.dropped.contains(&relation.name) {
-            return Ok(true);
-        }
-        let installed = self.request.installed;
-        let by_name = installed.get(&relation.name).is_some_and(|package| relation.accepts(&package.version))
-            || self.selected.get(relation.name.as_str()).is_some_and(|package| relation.accepts(&package.version));
-        if by_name || installed.values().any(|package| stands_for(&package.provides, relation)) {
-            return Ok(true);
-        }
-        for package in self.selected.values() {
-            if stands_for(&package.provides()?, relation) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    fn is_satisfied(&self, relation: &Relation) -> bool {
+        let (name, installed) = (relation.name.as_str(), self.request.installed);
+        self.request.dropped.contains(name)
+            || installed.get(name).is_some_and(|package| relation.accepts(&package.version))
+            || self.selected.get(name).is_some_and(|package| relation.accepts(&package.version))
+            || installed.values().any(|package| stands_for(&package.provides, relation))
+            || self.selected.values().any(|package| stands_for(&package.provides, relation))
     }
 
     /// Returns the packages that would satisfy the relation, the best first.
@@ -198,12 +189,8 @@ impl<'a> Search<'_, 'a> {
         let mut found = named(self.suites, &relation.name)?;
         found.retain(|package| relation.accepts(&package.version));
         for index in self.suites {
-            let mut providers = Vec::new();
-            for package in index.providing(&relation.name)? {
-                if stands_for(&package.provides()?, relation) {
-                    providers.push(package);
-                }
-            }
+            let mut providers = index.providing(&relation.name)?;
+            providers.retain(|package| stands_for(&package.provides, relation));
             providers.sort_by(|a, b| {
                 (a.priority, &a.name).cmp(&(b.priority, &b.name)).then_with(|| b.version.cmp(&a.version))
             });
@@ -214,8 +201,8 @@ impl<'a> Search<'_, 'a> {
 
     fn check_conflicts(&self) -> Result<(), ResolveError> {
         for package in self.selected.values() {
-            for relation in package.breaks()?.into_iter().flatten() {
-                if let Some(other) = self.broken_by(package, &relation)? {
+            for relation in &package.breaks {
+                if let Some(other) = self.broken_by(package, relation) {
                     return Err(ResolveError::Conflict { package: package.name.clone(), other });
                 }
             }
@@ -223,19 +210,17 @@ impl<'a> Search<'_, 'a> {
         Ok(())
     }
 
-    fn broken_by(&self, package: &Package, relation: &Relation) -> Result<Option<String>, ResolveError> {
-        for other in self.selected.values().filter(|other| other.name != package.name) {
-            let named = other.name == relation.name && relation.accepts(&other.version);
-            if named || stands_for(&other.provides()?, relation) {
-                return Ok(Some(other.name.clone()));
-            }
+    fn broken_by(&self, package: &Package, relation: &Relation) -> Option<String> {
+        let breaks = |name: &str, version: &Version, provides: &[(String, Option<Version>)]| {
+            name != package.name
+                && ((name == relation.name && relation.accepts(version)) || stands_for(provides, relation))
+        };
+        let selected = self.selected.values().find(|other| breaks(&other.name, &other.version, &other.provides));
+        if let Some(other) = selected {
+            return Some(other.name.clone());
         }
-        let installed = self.request.installed.iter().find(|(name, other)| {
-            **name != package.name
-                && ((**name == relation.name && relation.accepts(&other.version))
-                    || stands_for(&other.provides, relation))
-        });
-        Ok(installed.map(|(name, _)| name.clone()))
+        let mut installed = self.request.installed.iter();
+        installed.find(|(name, other)| breaks(name, &other.version, &other.provides)).map(|(name, _)| name.clone())
     }
 }
 
