@@ -20,11 +20,12 @@ const MAX_FILE: u64 = 8 << 20;
 /// [`FetchError`] where something can't be fetched.
 pub(super) async fn discover(client: &Client, name: &OriginName) -> Result<Option<Origin>, FetchError> {
     let found = match name.as_str() {
-        "central" => {
-            look(client, "libmaven3-core-java", &|path| path.ends_with("/maven3-model-builder.jar"), &|bytes| {
-                central_of_super_pom(Cursor::new(bytes))
-            })
-        }
+        "central" => look(
+            client,
+            "libmaven3-core-java",
+            &|path| path.starts_with("usr/share/java/maven3-model-builder") && path.ends_with(".jar"),
+            &|bytes| central_of_super_pom(Cursor::new(bytes)),
+        ),
         "pypi" => look(client, "python3-pip", &|path| path.ends_with("/pip/_internal/models/index.py"), &|bytes| {
             index_of_source(std::str::from_utf8(bytes).ok()?)
         }),

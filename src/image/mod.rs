@@ -41,6 +41,8 @@ pub use builder::ImageBuilder;
 pub use catalog::{BuiltImage, Catalog, LockDigests, Pruned};
 pub use compose::{LayerRecord, compose, compose_recipe, read_index};
 pub use config::{environment, layer_title, ready_tag, tag};
+#[cfg(test)]
+pub(crate) use deb::tests::package as debian_package;
 pub(crate) use deb::{PackageFiles, read_files as read_package_files};
 pub use difference::{Change, Difference, LayerDifference, difference};
 pub use dockerfile::{export_context, render_dockerfile};

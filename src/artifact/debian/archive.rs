@@ -242,4 +242,4 @@ fn parse_packages(store: &Store, digest: &Digest, suite: &str) -> Result<Package
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

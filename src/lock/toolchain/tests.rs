@@ -1,10 +1,147 @@
 #![expect(clippy::print_stderr, reason = "what the ignored tests measure is for people")]
 
 use super::*;
+use crate::artifact::debian::archive::tests::TestArchive;
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
 use crate::artifact::store::Store;
+use crate::digest::Digest;
 use crate::event::{Event, EventSink};
 use crate::lock::LockFile;
+
+/// An archive with everything that [`policy`] names.
+fn archive() -> TestArchive {
+    let mut archive = TestArchive::new();
+    for line in ["base 1; Depends: libc (>= 1), dropped; Provides: shell (= 5)", "libc 1", "python 3; Depends: libc"] {
+        archive.add("main", line);
+    }
+    archive.add("main", "jdk21 21; Depends: libc, shell (>= 4)");
+    archive.add("new", "jdk8 8; Depends: jre8 (= 8), libc, shell, font");
+    for line in ["jre8 8", "libc 2", "font 1"] {
+        archive.add("new", line);
+    }
+    archive.write("g/maven.tar.gz", b"maven");
+    archive.write("files/um-1-py3-none-any.whl", &wheel("um", "Requires-Dist: dep\nRequires-Dist: unneeded\n"));
+    archive.write("files/dep-1-py3-none-any.whl", &wheel("dep", ""));
+    for project in ["um", "dep"] {
+        let page = format!("<a href=\"../files/{project}-1-py3-none-any.whl#sha256=0\">x</a>");
+        archive.write(&format!("{project}/index.html"), page.as_bytes());
+    }
+    archive.publish(Timestamp::now());
+    archive
+}
+
+fn wheel(name: &str, requirements: &str) -> Vec<u8> {
+    let mut wheel = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    wheel.start_file(format!("{name}-1.dist-info/METADATA"), options).unwrap();
+    std::io::Write::write_all(&mut wheel, format!("Name: {name}\n{requirements}\n").as_bytes()).unwrap();
+    wheel.finish().unwrap().into_inner()
+}
+
+fn policy(archive: &TestArchive) -> ToolchainPolicy {
+    let digest = |path: &str| Digest::of(&fs_err::read(archive.root.path().join(path)).unwrap());
+    let mut text = format!(
+        "schema = 1\n[debian]\nkeys = {:?}\nsuite = \"main\"\ndropped = [\"dropped\"]\n\
+         [base]\npackages = [\"base\"]\n[tools]\npackages = [\"python\"]\n\
+         [[jdk]]\nmajor = 8\nsuite = \"new\"\npackages = [\"jdk8\"]\n\
+         [[jdk]]\nmajor = 21\nsuite = \"main\"\npackages = [\"jdk21\"]\n\
+         [[tool]]\nrole = \"maven\"\nname = \"maven\"\nversion = \"3\"\norigin = \"central\"\npath = \"g/maven.tar.gz\"\n\
+         sha256 = \"{}\"\n",
+        archive.fingerprints(),
+        digest("g/maven.tar.gz")
+    );
+    for (name, left_out) in [("um", "[\"unneeded\"]"), ("dep", "[]")] {
+        let file = format!("{name}-1-py3-none-any.whl");
+        text += &format!(
+            "[[tool]]\nrole = \"python\"\nname = \"{name}\"\nversion = \"1\"\norigin = \"pypi\"\npath = \"{file}\"\n\
+             sha256 = \"{}\"\nleft_out = {left_out}\n",
+            digest(&format!("files/{file}"))
+        );
+    }
+    ToolchainPolicy::parse(&text).unwrap()
+}
+
+fn request<'a>(policy: &'a ToolchainPolicy, jdks: &[u32], mode: LockMode) -> ToolchainRequest<'a> {
+    ToolchainRequest { policy, jdks: jdks.iter().copied().collect(), mode, jobs: NonZeroUsize::MIN }
+}
+
+fn names(packages: &[DebianPackage]) -> String {
+    packages.iter().map(|p| format!("{}={}", p.name, p.version)).collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test]
+async fn a_lock_grows_and_keeps_what_it_has() {
+    let (mut archive, directory) = (archive(), tempfile::tempdir().unwrap());
+    let policy = policy(&archive);
+    let client = archive.client(directory.path(), None);
+    let first = lock_toolchain(&client, &request(&policy, &[21], LockMode::Keep), None).await.unwrap();
+    assert_eq!(names(&first.base), "base=1 libc=1");
+    assert_eq!(names(&first.tools_packages), "python=3");
+    assert_eq!(names(&first.jdks[0].packages), "jdk21=21");
+    let tools: Vec<&str> = first.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(tools, ["maven", "dep", "um"]);
+    for item in toolchain_items(&first, None).unwrap() {
+        client.store().verify(&item.digest).unwrap();
+    }
+
+    // The archive moves on: the locked base is no longer in it, nor in the store.
+    archive.forget("main", "base");
+    archive.add("main", "base 2; Depends: libc");
+    archive.publish(Timestamp::now());
+    let grown = lock_toolchain(&client, &request(&policy, &[8], LockMode::Keep), Some(&first)).await.unwrap();
+    assert_eq!(grown.base, first.base);
+    assert_eq!(names(&grown.jdks[0].packages), "font=1 jdk8=8 jre8=8");
+    assert_eq!(grown.jdks[1], first.jdks[0]);
+    assert_eq!(grown.indexes.iter().filter(|index| index.suite == "main").count(), 2);
+
+    // With nothing missing nothing is fetched, not even an index.
+    fs_err::remove_dir_all(archive.root.path().join("dists")).unwrap();
+    let same = lock_toolchain(&client, &request(&policy, &[8], LockMode::Keep), Some(&grown)).await.unwrap();
+    assert_eq!(same.render(), grown.render());
+
+    archive.publish(Timestamp::now());
+    let updated = lock_toolchain(&client, &request(&policy, &[], LockMode::Update), Some(&grown)).await;
+    // The new base provides no `shell`, and nothing else does.
+    assert!(matches!(updated, Err(ToolchainError::Resolve { .. })));
+    archive.add("main", "shell 9");
+    archive.publish(Timestamp::now());
+    let updated = lock_toolchain(&client, &request(&policy, &[], LockMode::Check), Some(&grown)).await.unwrap();
+    assert_eq!((names(&updated.base), updated.jdks.len()), ("base=2 libc=1".to_owned(), 2));
+}
+
+#[tokio::test]
+async fn two_machines_lock_alike() {
+    let archive = archive();
+    let policy = policy(&archive);
+    let mut texts = BTreeSet::new();
+    for _ in 0..2 {
+        let directory = tempfile::tempdir().unwrap();
+        let client = archive.client(directory.path(), None);
+        let lock = lock_toolchain(&client, &request(&policy, &[8, 21], LockMode::Keep), None).await.unwrap();
+        texts.insert(lock.render());
+    }
+    assert_eq!(texts.len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_gone_wrong_or_unknown_is_named() {
+    let (archive, directory) = (archive(), tempfile::tempdir().unwrap());
+    let mut policy = policy(&archive);
+    let client = archive.client(directory.path(), None);
+    let error = lock_toolchain(&client, &request(&policy, &[7], LockMode::Keep), None).await.unwrap_err();
+    assert!(matches!(error, ToolchainError::UnknownJdk { major: 7, .. }));
+
+    let lock = lock_toolchain(&client, &request(&policy, &[21], LockMode::Keep), None).await.unwrap();
+    client.store().remove(&lock.base[0].sha256).unwrap();
+    fs_err::remove_file(archive.root.path().join(&lock.base[0].path)).unwrap();
+    let error = lock_toolchain(&client, &request(&policy, &[21], LockMode::Keep), Some(&lock)).await.unwrap_err();
+    assert!(error.hint().unwrap().contains("store export"), "{error}");
+
+    let um = policy.tool_files.iter_mut().find(|tool| tool.name == "um").unwrap();
+    um.left_out.clear();
+    let error = lock_toolchain(&client, &request(&policy, &[21], LockMode::Check), None).await.unwrap_err();
+    assert!(error.to_string().contains("`unneeded`"), "{error}");
+}
 
 fn this_machines_client() -> (std::path::PathBuf, Client) {
     let directory = match std::env::var_os("TESTEVO_SANDBOX_TEST_DIRECTORY") {
