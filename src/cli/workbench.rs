@@ -75,7 +75,7 @@ impl<'a> Workbench<'a> {
 
     pub(super) fn client(&self) -> Result<Client, CommandError> {
         let options = &self.context.options;
-        let origins = OriginOptions::new(&options.origins, options.offline, None)?;
+        let origins = OriginOptions::new(&options.origins, options.offline, options.check_valid_until)?;
         let origins = Origins::new(origins, Machine::current(), self.data_dir.root());
         Ok(Client::new(origins, self.store.clone(), self.context.events.clone())?)
     }
