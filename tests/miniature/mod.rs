@@ -1,5 +1,7 @@
 //! The sample repositories of the tests, and what must come of them.
 
+mod execution;
+
 use std::collections::BTreeSet;
 
 use testevo_sandbox::task::{Cell, Side, published};
