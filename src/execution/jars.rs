@@ -49,6 +49,7 @@ const SOURCES: &[(&str, &str)] = sources![
     "json/testevo/json/JsonObject.java",
     "recorder/resources/META-INF/sisu/javax.inject.Named",
     "recorder/src/testevo/recorder/CompilerMessages.java",
+    "recorder/src/testevo/recorder/CompilerOutput.java",
     "recorder/src/testevo/recorder/Failures.java",
     "recorder/src/testevo/recorder/Projects.java",
     "recorder/src/testevo/recorder/RecordFile.java",
