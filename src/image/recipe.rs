@@ -12,7 +12,7 @@ use crate::lock::{DebianPackage, LayerKind, RepositoryLock, ToolFile, ToolRole, 
 use crate::task::RepositoryName;
 
 /// Version of how layers are made from locks. It goes up with every change that can change a layer's bytes.
-pub const RECIPE_VERSION: u32 = 2;
+pub const RECIPE_VERSION: u32 = 3;
 
 /// User and group id of the task user in images.
 pub const TASK_ID: u32 = 1000;
@@ -237,12 +237,15 @@ fn tools_layer(toolchain: &ToolchainLock) -> Result<LayerRecipe, ImageError> {
     sources.push(text("opt/maven/conf/settings.xml", 0o644, MAVEN_SETTINGS)?);
     sources.push(symlink("usr/bin/mvn", "/opt/maven/bin/mvn")?);
     sources.push(directory_of(MAVEN_REPOSITORY, 0o755, 0)?);
-    // Appended, not put first: a distribution must not hide a module of the interpreter's own library.
+    // Appended, not put first: a distribution must not hide a module of the interpreter's own library. Versions of the
+    // mutator name a flag without effect that Python has dropped. Sets are iterated over, so their order is fixed.
     sources.push(text(
         "usr/bin/mutate",
         0o755,
-        "#!/usr/bin/python3\n\
+        "#!/usr/bin/env -S PYTHONHASHSEED=0 /usr/bin/python3\n\
+         import re\n\
          import sys\n\
+         if not hasattr(re, \"T\"):\n    re.T = re.RegexFlag(0)\n\
          sys.path.append(\"/opt/python\")\n\
          from universalmutator.genmutants import main\n\
          sys.exit(main())\n",
