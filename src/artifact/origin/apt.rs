@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use fs_err as fs;
 
-use super::{Machine, OriginAddress};
+use super::{Machine, OriginAddress, netrc};
 
 /// What apt's configuration says about checking indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,11 @@ pub struct AptSettings {
 
 /// Returns the address of the first source that looks like Debian's main archive.
 pub(super) fn debian(machine: &Machine) -> Option<OriginAddress> {
-    entries(machine).into_iter().find_map(|entry| entry.debian_archive())
+    let address = entries(machine).into_iter().find_map(|entry| entry.debian_archive())?;
+    let mut logins = parts(machine, "/etc/apt/auth.conf.d", &["conf", ""]);
+    logins.push(machine.path("/etc/apt/auth.conf"));
+    let with_login = |address, path: PathBuf| netrc::with_login(address, &machine.read(&path).unwrap_or_default());
+    Some(logins.into_iter().fold(address, with_login))
 }
 
 /// Reads apt's options and the source's own.

@@ -7,6 +7,7 @@
 
 mod apt;
 mod maven;
+mod netrc;
 mod pip;
 
 use std::collections::BTreeMap;

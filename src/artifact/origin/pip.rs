@@ -4,17 +4,18 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
-use super::{Machine, OriginAddress};
+use super::{Machine, OriginAddress, netrc};
 
 /// Returns the address of the simple index as the machine's pip would use it.
 pub(super) fn index(machine: &Machine) -> Option<OriginAddress> {
-    if let Some(address) = machine.variable("PIP_INDEX_URL") {
-        return address.parse().ok();
-    }
-    configurations(machine)
-        .iter()
-        .find_map(|path| index_url(&machine.read(path)?)?.parse().ok())
-        .or_else(|| installed(machine).iter().find_map(|path| index_of_source(&machine.read(path)?)))
+    let configured = match machine.variable("PIP_INDEX_URL") {
+        Some(address) => address.parse().ok(),
+        None => configurations(machine).iter().find_map(|path| index_url(&machine.read(path)?)?.parse().ok()),
+    };
+    let address =
+        configured.or_else(|| installed(machine).iter().find_map(|path| index_of_source(&machine.read(path)?)))?;
+    let logins = machine.home.as_ref().and_then(|home| machine.read(&home.join(".netrc")));
+    Some(netrc::with_login(address, &logins.unwrap_or_default()))
 }
 
 /// Returns pip's configuration files, the strongest first.

@@ -157,3 +157,28 @@ fn what_the_user_gave_comes_first() {
         assert!(text.contains("`pypi`") && !text.contains("secret"), "{text}");
     }
 }
+
+#[test]
+fn logins_of_apt_and_pip_are_used_for_their_machines_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let (root, home) = (directory.path(), directory.path().join("home"));
+    write(root, "etc/apt/sources.list", "deb https://mirror.test:8443/team/debian trixie main\n");
+    write(&home, ".netrc", "machine other.test login no password no\nmachine index.test\n  login u\n  password p\n");
+    let machine = Machine::at(root, Some(&home), &[("PIP_INDEX_URL", "https://index.test/simple")]);
+    assert_eq!(address(&machine, "pypi").unwrap(), "https://u:p@index.test/simple/");
+    for (text, found) in [
+        ("machine mirror.test login a password b", true),
+        ("# machine mirror.test login a password b", false),
+        ("machine mirror.test:8443/team login a password b", true),
+        ("machine mirror.test:443 login a password b", false),
+        ("machine mirror.test/other login a password b", false),
+        ("machine https://mirror.test login a password b", true),
+        ("machine http://mirror.test login a password b", false),
+        ("machine test login a password b", false),
+    ] {
+        write(root, "etc/apt/auth.conf.d/x.conf", text);
+        assert_eq!(address(&machine, "debian").unwrap().contains("a:b@"), found, "{text}");
+    }
+    let plain = Machine::at(root, Some(&home), &[("PIP_INDEX_URL", "http://index.test/simple")]);
+    assert_eq!(address(&plain, "pypi").unwrap(), "http://index.test/simple/");
+}
