@@ -388,6 +388,7 @@ fn of_run_directory(error: &RunDirectoryError) -> ExitStatus {
     match error {
         RunDirectoryError::Io(_) => ExitStatus::Infrastructure,
         RunDirectoryError::InvalidId(_)
+        | RunDirectoryError::Unknown(_)
         | RunDirectoryError::InUse(_)
         | RunDirectoryError::OtherInputs { .. }
         | RunDirectoryError::Finished { .. } => ExitStatus::Usage,
@@ -421,6 +422,7 @@ fn run_directory_hint(error: &RunDirectoryError) -> Option<String> {
     match error {
         RunDirectoryError::Io(_) => Some("check the data directory's permissions and free space".to_owned()),
         RunDirectoryError::InvalidId(_) => None,
+        RunDirectoryError::Unknown(_) => Some("`testevo-sandbox runs list` shows what there is".to_owned()),
         RunDirectoryError::InUse(_) => Some("wait for it, or name another run".to_owned()),
         RunDirectoryError::OtherInputs { .. } | RunDirectoryError::Finished { .. } => {
             Some("name another run with `--run-id`, or none".to_owned())

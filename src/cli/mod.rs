@@ -4,11 +4,13 @@ mod build_images;
 mod completions;
 mod demo;
 mod doctor;
+mod explain;
 mod images;
 mod import;
 mod lock;
 pub mod options;
 mod progress;
+mod runs;
 pub mod selector;
 mod tasks;
 mod validate;
@@ -59,6 +61,10 @@ enum Command {
     Validate(validate::ValidateArguments),
     /// List, show, compare, export and prune built images
     Images(images::ImagesArguments),
+    /// List, show and remove runs
+    Runs(runs::RunsArguments),
+    /// Say what ran in a task of a run, with which commands, why it came to its outcomes, and where the logs are
+    Explain(explain::ExplainArguments),
     /// Do the whole job on a sample repository and explain it
     Demo(demo::DemoArguments),
     /// Print completions for a shell
@@ -208,6 +214,8 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
         Command::BuildImages(arguments) => build_images::run(arguments, context),
         Command::Validate(arguments) => validate::run(arguments, context),
         Command::Images(arguments) => images::run(arguments, context),
+        Command::Runs(arguments) => runs::run(arguments, context),
+        Command::Explain(arguments) => explain::run(arguments, context),
         Command::Demo(arguments) => demo::run(arguments, context),
         Command::Completions(arguments) => completions::run(arguments, context),
     }

@@ -6,16 +6,15 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use clap::Args;
-use serde::Serialize;
 use tokio::sync::RwLock;
 
 use super::Context;
 use super::selector::SelectorArguments;
 use super::workbench::{Workbench, by_repository, environment};
 use crate::canonical_json::canonical_json;
-use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::cell::Environment;
+use crate::execution::inputs::{INPUTS_SCHEMA, RunInputs};
 use crate::execution::maven::ExecutionLimits;
 use crate::execution::record::CellRecord;
 use crate::execution::run_directory::RunDirectory;
@@ -45,16 +44,6 @@ pub(super) struct ValidateArguments {
     format: OutputFormat,
 }
 
-/// What decides the results of a run, for its continuation.
-#[derive(Serialize)]
-struct Inputs<'a> {
-    tasks: &'a [Task],
-    images: BTreeMap<&'a RepositoryName, Digest>,
-    maven_arguments: BTreeMap<&'a RepositoryName, &'a [String]>,
-    limits: BTreeMap<&'a RepositoryName, ExecutionLimits>,
-    repeats: u32,
-}
-
 pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
     let tasks = arguments.selector.tasks(context)?;
     if context.options.dry_run {
@@ -73,6 +62,15 @@ pub(super) struct Validated {
     pub(super) records: Vec<CellRecord>,
     /// Each task's repository and class.
     classes: Vec<(RepositoryName, TaskClass)>,
+}
+
+impl Validated {
+    /// Returns what these records of a run come to.
+    pub(super) fn of(run_id: &str, tasks: &[Task], records: Vec<CellRecord>) -> Self {
+        let (summary, classed) = summarize(run_id, tasks, &records);
+        let classes = classed.into_iter().map(|classed| (classed.task.repository.clone(), classed.class)).collect();
+        Self { summary, records, classes }
+    }
 }
 
 impl ValidateArguments {
@@ -114,19 +112,20 @@ pub(super) async fn validate(
         limits.insert(repository.clone(), ExecutionLimits::from(&manifest.limits));
         paths.insert(repository, workbench.repository(&manifest, &tasks).await?.path().to_owned());
     }
-    let inputs = Inputs {
-        tasks,
-        images: environments.iter().map(|(name, environment)| (name, environment.image)).collect(),
+    let inputs = RunInputs {
+        schema: INPUTS_SCHEMA,
+        tasks: tasks.to_vec(),
+        images: environments.iter().map(|(name, environment)| (name.clone(), environment.image)).collect(),
         maven_arguments: environments
             .iter()
-            .map(|(name, environment)| (name, environment.maven_arguments.as_slice()))
+            .map(|(name, environment)| (name.clone(), environment.maven_arguments.clone()))
             .collect(),
-        limits: limits.iter().map(|(name, limits)| (name, *limits)).collect(),
+        limits: limits.clone(),
         repeats: arguments.repeat.get(),
     };
-    let inputs = Digest::of(&canonical_json(&inputs).map_err(|error| CommandError::Output(error.into()))?);
+    let inputs = canonical_json(&inputs).map_err(|error| CommandError::Output(error.into()))?;
     let (mut run, known) =
-        RunDirectory::open(&workbench.data_dir, "validate", inputs, arguments.run_id.as_deref(), arguments.fresh)?;
+        RunDirectory::open(&workbench.data_dir, "validate", &inputs, arguments.run_id.as_deref(), arguments.fresh)?;
     context.events.message(match known.len() {
         0 => format!("run {}", run.run_id()),
         records => format!("run {}, continued after {}", run.run_id(), counted(records, "record", "records")),
@@ -151,11 +150,10 @@ pub(super) async fn validate(
         ValidationError::Interrupted => CommandError::Interrupted,
         error => error.into(),
     })?;
-    let (summary, classed) = summarize(run.run_id(), tasks, &records);
-    let classes = classed.into_iter().map(|classed| (classed.task.repository.clone(), classed.class)).collect();
-    let verdicts = verdicts::render(run.run_id(), &summary, &records).map_err(io::Error::from);
+    let validated = Validated::of(run.run_id(), tasks, records);
+    let verdicts = verdicts::render(run.run_id(), &validated.summary, &validated.records).map_err(io::Error::from);
     run.finish(&verdicts.map_err(CommandError::Output)?)?;
-    Ok(Validated { summary, records, classes })
+    Ok(validated)
 }
 
 pub(super) fn write(validated: &Validated, format: OutputFormat, context: &Context) -> Result<(), CommandError> {

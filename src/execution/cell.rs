@@ -257,12 +257,14 @@ impl Executor {
         logs: &CellLogs,
     ) -> std::io::Result<Result<Compiled, Fault>> {
         let spool = Spool::create(&self.temporary)?;
+        let name = format!("compile-{attempt}");
+        logs.invocation(&name, &spec.program, steps.maven)?;
         let run = match session::run(self.engine.as_ref(), spec, spool.path()).await {
             Ok(run) => run,
             Err(error) => return Ok(Err(of_engine(&error))),
         };
-        logs.command(&format!("compile-{attempt}"), run.step(steps.maven))?;
-        logs.file(&format!("compile-{attempt}.recording.jsonl"), run.step(steps.recording))?;
+        logs.command(&name, run.step(steps.maven))?;
+        logs.file(&format!("{name}.recording.jsonl"), run.step(steps.recording))?;
         self.compiled(request, module, &run, steps)
     }
 
@@ -397,13 +399,17 @@ impl Executor {
             measured: base.clone(),
         };
         let spool = Spool::create(&self.temporary)?;
+        let name = |method: &MethodId| format!("{}-{repeat}-{attempt}", method.method());
+        for (method, steps) in methods.iter().zip(steps) {
+            logs.invocation(&name(method), &spec.program, steps.java)?;
+        }
         let run = match session::run(self.engine.as_ref(), spec, spool.path()).await {
             Ok(run) => run,
             Err(error) => return Ok(methods.iter().map(|_| blame(of_engine(&error))).collect()),
         };
         let mut launched = Vec::new();
         for (method, steps) in methods.iter().zip(steps) {
-            let name = format!("{}-{repeat}-{attempt}", method.method());
+            let name = name(method);
             logs.command(&name, run.step(steps.java))?;
             for (report, engine) in steps.reports.into_iter().zip(["jupiter", "vintage"]) {
                 logs.file(&format!("{name}.{engine}.xml"), run.step(report))?;

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use super::run_directory::RunDirectoryError;
 use crate::engine::session::StepOutput;
-use crate::engine::spec::StepResult;
+use crate::engine::spec::{Command, Program, Step, StepResult};
 use crate::task::{Cell, TaskId};
 
 /// The directory of one cell's logs.
@@ -33,6 +34,15 @@ impl CellLogs {
     /// Returns the directory relative to the root, where logs are kept.
     pub fn relative(&self) -> Option<String> {
         self.directory.as_ref().map(|_| self.relative.clone())
+    }
+
+    /// Keeps what a step of the program runs, before it does: `<name>.command.json`.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn invocation(&self, name: &str, program: &Program, step: usize) -> std::io::Result<()> {
+        let Some(Step::Run(command)) = program.steps.get(step) else { return Ok(()) };
+        self.keep(&format!("{name}{COMMAND_SUFFIX}"), &serde_json::to_vec_pretty(command)?)
     }
 
     /// Keeps what a command said: `<name>.stdout`, `.stderr`, `.events.jsonl`; empty ones are left out.
@@ -62,9 +72,26 @@ impl CellLogs {
 
     fn keep(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
         let Some(directory) = self.directory.as_ref().filter(|_| !bytes.is_empty()) else { return Ok(()) };
-        // Method names are Java identifiers; whatever else stands in a name must not leave the directory.
-        let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let name: String = name.chars().take(150).map(safe).collect();
-        fs::write(directory.join(name), bytes)
+        fs::write(directory.join(log_name(name)), bytes)
     }
+}
+
+/// What the name of a command's file ends with.
+pub(super) const COMMAND_SUFFIX: &str = ".command.json";
+
+/// Returns the name of a log's file. Method names are Java identifiers; whatever else stands in a name must not leave
+/// the directory.
+pub(super) fn log_name(name: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    name.chars().take(150).map(safe).collect()
+}
+
+/// Reads what [`CellLogs::invocation`] wrote.
+///
+/// # Errors
+/// [`RunDirectoryError::Io`], [`RunDirectoryError::Malformed`].
+pub(super) fn read_command(path: &Path) -> Result<Command, RunDirectoryError> {
+    let malformed =
+        |error: serde_json::Error| RunDirectoryError::Malformed { path: path.to_owned(), reason: error.to_string() };
+    serde_json::from_slice(&fs::read(path)?).map_err(malformed)
 }

@@ -4,7 +4,9 @@
 //! what is kept of each method, [`run_directory`] where. [`jars`] are our own tools inside containers.
 
 pub mod cell;
+pub mod explain;
 pub mod images;
+pub mod inputs;
 pub mod jars;
 pub mod key;
 pub mod logs;
@@ -12,5 +14,6 @@ pub mod maven;
 pub mod proof;
 pub mod record;
 pub mod run_directory;
+pub mod runs;
 pub mod validation;
 pub mod verdicts;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! runs/<run id>/run.json        what was asked for; equal inputs may continue an unfinished run
+//!               inputs.json     what decides the results, by the digest in run.json
 //!               records.jsonl   one record a line; a torn last line is what a kill leaves and is cut off
 //!               verdicts.json   what it came to, once finished
 //!               logs/<task id>/<cell>/…
@@ -21,6 +22,9 @@ use crate::digest::Digest;
 
 const RUN_SCHEMA: u32 = 1;
 
+/// The inputs' file in a run's directory.
+pub(super) const INPUTS_FILE: &str = "inputs.json";
+
 /// What can be wrong with a run directory.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirectoryError {
@@ -30,6 +34,9 @@ pub enum RunDirectoryError {
     /// The run id can't be a directory's name.
     #[error("`{0}` is no run id: use letters, digits, `.`, `_`, `-`, at most 100")]
     InvalidId(String),
+    /// There is no such run.
+    #[error("there is no run `{0}`")]
+    Unknown(String),
     /// Another process is at it.
     #[error("run `{0}` is in use by another process")]
     InUse(String),
@@ -93,17 +100,18 @@ pub struct RunDirectory {
 
 impl RunDirectory {
     /// Opens the run `run_id`, or the newest unfinished one with equal inputs where none is named and `fresh` is false,
-    /// or a new one. Returns it with the records it has.
+    /// or a new one. `inputs` are the bytes of what decides the results. Returns it with the records it has.
     ///
     /// # Errors
     /// [`RunDirectoryError`].
     pub fn open(
         data_dir: &DataDir,
         command: &str,
-        inputs: Digest,
+        inputs: &[u8],
         run_id: Option<&str>,
         fresh: bool,
     ) -> Result<(Self, Vec<CellRecord>), RunDirectoryError> {
+        let digest = Digest::of(inputs);
         let runs = data_dir.join("runs");
         if let Some(run_id) = run_id {
             if !is_run_id(run_id) {
@@ -111,7 +119,7 @@ impl RunDirectory {
             }
             let path = runs.join(run_id);
             return match read_description(&path)? {
-                Some(found) if found.inputs != inputs || found.command != command => {
+                Some(found) if found.inputs != digest || found.command != command => {
                     Err(RunDirectoryError::OtherInputs { run_id: run_id.to_owned() })
                 }
                 Some(found) if found.finished.is_some() || fresh => {
@@ -122,7 +130,7 @@ impl RunDirectory {
             };
         }
         if !fresh {
-            for path in unfinished(&runs, command, inputs)? {
+            for path in unfinished(&runs, command, digest)? {
                 let Some(found) = read_description(&path)? else { continue };
                 match Self::hold(path, found) {
                     Err(RunDirectoryError::InUse(_)) => {}
@@ -147,15 +155,16 @@ impl RunDirectory {
     fn create(
         path: PathBuf,
         command: &str,
-        inputs: Digest,
+        inputs: &[u8],
         run_id: &str,
     ) -> Result<(Self, Vec<CellRecord>), RunDirectoryError> {
         fs::create_dir_all(path.join("logs"))?;
+        write_atomically(&path.join(INPUTS_FILE), inputs)?;
         let description = RunDescription {
             schema: RUN_SCHEMA,
             run_id: run_id.to_owned(),
             command: command.to_owned(),
-            inputs,
+            inputs: Digest::of(inputs),
             started: jiff::Timestamp::now().to_string(),
             finished: None,
         };
@@ -210,7 +219,7 @@ impl RunDirectory {
     }
 }
 
-fn is_run_id(text: &str) -> bool {
+pub(super) fn is_run_id(text: &str) -> bool {
     text.len() <= 100
         && text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
@@ -222,7 +231,7 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunDirectoryErr
     Ok(write_atomically(path, &bytes)?)
 }
 
-fn read_description(path: &Path) -> Result<Option<RunDescription>, RunDirectoryError> {
+pub(super) fn read_description(path: &Path) -> Result<Option<RunDescription>, RunDirectoryError> {
     let file = path.join("run.json");
     let text = match fs::read_to_string(&file) {
         Ok(text) => text,
@@ -260,7 +269,7 @@ fn unfinished(runs: &Path, command: &str, inputs: Digest) -> Result<Vec<PathBuf>
 }
 
 /// Returns the whole records of the file and the length of what they take; a torn last line is left out.
-fn read_records(file: &mut fs::File, path: &Path) -> Result<(Vec<CellRecord>, u64), RunDirectoryError> {
+pub(super) fn read_records(file: &mut fs::File, path: &Path) -> Result<(Vec<CellRecord>, u64), RunDirectoryError> {
     let mut records = Vec::new();
     let mut whole_bytes = 0;
     let mut reader = std::io::BufReader::new(file);
@@ -323,7 +332,7 @@ mod tests {
     fn a_killed_run_is_continued_without_its_torn_line() {
         let directory = tempfile::tempdir().unwrap();
         let data_dir = DataDir::open(directory.path()).unwrap();
-        let inputs = Digest::of(b"inputs");
+        let inputs = b"inputs";
         let (mut run, found) = RunDirectory::open(&data_dir, "validate", inputs, None, false).unwrap();
         assert!(found.is_empty());
         run.append(&record(1)).unwrap();
@@ -349,14 +358,14 @@ mod tests {
     fn a_named_run_is_continued_only_with_equal_inputs_and_by_one_process() {
         let directory = tempfile::tempdir().unwrap();
         let data_dir = DataDir::open(directory.path()).unwrap();
-        let open = |inputs: &[u8]| RunDirectory::open(&data_dir, "validate", Digest::of(inputs), Some("r1"), false);
+        let open = |inputs: &[u8]| RunDirectory::open(&data_dir, "validate", inputs, Some("r1"), false);
         let first = open(b"a").unwrap();
         assert!(matches!(open(b"a"), Err(RunDirectoryError::InUse(_))));
         assert!(matches!(open(b"b"), Err(RunDirectoryError::OtherInputs { .. })));
         drop(first);
         open(b"a").unwrap().0.finish(b"{}").unwrap();
         assert!(matches!(open(b"a"), Err(RunDirectoryError::Finished { .. })));
-        let bad = RunDirectory::open(&data_dir, "validate", Digest::of(b""), Some("../x"), false);
+        let bad = RunDirectory::open(&data_dir, "validate", b"", Some("../x"), false);
         assert!(matches!(bad, Err(RunDirectoryError::InvalidId(_))));
     }
 }

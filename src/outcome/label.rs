@@ -95,6 +95,18 @@ pub enum TaskClass {
     Reproduced,
 }
 
+impl TaskClass {
+    /// Returns the name, as JSON has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Infrastructure => "infrastructure",
+            Self::Flaky => "flaky",
+            Self::Differing => "differing",
+            Self::Reproduced => "reproduced",
+        }
+    }
+}
+
 /// What all repeats of one method in one cell came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellVerdict {

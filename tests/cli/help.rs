@@ -19,6 +19,10 @@ fn every_subcommand_has_help() {
     assert_snapshot!("tasks", own_help(&["tasks"]));
     assert_snapshot!("tasks-list", own_help(&["tasks", "list"]));
     assert_snapshot!("tasks-show", own_help(&["tasks", "show"]));
+    assert_snapshot!("runs-list", own_help(&["runs", "list"]));
+    assert_snapshot!("runs-show", own_help(&["runs", "show"]));
+    assert_snapshot!("runs-rm", own_help(&["runs", "rm"]));
+    assert_snapshot!("explain", own_help(&["explain"]));
     assert_snapshot!("completions", own_help(&["completions"]));
 }
 

@@ -4,4 +4,5 @@ mod doctor;
 mod help;
 mod images;
 mod import;
+mod runs;
 mod tasks;

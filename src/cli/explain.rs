@@ -1,0 +1,130 @@
+//! `explain`: what ran in one task of a run, with which commands, why it came to its outcomes, and where the logs are.
+
+use clap::Args;
+use serde_json::json;
+
+use super::Context;
+use super::runs::tasks_of;
+use crate::error::CommandError;
+use crate::execution::explain::{Explained, explain, shell_line};
+use crate::execution::runs::read;
+use crate::output::OutputFormat;
+use crate::report::validation::summarize;
+use crate::task::selector::Selector;
+use crate::task::{Cell, Task};
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub(super) struct ExplainArguments {
+    /// The run's id; `latest` is the one that began last
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// The task's id
+    #[arg(value_name = "TASK")]
+    task: String,
+    /// How results are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    format: OutputFormat,
+}
+
+pub(super) fn run(arguments: &ExplainArguments, context: &Context) -> Result<(), CommandError> {
+    let run = read(context.data_dir()?, &arguments.run)?;
+    let tasks = tasks_of(&run, context)?;
+    let selector = Selector { task_ids: vec![arguments.task.clone()], ..Selector::default() };
+    for task in selector.select(&tasks)? {
+        let explained = explain(&run, &task.id)?;
+        let (_, classed) = summarize(&run.description.run_id, std::slice::from_ref(task), &run.records);
+        let repeats = run.inputs.as_ref().map_or(1, |inputs| inputs.repeats);
+        let class = classed.first().map(|classed| classed.class).filter(|_| run.has_all_of(task, repeats));
+        match arguments.format {
+            OutputFormat::Json => {
+                explained.iter().try_for_each(|one| context.output.json(one))?;
+                context.output.json(&json!({
+                    "schema": 1, "run_id": run.description.run_id, "task": task, "class": class,
+                    "executions": explained.len(),
+                }))?;
+            }
+            OutputFormat::Text => {
+                let class = class.map_or("not all of it was executed", |class| class.name());
+                context.output.lines(&text(&run.description.run_id, task, class, &explained))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn text(run_id: &str, task: &Task, class: &str, explained: &[Explained]) -> String {
+    let mut text = format!(
+        "task        {}\nrepository  {}\ntest file   {}\nold         {}\nnew         {}\nrun         {run_id}\n\
+         class       {class}\n",
+        task.id, task.repository, task.test_file, task.rev1, task.rev2
+    );
+    let mut cell: Option<Cell> = None;
+    for one in explained {
+        let record = &one.record;
+        if cell != Some(record.cell) {
+            cell = Some(record.cell);
+            text.push_str(&format!("\n{}: {}\n", record.cell.name(), tree(record.cell)));
+            if let Some(logs) = &one.logs {
+                text.push_str(&format!("  logs      {}\n", logs.display()));
+            }
+            if let Some(command) = &one.compile {
+                let took = seconds(record.measured.compile_ms);
+                text.push_str(&format!("  compile   {took}\n    $ {}\n", shell_line(command)));
+            }
+        }
+        text.push_str(&execution(one));
+    }
+    text
+}
+
+/// Says in words what the cell's tree is.
+fn tree(cell: Cell) -> &'static str {
+    match cell {
+        Cell::Oo => "the old test on the old code",
+        Cell::Nn => "the new test on the new code",
+        Cell::On => "the old test on the new code",
+        Cell::No => "the new test on the old code",
+    }
+}
+
+fn execution(one: &Explained) -> String {
+    let record = &one.record;
+    let expected = match (one.expected.is_empty(), one.met) {
+        (true, _) => "no label asks for anything here".to_owned(),
+        (false, true) => "as the label asks".to_owned(),
+        (false, false) => format!("the label asks for {}", one.expected.join(" or ")),
+    };
+    let mut text = format!("  {}, repeat {}: {}; {expected}\n", record.method, record.repeat, record.outcome);
+    for line in record.detail.lines() {
+        text.push_str(&format!("    {line}\n"));
+    }
+    let containers = match record.attempts {
+        0 => "nothing was executed".to_owned(),
+        1 => "at the first attempt".to_owned(),
+        attempts => format!("at attempt {attempts}"),
+    };
+    let mut facts = vec![containers];
+    if record.measured.oom_killed {
+        facts.push("the memory limit was met".to_owned());
+    }
+    if record.measured.dropped_bytes > 0 {
+        facts.push(format!("{} bytes of output were dropped", record.measured.dropped_bytes));
+    }
+    if !record.measured.isolation_missing.is_empty() {
+        facts.push(format!("not enforced: {}", record.measured.isolation_missing.join(", ")));
+    }
+    text.push_str(&format!("    {}\n", facts.join("; ")));
+    if let Some(command) = &one.launch {
+        text.push_str(&format!(
+            "    launch    {}\n    $ {}\n",
+            seconds(record.measured.launch_ms),
+            shell_line(command)
+        ));
+    }
+    text
+}
+
+fn seconds(milliseconds: Option<u64>) -> String {
+    milliseconds.map_or_else(|| "not timed".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1000.0))
+}

@@ -1,0 +1,124 @@
+//! What ran in one task of a run, and why it came to its outcomes: records beside the logs and commands of each cell.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::Serialize;
+
+use super::logs::{log_name, read_command};
+use super::record::CellRecord;
+use super::run_directory::RunDirectoryError;
+use super::runs::StoredRun;
+use crate::engine::spec::Command;
+use crate::outcome::label::expectation;
+use crate::task::TaskId;
+
+/// One execution with what is known of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explained {
+    /// What happened.
+    pub record: CellRecord,
+    /// Outcomes that the published label asks for; empty where it asks for none.
+    pub expected: &'static [&'static str],
+    /// Whether the outcome is one of them.
+    pub met: bool,
+    /// Directory of the logs, where there are any.
+    pub logs: Option<PathBuf>,
+    /// What compiled the tree, where something did.
+    pub compile: Option<Command>,
+    /// What launched the method, where something did.
+    pub launch: Option<Command>,
+}
+
+/// Returns the executions of a task, sorted by cell, method and repeat.
+///
+/// # Errors
+/// [`RunDirectoryError::Malformed`] for a log that this program did not write.
+pub fn explain(run: &StoredRun, task: &TaskId) -> Result<Vec<Explained>, RunDirectoryError> {
+    let mut records: Vec<&CellRecord> = run.records.iter().filter(|record| record.task_id == *task).collect();
+    records.sort_by_key(|record| (record.cell, &record.method, record.repeat));
+    let mut explained = Vec::new();
+    for record in records {
+        let expectation = expectation(record.track, record.cell);
+        let logs = record.measured.logs.as_ref().and_then(|logs| directory(run, record, logs));
+        let (compile, launch) = match &logs {
+            Some(directory) => {
+                let launch = format!("{}-{}", record.method.method(), record.repeat);
+                (last_command(directory, "compile")?, last_command(directory, &launch)?)
+            }
+            None => (None, None),
+        };
+        explained.push(Explained {
+            record: record.clone(),
+            expected: expectation.names(),
+            met: expectation.is_met_by(record.outcome),
+            logs,
+            compile,
+            launch,
+        });
+    }
+    Ok(explained)
+}
+
+/// Returns the logs' directory. The record only says that there are logs: where, follows from the record itself.
+fn directory(run: &StoredRun, record: &CellRecord, logs: &str) -> Option<PathBuf> {
+    let relative = format!("{}/{}", record.task_id, record.cell.name());
+    let directory = run.path.join("logs").join(&relative);
+    (logs == relative && directory.is_dir()).then_some(directory)
+}
+
+/// Returns the command of the last attempt.
+fn last_command(directory: &Path, name: &str) -> Result<Option<Command>, RunDirectoryError> {
+    let prefix = log_name(&format!("{name}-"));
+    let mut last: Option<(u32, PathBuf)> = None;
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let attempt = path.file_name().and_then(|file| {
+            let file = file.to_str()?.strip_prefix(&prefix)?.strip_suffix(super::logs::COMMAND_SUFFIX)?;
+            file.parse::<u32>().ok()
+        });
+        if let Some(attempt) = attempt
+            && last.as_ref().is_none_or(|(known, _)| *known < attempt)
+        {
+            last = Some((attempt, path));
+        }
+    }
+    last.map(|(_, path)| read_command(&path)).transpose()
+}
+
+/// Returns the command as a shell would be given it, environment and directory included.
+pub fn shell_line(command: &Command) -> String {
+    let mut words = vec!["cd".to_owned(), quoted(&command.working_directory), "&& env -i".to_owned()];
+    words.extend(command.environment.iter().map(|(name, value)| quoted(&format!("{name}={value}"))));
+    words.extend(command.argv.iter().map(|argument| quoted(argument)));
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::spec::CommandLimits;
+
+    #[test]
+    fn commands_are_written_so_that_a_shell_reads_them_back() {
+        let command = Command {
+            argv: vec!["java".into(), "-cp".into(), "a:b c".into(), "it's".into(), String::new()],
+            environment: vec![("A".into(), "1 2".into())],
+            working_directory: "/work".into(),
+            limits: CommandLimits { wall_seconds: 1, cpu_seconds: 1, output_bytes: 1, flood_bytes: 1 },
+            events: false,
+            required: false,
+            only_after_success_of: None,
+        };
+        assert_eq!(shell_line(&command), r"cd /work && env -i 'A=1 2' java -cp 'a:b c' 'it'\''s' ''");
+    }
+}

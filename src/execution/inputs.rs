@@ -1,0 +1,29 @@
+//! What decides the results of a validation, kept with its run: `inputs.json`, whose digest stands in `run.json`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::maven::ExecutionLimits;
+use crate::digest::Digest;
+use crate::task::{RepositoryName, Task};
+
+/// Version of the file's schema.
+pub const INPUTS_SCHEMA: u32 = 1;
+
+/// Equal inputs may continue an unfinished run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunInputs {
+    /// [`INPUTS_SCHEMA`].
+    pub schema: u32,
+    /// The tasks as they were imported then.
+    pub tasks: Vec<Task>,
+    /// Config digests of the images.
+    pub images: BTreeMap<RepositoryName, Digest>,
+    /// Skips and other arguments for Maven.
+    pub maven_arguments: BTreeMap<RepositoryName, Vec<String>>,
+    /// Limits of every execution.
+    pub limits: BTreeMap<RepositoryName, ExecutionLimits>,
+    /// Launches of every method and cell.
+    pub repeats: u32,
+}

@@ -1,0 +1,293 @@
+//! Runs that are there, looked at from outside: listed, read and removed without being continued.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use rustix::fs::{FlockOperation, flock};
+use serde::Serialize;
+
+use super::inputs::{INPUTS_SCHEMA, RunInputs};
+use super::record::CellRecord;
+use super::run_directory::{self, RunDescription, RunDirectoryError, is_run_id, read_description, read_records};
+use crate::data_dir::DataDir;
+use crate::digest::Digest;
+use crate::outcome::label::cells_of;
+use crate::task::{Cell, Task};
+
+/// What stands for the run that began last.
+pub const LATEST: &str = "latest";
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// It came to its end.
+    Finished,
+    /// It was interrupted or killed, and can be continued.
+    Unfinished,
+    /// A living process is at it.
+    Running,
+    /// Its description can't be read.
+    Unreadable,
+}
+
+impl RunState {
+    /// Returns the name, as JSON has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Unfinished => "unfinished",
+            Self::Running => "running",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// A run as it is listed.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunEntry {
+    /// Its directory's name.
+    pub run_id: String,
+    /// How far it is.
+    pub state: RunState,
+    /// What it was asked for.
+    pub description: Option<RunDescription>,
+    /// Why it can't be read.
+    pub reason: Option<String>,
+    /// Bytes of all its files.
+    pub bytes: u64,
+}
+
+/// A run with what it holds.
+#[derive(Clone, Debug)]
+pub struct StoredRun {
+    /// Its directory.
+    pub path: PathBuf,
+    /// How far it is.
+    pub state: RunState,
+    /// What it was asked for.
+    pub description: RunDescription,
+    /// What decided its results; `None` for runs that kept none.
+    pub inputs: Option<RunInputs>,
+    /// What happened so far, the last record of each execution.
+    pub records: Vec<CellRecord>,
+}
+
+impl StoredRun {
+    /// Tells whether every cell and method of the task has a record for each repeat.
+    pub fn has_all_of(&self, task: &Task, repeats: u32) -> bool {
+        let there: BTreeSet<(Cell, &str, u32)> = self
+            .records
+            .iter()
+            .filter(|record| record.task_id == task.id)
+            .map(|record| (record.cell, record.method.as_str(), record.repeat))
+            .collect();
+        cells_of(task.track).iter().all(|cell| {
+            task.test_methods
+                .iter()
+                .all(|method| (1..=repeats).all(|repeat| there.contains(&(*cell, method.as_str(), repeat))))
+        })
+    }
+}
+
+/// Returns all runs of the data directory, oldest first; those that can't be read come last.
+///
+/// # Errors
+/// [`RunDirectoryError::Io`].
+pub fn list(data_dir: &DataDir) -> Result<Vec<RunEntry>, RunDirectoryError> {
+    let mut runs = Vec::new();
+    for entry in fs::read_dir(data_dir.join("runs"))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(run_id) = name.to_str().filter(|name| is_run_id(name) && entry.path().is_dir()) else { continue };
+        let (description, reason) = match read_description(&entry.path()) {
+            Ok(Some(description)) => (Some(description), None),
+            Ok(None) => (None, Some("it has no run.json: its making was cut off".to_owned())),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let state = match &description {
+            Some(description) => state(&entry.path(), description)?,
+            None => RunState::Unreadable,
+        };
+        let bytes = size(&entry.path())?;
+        runs.push(RunEntry { run_id: run_id.to_owned(), state, description, reason, bytes });
+    }
+    let started = |run: &RunEntry| run.description.as_ref().map(|description| description.started.clone());
+    runs.sort_by_cached_key(|run| (run.description.is_none(), started(run), run.run_id.clone()));
+    Ok(runs)
+}
+
+/// Reads a run by its id; [`LATEST`] is the one that began last. A torn last record is left out and left alone.
+///
+/// # Errors
+/// [`RunDirectoryError`].
+pub fn read(data_dir: &DataDir, run_id: &str) -> Result<StoredRun, RunDirectoryError> {
+    let path = find(data_dir, run_id)?;
+    let Some(description) = read_description(&path)? else {
+        return Err(malformed(&path.join("run.json"), "it is missing"));
+    };
+    let records_path = path.join("records.jsonl");
+    let records = match fs::File::open(&records_path) {
+        Ok(mut file) => read_records(&mut file, &records_path)?.0,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let state = state(&path, &description)?;
+    Ok(StoredRun { inputs: read_inputs(&path, &description)?, path, state, description, records })
+}
+
+/// Removes a run with all its files and returns their bytes; with `dry_run` nothing is removed.
+///
+/// # Errors
+/// [`RunDirectoryError::InUse`] while a living process is at it.
+pub fn remove(data_dir: &DataDir, run_id: &str, dry_run: bool) -> Result<u64, RunDirectoryError> {
+    let path = find(data_dir, run_id)?;
+    let lock = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path.join(".lock"))?;
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Err(RunDirectoryError::InUse(run_id.to_owned()));
+    }
+    let bytes = size(&path)?;
+    if !dry_run {
+        // First out of sight in one step: what a kill leaves of it is swept and never taken for a run.
+        let doomed = data_dir.temporary().join(format!("removed-{run_id}"));
+        fs::rename(&path, &doomed)?;
+        fs::remove_dir_all(&doomed)?;
+    }
+    Ok(bytes)
+}
+
+fn find(data_dir: &DataDir, run_id: &str) -> Result<PathBuf, RunDirectoryError> {
+    if !is_run_id(run_id) {
+        return Err(RunDirectoryError::InvalidId(run_id.chars().take(120).collect()));
+    }
+    let path = data_dir.join("runs").join(run_id);
+    if path.is_dir() {
+        return Ok(path);
+    }
+    if run_id == LATEST {
+        let latest = list(data_dir)?.into_iter().rfind(|run| run.description.is_some());
+        if let Some(run) = latest {
+            return Ok(data_dir.join("runs").join(run.run_id));
+        }
+    }
+    Err(RunDirectoryError::Unknown(run_id.to_owned()))
+}
+
+fn state(path: &Path, description: &RunDescription) -> Result<RunState, RunDirectoryError> {
+    if description.finished.is_some() {
+        return Ok(RunState::Finished);
+    }
+    let lock = match fs::File::open(path.join(".lock")) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RunState::Unfinished),
+        Err(error) => return Err(error.into()),
+    };
+    // The kernel drops a lock with its owner, so a file that is left over says nothing.
+    let free = flock(&lock, FlockOperation::NonBlockingLockShared).is_ok();
+    Ok(if free { RunState::Unfinished } else { RunState::Running })
+}
+
+fn read_inputs(path: &Path, description: &RunDescription) -> Result<Option<RunInputs>, RunDirectoryError> {
+    let file = path.join(run_directory::INPUTS_FILE);
+    let bytes = match fs::read(&file) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if Digest::of(&bytes) != description.inputs {
+        return Err(malformed(&file, "its digest is not the one in run.json"));
+    }
+    let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| malformed(&file, error))?;
+    match value.get("schema").and_then(serde_json::Value::as_u64) {
+        Some(found) if found > u64::from(INPUTS_SCHEMA) => Err(RunDirectoryError::UnknownSchema {
+            path: file,
+            found: u32::try_from(found).unwrap_or(u32::MAX),
+            known: INPUTS_SCHEMA,
+        }),
+        _ => serde_json::from_value(value).map(Some).map_err(|error| malformed(&file, error)),
+    }
+}
+
+fn malformed(path: &Path, reason: impl ToString) -> RunDirectoryError {
+    RunDirectoryError::Malformed { path: path.to_owned(), reason: reason.to_string() }
+}
+
+/// Returns the bytes of all regular files below `directory`; what vanishes meanwhile counts nothing.
+fn size(directory: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        let entries = match fs::read_dir(&directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let entry = entry?;
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => directories.push(entry.path()),
+                Ok(metadata) => bytes += metadata.len(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::run_directory::RunDirectory;
+    use super::*;
+    use crate::canonical_json::canonical_json;
+
+    fn inputs() -> Vec<u8> {
+        let inputs = RunInputs {
+            schema: INPUTS_SCHEMA,
+            tasks: Vec::new(),
+            images: Default::default(),
+            maven_arguments: Default::default(),
+            limits: Default::default(),
+            repeats: 1,
+        };
+        canonical_json(&inputs).unwrap()
+    }
+
+    #[test]
+    fn living_runs_are_told_from_dead_ones_and_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::open(directory.path()).unwrap();
+        let state_of =
+            |run: &str| list(&data_dir).unwrap().into_iter().find(|entry| entry.run_id == run).unwrap().state;
+        let open = || RunDirectory::open(&data_dir, "validate", &inputs(), Some("r1"), false).unwrap().0;
+        let run = open();
+        assert_eq!(state_of("r1"), RunState::Running);
+        assert!(matches!(remove(&data_dir, "r1", false), Err(RunDirectoryError::InUse(_))));
+        drop(run);
+        assert_eq!(state_of("r1"), RunState::Unfinished);
+        assert_eq!(read(&data_dir, LATEST).unwrap().inputs.unwrap().repeats, 1);
+        open().finish(b"{}").unwrap();
+        assert_eq!(state_of("r1"), RunState::Finished);
+        assert!(remove(&data_dir, "r1", true).unwrap() > 0);
+        assert_eq!(state_of("r1"), RunState::Finished);
+        remove(&data_dir, "r1", false).unwrap();
+        assert!(matches!(read(&data_dir, "r1"), Err(RunDirectoryError::Unknown(_))));
+        assert!(matches!(read(&data_dir, LATEST), Err(RunDirectoryError::Unknown(_))));
+        assert!(matches!(remove(&data_dir, "../tmp", false), Err(RunDirectoryError::InvalidId(_))));
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_listed_and_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::open(directory.path()).unwrap();
+        drop(RunDirectory::open(&data_dir, "validate", &inputs(), Some("r1"), false).unwrap());
+        fs::write(directory.path().join("runs/r1/inputs.json"), "{}").unwrap();
+        assert!(matches!(read(&data_dir, "r1"), Err(RunDirectoryError::Malformed { .. })));
+        fs::write(directory.path().join("runs/r1/run.json"), "{").unwrap();
+        let entry = list(&data_dir).unwrap().remove(0);
+        assert_eq!((entry.state, entry.reason.is_some()), (RunState::Unreadable, true));
+        remove(&data_dir, "r1", false).unwrap();
+    }
+}

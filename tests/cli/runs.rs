@@ -1,0 +1,144 @@
+//! `runs` and `explain`: what was executed is listed, shown, explained and removed.
+
+use insta::{assert_snapshot, with_settings};
+use testevo_sandbox::canonical_json::canonical_json;
+use testevo_sandbox::data_dir::DataDir;
+use testevo_sandbox::engine::spec::{Command, CommandLimits, PROGRAM_SCHEMA, Program, Step};
+use testevo_sandbox::execution::inputs::{INPUTS_SCHEMA, RunInputs};
+use testevo_sandbox::execution::logs::CellLogs;
+use testevo_sandbox::execution::record::{CellRecord, Measured, RECORD_SCHEMA};
+use testevo_sandbox::execution::run_directory::RunDirectory;
+use testevo_sandbox::outcome::{CompileReason, ExecReason, Outcome};
+use testevo_sandbox::task::file::load_all;
+use testevo_sandbox::task::{Cell, Task};
+
+use super::import::write_published;
+use crate::support::command::CommandLine;
+
+fn imported(line: &CommandLine) -> (DataDir, Vec<Task>) {
+    write_published(line);
+    line.run(&["import", "published"]);
+    let data_dir = DataDir::open(&line.path().join("data")).unwrap();
+    let tasks = load_all(&data_dir.join("tasks")).unwrap();
+    (data_dir, tasks)
+}
+
+fn begin(data_dir: &DataDir, run_id: &str, tasks: &[Task]) -> RunDirectory {
+    let inputs = RunInputs {
+        schema: INPUTS_SCHEMA,
+        tasks: tasks.to_vec(),
+        images: Default::default(),
+        maven_arguments: Default::default(),
+        limits: Default::default(),
+        repeats: 1,
+    };
+    let inputs = canonical_json(&inputs).unwrap();
+    RunDirectory::open(data_dir, "validate", &inputs, Some(run_id), false).unwrap().0
+}
+
+/// Records of all methods of a task in a cell.
+fn append(run: &mut RunDirectory, task: &Task, cell: Cell, outcome: Outcome, detail: &str) {
+    for method in &task.test_methods {
+        let executed = cell != Cell::No;
+        let record = CellRecord {
+            schema: RECORD_SCHEMA,
+            task_id: task.id.clone(),
+            repository: task.repository.clone(),
+            track: task.track,
+            cell,
+            method: method.clone(),
+            repeat: 1,
+            outcome,
+            detail: detail.to_owned(),
+            attempts: u32::from(executed),
+            key: None,
+            measured: Measured {
+                compile_ms: executed.then_some(1200),
+                launch_ms: executed.then_some(340),
+                logs: Some(format!("{}/{}", task.id, cell.name())),
+                ..Measured::default()
+            },
+        };
+        run.append(&record).unwrap();
+    }
+}
+
+/// Keeps a command as the executor does.
+fn keep_command(run: &RunDirectory, task: &Task, cell: Cell, name: &str, argv: &[&str]) {
+    let command = Command {
+        argv: argv.iter().map(|argument| (*argument).to_owned()).collect(),
+        environment: vec![("TZ".to_owned(), "UTC".to_owned())],
+        working_directory: "/work/project".to_owned(),
+        limits: CommandLimits { wall_seconds: 1, cpu_seconds: 1, output_bytes: 1, flood_bytes: 1 },
+        events: false,
+        required: false,
+        only_after_success_of: None,
+    };
+    let program = Program { schema: PROGRAM_SCHEMA, door_port: None, steps: vec![Step::Run(command)] };
+    let logs = CellLogs::create(Some(&run.path().join("logs")), &task.id, cell).unwrap();
+    logs.invocation(name, &program, 0).unwrap();
+}
+
+fn check(name: &str, text: &str) {
+    let filters = [
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+Z)?", "[TIME]"),
+        (r#""bytes":[1-9]\d*"#, r#""bytes":[SIZE]"#),
+        (r"sha256:[0-9a-f]{64}", "sha256:[DIGEST]"),
+    ];
+    with_settings!({filters => filters}, { assert_snapshot!(name, text) });
+}
+
+#[test]
+fn runs_are_listed_shown_and_removed() {
+    let line = CommandLine::new();
+    check("nothing", &line.run(&["runs", "list"]));
+    let (data_dir, tasks) = imported(&line);
+    let generation = tasks.iter().find(|task| task.id.as_str() == "second_1").unwrap();
+    let update = tasks.iter().find(|task| task.id.as_str() == "first_1").unwrap();
+    let mut first = begin(&data_dir, "first", std::slice::from_ref(generation));
+    append(&mut first, generation, Cell::Nn, Outcome::Pass, "");
+    append(&mut first, generation, Cell::No, Outcome::CompileFail(CompileReason::TargetFile), "cannot find symbol");
+    first.finish(b"{}").unwrap();
+    let mut second = begin(&data_dir, "second", &[update.clone(), generation.clone()]);
+    append(&mut second, generation, Cell::Nn, Outcome::ExecFail(ExecReason::Assertion), "expected 1");
+    append(&mut second, generation, Cell::No, Outcome::Pass, "");
+    append(&mut second, update, Cell::Oo, Outcome::Pass, "");
+
+    check("list", &line.run(&["runs", "list"]));
+    check("list-json", &line.run(&["runs", "list", "--format", "json"]));
+    check("show-finished", &line.run(&["runs", "show", "first"]));
+    check("show-running", &line.run(&["runs", "show", "latest"]));
+    check("show-json", &line.run(&["runs", "show", "second", "--format", "json"]));
+    check("rm-running", &line.run(&["runs", "rm", "second"]));
+    drop(second);
+    line.write("data/runs/third/run.json", "{\"schema\": 7}");
+    check("list-later", &line.run(&["runs", "list"]));
+    check("show-newer", &line.run(&["runs", "show", "third"]));
+    check("rm-dry", &line.run(&["runs", "rm", "first", "second", "--dry-run"]));
+    check("rm", &line.run(&["runs", "rm", "first", "second", "third"]));
+    check("show-unknown", &line.run(&["runs", "show", "first"]));
+    check("show-hostile", &line.run(&["runs", "show", "../tasks"]));
+    assert!(!line.files().iter().any(|file| file.contains("runs/") || file.contains("removed-")));
+}
+
+#[test]
+fn a_task_of_a_run_is_explained_with_its_commands() {
+    let line = CommandLine::new();
+    let (data_dir, tasks) = imported(&line);
+    let task = tasks.iter().find(|task| task.id.as_str() == "second_1").unwrap();
+    let mut run = begin(&data_dir, "r1", &tasks);
+    keep_command(&run, task, Cell::Nn, "compile-1", &["/opt/maven/bin/mvn", "-o", "test-compile", "-Dx=a b"]);
+    keep_command(&run, task, Cell::Nn, "first-1-1", &["/bin/java", "-cp", "a:b", "testevo.runner.Main"]);
+    keep_command(&run, task, Cell::Nn, "first-1-2", &["/bin/java", "-cp", "a:b", "testevo.runner.Main", "again"]);
+    append(&mut run, task, Cell::Nn, Outcome::ExecFail(ExecReason::Timeout), "it hung \u{1b}[31m");
+    append(&mut run, task, Cell::No, Outcome::CompileFail(CompileReason::TargetFile), "cannot find symbol");
+    check("explain", &line.run(&["explain", "r1", "second_1"]));
+    let text = line.run(&["explain", "r1", "second_1", "--format", "json"]);
+    let values: Vec<serde_json::Value> =
+        text.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(values.len(), 5);
+    assert_eq!(values[0]["launch"]["argv"][4], "again");
+    assert_eq!(values[4]["class"], "differing");
+    check("explain-not-executed", &line.run(&["explain", "r1", "first_2"]));
+    check("explain-unknown", &line.run(&["explain", "r1", "second_2"]));
+}
