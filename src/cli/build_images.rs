@@ -92,7 +92,7 @@ async fn build(
     let mut built = Vec::new();
     for (repository, tasks) in by_repository(tasks) {
         let started = Instant::now();
-        let locks = workbench.lock_digests(&repository)?;
+        let locks = workbench.lock_digests(&repository, workbench.manifest(&repository)?.jdk)?;
         let image = match builder.up_to_date(&repository, locks)? {
             Some(image) => image,
             None => compose(&workbench, &builder, &repository, locks).await?,

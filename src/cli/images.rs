@@ -195,7 +195,7 @@ struct State {
 
 impl State {
     fn of(workbench: &Workbench<'_>, catalog: &Catalog, built: &BuiltImage) -> Result<Self, CommandError> {
-        let up_to_date = match workbench.lock_digests(&built.repository) {
+        let up_to_date = match workbench.lock_digests(&built.repository, built.jdk) {
             Ok(locks) => built.locks == locks && built.recipe_version == RECIPE_VERSION,
             Err(CommandError::LockFile(LockFileError::Missing { .. })) => false,
             Err(error) => return Err(error),

@@ -217,7 +217,7 @@ impl<'a> Workbench<'a> {
     ) -> Result<Image, CommandError> {
         let repository = &manifest.repository;
         let built = Catalog::open(&self.data_dir)?.get(repository)?;
-        let locks = self.lock_digests(repository)?;
+        let locks = self.lock_digests(repository, manifest.jdk)?;
         let built = match built.filter(|built| built.locks == locks && built.jdk == manifest.jdk) {
             Some(built) => built,
             None => {
@@ -241,15 +241,21 @@ impl<'a> Workbench<'a> {
         Ok(proof::is_proven(&path, &built.image.config_digest, &lock)?)
     }
 
-    /// Returns the digests of the lock files' bytes.
-    pub(super) fn lock_digests(&self, repository: &RepositoryName) -> Result<LockDigests, CommandError> {
-        let digest = |path: PathBuf| match fs_err::read(&path) {
-            Ok(bytes) => Ok(Digest::of(&bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(LockFileError::Missing { path }),
-            Err(error) => Err(LockFileError::Io(error)),
+    /// Returns the digests of what an image is made from: of the toolchain the parts that it has, so that another
+    /// development kit in the lock changes nothing for it; of the repository's lock the bytes.
+    pub(super) fn lock_digests(&self, repository: &RepositoryName, jdk: u32) -> Result<LockDigests, CommandError> {
+        let path = self.lock_path(repository);
+        let bytes = match fs_err::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(LockFileError::Missing { path }.into());
+            }
+            Err(error) => return Err(LockFileError::Io(error).into()),
         };
-        let (toolchain, repository) = (self.toolchain_path(), self.lock_path(repository));
-        Ok(LockDigests { toolchain: digest(toolchain)?, repository: digest(repository)? })
+        let mut toolchain = self.toolchain()?;
+        toolchain.jdks.retain(|kit| kit.major == jdk);
+        toolchain.indexes.clear();
+        Ok(LockDigests { toolchain: toolchain.digest(), repository: Digest::of(&bytes) })
     }
 
     /// Opens a repository that has every revision of the tasks.

@@ -109,7 +109,7 @@ impl Door {
     /// [`DoorError::Socket`].
     pub fn open(socket: &Path, context: DoorContext) -> Result<Self, DoorError> {
         let error = |source| DoorError::Socket { path: socket.to_owned(), source };
-        let listener = UnixListener::bind(socket).map_err(error)?;
+        let listener = bind(socket).map_err(error)?;
         // The task's user is not ours; the directory above keeps other users of the host out.
         let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         fs_err::set_permissions(socket, everyone).map_err(error)?;
@@ -162,6 +162,17 @@ impl Drop for Door {
         // Nobody can connect any more; a leftover socket file would be swept with its directory.
         let _ = fs_err::remove_file(&self.socket);
     }
+}
+
+/// Makes the socket. A socket's address holds some hundred bytes, a data directory's path may be longer: the directory is
+/// named by its descriptor.
+fn bind(socket: &Path) -> std::io::Result<UnixListener> {
+    use std::os::fd::AsRawFd as _;
+    let (Some(directory), Some(name)) = (socket.parent(), socket.file_name()) else {
+        return Err(std::io::Error::from(std::io::ErrorKind::InvalidInput));
+    };
+    let directory = fs_err::File::open(directory)?;
+    UnixListener::bind(Path::new(&format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name))
 }
 
 /// Takes a lock whose data stays sound even where another holder panicked: every update is a single insertion.
@@ -474,6 +485,15 @@ fn cached_metadata_path(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_socket_may_lie_deep_in_the_file_system() {
+        let directory = tempfile::tempdir().unwrap();
+        let deep = directory.path().join("a".repeat(100)).join("b".repeat(100));
+        fs_err::create_dir_all(&deep).unwrap();
+        bind(&deep.join("door.sock")).unwrap();
+        assert!(fs_err::symlink_metadata(deep.join("door.sock")).is_ok());
+    }
 
     #[test]
     fn only_paths_of_a_repository_pass() {

@@ -57,13 +57,16 @@ fn hostile_17() {
 
 fn check(name: &str) {
     let repository = miniature::load(name);
-    let workshop = Workshop::new(name);
+    let workshop = Workshop::new(&repository);
+    let (this, run) = (workshop.repository.as_str(), repository.name.file_stem());
     workshop.import(&repository, overrides(name));
-    workshop.run(&["lock"]);
-    // Not every miniature can build: those that can't are what the cells are about.
-    workshop.try_run(&["build-images", "--proof", "none"]);
-    workshop.try_run(&["validate", "--fresh", "--run-id", name, "--format", "json"]);
-    let records = workshop.records(name);
+    // Not every miniature can be resolved or built: that is what their cells are about, and what is compared below.
+    let locked = workshop.try_run(&["lock", this]);
+    workshop.run(&["build-images", "--proof", "none", this]);
+    let validated = workshop.try_run(&["validate", "--run-id", &run, "--format", "json", this]);
+    let Some(records) = workshop.records(&run) else {
+        panic!("{name}: nothing was executed\n{}\n{}", locked.1, validated.1);
+    };
     let mut wrong = Vec::new();
     for miniature in &repository.miniatures {
         for method in &miniature.methods {
@@ -91,50 +94,43 @@ fn check(name: &str) {
     assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
 }
 
-/// A data directory with one sample repository in it; all of them share one store.
+/// The data directory that all sample repositories share, as seen by one of them.
 struct Workshop {
     data_dir: PathBuf,
     sources: PathBuf,
+    repository: String,
 }
 
 type Records = BTreeMap<(String, testevo_sandbox::task::Cell, String), CellRecord>;
 
 impl Workshop {
-    fn new(name: &str) -> Self {
+    fn new(repository: &SampleRepository) -> Self {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("miniatures");
-        let data_dir = root.join("data").join(name);
-        fs_err::create_dir_all(&data_dir).unwrap();
-        fs_err::create_dir_all(root.join("store")).unwrap();
-        match std::os::unix::fs::symlink(root.join("store"), data_dir.join("store")) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => panic!("{error}"),
-            _ => {}
-        }
-        Self { data_dir, sources: root.join("sources").join(name) }
+        let sources = root.join("sources");
+        fs_err::create_dir_all(&sources).unwrap();
+        Self { data_dir: root.join("data"), sources, repository: repository.name.to_string() }
     }
 
     /// Writes the repository and its published data, and imports them.
     fn import(&self, repository: &SampleRepository, overrides: &str) {
-        if self.sources.exists() {
-            fs_err::remove_dir_all(&self.sources).unwrap();
-        }
-        let pairs = repository.write_git(&self.sources.join(repository.name.name())).unwrap();
-        let data = self.sources.join("published.json");
-        fs_err::write(&data, repository.published(&pairs)).unwrap();
         let stem = repository.name.file_stem();
-        for file in [format!("manifests/{stem}.toml"), format!("tasks/{stem}.json")] {
-            let path = self.data_dir.join(file);
-            if path.exists() {
-                fs_err::remove_file(path).unwrap();
+        let git = self.sources.join(repository.name.name());
+        let run = self.data_dir.join("runs").join(&stem);
+        for directory in [&git, &run] {
+            if directory.exists() {
+                fs_err::remove_dir_all(directory).unwrap();
             }
         }
-        self.run(&["import", data.to_str().unwrap()]);
+        let pairs = repository.write_git(&git).unwrap();
+        let data = self.sources.join(format!("{stem}.json"));
+        fs_err::write(&data, repository.published(&pairs)).unwrap();
         let manifest = self.data_dir.join(format!("manifests/{stem}.toml"));
+        if manifest.exists() {
+            fs_err::remove_file(&manifest).unwrap();
+        }
+        self.run(&["import", data.to_str().unwrap()]);
         let text = fs_err::read_to_string(&manifest).unwrap();
         fs_err::write(&manifest, text + overrides).unwrap();
-        let runs = self.data_dir.join("runs");
-        if runs.exists() {
-            fs_err::remove_dir_all(runs).unwrap();
-        }
     }
 
     fn run(&self, arguments: &[&str]) {
@@ -156,11 +152,13 @@ impl Workshop {
         (output.status.code(), said)
     }
 
-    fn records(&self, run: &str) -> Records {
-        let text = fs_err::read_to_string(self.data_dir.join("runs").join(run).join("records.jsonl")).unwrap();
-        text.lines()
-            .map(|line| serde_json::from_str::<CellRecord>(line).unwrap())
-            .map(|record| ((record.task_id.to_string(), record.cell, record.method.to_string()), record))
-            .collect()
+    fn records(&self, run: &str) -> Option<Records> {
+        let text = fs_err::read_to_string(self.data_dir.join("runs").join(run).join("records.jsonl")).ok()?;
+        let records = text.lines().map(|line| serde_json::from_str::<CellRecord>(line).unwrap());
+        Some(
+            records
+                .map(|record| ((record.task_id.to_string(), record.cell, record.method.to_string()), record))
+                .collect(),
+        )
     }
 }
