@@ -5,7 +5,7 @@
 //! stdin, does the steps in order, and says what happened in frames on stdout.
 //!
 //! It runs as the same user as the commands it starts, so what keeps it safe from them is that signals from inside never
-//! reach process 1, that it is not dumpable (its descriptors and memory are closed to them), and the [`shield`]. After a
+//! reach process 1, that it is not dumpable (its descriptors and memory are closed to them), and the `shield`. After a
 //! command every other process is killed and reaped before anything that it left is looked at.
 
 mod cgroup;
