@@ -17,6 +17,7 @@ use crate::execution::run_directory::RunDirectoryError;
 use crate::execution::validation::ValidationError;
 use crate::image::ImageError;
 use crate::lock::LockFileError;
+use crate::lock::archive::LockArchiveError;
 use crate::lock::policy::PolicyError;
 use crate::lock::toolchain::ToolchainError;
 use crate::manifest::ManifestError;
@@ -115,9 +116,24 @@ pub enum CommandError {
     /// The store does not match.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Blobs of the store hold other bytes than their names promise; which ones is on stdout.
+    #[error("{blobs} of the store's blobs hold other bytes than their names promise")]
+    StoreCorrupted {
+        /// How many.
+        blobs: usize,
+    },
     /// A lock file can't be used.
     #[error(transparent)]
     LockFile(#[from] LockFileError),
+    /// A lock that is there would be replaced by another one.
+    #[error("the lock `{path}` is not the archive's")]
+    OtherLock {
+        /// The lock that is there.
+        path: std::path::PathBuf,
+    },
+    /// An archive of locks can't be used.
+    #[error(transparent)]
+    LockArchive(#[from] LockArchiveError),
     /// An image can't be made.
     #[error(transparent)]
     Image(#[from] ImageError),
@@ -199,7 +215,12 @@ impl CommandError {
             Self::Origin(_) | Self::MissingOrigin(_) => ExitStatus::Origin,
             Self::Fetch(error) => of_fetch(error),
             Self::Store(error) => of_store(error),
-            Self::LockFile(error) => of_lock_file(error),
+            Self::StoreCorrupted { .. } | Self::OtherLock { .. } => ExitStatus::Mismatch,
+            Self::LockFile(error) | Self::LockArchive(LockArchiveError::Lock(error)) => of_lock_file(error),
+            Self::LockArchive(LockArchiveError::Store(error)) => of_store(error),
+            Self::LockArchive(LockArchiveError::Malformed { .. }) => ExitStatus::BadInput,
+            Self::LockArchive(LockArchiveError::UnknownSchema { .. }) => ExitStatus::Mismatch,
+            Self::LockArchive(LockArchiveError::Io { .. }) => ExitStatus::Infrastructure,
             Self::Image(error) => of_image(error),
             Self::Load(LoadError::Engine(error)) => of_engine(error),
             Self::Load(LoadError::Image(error)) => of_image(error),
@@ -254,7 +275,22 @@ impl CommandError {
             Self::Store(error)
             | Self::Jar(JarError::Store(error))
             | Self::Lock(LockError::Store(error) | LockError::Door(DoorError::Store(error))) => store_hint(error),
+            Self::StoreCorrupted { .. } => {
+                Some("`store verify --repair` removes them; `build-images` fetches or makes them again".to_owned())
+            }
+            Self::OtherLock { .. } => Some(
+                "import with `--replace`, which keeps it in locks/history, or into another `--data-dir`".to_owned(),
+            ),
             Self::LockFile(error) | Self::Lock(LockError::LockFile(error)) => lock_file_hint(error),
+            Self::LockArchive(error) => match error {
+                LockArchiveError::Store(StoreError::WrongDigest { .. }) | LockArchiveError::Malformed { .. } => {
+                    Some("copy it again from where `store export` wrote it, and compare the sizes".to_owned())
+                }
+                LockArchiveError::UnknownSchema { .. } => Some("use the program that wrote it".to_owned()),
+                LockArchiveError::Lock(error) => lock_file_hint(error),
+                LockArchiveError::Store(error) => store_hint(error),
+                LockArchiveError::Io { .. } => Some("check the file's permissions and the free space".to_owned()),
+            },
             Self::Image(error) | Self::Load(LoadError::Image(error)) => Some(error.hint()),
             Self::Jar(JarError::Compiler(_)) => {
                 Some("the image's development kit may be damaged: build it again with `build-images`".to_owned())

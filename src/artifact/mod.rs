@@ -4,6 +4,7 @@ pub mod debian;
 pub mod discover;
 pub mod download;
 pub mod fetch;
+pub mod garbage;
 pub mod origin;
 pub mod pypi;
 pub mod store;

@@ -200,6 +200,28 @@ impl Store {
         Ok(self.temporary.join(name))
     }
 
+    /// Returns all blobs, in no order; files with other names are none.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn list(&self) -> Result<Vec<StoredBlob>, StoreError> {
+        let mut blobs = Vec::new();
+        for entry in fs::read_dir(self.blobs()).map_err(|error| self.io(error))? {
+            let entry = entry.map_err(|error| self.io(error))?;
+            let digest = entry.file_name().to_str().and_then(|name| Digest::from_hex(name).ok());
+            let Some(digest) = digest else { continue };
+            let metadata = match entry.metadata() {
+                Ok(metadata) if metadata.is_file() => metadata,
+                Ok(_) => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(self.io(error)),
+            };
+            let modified = metadata.modified().map_err(|error| self.io(error))?;
+            blobs.push(StoredBlob { digest, size: metadata.len(), modified });
+        }
+        Ok(blobs)
+    }
+
     /// Removes the blob; a missing one is fine.
     ///
     /// # Errors
@@ -210,6 +232,17 @@ impl Store {
             _ => Ok(()),
         }
     }
+}
+
+/// A blob as the file system has it; its bytes were not looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredBlob {
+    /// The digest in its name.
+    pub digest: Digest,
+    /// Bytes.
+    pub size: u64,
+    /// When it appeared.
+    pub modified: std::time::SystemTime,
 }
 
 /// A blob under way. Dropped without [`BlobWriter::commit`] it leaves nothing.

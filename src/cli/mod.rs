@@ -12,6 +12,7 @@ pub mod options;
 mod progress;
 mod runs;
 pub mod selector;
+mod store;
 mod tasks;
 mod validate;
 mod workbench;
@@ -61,6 +62,8 @@ enum Command {
     Validate(validate::ValidateArguments),
     /// List, show, compare, export and prune built images
     Images(images::ImagesArguments),
+    /// Verify, clean up, export and import the local store
+    Store(store::StoreArguments),
     /// List, show and remove runs
     Runs(runs::RunsArguments),
     /// Say what ran in a task of a run, with which commands, why it came to its outcomes, and where the logs are
@@ -214,6 +217,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
         Command::BuildImages(arguments) => build_images::run(arguments, context),
         Command::Validate(arguments) => validate::run(arguments, context),
         Command::Images(arguments) => images::run(arguments, context),
+        Command::Store(arguments) => store::run(arguments, context),
         Command::Runs(arguments) => runs::run(arguments, context),
         Command::Explain(arguments) => explain::run(arguments, context),
         Command::Demo(arguments) => demo::run(arguments, context),

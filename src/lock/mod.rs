@@ -3,6 +3,7 @@
 //! Reading and writing of lock files is here; how their content is found is in the submodules. Addresses never stand
 //! in a lock, only names of origins.
 
+pub mod archive;
 pub mod policy;
 pub(crate) mod requirement;
 pub mod toolchain;
@@ -230,9 +231,17 @@ pub trait LockFile: Serialize + serde::de::DeserializeOwned {
             }
             Err(error) => return Err(error.into()),
         };
+        Self::parse(path, &text)
+    }
+
+    /// Reads a lock file's text; `path` is its name in errors.
+    ///
+    /// # Errors
+    /// [`LockFileError::Malformed`], [`LockFileError::UnknownSchema`].
+    fn parse(path: &Path, text: &str) -> Result<Self, LockFileError> {
         let malformed = |reason: String| LockFileError::Malformed { path: path.to_owned(), reason };
         // The schema is looked at first: a newer file must not be called malformed.
-        let table: toml::Table = toml::from_str(&text).map_err(|error| malformed(error.message().to_owned()))?;
+        let table: toml::Table = toml::from_str(text).map_err(|error| malformed(error.message().to_owned()))?;
         match table.get("schema").and_then(toml::Value::as_integer) {
             Some(schema) if schema == i64::from(LOCK_SCHEMA) => {}
             Some(schema) => {
@@ -241,7 +250,7 @@ pub trait LockFile: Serialize + serde::de::DeserializeOwned {
             }
             None => return Err(malformed("it has no `schema`".to_owned())),
         }
-        toml::from_str(&text).map_err(|error| malformed(error.message().to_owned()))
+        toml::from_str(text).map_err(|error| malformed(error.message().to_owned()))
     }
 
     /// Writes the lock file atomically.

@@ -95,7 +95,15 @@ impl RepositoryManifest {
     /// [`ManifestError`].
     pub fn load(path: &Path) -> Result<Self, ManifestError> {
         let Some(text) = read(path)? else { return Err(ManifestError::Missing { path: path.to_owned() }) };
-        let mut table = parse(path, &text)?;
+        Self::parse(path, &text)
+    }
+
+    /// Reads a manifest's text and applies its overrides; `path` is its name in errors.
+    ///
+    /// # Errors
+    /// [`ManifestError::Malformed`], [`ManifestError::UnknownSchema`].
+    pub fn parse(path: &Path, text: &str) -> Result<Self, ManifestError> {
+        let mut table = parse(path, text)?;
         let overrides = table.remove("overrides");
         let malformed = |reason| ManifestError::Malformed { path: path.to_owned(), reason };
         match overrides {

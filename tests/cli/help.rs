@@ -22,6 +22,9 @@ fn every_subcommand_has_help() {
     assert_snapshot!("runs-list", own_help(&["runs", "list"]));
     assert_snapshot!("runs-show", own_help(&["runs", "show"]));
     assert_snapshot!("runs-rm", own_help(&["runs", "rm"]));
+    for command in ["verify", "gc", "export", "import"] {
+        assert_snapshot!(format!("store-{command}"), own_help(&["store", command]));
+    }
     assert_snapshot!("explain", own_help(&["explain"]));
     assert_snapshot!("completions", own_help(&["completions"]));
 }

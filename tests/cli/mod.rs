@@ -5,4 +5,5 @@ mod help;
 mod images;
 mod import;
 mod runs;
+mod store;
 mod tasks;

@@ -1,0 +1,327 @@
+//! `store`: what the local store holds, whether it is sound, and how its bytes are kept beyond their origins.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use fs_err as fs;
+use serde_json::json;
+
+use super::Context;
+use super::workbench::Workbench;
+use crate::artifact::garbage::{Garbage, Verified, collect, verify};
+use crate::error::CommandError;
+use crate::lock::archive::{LockArchive, LockArchiveError};
+use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
+use crate::manifest::RepositoryManifest;
+use crate::output::{OutputFormat, counted};
+use crate::task::RepositoryName;
+use crate::task::selector::repository_fits;
+
+/// Arguments of `store`.
+#[derive(Debug, Args)]
+pub(super) struct StoreArguments {
+    #[command(subcommand)]
+    command: StoreCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum StoreCommand {
+    /// Compare every blob's bytes with its name
+    Verify {
+        /// Remove what is corrupted; the next command that needs it fetches or makes it again
+        #[arg(long)]
+        repair: bool,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+    /// Remove blobs that no lock, image or run names any more; with --dry-run only say which
+    Gc {
+        /// Keep what is younger: a command that runs may be about to name it
+        #[arg(long, value_name = "HOURS", default_value_t = 24)]
+        min_age: u64,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+    /// Write locks, manifests and every byte that they name into one archive
+    Export {
+        /// Repositories (owner/name or name), with * and ?; all locked ones where none is given
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// Archive to write; - is stdout
+        #[arg(long, short, value_name = "FILE")]
+        output: PathBuf,
+    },
+    /// Take locks, manifests and bytes from an archive of `store export`
+    Import {
+        /// Archive to read; - is stdin
+        #[arg(value_name = "FILE")]
+        archive: PathBuf,
+        /// Replace locks that differ; they are kept in locks/history
+        #[arg(long)]
+        replace: bool,
+    },
+}
+
+pub(super) fn run(arguments: &StoreArguments, context: &Context) -> Result<(), CommandError> {
+    let workbench = Workbench::open(context)?;
+    match &arguments.command {
+        StoreCommand::Verify { repair, format } => verify_all(&workbench, *repair, *format),
+        StoreCommand::Gc { min_age, format } => collect_garbage(&workbench, *min_age, *format),
+        StoreCommand::Export { names, output } => export(&workbench, names, output),
+        StoreCommand::Import { archive, replace } => import(&workbench, archive, *replace),
+    }
+}
+
+fn verify_all(workbench: &Workbench<'_>, repair: bool, format: OutputFormat) -> Result<(), CommandError> {
+    let (context, store) = (workbench.context, &workbench.store);
+    let verified: Verified = verify(store, |_| ())?;
+    if repair {
+        for digest in &verified.corrupted {
+            store.remove(digest)?;
+        }
+    }
+    match format {
+        OutputFormat::Json => context.output.json(&json!({
+            "schema": 1, "sound": verified.sound, "bytes": verified.bytes, "corrupted": verified.corrupted,
+            "repaired": repair,
+        }))?,
+        OutputFormat::Text => {
+            for digest in &verified.corrupted {
+                context.output.line(&format!("corrupted: {digest}"))?;
+            }
+            let blobs = counted(verified.sound, "blob", "blobs");
+            context.output.line(&format!("{blobs} sound, {} MiB read", verified.bytes >> 20))?;
+        }
+    }
+    match verified.corrupted.len() {
+        0 => Ok(()),
+        removed if repair => {
+            context.events.message(format!("removed {}", counted(removed, "corrupted blob", "corrupted blobs")));
+            Ok(())
+        }
+        found => Err(CommandError::StoreCorrupted { blobs: found }),
+    }
+}
+
+fn collect_garbage(workbench: &Workbench<'_>, min_age: u64, format: OutputFormat) -> Result<(), CommandError> {
+    let (context, dry_run) = (workbench.context, workbench.context.options.dry_run);
+    let age = Duration::from_secs(min_age.saturating_mul(3600));
+    let garbage: Garbage = collect(&workbench.store, age, dry_run)?;
+    match format {
+        OutputFormat::Json => context.output.json(&json!({
+            "schema": 1, "removed": garbage.blobs, "bytes": garbage.bytes, "young": garbage.young,
+            "used": garbage.used, "dry_run": dry_run,
+        })),
+        OutputFormat::Text => {
+            let verb = if dry_run { "would be removed" } else { "removed" };
+            let blobs = counted(garbage.blobs.len(), "blob", "blobs");
+            context.output.line(&format!(
+                "{blobs} {verb}, {} MiB; {} in use, {} too young to tell",
+                garbage.bytes >> 20,
+                garbage.used,
+                garbage.young
+            ))
+        }
+    }
+}
+
+fn export(workbench: &Workbench<'_>, names: &[String], output: &Path) -> Result<(), CommandError> {
+    let context = workbench.context;
+    let toolchain = workbench.toolchain()?;
+    let mut repositories = BTreeMap::new();
+    for repository in locked(workbench, names)? {
+        let lock = RepositoryLock::load(&workbench.lock_path(&repository))?;
+        let manifest = manifest_path(workbench, &repository);
+        // What can't be used here is of no use elsewhere.
+        RepositoryManifest::load(&manifest)?;
+        let text = fs::read_to_string(&manifest).map_err(crate::manifest::ManifestError::Io)?;
+        repositories.insert(repository, (lock, text));
+    }
+    let archive = LockArchive { toolchain, repositories };
+    let (blobs, count) = (archive.blobs(), archive.repositories.len());
+    let missing: BTreeSet<_> = blobs.keys().copied().filter(|digest| !workbench.store.contains(digest)).collect();
+    for (lock, _) in archive.repositories.values() {
+        context.block_on(workbench.fetch(&missing, &archive.toolchain, lock))?;
+    }
+    let bytes: u64 = blobs.values().sum();
+    let what = format!(
+        "{} of {}, {} MiB",
+        counted(blobs.len(), "blob", "blobs"),
+        counted(count, "repository", "repositories"),
+        bytes >> 20
+    );
+    if context.options.dry_run {
+        context.events.message(format!("would write {what}"));
+        return Ok(());
+    }
+    if output == Path::new("-") {
+        let stdout = io::stdout();
+        if stdout.is_terminal() {
+            return Err(CommandError::Usage {
+                message: "an archive is nothing for a terminal".to_owned(),
+                hint: "redirect stdout or name a file with `--output`".to_owned(),
+            });
+        }
+        archive.write(&workbench.store, "-", &mut stdout.lock())?;
+    } else {
+        write_file(&archive, workbench, output)?;
+    }
+    context.events.message(format!("wrote {what}"));
+    Ok(())
+}
+
+/// Writes beside the file first, so that nobody takes half an archive for a whole one.
+fn write_file(archive: &LockArchive, workbench: &Workbench<'_>, output: &Path) -> Result<(), CommandError> {
+    let name = output.display().to_string();
+    let Some(file_name) = output.file_name() else {
+        return Err(CommandError::Usage {
+            message: format!("`{name}` is no file name"),
+            hint: "name a file with `--output`".to_owned(),
+        });
+    };
+    let unfinished = output.with_file_name(format!(".{}.unfinished", file_name.to_string_lossy()));
+    let io = |source| LockArchiveError::Io { name: name.clone(), doing: "written", source };
+    let write = || -> Result<(), LockArchiveError> {
+        let mut out = io::BufWriter::with_capacity(1 << 20, fs::File::create(&unfinished).map_err(io)?);
+        archive.write(&workbench.store, &name, &mut out)?;
+        out.flush().map_err(io)?;
+        fs::rename(&unfinished, output).map_err(io)
+    };
+    write().inspect_err(|_| {
+        // The write's error is the one to tell.
+        let _ = fs::remove_file(&unfinished);
+    })?;
+    Ok(())
+}
+
+/// Returns the locked repositories that the names choose; each name must choose one.
+fn locked(workbench: &Workbench<'_>, names: &[String]) -> Result<Vec<RepositoryName>, CommandError> {
+    let mut all = Vec::new();
+    let directory = workbench.data_dir.join("manifests");
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries.collect::<io::Result<Vec<_>>>(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    };
+    for entry in entries.map_err(crate::manifest::ManifestError::Io)? {
+        if entry.path().extension().is_some_and(|extension| extension == "toml") {
+            let manifest = RepositoryManifest::load(&entry.path())?;
+            if workbench.lock_path(&manifest.repository).is_file() {
+                all.push(manifest.repository);
+            }
+        }
+    }
+    all.sort();
+    for name in names {
+        if !all.iter().any(|repository| repository_fits(name, repository)) {
+            return Err(CommandError::Usage {
+                message: format!("no repository `{name}` has a lock"),
+                hint: "run `testevo-sandbox lock` for it first".to_owned(),
+            });
+        }
+    }
+    all.retain(|repository| names.is_empty() || names.iter().any(|name| repository_fits(name, repository)));
+    if all.is_empty() {
+        return Err(CommandError::Usage {
+            message: "no repository has a lock".to_owned(),
+            hint: "run `testevo-sandbox lock` first".to_owned(),
+        });
+    }
+    Ok(all)
+}
+
+fn import(workbench: &Workbench<'_>, path: &Path, replace: bool) -> Result<(), CommandError> {
+    let context = workbench.context;
+    let name = path.display().to_string();
+    let archive = if path == Path::new("-") {
+        LockArchive::read(&mut io::stdin().lock(), &name, &workbench.store)?
+    } else {
+        let file = fs::File::open(path).map_err(|source| LockArchiveError::Io {
+            name: name.clone(),
+            doing: "read",
+            source,
+        })?;
+        LockArchive::read(&mut io::BufReader::with_capacity(1 << 20, file), &name, &workbench.store)?
+    };
+    // Everything is looked at before anything is changed.
+    for (repository, (_, manifest)) in &archive.repositories {
+        let path = format!("{name}: manifests/{}.toml", repository.file_stem());
+        let manifest = RepositoryManifest::parse(Path::new(&path), manifest)?;
+        if manifest.repository != *repository {
+            return Err(LockArchiveError::Malformed {
+                name,
+                reason: format!("`{path}` is the manifest of {}", manifest.repository),
+            }
+            .into());
+        }
+    }
+    let mut held = vec![workbench.hold("lock-toolchain")?];
+    for repository in archive.repositories.keys() {
+        held.push(workbench.hold(&format!("lock-{}", repository.file_stem()))?);
+    }
+    let toolchain_path = workbench.toolchain_path();
+    let toolchain = present::<ToolchainLock>(&toolchain_path)?;
+    refuse_other(toolchain.as_ref(), &archive.toolchain, &toolchain_path, replace)?;
+    for (repository, (lock, _)) in &archive.repositories {
+        refuse_other(workbench.repository_lock(repository)?.as_ref(), lock, &workbench.lock_path(repository), replace)?;
+    }
+    put(workbench, toolchain, &archive.toolchain, &toolchain_path)?;
+    for (repository, (lock, manifest)) in &archive.repositories {
+        let path = manifest_path(workbench, repository);
+        // A manifest that is there may have its user's overrides.
+        if !path.exists() {
+            let write = || {
+                fs::create_dir_all(workbench.data_dir.join("manifests"))?;
+                crate::data_dir::write_atomically(&path, manifest.as_bytes())
+            };
+            write().map_err(crate::manifest::ManifestError::Io)?;
+        }
+        put(workbench, workbench.repository_lock(repository)?, lock, &workbench.lock_path(repository))?;
+    }
+    let repositories = counted(archive.repositories.len(), "repository", "repositories");
+    context.events.message(format!("took {} of {repositories}", counted(archive.blobs().len(), "blob", "blobs")));
+    Ok(())
+}
+
+fn present<L: LockFile>(path: &Path) -> Result<Option<L>, CommandError> {
+    match L::load(path) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(LockFileError::Missing { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn refuse_other<L: LockFile + PartialEq>(
+    present: Option<&L>,
+    taken: &L,
+    path: &Path,
+    replace: bool,
+) -> Result<(), CommandError> {
+    if replace || present.is_none_or(|present| present == taken) {
+        return Ok(());
+    }
+    Err(CommandError::OtherLock { path: path.to_owned() })
+}
+
+fn put<L: LockFile + PartialEq>(
+    workbench: &Workbench<'_>,
+    present: Option<L>,
+    taken: &L,
+    path: &Path,
+) -> Result<(), CommandError> {
+    match present {
+        Some(present) if present == *taken => return Ok(()),
+        Some(present) => workbench.keep_history(&present)?,
+        None => {}
+    }
+    Ok(taken.store(path)?)
+}
+
+fn manifest_path(workbench: &Workbench<'_>, repository: &RepositoryName) -> PathBuf {
+    workbench.data_dir.join("manifests").join(format!("{}.toml", repository.file_stem()))
+}

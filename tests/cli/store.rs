@@ -1,0 +1,178 @@
+//! `store`: verified, cleaned up, exported and imported.
+
+use fs_err as fs;
+use insta::assert_snapshot;
+use testevo_sandbox::data_dir::DataDir;
+use testevo_sandbox::digest::Digest;
+use testevo_sandbox::lock::{LOCK_SCHEMA, LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
+
+use super::import::write_published;
+use crate::support::command::CommandLine;
+
+/// Imports the published sample and writes locks for it whose bytes are in the store; returns the jar's digest.
+fn locked(line: &CommandLine) -> Digest {
+    write_published(line);
+    line.run(&["import", "published"]);
+    let data_dir = DataDir::open(&line.path().join("data")).unwrap();
+    let jar = data_dir.store().unwrap().put(b"a jar").unwrap();
+    fs::create_dir_all(data_dir.join("locks")).unwrap();
+    let toolchain = ToolchainLock {
+        schema: LOCK_SCHEMA,
+        base: Vec::new(),
+        jdks: Vec::new(),
+        tools_packages: Vec::new(),
+        tools: Vec::new(),
+        indexes: Vec::new(),
+    };
+    toolchain.store(&data_dir.join("locks/toolchain.lock")).unwrap();
+    let manifest = fs::read_dir(data_dir.join("manifests")).unwrap().next().unwrap().unwrap().path();
+    let stem = manifest.file_stem().unwrap().to_str().unwrap().to_owned();
+    let lock = RepositoryLock {
+        schema: LOCK_SCHEMA,
+        repository: stem.replacen("__", "/", 1).parse().unwrap(),
+        jdk: 8,
+        files: vec![MavenFile {
+            path: "g/a/1/a-1.jar".to_owned(),
+            origin: "central".to_owned(),
+            sha256: jar,
+            size: 5,
+            own: false,
+        }],
+        metadata: Vec::new(),
+        build_sets: Vec::new(),
+    };
+    lock.store(&data_dir.join(format!("locks/{stem}.lock"))).unwrap();
+    jar
+}
+
+fn blob(line: &CommandLine, digest: &Digest) -> std::path::PathBuf {
+    line.path().join("data/store/blobs/sha256").join(digest.hex())
+}
+
+#[test]
+fn a_corrupted_blob_is_found_named_and_removed() {
+    let line = CommandLine::new();
+    let jar = locked(&line);
+    assert_snapshot!(line.run(&["store", "verify"]), @"
+    exit 0
+    ---- stdout
+    1 blob sound, 0 MiB read
+    ");
+    fs::write(blob(&line, &jar), "other").unwrap();
+    assert_snapshot!(line.run(&["store", "verify"]), @"
+    exit 6
+    ---- stdout
+    corrupted: sha256:fc8bd814a3051a9717431182d5af2a2d654481aac82a028c05c73afa4ca38823
+    0 blobs sound, 0 MiB read
+    ---- stderr
+    error: 1 of the store's blobs hold other bytes than their names promise
+    hint: `store verify --repair` removes them; `build-images` fetches or makes them again
+    ");
+    assert_snapshot!(line.run(&["store", "export", "--output", "x.tar"]), @"
+    exit 6
+    ---- stderr
+    error: blob sha256:fc8bd814a3051a9717431182d5af2a2d654481aac82a028c05c73afa4ca38823 in the store holds other bytes (sha256:d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa)
+    hint: remove `[DIRECTORY]/data/store/blobs/sha256/fc8bd814a3051a9717431182d5af2a2d654481aac82a028c05c73afa4ca38823`; `build-images` fetches or makes it again
+    ");
+    assert!(!line.path().join("x.tar").exists());
+    assert_snapshot!(line.run(&["store", "verify", "--repair", "--format", "json"]), @r#"
+    exit 0
+    ---- stdout
+    {"bytes":5,"corrupted":["sha256:fc8bd814a3051a9717431182d5af2a2d654481aac82a028c05c73afa4ca38823"],"repaired":true,"schema":1,"sound":0}
+    ---- stderr
+    removed 1 corrupted blob
+    "#);
+    assert!(!blob(&line, &jar).exists());
+}
+
+#[test]
+fn only_garbage_goes() {
+    let line = CommandLine::new();
+    let jar = locked(&line);
+    let store = DataDir::open(&line.path().join("data")).unwrap().store().unwrap();
+    let garbage = store.put(b"nothing names it").unwrap();
+    assert_snapshot!(line.run(&["store", "gc"]), @"
+    exit 0
+    ---- stdout
+    0 blobs removed, 0 MiB; 1 in use, 1 too young to tell
+    ");
+    assert_snapshot!(line.run(&["store", "gc", "--min-age", "0", "--dry-run"]), @"
+    exit 0
+    ---- stdout
+    1 blob would be removed, 0 MiB; 1 in use, 0 too young to tell
+    ");
+    assert!(store.contains(&garbage));
+    assert_snapshot!(line.run(&["store", "gc", "--min-age", "0", "--format", "json"]), @r#"
+    exit 0
+    ---- stdout
+    {"bytes":16,"dry_run":false,"removed":["sha256:576dd080bf7394bb172e12308b368b1acd5e1bc98e61de6c14432a94a95e0ddf"],"schema":1,"used":1,"young":0}
+    "#);
+    assert!(!store.contains(&garbage) && store.contains(&jar));
+}
+
+#[test]
+fn an_exported_lock_is_taken_elsewhere_and_never_over_another_one() {
+    let line = CommandLine::new();
+    let jar = locked(&line);
+    assert_snapshot!(line.run(&["store", "export", "nothing/*", "--output", "x.tar"]), @"
+    exit 2
+    ---- stderr
+    error: no repository `nothing/*` has a lock
+    hint: run `testevo-sandbox lock` for it first
+    ");
+    assert_snapshot!(line.run(&["store", "export", "--output", "x.tar"]), @"
+    exit 0
+    ---- stderr
+    wrote 1 blob of 1 repository, 0 MiB
+    ");
+
+    let there = CommandLine::new();
+    fs::copy(line.path().join("x.tar"), there.path().join("x.tar")).unwrap();
+    assert_snapshot!(there.run(&["store", "import", "x.tar"]), @"
+    exit 0
+    ---- stderr
+    took 1 blob of 1 repository
+    ");
+    assert!(blob(&there, &jar).exists());
+    let files = |line: &CommandLine| -> Vec<String> {
+        line.files().into_iter().filter(|path| path.starts_with("data/locks/") && path.ends_with(".lock")).collect()
+    };
+    assert_eq!(files(&there), files(&line));
+    for path in files(&line) {
+        assert_eq!(fs::read(line.path().join(&path)).unwrap(), fs::read(there.path().join(&path)).unwrap());
+    }
+    // The same again changes nothing; another lock is not replaced unless asked for, and is kept then.
+    assert!(there.run(&["store", "import", "x.tar"]).starts_with("exit 0"));
+    let path = there.path().join("data/locks/toolchain.lock");
+    let mut toolchain = ToolchainLock::load(&path).unwrap();
+    toolchain.jdks.push(testevo_sandbox::lock::JdkLock { major: 21, packages: Vec::new() });
+    toolchain.store(&path).unwrap();
+    assert_snapshot!(there.run(&["store", "import", "x.tar"]), @"
+    exit 6
+    ---- stderr
+    error: the lock `[DIRECTORY]/data/locks/toolchain.lock` is not the archive's
+    hint: import with `--replace`, which keeps it in locks/history, or into another `--data-dir`
+    ");
+    assert!(there.run(&["store", "import", "x.tar", "--replace"]).starts_with("exit 0"));
+    let kept = toolchain.digest().hex();
+    assert!(there.path().join(format!("data/locks/history/{kept}.lock")).is_file());
+}
+
+#[test]
+fn what_is_no_archive_is_refused() {
+    let line = CommandLine::new();
+    line.write("x.tar", "garbage that is no archive at all");
+    assert_snapshot!(line.run(&["store", "import", "x.tar"]), @"
+    exit 4
+    ---- stderr
+    error: the archive `x.tar` can't be used: failed to read entire block
+    hint: copy it again from where `store export` wrote it, and compare the sizes
+    ");
+    assert_snapshot!(line.run(&["store", "import", "y.tar"]), @"
+    exit 3
+    ---- stderr
+    error: the archive `y.tar` could not be read
+      caused by: failed to open file `y.tar`: No such file or directory (os error 2)
+    hint: check the file's permissions and the free space
+    ");
+}
