@@ -129,8 +129,21 @@ struct FailedMojo {
     goal: String,
     causes: Vec<Cause>,
     messages: Vec<CompilerMessage>,
-    /// What the compiler wrote to standard error: a crash, never an error in a source.
+    /// What the compiler wrote to standard error: a crash; never an error in a source, which is among the messages.
     output: String,
+}
+
+/// Returns the errors in the format of javac itself, `/FILE.java:LINE: error: TEXT`. Compilers that the plugin does not bring
+/// itself (Error Prone's for one) write them to standard error, and to the plugin they only failed.
+fn located_errors(output: &str) -> Vec<CompilerMessage> {
+    let error = |line: &str| {
+        let (place, text) = line.split_once(": error: ")?;
+        let (file, number) = place.rsplit_once(':')?;
+        let located = file.starts_with('/') && file.ends_with(".java");
+        let line = number.parse().ok().filter(|_| located)?;
+        Some(CompilerMessage { file: Some(file.to_owned()), line: Some(line), text: text.to_owned() })
+    };
+    output.lines().filter_map(error).collect()
 }
 
 /// Returns what a compilation came to.
@@ -283,10 +296,18 @@ impl Seen {
                 plugin,
                 goal,
                 causes,
-                compiler_messages: messages,
-                compiler_output: output,
+                compiler_messages: mut messages,
+                compiler_output: mut output,
             } => {
                 self.running = None;
+                if messages.iter().all(|message| message.file.is_none()) {
+                    let located = located_errors(&output);
+                    if !located.is_empty() {
+                        messages = located;
+                        // Beside such errors it quotes sources, whose words say nothing of a crash.
+                        output.clear();
+                    }
+                }
                 self.failed.get_or_insert(FailedMojo { project, plugin, goal, causes, messages, output });
             }
             Event::ArtifactUnresolved { artifact, mojo } => self.unresolved.push((artifact, mojo)),
@@ -404,6 +425,33 @@ mod tests {
         );
         let failed = mojo("mojo_failed", "g:a", "testCompile", &messages);
         assert_eq!(outcome(&end(1), &[&failed]), Err(Outcome::CompileFail(CompileReason::TargetFile)));
+    }
+
+    #[test]
+    fn errors_that_a_foreign_compiler_writes_are_errors_in_sources() {
+        let other = "/work/project/src/test/java/BTest.java";
+        let output = |lines: &[String]| {
+            let text = serde_json::to_string(&lines.join("\n")).unwrap();
+            mojo("mojo_failed", "g:a", "testCompile", &format!(r#","causes":[],"compiler_output":{text}"#))
+        };
+        let warning = format!("{other}:1: warning: [x] old");
+        let quoted = "    throw new java.lang.OutOfMemoryError(); // a:1: error: no".to_owned();
+        for (lines, expected) in [
+            (
+                vec![warning.clone(), format!("{TARGET}:7: error: cannot find symbol"), quoted.clone()],
+                CompileReason::TargetFile,
+            ),
+            (
+                vec![warning.clone(), format!("{other}:7: error: cannot find symbol"), quoted],
+                CompileReason::OtherTestFile,
+            ),
+        ] {
+            assert_eq!(outcome(&end(1), &[&output(&lines), &ended(false)]), Err(Outcome::CompileFail(expected)));
+        }
+        assert_eq!(
+            outcome(&end(1), &[&output(&[warning]), &ended(false)]),
+            Err(Outcome::InfraFail(InfraReason::Build))
+        );
     }
 
     #[test]

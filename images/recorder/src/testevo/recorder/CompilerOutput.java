@@ -9,10 +9,11 @@ import java.nio.charset.StandardCharsets;
  * Listens to standard error while a compiler runs in Maven's own process.
  *
  * <p>A compiler that crashes or runs out of memory says so there and nowhere else: to its caller it is "an unknown
- * compilation problem". What is listened to passes on unchanged.
+ * compilation problem". So do compilers other than the plugin's own (Error Prone's) with every error that they find. What
+ * is listened to passes on unchanged.
  */
 final class CompilerOutput {
-    private static final int MOST_BYTES = 4_000;
+    private static final int MOST_BYTES = 64_000;
 
     private final PrintStream original = System.err;
     private final PrintStream listening;
