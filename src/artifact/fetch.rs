@@ -109,20 +109,22 @@ impl FetchError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Origin(error) => error.hint(),
-            Self::Offline { .. } => Some("run once without `--offline`, or import the store's bytes".to_owned()),
+            Self::Offline { .. } => {
+                Some("run once without `--offline`, or bring the bytes with `store import`".to_owned())
+            }
             Self::OriginUnreachable { origin, .. } => Some(format!(
                 "check the network, the proxy variables and SSL_CERT_FILE, or give `--origin {origin}=URL`"
             )),
             Self::Gone { .. } => Some(
                 "bring its bytes from where `store export` kept them, or resolve anew with `lock --update`".to_owned(),
             ),
-            Self::Garbage { origin, .. } => Some(format!(
+            Self::Garbage { origin, .. } | Self::TooLarge { origin, .. } => Some(format!(
                 "the mirror or a proxy in between serves wrong bytes; give another with `--origin {origin}=URL`"
             )),
             Self::Refused { origin, status: 401 | 403 | 407, .. } => {
                 Some(format!("give credentials for the origin `{origin}` in its client's configuration or address"))
             }
-            Self::InvalidPath { .. } | Self::Refused { .. } | Self::TooLarge { .. } | Self::Store(_) => None,
+            Self::InvalidPath { .. } | Self::Refused { .. } | Self::Store(_) => None,
             Self::Setup(_) => Some("check SSL_CERT_FILE, SSL_CERT_DIR and the proxy variables".to_owned()),
         }
     }

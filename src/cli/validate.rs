@@ -100,8 +100,6 @@ pub(super) async fn validate(
 ) -> Result<Validated, CommandError> {
     let workbench = Workbench::open(context)?;
     let engine = workbench.engine().await?;
-    let toolchain = workbench.toolchain()?;
-    let jars = workbench.jars(engine.as_ref(), &toolchain).await?;
     let mut environments: BTreeMap<RepositoryName, Environment> = BTreeMap::new();
     let mut limits = BTreeMap::new();
     let mut paths = BTreeMap::new();
@@ -112,6 +110,7 @@ pub(super) async fn validate(
         limits.insert(repository.clone(), ExecutionLimits::from(&manifest.limits));
         paths.insert(repository, workbench.repository(&manifest, &tasks).await?.path().to_owned());
     }
+    let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
     let inputs = RunInputs {
         schema: INPUTS_SCHEMA,
         tasks: tasks.to_vec(),

@@ -29,6 +29,7 @@ use crate::lock::policy::ToolchainPolicy;
 use crate::lock::toolchain::{LockMode, ToolchainRequest, lock_toolchain};
 use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
 use crate::manifest::RepositoryManifest;
+use crate::output::counted;
 use crate::resolution::sets::{FoundSets, find_sets};
 use crate::settings::EngineChoice;
 use crate::task::{Cell, RepositoryName, Revision, Task};
@@ -68,7 +69,8 @@ impl<'a> Workbench<'a> {
         let engine = DockerEngine::connect(&daemon, self.data_dir.owner(), &own_executable()?).await?;
         let swept = engine.sweep().await?;
         if swept > 0 {
-            self.context.events.message(format!("removed {swept} containers that a process left behind"));
+            let containers = counted(swept, "container", "containers");
+            self.context.events.message(format!("removed {containers} that a process left behind"));
         }
         Ok(Arc::new(engine))
     }

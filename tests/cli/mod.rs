@@ -1,6 +1,7 @@
 //! Subcommands as a user meets them: what they print, and how they fail.
 
 mod doctor;
+mod failures;
 mod help;
 mod images;
 mod import;

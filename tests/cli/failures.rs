@@ -1,0 +1,200 @@
+//! What goes wrong on the way to images and verdicts, as a user meets it: each with its message, hint and exit code, and
+//! nothing half-written left behind.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+use fs_err as fs;
+use insta::{assert_snapshot, with_settings};
+use testevo_sandbox::data_dir::DataDir;
+use testevo_sandbox::digest::Digest;
+use testevo_sandbox::lock::{JdkLock, LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
+
+use super::import::write_published;
+use crate::support::command::CommandLine;
+
+const CONTENT: &[u8] = b"the bytes of a jar";
+const BUILD: [&str; 4] = ["build-images", "first/one", "--proof", "none"];
+
+/// Imports published tasks and writes locks of `first/one` that need one file, which the store does not have.
+fn locked() -> CommandLine {
+    let line = CommandLine::new();
+    write_published(&line);
+    line.run(&["import", "published"]);
+    let data_dir = DataDir::open(&line.path().join("data")).unwrap();
+    fs::create_dir_all(data_dir.join("locks")).unwrap();
+    let toolchain = ToolchainLock {
+        schema: 1,
+        base: Vec::new(),
+        jdks: vec![JdkLock { major: 8, packages: Vec::new() }],
+        tools_packages: Vec::new(),
+        tools: Vec::new(),
+        indexes: Vec::new(),
+    };
+    let file = MavenFile {
+        path: "g/a/1/a-1.jar".to_owned(),
+        origin: "central".to_owned(),
+        sha256: Digest::of(CONTENT),
+        size: CONTENT.len() as u64,
+        own: false,
+    };
+    let lock = RepositoryLock {
+        schema: 1,
+        repository: "first/one".parse().unwrap(),
+        jdk: 8,
+        files: vec![file],
+        metadata: Vec::new(),
+        build_sets: vec!["set".to_owned()],
+    };
+    toolchain.store(&data_dir.join("locks/toolchain.lock")).unwrap();
+    lock.store(&lock_path(&line)).unwrap();
+    line
+}
+
+fn lock_path(line: &CommandLine) -> PathBuf {
+    line.path().join("data/locks/first__one.lock")
+}
+
+/// Puts the locked file into the store.
+fn stored(line: &CommandLine) -> PathBuf {
+    let store = DataDir::open(&line.path().join("data")).unwrap().store().unwrap();
+    store.path(&store.put(CONTENT).unwrap())
+}
+
+/// Answers every request with these bytes, for as long as the process lives; returns the address.
+fn serve(content: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", content.len());
+            // A client that gave up early is none of the server's business.
+            let _ = stream.read(&mut request);
+            let _ = stream.write_all(&[head.as_bytes(), content].concat());
+        }
+    });
+    format!("http://{address}")
+}
+
+fn check(name: &str, text: &str) {
+    let filters = [
+        (r"127\.0\.0\.1:[0-9]+", "127.0.0.1:[PORT]"),
+        (r"tmp/[0-9]+-[0-9]+-[0-9a-f]{12}/blob-[0-9-]+", "tmp/[OWNER]/[BLOB]"),
+        (r"done in [0-9]+ m?s", "done in [TIME]"),
+        // Other tests' processes die on purpose.
+        (r"removed [^\n]* left behind\n", ""),
+    ];
+    with_settings!({filters => filters}, { assert_snapshot!(name, text) });
+}
+
+/// Tells what a broken-off build left: images, or anything unfinished.
+fn leftovers(line: &CommandLine) -> Vec<String> {
+    let left = |path: &String| path.starts_with("data/images/") || path.starts_with("data/tmp/");
+    line.files().into_iter().filter(left).collect()
+}
+
+#[test]
+fn a_mirror_that_answers_garbage_gives_no_image() {
+    let line = locked();
+    let origin = format!("central={}", serve(b"<html>log in to the hotel's network</html>"));
+    check("garbage-file", &line.run(&[&BUILD[..], &["--origin", &origin]].concat()));
+    assert_eq!(leftovers(&line), Vec::<String>::new());
+    let origin = format!("debian={}", serve(b"<html>log in to the hotel's network</html>"));
+    fs::remove_file(line.path().join("data/locks/toolchain.lock")).unwrap();
+    check("garbage-index", &line.run(&["lock", "first/one", "--origin", &origin]));
+    assert!(!line.path().join("data/locks/toolchain.lock").exists());
+}
+
+#[test]
+fn an_origin_that_nobody_serves_is_named() {
+    let line = locked();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let origin = format!("central=http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    check("origin-away", &line.run(&[&BUILD[..], &["--origin", &origin]].concat()));
+    check("offline", &line.run(&[&BUILD[..], &["--offline"]].concat()));
+    assert_eq!(leftovers(&line), Vec::<String>::new());
+}
+
+#[test]
+fn a_corrupted_blob_gives_no_image() {
+    let line = locked();
+    let path = stored(&line);
+    fs::write(&path, b"the bytes of a war").unwrap();
+    check("corrupted-blob", &line.run(&BUILD));
+    assert_eq!(leftovers(&line), Vec::<String>::new());
+    // What the hint says helps.
+    fs::remove_file(&path).unwrap();
+    let origin = format!("central={}", serve(CONTENT));
+    let text = line.run(&[&BUILD[..], &["--origin", &origin]].concat());
+    assert!(text.starts_with("exit 0"), "{text}");
+}
+
+#[test]
+fn a_lock_that_is_none_is_named() {
+    let line = locked();
+    let (path, text) = (lock_path(&line), fs::read_to_string(lock_path(&line)).unwrap());
+    fs::write(&path, &text[..text.len() / 2]).unwrap();
+    check("torn-lock", &line.run(&BUILD));
+    fs::write(&path, text.replace("schema = 1", "schema = 2")).unwrap();
+    check("newer-lock", &line.run(&BUILD));
+    fs::write(&path, text.replace("g/a/1/a-1.jar", "../../../etc/passwd")).unwrap();
+    stored(&line);
+    check("hostile-lock", &line.run(&BUILD));
+    fs::remove_file(&path).unwrap();
+    check("no-lock", &line.run(&BUILD));
+    assert_eq!(leftovers(&line), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_missing_for_a_verdict_is_named() {
+    let line = locked();
+    stored(&line);
+    let absent = [("DOCKER_HOST", "unix:///nowhere/docker.sock")];
+    check("no-daemon", &line.run_with(&absent, &["validate", "first/one", "--engine", "docker"]));
+    check("no-task", &line.run(&["validate", "first_3"]));
+    check("no-image", &line.run(&["validate", "first/one"]));
+    line.run(&BUILD);
+    check("no-mirror", &line.run(&["build-images", "first/one", "--git-mirror", "mirrors/{owner}/{name}"]));
+    let mirror = line.path().join("mirrors/first/one");
+    git2::Repository::init_bare(&mirror).unwrap();
+    check("no-revision", &line.run(&["build-images", "first/one", "--git-mirror", "mirrors/{owner}/{name}"]));
+}
+
+#[test]
+fn a_full_disk_leaves_nothing_half_written() {
+    let line = locked();
+    stored(&line);
+    // Content that no compressor makes small, for a disk of a mebibyte.
+    let mut state = 1_u64;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    let jar: Vec<u8> = (0..768 << 10).map(|_| noise()).collect();
+    let store = DataDir::open(&line.path().join("data")).unwrap().store().unwrap();
+    let digest = store.put(&jar).unwrap();
+    let mut lock = RepositoryLock::load(&lock_path(&line)).unwrap();
+    lock.files[0].sha256 = digest;
+    lock.files[0].size = jar.len() as u64;
+    lock.store(&lock_path(&line)).unwrap();
+    // A file system of its own, that goes with the process; no privilege is needed for it.
+    let program = assert_cmd::cargo::cargo_bin("testevo-sandbox");
+    let script = "mount -t tmpfs -o size=1m tmpfs small && cp -r data small/ && \"$0\" \"$@\" --data-dir small/data; \
+                  code=$?; find small/data/images small/data/tmp -type f >left 2>/dev/null; exit $code";
+    fs::create_dir(line.path().join("small")).unwrap();
+    let output = std::process::Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
+        .arg(&program)
+        .args(BUILD)
+        .current_dir(line.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    check("disk-full", &said.replace(line.path().to_str().unwrap(), "[DIRECTORY]"));
+    assert_eq!(fs::read_to_string(line.path().join("left")).unwrap(), "");
+}
