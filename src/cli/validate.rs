@@ -5,7 +5,7 @@ use std::io;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tokio::sync::RwLock;
 
 use super::Context;
@@ -18,6 +18,7 @@ use crate::execution::inputs::{INPUTS_SCHEMA, RunInputs};
 use crate::execution::maven::ExecutionLimits;
 use crate::execution::record::CellRecord;
 use crate::execution::run_directory::RunDirectory;
+use crate::execution::surefire::Surefire;
 use crate::execution::validation::{Validation, ValidationError};
 use crate::execution::verdicts;
 use crate::outcome::label::TaskClass;
@@ -33,6 +34,10 @@ pub(super) struct ValidateArguments {
     /// Launches of every method and cell, each in a fresh container; finds flaky tests
     #[arg(long, value_name = "N", default_value = "1")]
     repeat: NonZeroU32,
+    /// Whether the settings that a project makes for Surefire (argLine without agents, system properties, environment,
+    /// working directory) apply to launches; `none` is the paper's literal launch
+    #[arg(long, value_enum, value_name = "WHOSE", default_value_t)]
+    surefire: SurefireChoice,
     /// Name of the run; an unfinished one with equal inputs is continued
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
@@ -42,6 +47,25 @@ pub(super) struct ValidateArguments {
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
+}
+
+/// Whose settings launches have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum SurefireChoice {
+    /// The project's
+    #[default]
+    Project,
+    /// Nobody's
+    None,
+}
+
+impl From<SurefireChoice> for Surefire {
+    fn from(choice: SurefireChoice) -> Self {
+        match choice {
+            SurefireChoice::Project => Self::Project,
+            SurefireChoice::None => Self::None,
+        }
+    }
 }
 
 pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
@@ -106,7 +130,8 @@ pub(super) async fn validate(
     for (repository, tasks) in by_repository(tasks) {
         let manifest = workbench.manifest(&repository)?;
         let image = workbench.ready_image(engine.as_ref(), &manifest).await?;
-        environments.insert(repository.clone(), environment(&manifest, &image));
+        let environment = Environment { surefire: arguments.surefire.into(), ..environment(&manifest, &image) };
+        environments.insert(repository.clone(), environment);
         limits.insert(repository.clone(), ExecutionLimits::from(&manifest.limits));
         paths.insert(repository, workbench.repository(&manifest, &tasks).await?.path().to_owned());
     }
@@ -120,6 +145,7 @@ pub(super) async fn validate(
             .map(|(name, environment)| (name.clone(), environment.maven_arguments.clone()))
             .collect(),
         limits: limits.clone(),
+        surefire: arguments.surefire.into(),
         repeats: arguments.repeat.get(),
     };
     let inputs = canonical_json(&inputs).map_err(|error| CommandError::Output(error.into()))?;

@@ -22,6 +22,7 @@ use crate::execution::images::ensure_loaded;
 use crate::execution::jars::{Compiler, jars};
 use crate::execution::maven::{ExecutionLimits, ModuleArguments, ToolJars};
 use crate::execution::proof;
+use crate::execution::surefire::Surefire;
 use crate::execution::validation::Prepare;
 use crate::image::recipe::java_home;
 use crate::image::{BuiltImage, Catalog, Image, LockDigests, compose, ready_tag, tag};
@@ -320,6 +321,7 @@ pub(super) fn environment(manifest: &RepositoryManifest, image: &Image) -> Envir
         jdk: manifest.jdk,
         java_home: java_home(manifest.jdk),
         maven_arguments: manifest.build.arguments(),
+        surefire: Surefire::default(),
     }
 }
 

@@ -16,6 +16,8 @@ use super::maven::{
     self, ExecutionLimits, Launch, MavenSettings, ModuleArguments, PROJECT, ToolJars, compile_program, launch_program,
 };
 use super::record::{CellRecord, Measured, RECORD_SCHEMA};
+use super::recording::Recording;
+use super::surefire::{JvmSettings, Surefire};
 use crate::digest::Digest;
 use crate::engine::session::{self, Captured, ContainerRun, RunEnd, StepOutput};
 use crate::engine::spec::{CommandEnd, ContainerSpec, StepResult};
@@ -61,6 +63,8 @@ pub struct Environment {
     pub java_home: String,
     /// Skips and other arguments of the manifest for Maven.
     pub maven_arguments: Vec<String>,
+    /// Whether the project's settings for Surefire apply to launches.
+    pub surefire: Surefire,
 }
 
 /// The tree that a cell is executed on.
@@ -98,8 +102,15 @@ pub struct CellRequest<'a> {
 
 /// What came of a compile container.
 enum Compiled {
-    Ready { archive: PathBuf, class_path: Vec<String> },
+    Ready(Ready),
     Failed { outcome: Outcome, detail: String },
+}
+
+/// A compiled tree and how its methods are launched.
+struct Ready {
+    archive: PathBuf,
+    class_path: Vec<String>,
+    settings: JvmSettings,
 }
 
 /// A fault that no submission is to blame for.
@@ -155,23 +166,23 @@ impl Executor {
         };
         let (compiled, attempts) = self.compile(request, module, &logs).await?;
         measured.compile_ms = Some(milliseconds(started));
-        let (archive, class_path) = match compiled {
-            Compiled::Ready { archive, class_path } => (archive, class_path),
+        let ready = match compiled {
+            Compiled::Ready(ready) => ready,
             Compiled::Failed { outcome, detail } => return Ok(all(outcome, &detail, attempts, &measured)),
         };
         let mut records = Vec::new();
         for repeat in 1..=request.repeats {
             let methods: Vec<&MethodId> = request.methods.iter().collect();
-            let launched = self.launch(request, module, &archive, &class_path, &methods, repeat, &logs).await?;
+            let launched = self.launch(request, module, &ready, &methods, repeat, &logs).await?;
             for (method, mut one) in methods.into_iter().zip(launched) {
                 if one.outcome == Outcome::ExecFail(ExecReason::Timeout) {
-                    one = self.launch_alone(request, module, &archive, &class_path, method, repeat, &logs).await?;
+                    one = self.launch_alone(request, module, &ready, method, repeat, &logs).await?;
                 }
                 one.measured.compile_ms = measured.compile_ms;
                 records.push(self.record(request, method, repeat, one));
             }
         }
-        remove(&archive)?;
+        remove(&ready.archive)?;
         Ok(records)
     }
 
@@ -191,6 +202,7 @@ impl Executor {
             swapped: request.input.swapped,
             method: method.as_str(),
             maven_arguments: &request.environment.maven_arguments,
+            surefire: request.environment.surefire,
             runner: file_name(&self.jars.runner),
             recorder: file_name(&self.jars.recorder),
             init: self.init,
@@ -303,22 +315,24 @@ impl Executor {
             Captured::File { path, .. } => fs::rename(path, &kept)?,
             Captured::Memory(bytes) => fs::write(&kept, bytes)?,
         }
-        Ok(Ok(Compiled::Ready { archive: kept, class_path }))
+        let settings = match (request.environment.surefire, Recording::read(&recording).tests_of(&module.path())) {
+            (Surefire::Project, Some(tests)) => JvmSettings::of(tests, &module.path(), self.limits.launch_heap_mib),
+            _ => JvmSettings::default(),
+        };
+        Ok(Ok(Compiled::Ready(Ready { archive: kept, class_path, settings })))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "each is a different input of the launch")]
     async fn launch_alone(
         &self,
         request: &CellRequest<'_>,
         module: &ModuleArguments,
-        archive: &Path,
-        class_path: &[String],
+        ready: &Ready,
         method: &MethodId,
         repeat: u32,
         logs: &CellLogs,
     ) -> std::io::Result<Launched> {
         let _alone = self.alone.write().await;
-        let spec = self.launch_spec(request, module, archive, class_path, &[method]);
+        let spec = self.launch_spec(request, module, ready, &[method]);
         let mut launched = self.launch_once(request, &spec, &[method], repeat, 2, logs).await?;
         match launched.pop() {
             Some(launched) => Ok(launched),
@@ -326,18 +340,16 @@ impl Executor {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "each is a different input of the launch")]
     async fn launch(
         &self,
         request: &CellRequest<'_>,
         module: &ModuleArguments,
-        archive: &Path,
-        class_path: &[String],
+        ready: &Ready,
         methods: &[&MethodId],
         repeat: u32,
         logs: &CellLogs,
     ) -> std::io::Result<Vec<Launched>> {
-        let spec = self.launch_spec(request, module, archive, class_path, methods);
+        let spec = self.launch_spec(request, module, ready, methods);
         let mut attempt = 1;
         loop {
             let launched = {
@@ -356,8 +368,7 @@ impl Executor {
         &self,
         request: &CellRequest<'_>,
         module: &ModuleArguments,
-        archive: &Path,
-        class_path: &[String],
+        ready: &Ready,
         methods: &[&MethodId],
     ) -> (ContainerSpec, Vec<maven::LaunchSteps>) {
         let module = module.path();
@@ -365,11 +376,12 @@ impl Executor {
             .iter()
             .map(|method| Launch {
                 java_home: &request.environment.java_home,
-                console: maven::console_for(class_path, request.environment.jdk),
+                console: maven::console_for(&ready.class_path, request.environment.jdk),
                 module: &module,
-                class_path,
+                class_path: &ready.class_path,
                 class: &request.input.class,
                 method: method.method(),
+                settings: &ready.settings,
             })
             .collect();
         let (program, steps) = launch_program(&launches, &self.limits);
@@ -378,7 +390,7 @@ impl Executor {
         limits.wall_seconds = 60 + self.limits.launch_command.wall_seconds * methods.len() as u64;
         let scratch = (limits, self.limits.launch_scratch_bytes);
         let spec =
-            maven::container("launch", request.environment.image, archive.to_owned(), &self.jars, scratch, program);
+            maven::container("launch", request.environment.image, ready.archive.clone(), &self.jars, scratch, program);
         (spec, steps)
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::maven::ExecutionLimits;
+use super::surefire::Surefire;
 use crate::digest::Digest;
 use crate::task::{RepositoryName, Task};
 
@@ -24,6 +25,9 @@ pub struct RunInputs {
     pub maven_arguments: BTreeMap<RepositoryName, Vec<String>>,
     /// Limits of every execution.
     pub limits: BTreeMap<RepositoryName, ExecutionLimits>,
+    /// Whether projects' settings for Surefire apply.
+    #[serde(default)]
+    pub surefire: Surefire,
     /// Launches of every method and cell.
     pub repeats: u32,
 }

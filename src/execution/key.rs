@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::maven::ExecutionLimits;
+use super::surefire::Surefire;
 use crate::digest::Digest;
 
 /// Everything that decides what an execution does.
@@ -18,6 +19,8 @@ pub struct ExecutionInputs<'a> {
     pub method: &'a str,
     /// Arguments of the manifest for Maven.
     pub maven_arguments: &'a [String],
+    /// Whether the project's settings for Surefire apply.
+    pub surefire: Surefire,
     /// The launcher's jar by digest.
     pub runner: &'a str,
     /// The recorder's jar by digest.
@@ -42,7 +45,7 @@ impl ExecutionInputs<'_> {
             path: &'a str,
             inputs: &'a ExecutionInputs<'a>,
         }
-        let keyed = Keyed { schema: 1, path: "maven", inputs: self };
+        let keyed = Keyed { schema: 2, path: "maven", inputs: self };
         match serde_json::to_vec(&keyed) {
             Ok(bytes) => Digest::of(&bytes),
             Err(error) => unreachable!("the inputs are plain data: {error}"),

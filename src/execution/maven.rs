@@ -3,6 +3,7 @@
 //! Only values are made here: programs for the init. A compile container turns a source tree into a compiled tree, its
 //! class path and Maven's events; launch containers turn a compiled tree into launcher events, a fresh JVM a method.
 
+use super::surefire::JvmSettings;
 use crate::engine::spec::{
     Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step,
 };
@@ -223,6 +224,8 @@ pub struct Launch<'a> {
     pub class: &'a str,
     /// The target method.
     pub method: &'a str,
+    /// What applies of the project's settings for its tests.
+    pub settings: &'a JvmSettings,
 }
 
 /// Returns the command that launches one method in a JVM of its own.
@@ -232,10 +235,12 @@ pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command 
     class_path.extend(launch.class_path.iter().cloned());
     let mut argv = vec![format!("{}/bin/java", launch.java_home)];
     argv.push(format!("-Xmx{}m", limits.launch_heap_mib));
+    if !launch.settings.chooses_collector() {
+        argv.push("-XX:+UseSerialGC".to_owned());
+    }
     argv.extend(
         [
             "-XX:ActiveProcessorCount=2",
-            "-XX:+UseSerialGC",
             "-XX:-UsePerfData",
             "-Dfile.encoding=UTF-8",
             "-Duser.language=en",
@@ -246,6 +251,7 @@ pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command 
         .map(str::to_owned),
     );
     argv.push(format!("-Djava.io.tmpdir={TEMPORARY}"));
+    argv.extend(launch.settings.arguments.iter().cloned());
     argv.push("-ea".to_owned());
     argv.push(format!("-Dbasedir={}", launch.module));
     argv.push("-cp".to_owned());
@@ -257,10 +263,15 @@ pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command 
         argv.push(name.to_owned());
         argv.push(value.to_owned());
     }
+    let mut environment = environment(launch.java_home, &[]);
+    for (name, value) in &launch.settings.environment {
+        environment.retain(|(known, _)| known != name);
+        environment.push((name.clone(), value.clone()));
+    }
     Command {
         argv,
-        environment: environment(launch.java_home, &[]),
-        working_directory: launch.module.to_owned(),
+        environment,
+        working_directory: launch.settings.working_directory.as_deref().unwrap_or(launch.module).to_owned(),
         limits: limits.launch_command,
         events: true,
         required: false,
@@ -293,6 +304,8 @@ pub fn launch_program(launches: &[Launch<'_>], limits: &ExecutionLimits) -> (Pro
             steps.push(Step::MakeDirectory { path: path.to_owned() });
         }
         steps.push(Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() });
+        // Surefire makes the directory that it is told to work in.
+        steps.extend(launch.settings.working_directory.clone().map(|path| Step::MakeDirectory { path }));
         let java = steps.len();
         steps.push(Step::Run(launch_command(launch, limits)));
         for engine in ["jupiter", "vintage"] {

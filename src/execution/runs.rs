@@ -250,6 +250,7 @@ mod tests {
             images: Default::default(),
             maven_arguments: Default::default(),
             limits: Default::default(),
+            surefire: Default::default(),
             repeats: 1,
         };
         canonical_json(&inputs).unwrap()

@@ -9,7 +9,7 @@ use super::launch::shortened;
 use super::{CompileReason, InfraReason, Outcome};
 use crate::engine::spec::CommandEnd;
 
-const RECORDING_SCHEMA: u32 = 1;
+const RECORDING_SCHEMA: u32 = 2;
 const COMPILER_PLUGIN: &str = "org.apache.maven.plugins:maven-compiler-plugin:";
 
 /// What is known of one compilation.
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
     use crate::engine::spec::LimitReached;
 
-    const START: &str = r#"{"event":"recording_started","schema":1,"maven":"3.9.11","java":"1.8"}"#;
+    const START: &str = r#"{"event":"recording_started","schema":2,"maven":"3.9.11","java":"1.8"}"#;
     const SESSION: &str = r#"{"event":"session_started","projects":[
         {"project":"g:a","basedir":"/work/project","output":"/work/project/target/classes","test_output":"/work/project/target/test-classes"},
         {"project":"g:b","basedir":"/work/project/b","output":"/o","test_output":"/t"}]}"#;

@@ -30,6 +30,7 @@ fn begin(data_dir: &DataDir, run_id: &str, tasks: &[Task]) -> RunDirectory {
         images: Default::default(),
         maven_arguments: Default::default(),
         limits: Default::default(),
+        surefire: Default::default(),
         repeats: 1,
     };
     let inputs = canonical_json(&inputs).unwrap();

@@ -46,7 +46,7 @@ public final class Recorder extends AbstractEventSpy {
         if (path == null) {
             return;
         }
-        file = new RecordFile(path);
+        file = RecordFile.open(path);
         file.append(new JsonObject()
                 .put("event", "recording_started")
                 .put("schema", RecordFile.SCHEMA)
@@ -93,25 +93,28 @@ public final class Recorder extends AbstractEventSpy {
             case MojoStarted:
                 startNanos.put(mojo, System.nanoTime());
                 currentMojo.set(mojo);
-                file.append(mojoRecord("mojo_started", project, mojo));
-                if (isCompiler(mojo)) {
+                file.append(Goals.record("mojo_started", project, mojo));
+                if (Goals.compiles(mojo)) {
                     listen();
                 }
                 break;
             case MojoSkipped:
-                file.append(mojoRecord("mojo_skipped", project, mojo));
+                file.append(Goals.record("mojo_skipped", project, mojo));
                 break;
             case MojoSucceeded:
                 currentMojo.remove();
                 heard();
-                file.append(ended(mojoRecord("mojo_succeeded", project, mojo), mojo));
+                file.append(ended(Goals.record("mojo_succeeded", project, mojo), mojo));
                 if (mojo.getGoal().equals("testCompile")) {
-                    file.append(Projects.describeTestCompiled(mojoRecord("test_classpath", project, mojo), project));
+                    file.append(Projects.describeTestCompiled(Goals.record("test_classpath", project, mojo), project));
+                    for (JsonObject settings : TestSettings.describe(project, event.getSession(), mojo)) {
+                        file.append(settings);
+                    }
                 }
                 break;
             case MojoFailed:
                 currentMojo.remove();
-                JsonObject failed = ended(mojoRecord("mojo_failed", project, mojo), mojo);
+                JsonObject failed = ended(Goals.record("mojo_failed", project, mojo), mojo);
                 String heard = heard();
                 if (!heard.isEmpty()) {
                     failed.put("compiler_output", heard);
@@ -155,7 +158,7 @@ public final class Recorder extends AbstractEventSpy {
                 .put(artifact ? "artifact" : "metadata", String.valueOf(artifact ? event.getArtifact() : event.getMetadata()))
                 .put("repository", event.getRepository() == null ? null : event.getRepository().getId())
                 .put("project", currentProject.get())
-                .put("mojo", mojo == null ? null : plugin(mojo) + ":" + mojo.getGoal());
+                .put("mojo", mojo == null ? null : Goals.plugin(mojo) + ":" + mojo.getGoal());
         file.append(Failures.describe(record, event.getExceptions().get(0)));
     }
 
@@ -170,10 +173,6 @@ public final class Recorder extends AbstractEventSpy {
                 .put("failures", failures));
     }
 
-    private static boolean isCompiler(MojoExecution mojo) {
-        return mojo.getGoal().equals("compile") || mojo.getGoal().equals("testCompile");
-    }
-
     private synchronized void listen() {
         if (compilerOutput == null) {
             compilerOutput = CompilerOutput.listen();
@@ -185,20 +184,6 @@ public final class Recorder extends AbstractEventSpy {
         String heard = compilerOutput == null ? "" : compilerOutput.end();
         compilerOutput = null;
         return heard;
-    }
-
-    private static JsonObject mojoRecord(String name, MavenProject project, MojoExecution mojo) {
-        return new JsonObject()
-                .put("event", name)
-                .put("project", Projects.id(project))
-                .put("plugin", plugin(mojo))
-                .put("goal", mojo.getGoal())
-                .put("execution", mojo.getExecutionId())
-                .put("phase", mojo.getLifecyclePhase());
-    }
-
-    private static String plugin(MojoExecution mojo) {
-        return mojo.getGroupId() + ":" + mojo.getArtifactId() + ":" + mojo.getVersion();
     }
 
     private JsonObject ended(JsonObject record, MojoExecution mojo) {

@@ -1,0 +1,203 @@
+//! What the recorder in Maven's own process wrote of a build: modules, what each compiler was asked for, how Surefire would
+//! start the tests. Format: `images/recorder/README.md`.
+//!
+//! Plugins of strangers run in the same process, so the file is data to be doubted: bounded when it was read, and every
+//! path in it is only ever looked up in a tree or mapped into a container.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the records that is understood.
+pub const RECORDING_SCHEMA: u32 = 2;
+
+/// Everything that was understood of a recording; unknown records are passed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// Modules of the reactor, in its order.
+    pub modules: Vec<Module>,
+    /// Goals in the order in which they began.
+    pub goals: Vec<Goal>,
+    /// What compilers were asked for, in order.
+    pub compilations: Vec<CompilerCall>,
+    /// Surefire's settings, one for each of its executions.
+    pub tests: Vec<TestSettings>,
+}
+
+/// A module of the reactor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Module {
+    /// `groupId:artifactId`.
+    pub project: String,
+    /// Its directory, absolute.
+    pub basedir: String,
+    /// Where its main classes go.
+    pub output: Option<String>,
+    /// Where its test classes go.
+    pub test_output: Option<String>,
+    /// Directories of test resources.
+    #[serde(default)]
+    pub test_resource_roots: Vec<String>,
+}
+
+/// A goal that was begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Goal {
+    /// The module's `groupId:artifactId`.
+    pub project: Option<String>,
+    /// `groupId:artifactId:version`.
+    pub plugin: String,
+    /// The goal.
+    pub goal: String,
+    /// The life cycle's phase, `None` where the goal was named itself.
+    pub phase: Option<String>,
+}
+
+/// What a compiler was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompilerCall {
+    /// The module's `groupId:artifactId`.
+    pub project: String,
+    /// `compile` or `testCompile`.
+    pub goal: String,
+    /// Such as `javac`.
+    pub compiler: String,
+    /// Arguments as the compiler gets them, without the sources.
+    pub arguments: Vec<String>,
+    /// The sources, absolute, in the order in which the compiler gets them.
+    pub sources: Vec<String>,
+    /// Source directories.
+    #[serde(default)]
+    pub source_roots: Vec<String>,
+    /// Where annotation processors write sources.
+    pub generated_sources: Option<String>,
+    /// Where classes go.
+    pub output: String,
+    /// Class path, in order.
+    #[serde(default)]
+    pub class_path: Vec<String>,
+    /// Module path, in order; empty where modules play no part.
+    #[serde(default)]
+    pub module_path: Vec<String>,
+    /// Where processors come from, where it is not the class path.
+    #[serde(default)]
+    pub processor_path: Vec<String>,
+    /// Processors by name, where they are named.
+    #[serde(default)]
+    pub processors: Vec<String>,
+    /// `none`, `only`, or nothing.
+    pub proc: Option<String>,
+    /// Whether the compiler runs in a process of its own.
+    #[serde(default)]
+    pub fork: bool,
+}
+
+/// How one of Surefire's executions would start tests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestSettings {
+    /// The module's `groupId:artifactId`.
+    pub project: String,
+    /// The execution's id.
+    pub execution: String,
+    /// Whether it is the life cycle's own.
+    #[serde(default)]
+    pub default: bool,
+    /// Arguments for the JVM in one line, late properties replaced.
+    pub arg_line: Option<String>,
+    /// System properties.
+    #[serde(default)]
+    pub system_properties: BTreeMap<String, String>,
+    /// Environment variables.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Working directory.
+    pub working_directory: Option<String>,
+    /// Whether tests of a module with a descriptor run on the module path.
+    pub use_module_path: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Record {
+    RecordingStarted {
+        schema: u32,
+    },
+    SessionStarted {
+        projects: Vec<Module>,
+    },
+    MojoStarted(Goal),
+    CompilerCall(CompilerCall),
+    TestSettings(TestSettings),
+    #[serde(other)]
+    Other,
+}
+
+impl Recording {
+    /// Reads JSON lines. Lines that are torn or of a kind that is not known are passed over; of another schema than
+    /// [`RECORDING_SCHEMA`] nothing is taken.
+    pub fn read(bytes: &[u8]) -> Self {
+        let mut recording = Self::default();
+        let mut known = false;
+        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            match serde_json::from_slice(line) {
+                Ok(Record::RecordingStarted { schema }) => known = schema == RECORDING_SCHEMA,
+                Ok(_) if !known => {}
+                Ok(Record::SessionStarted { projects }) => recording.modules = projects,
+                Ok(Record::MojoStarted(goal)) => recording.goals.push(goal),
+                Ok(Record::CompilerCall(call)) => recording.compilations.push(call),
+                Ok(Record::TestSettings(settings)) => recording.tests.push(settings),
+                Ok(Record::Other) | Err(_) => {}
+            }
+        }
+        recording
+    }
+
+    /// Returns the module in a directory, absolute.
+    pub fn module(&self, directory: &str) -> Option<&Module> {
+        self.modules.iter().find(|module| module.basedir == directory)
+    }
+
+    /// Returns the settings that tests of the module in `directory` start with: those of the life cycle's own execution,
+    /// else of the first.
+    pub fn tests_of(&self, directory: &str) -> Option<&TestSettings> {
+        let project = &self.module(directory)?.project;
+        let mut own = self.tests.iter().filter(|settings| settings.project == *project);
+        own.clone().find(|settings| settings.default).or_else(|| own.next())
+    }
+
+    /// Returns what compilers were asked for by a goal of a module.
+    pub fn calls<'a>(&'a self, project: &'a str, goal: &'a str) -> impl Iterator<Item = &'a CompilerCall> {
+        self.compilations.iter().filter(move |call| call.project == project && call.goal == goal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORDING: &str = r#"{"event":"recording_started","schema":2,"maven":"3.9.11","java":"17","ms":0}
+{"event":"session_started","projects":[{"project":"g:a","version":"1","packaging":"jar","basedir":"/work/project","pom":"p","output":"/o","test_output":"/t","source_roots":[],"test_source_roots":[],"resource_roots":[],"test_resource_roots":[]}],"ms":1}
+{"event":"mojo_started","project":"g:a","plugin":"x:y:1","goal":"testCompile","execution":"e","phase":"test-compile","ms":1}
+{"event":"compiler_call","project":"g:a","plugin":"x:y:1","goal":"testCompile","execution":"e","phase":"p","compiler":"javac","arguments":["-d","/t","-g"],"sources":["/work/project/src/test/java/A.java"],"source_roots":[],"generated_sources":null,"output":"/t","class_path":["/t","/o"],"module_path":[],"processor_path":[],"processors":[],"proc":null,"fork":false,"working_directory":"/work/project","ms":2}
+{"event":"test_settings","project":"g:a","plugin":"x:s:1","execution":"more","default":false,"phase":"test","arg_line":null,"system_properties":{},"environment":{},"working_directory":null,"use_module_path":null,"enable_assertions":null,"failures":[],"ms":3}
+{"event":"test_settings","project":"g:a","plugin":"x:s:1","execution":"default-test","default":true,"phase":"test","arg_line":"-Da=1","system_properties":{"k":"v"},"environment":{"E":"1"},"working_directory":null,"use_module_path":null,"enable_assertions":null,"failures":[],"ms":3}
+{"event":"torn"#;
+
+    #[test]
+    fn what_is_known_is_taken() {
+        let recording = Recording::read(RECORDING.as_bytes());
+        assert_eq!(recording.module("/work/project").unwrap().project, "g:a");
+        assert_eq!(recording.calls("g:a", "testCompile").next().unwrap().arguments, ["-d", "/t", "-g"]);
+        assert_eq!(recording.calls("g:a", "compile").next(), None);
+        let tests = recording.tests_of("/work/project").unwrap();
+        assert_eq!((tests.arg_line.as_deref(), tests.system_properties["k"].as_str()), (Some("-Da=1"), "v"));
+        assert_eq!(recording.tests_of("/work/project/other"), None);
+        assert_eq!(recording.goals.len(), 1);
+    }
+
+    #[test]
+    fn another_schema_is_not_understood() {
+        let other = RECORDING.replace("\"schema\":2", "\"schema\":3");
+        assert_eq!(Recording::read(other.as_bytes()), Recording::default());
+    }
+}

@@ -1,0 +1,197 @@
+//! What of a project's Surefire settings reaches the JVM that a method is launched in. Source: protocol §2.4.
+//!
+//! Agents are taken out: they would watch, change or slow down what is measured. So is what the sandbox decides: the heap
+//! beyond its limit, the class path, the main class.
+
+use serde::{Deserialize, Serialize};
+
+use super::maven::PROJECT;
+use super::recording::TestSettings;
+
+/// Whether a project's settings for Surefire apply to launches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Surefire {
+    /// They apply, agents taken out.
+    #[default]
+    Project,
+    /// They don't: the paper's literal launch.
+    None,
+}
+
+/// What a launch takes from a project's settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JvmSettings {
+    /// Arguments for the JVM, after the fixed ones.
+    pub arguments: Vec<String>,
+    /// Environment variables, which override the fixed ones.
+    pub environment: Vec<(String, String)>,
+    /// Working directory, absolute and inside the project; `None` for the module's.
+    pub working_directory: Option<String>,
+}
+
+/// Options of the JVM whose value is the next word.
+const WITH_VALUE: [&str; 7] = [
+    "--add-opens",
+    "--add-exports",
+    "--add-modules",
+    "--add-reads",
+    "--patch-module",
+    "--limit-modules",
+    "--upgrade-module-path",
+];
+
+/// Options that say what to run, with the next word.
+const OVERRIDDEN: [&str; 8] = ["-cp", "-classpath", "--class-path", "-p", "--module-path", "-jar", "-m", "--module"];
+
+/// Beginnings of options that load an agent.
+const AGENTS: [&str; 5] = ["-javaagent:", "-agentlib:", "-agentpath:", "-Xrun", "-Xdebug"];
+
+/// Beginnings of options that set the first size of the heap: with a smaller limit the JVM would not start.
+const INITIAL_HEAP: [&str; 3] = ["-Xms", "-XX:InitialHeapSize=", "-XX:InitialRAMPercentage="];
+
+impl JvmSettings {
+    /// Returns what of the settings applies to a module in `module`, absolute, with a heap of at most `heap_mib`.
+    pub fn of(settings: &TestSettings, module: &str, heap_mib: u64) -> Self {
+        let mut arguments = arguments(settings.arg_line.as_deref().unwrap_or_default(), heap_mib);
+        arguments.extend(
+            settings
+                .system_properties
+                .iter()
+                .filter(|(name, _)| !name.is_empty() && !name.contains('='))
+                .map(|(name, value)| format!("-D{name}={value}")),
+        );
+        let environment = settings.environment.iter().filter(|(name, _)| !name.is_empty() && !name.contains('='));
+        Self {
+            arguments,
+            environment: environment.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            working_directory: settings.working_directory.as_deref().and_then(|path| inside(path, module)),
+        }
+    }
+
+    /// Tells whether an argument chooses a garbage collector, of which there can be one only.
+    pub fn chooses_collector(&self) -> bool {
+        self.arguments.iter().any(|argument| {
+            argument.strip_prefix("-XX:+Use").is_some_and(|rest| rest.ends_with("GC") || rest == "ConcMarkSweepGC")
+        })
+    }
+}
+
+/// Returns the arguments of a line that apply.
+fn arguments(line: &str, heap_mib: u64) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut words = words(line).into_iter();
+    while let Some(word) = words.next() {
+        // A property that nobody set: with Surefire the JVM would take it for the main class and end.
+        let unresolved = word.contains("@{") || word.starts_with("${");
+        if OVERRIDDEN.contains(&word.as_str()) {
+            words.next();
+        } else if WITH_VALUE.contains(&word.as_str()) {
+            if let Some(value) = words.next() {
+                kept.extend([word, value]);
+            }
+        } else if word.starts_with('-')
+            && !unresolved
+            && !AGENTS.iter().chain(&INITIAL_HEAP).any(|agent| word.starts_with(agent))
+            && heap_of(&word).is_none_or(|bytes| bytes <= heap_mib << 20)
+        {
+            kept.push(word);
+        }
+    }
+    kept
+}
+
+/// Returns the largest heap that an option sets, in bytes; what can't be understood is too large.
+fn heap_of(word: &str) -> Option<u64> {
+    let size = word.strip_prefix("-Xmx").or_else(|| word.strip_prefix("-XX:MaxHeapSize="));
+    let Some(size) = size else {
+        return word.starts_with("-XX:MaxRAM").then_some(u64::MAX);
+    };
+    let (digits, shift) = match size.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&size[..at], 10),
+        Some((at, 'm' | 'M')) => (&size[..at], 20),
+        Some((at, 'g' | 'G')) => (&size[..at], 30),
+        Some((at, 't' | 'T')) => (&size[..at], 40),
+        _ => (size, 0),
+    };
+    Some(digits.parse::<u64>().map_or(u64::MAX, |count| count.saturating_mul(1 << shift)))
+}
+
+/// Splits a line as Surefire does: blanks separate, quotes of either kind hold together and vanish.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for c in line.chars() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            (c, Some(_)) => word.get_or_insert_default().push(c),
+            ('"' | '\'', None) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (c, None) if c.is_whitespace() => words.extend(word.take()),
+            (c, None) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words.retain(|word| !word.contains('\0'));
+    words
+}
+
+/// Returns an absolute path inside the project; `None` for one that is not.
+fn inside(path: &str, module: &str) -> Option<String> {
+    let absolute = if path.starts_with('/') { path.to_owned() } else { format!("{module}/{path}") };
+    let plain = absolute.split('/').all(|part| part != ".." && part != ".") && !absolute.contains('\0');
+    let below = absolute.strip_prefix(PROJECT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    (plain && below).then_some(absolute)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(line: &str) -> TestSettings {
+        TestSettings {
+            project: "g:a".into(),
+            execution: "default-test".into(),
+            default: true,
+            arg_line: Some(line.into()),
+            system_properties: [("p".to_owned(), "a b".to_owned()), (String::new(), "x".to_owned())].into(),
+            environment: [("E".to_owned(), "1".to_owned()), ("A=B".to_owned(), "x".to_owned())].into(),
+            working_directory: Some("target/w".into()),
+            use_module_path: None,
+        }
+    }
+
+    #[test]
+    fn agents_placeholders_and_what_the_sandbox_decides_are_left_out() {
+        for (line, expected) in [
+            ("", ""),
+            ("-Da=1  -Db='x y' \"-Dc=z w\"", "-Da=1|-Db=x y|-Dc=z w"),
+            ("@{argLine} -Da=1 ${surefireArgLine}", "-Da=1"),
+            ("-javaagent:/x.jar=destfile=y -Da=1 -agentlib:jdwp=z -Xdebug -Xrunjdwp:a", "-Da=1"),
+            ("-Xmx512m -Xms2g -Da=1", "-Xmx512m|-Da=1"),
+            ("-Xmx4g -Da=1 -XX:MaxRAMPercentage=80", "-Da=1"),
+            ("-Xmx1024M", "-Xmx1024M"),
+            ("--add-opens java.base/java.lang=ALL-UNNAMED -Da", "--add-opens|java.base/java.lang=ALL-UNNAMED|-Da"),
+            ("-cp /evil -Da Main -jar x.jar", "-Da"),
+            ("-Da=\n  1", "-Da="),
+        ] {
+            assert_eq!(arguments(line, 1024).join("|"), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn properties_environment_and_directory_apply() {
+        let jvm = JvmSettings::of(&settings("-Da=1"), "/work/project/m", 1024);
+        assert_eq!(jvm.arguments, ["-Da=1", "-Dp=a b"]);
+        assert_eq!(jvm.environment, [("E".to_owned(), "1".to_owned())]);
+        assert_eq!(jvm.working_directory.as_deref(), Some("/work/project/m/target/w"));
+        for outside in ["/etc", "../..", "/work/projects", "/work/project/../x"] {
+            assert_eq!(inside(outside, "/work/project/m"), None, "{outside}");
+        }
+        assert!(JvmSettings::of(&settings("-XX:+UseG1GC"), "/work/project", 1).chooses_collector());
+        assert!(!jvm.chooses_collector());
+    }
+}
