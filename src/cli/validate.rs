@@ -16,7 +16,7 @@ use crate::error::CommandError;
 use crate::execution::cell::Environment;
 use crate::execution::inputs::{INPUTS_SCHEMA, RunInputs};
 use crate::execution::maven::ExecutionLimits;
-use crate::execution::record::CellRecord;
+use crate::execution::record::{CellRecord, ExecutionPath};
 use crate::execution::run_directory::RunDirectory;
 use crate::execution::surefire::Surefire;
 use crate::execution::validation::{Validation, ValidationError};
@@ -34,6 +34,12 @@ pub(super) struct ValidateArguments {
     /// Launches of every method and cell, each in a fresh container; finds flaky tests
     #[arg(long, value_name = "N", default_value = "1")]
     repeat: NonZeroU32,
+    /// How cells are executed
+    #[arg(long, value_enum, value_name = "PATH", default_value_t)]
+    path: PathChoice,
+    /// Execute every cell on both paths and list the differences, of which there must be none
+    #[arg(long, value_enum, value_name = "PATHS", conflicts_with = "path")]
+    paths: Option<PathsChoice>,
     /// Whether the settings that a project makes for Surefire (argLine without agents, system properties, environment,
     /// working directory) apply to launches; `none` is the paper's literal launch
     #[arg(long, value_enum, value_name = "WHOSE", default_value_t)]
@@ -47,6 +53,23 @@ pub(super) struct ValidateArguments {
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
+}
+
+/// How cells are executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum PathChoice {
+    /// The reference: Maven compiles every cell
+    #[default]
+    Maven,
+    /// Maven compiles each code revision once, a warm compiler the one file that a cell changes
+    Direct,
+}
+
+/// Several ways to execute cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PathsChoice {
+    /// The reference and the direct path
+    Both,
 }
 
 /// Whose settings launches have.
@@ -98,6 +121,14 @@ impl Validated {
 }
 
 impl ValidateArguments {
+    fn paths(&self) -> &'static [ExecutionPath] {
+        match (self.paths, self.path) {
+            (Some(PathsChoice::Both), _) => &[ExecutionPath::Maven, ExecutionPath::Direct],
+            (None, PathChoice::Maven) => &[ExecutionPath::Maven],
+            (None, PathChoice::Direct) => &[ExecutionPath::Direct],
+        }
+    }
+
     /// Returns the selected tasks.
     pub(super) fn tasks(&self, context: &Context) -> Result<Vec<Task>, CommandError> {
         self.selector.tasks(context)
@@ -146,6 +177,7 @@ pub(super) async fn validate(
             .collect(),
         limits: limits.clone(),
         surefire: arguments.surefire.into(),
+        paths: arguments.paths().to_vec(),
         repeats: arguments.repeat.get(),
     };
     let inputs = canonical_json(&inputs).map_err(|error| CommandError::Output(error.into()))?;
@@ -161,15 +193,22 @@ pub(super) async fn validate(
         let logs = Some(run.path().join("logs"));
         executors.insert(repository, Arc::new(workbench.executor(&engine, &jars, limits, logs, &alone).await?));
     }
+    let direct = arguments.paths().contains(&ExecutionPath::Direct);
+    let direct = direct.then(|| Arc::new(workbench.direct(&engine, &jars)));
     let validation = Validation {
         tasks,
         environments: &environments,
         executors: &executors,
         repeats: arguments.repeat.get(),
         jobs: context.options.jobs.get(),
-        prepare: workbench.prepare(paths),
+        trees: workbench.trees(paths),
+        paths: arguments.paths(),
+        direct: direct.clone(),
     };
     let records = validation.run(&mut run, known, &context.events, &context.cancellation).await;
+    // With it its compilers end.
+    drop(validation);
+    drop(direct);
     engine.close().await?;
     let records = records.map_err(|error| match error {
         ValidationError::Interrupted => CommandError::Interrupted,
@@ -232,6 +271,11 @@ fn details(summary: &ValidationSummary) -> Vec<String> {
         lines.push(format!("infrastructure: {task} {cell}: {} after {attempts}", fault.reason));
         lines.extend(fault.detail.lines().take(3).map(|line| format!("    {line}")));
     }
+    for difference in &summary.differing_paths {
+        let (task, cell, method) = (&difference.task_id, difference.cell.name(), &difference.method);
+        let (maven, direct) = (&difference.maven, &difference.direct);
+        lines.push(format!("paths differ: {task} {cell} {method}: maven {maven}, direct {direct}"));
+    }
     for method in &summary.not_discriminating {
         lines.push(format!("not discriminating: {} {}: {} on old code", method.task_id, method.method, method.got));
     }
@@ -254,6 +298,10 @@ pub(super) fn verdict(summary: &ValidationSummary) -> Result<(), CommandError> {
     let faulty: BTreeSet<_> = summary.infrastructure.iter().map(|fault| &fault.task_id).collect();
     if !faulty.is_empty() {
         return Err(CommandError::InfrastructureLeft { summary: format!("{} could not be judged", tasks(faulty)) });
+    }
+    if let Some(count) = summary.path_differences.filter(|count| *count > 0) {
+        let executions = counted(count, "execution", "executions");
+        return Err(CommandError::CheckFailed { summary: format!("{executions} differ between the paths") });
     }
     if !summary.differing.is_empty() {
         return Err(CommandError::CheckFailed { summary: format!("{} differ from their labels", tasks(differing)) });

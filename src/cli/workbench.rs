@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::RwLock;
@@ -17,12 +17,16 @@ use crate::digest::{Digest, HashingWriter};
 use crate::engine::docker::{Daemon, DockerEngine};
 use crate::engine::{Engine, own_executable};
 use crate::error::CommandError;
-use crate::execution::cell::{CellInput, Environment, Executor};
+use crate::execution::cell::{Environment, Executor};
+use crate::execution::compiler::Compilers;
+use crate::execution::direct::Direct;
 use crate::execution::images::ensure_loaded;
 use crate::execution::jars::{Compiler, jars};
 use crate::execution::maven::{ExecutionLimits, ModuleArguments, ToolJars};
+use crate::execution::prepared::PreparedRevisions;
 use crate::execution::proof;
 use crate::execution::surefire::Surefire;
+use crate::execution::trees::Trees;
 use crate::execution::validation::Prepare;
 use crate::image::recipe::java_home;
 use crate::image::{BuiltImage, Catalog, Image, LockDigests, compose, ready_tag, tag};
@@ -34,8 +38,7 @@ use crate::output::counted;
 use crate::resolution::sets::{FoundSets, find_sets};
 use crate::settings::EngineChoice;
 use crate::task::{Cell, RepositoryName, Revision, Task};
-use crate::workspace::cells::write_cell;
-use crate::workspace::{ModuleLocation, Repository, WorkspaceError};
+use crate::workspace::Repository;
 
 /// Downloads at once: origins answer many small files much faster side by side.
 const DOWNLOADS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
@@ -273,21 +276,24 @@ impl<'a> Workbench<'a> {
         blocking(move || Ok(sources.open(&name, &url, &revisions.iter().collect::<Vec<_>>())?)).await
     }
 
+    /// Returns the trees of repositories that were opened before.
+    pub(super) fn trees(&self, paths: BTreeMap<RepositoryName, PathBuf>) -> Arc<Trees> {
+        Arc::new(Trees::new(paths, self.data_dir.temporary()))
+    }
+
     /// Returns a function that makes the trees of cells from repositories that were opened before.
     pub(super) fn prepare(&self, paths: BTreeMap<RepositoryName, PathBuf>) -> Prepare {
-        use std::sync::atomic::{AtomicU64, Ordering};
-        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let trees = self.trees(paths);
+        Arc::new(move |task: &Task, cell: Cell| trees.cell(task, cell))
+    }
+
+    /// Returns the direct path, with at most `jobs` warm compilers.
+    pub(super) fn direct(&self, engine: &Arc<dyn Engine>, jars: &ToolJars) -> Direct {
+        let prepared = PreparedRevisions::new(&self.data_dir, &self.store, &self.context.events);
+        let jobs = self.context.options.jobs.get();
         let temporary = self.data_dir.temporary();
-        Arc::new(move |task: &Task, cell: Cell| {
-            let archive = temporary.join(format!("tree-{}.tar", NEXT.fetch_add(1, Ordering::Relaxed)));
-            let path = paths.get(&task.repository).map(PathBuf::as_path).unwrap_or(Path::new(""));
-            let prepared = cell_input(path, task, cell, archive.clone());
-            prepared.map_err(|error| {
-                // What was written until then is of no use; the cause is the error to tell.
-                let _ = fs_err::remove_file(&archive);
-                error.to_string()
-            })
-        })
+        let compilers = Compilers::new(Arc::clone(engine), jars.compiler.clone(), temporary, jobs);
+        Direct::new(prepared, compilers, &jars.compiler)
     }
 
     /// Returns what executes the cells of repositories with these limits.
@@ -325,19 +331,11 @@ pub(super) fn environment(manifest: &RepositoryManifest, image: &Image) -> Envir
     }
 }
 
-/// Returns what Maven is told of a module.
-pub(super) fn module_arguments(location: &ModuleLocation) -> ModuleArguments {
-    ModuleArguments {
-        directory: location.directory.clone(),
-        in_reactor: location.directory.is_empty() || location.listed_in_root,
-    }
-}
-
 /// Returns the sets of build files that tasks of an opened repository have.
 pub(super) async fn sets_of(repository: &Repository, tasks: &[&Task]) -> Result<FoundSets, CommandError> {
     let (name, path) = (repository.name().clone(), repository.path().to_owned());
     let tasks: Vec<Task> = tasks.iter().map(|task| (*task).clone()).collect();
-    blocking(move || Ok(find_sets(&Repository::open(name, &path)?, &tasks, &module_arguments)?)).await
+    blocking(move || Ok(find_sets(&Repository::open(name, &path)?, &tasks, &ModuleArguments::of)?)).await
 }
 
 /// Groups tasks by repository, in order.
@@ -357,19 +355,6 @@ pub(super) async fn blocking<T: Send + 'static>(
         Ok(done) => done,
         Err(error) => Err(CommandError::Runtime(std::io::Error::other(error))),
     }
-}
-
-fn cell_input(path: &Path, task: &Task, cell: Cell, archive: PathBuf) -> Result<CellInput, WorkspaceError> {
-    let repository = Repository::open(task.repository.clone(), path)?;
-    let written = write_cell(&repository, task, cell, &archive)?;
-    Ok(CellInput {
-        archive,
-        tree: written.tree,
-        swapped: written.test_file.as_deref().map(Digest::of),
-        module: written.module.as_ref().map(module_arguments),
-        test_file: task.test_file.to_string(),
-        class: written.class,
-    })
 }
 
 async fn init_digest() -> Result<Digest, CommandError> {

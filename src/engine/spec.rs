@@ -139,6 +139,9 @@ pub enum Step {
     },
     /// Runs a command to its end, then ends every process that it left.
     Run(Command),
+    /// Runs a command as [`Step::Run`] does, with what init reads after its program as the command's standard input, and
+    /// sends what the command says without waiting for more. At most one step of a program may be this.
+    Converse(Command),
     /// Sends a regular file's bytes; anything else is refused. A missing file is reported, not an error.
     SendFile {
         /// Absolute.

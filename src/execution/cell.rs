@@ -10,25 +10,25 @@ use std::sync::Arc;
 use fs_err as fs;
 use tokio::sync::RwLock;
 
+use super::fault::{
+    ATTEMPTS, Fault, Spool, command_end, done, file_name, memory_limit_met, milliseconds, not_done, of_engine, unique,
+};
 use super::key::ExecutionInputs;
 use super::logs::CellLogs;
 use super::maven::{
     self, ExecutionLimits, Launch, MavenSettings, ModuleArguments, PROJECT, ToolJars, compile_program, launch_program,
 };
-use super::record::{CellRecord, Measured, RECORD_SCHEMA};
+use super::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
 use super::recording::Recording;
 use super::surefire::{JvmSettings, Surefire};
 use crate::digest::Digest;
-use crate::engine::session::{self, Captured, ContainerRun, RunEnd, StepOutput};
-use crate::engine::spec::{CommandEnd, ContainerSpec, StepResult};
-use crate::engine::{Engine, EngineError};
+use crate::engine::Engine;
+use crate::engine::session::{self, Captured, ContainerRun};
+use crate::engine::spec::ContainerSpec;
 use crate::outcome::compile::{Compilation, CompileFacts};
-use crate::outcome::launch::{LaunchFacts, shortened};
-use crate::outcome::{CompileReason, ExecReason, InfraReason, Outcome, compile, launch};
+use crate::outcome::launch::LaunchFacts;
+use crate::outcome::{CompileReason, ExecReason, Outcome, compile, launch};
 use crate::task::{Cell, MethodId, Task};
-
-/// Attempts at a container whose failure is our own fault.
-const ATTEMPTS: u32 = 3;
 
 /// What all cells of a run share.
 pub struct Executor {
@@ -98,6 +98,25 @@ pub struct CellRequest<'a> {
     pub methods: &'a [MethodId],
     /// Repeats of each launch, at least 1.
     pub repeats: u32,
+    /// The path that was asked for; where it is the direct one, that did not fit.
+    pub path: ExecutionPath,
+}
+
+/// What a record is about.
+#[derive(Clone, Copy)]
+pub struct CellIdentity<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// The cell.
+    pub cell: Cell,
+    /// The repository's environment.
+    pub environment: &'a Environment,
+    /// Git's id of the code revision's tree.
+    pub tree: &'a str,
+    /// The swapped file's bytes by digest.
+    pub swapped: Option<Digest>,
+    /// The path that was asked for.
+    pub path: ExecutionPath,
 }
 
 /// What came of a compile container.
@@ -113,19 +132,6 @@ struct Ready {
     settings: JvmSettings,
 }
 
-/// A fault that no submission is to blame for.
-struct Fault {
-    reason: InfraReason,
-    detail: String,
-}
-
-impl Fault {
-    /// A fault that a build shows comes again; one that only the machine can have may not.
-    fn may_pass(&self) -> bool {
-        matches!(self.reason, InfraReason::Engine | InfraReason::Killed | InfraReason::Disk)
-    }
-}
-
 impl From<Fault> for Compiled {
     fn from(fault: Fault) -> Self {
         Self::Failed { outcome: Outcome::InfraFail(fault.reason), detail: fault.detail }
@@ -133,11 +139,48 @@ impl From<Fault> for Compiled {
 }
 
 /// What one method's launch came to.
-struct Launched {
-    outcome: Outcome,
-    detail: String,
+pub(super) struct Launched {
+    pub(super) outcome: Outcome,
+    pub(super) detail: String,
+    pub(super) attempts: u32,
+    pub(super) measured: Measured,
+}
+
+/// Returns what a launch in a container that ended came to, and keeps what it said.
+pub(super) fn launched(
+    run: &ContainerRun,
+    steps: &maven::LaunchSteps,
+    class: &str,
+    method: &MethodId,
+    (logs, name): (&CellLogs, &str),
     attempts: u32,
-    measured: Measured,
+    base: &Measured,
+) -> std::io::Result<Launched> {
+    logs.command(name, run.step(steps.java))?;
+    for (report, engine) in steps.reports.into_iter().zip(["jupiter", "vintage"]) {
+        logs.file(&format!("{name}.{engine}.xml"), run.step(report))?;
+    }
+    let Some((output, end)) = run.step(steps.java).zip(command_end(run, steps.java)) else {
+        let fault = not_done(run, "launch");
+        let (outcome, measured) = (Outcome::InfraFail(fault.reason), base.clone());
+        return Ok(Launched { outcome, detail: fault.detail, attempts, measured });
+    };
+    let events = output.events.bytes()?;
+    let oom_killed = memory_limit_met(run, end);
+    let facts = LaunchFacts { end, oom_killed, events: &events, class, method: method.method() };
+    let verdict = launch::classify(&facts);
+    Ok(Launched {
+        outcome: verdict.outcome,
+        detail: verdict.detail,
+        attempts,
+        measured: Measured {
+            launch_ms: output.report.as_ref().map(|report| report.wall_ms),
+            launch_cpu_ms: Some(end.cpu_ms),
+            oom_killed,
+            dropped_bytes: end.dropped_bytes,
+            ..base.clone()
+        },
+    })
 }
 
 impl Executor {
@@ -148,13 +191,17 @@ impl Executor {
     pub async fn run_cell(&self, request: &CellRequest<'_>) -> std::io::Result<Vec<CellRecord>> {
         let started = std::time::Instant::now();
         let logs = CellLogs::create(self.logs.as_deref(), &request.task.id, request.cell)?;
+        let identity = CellIdentity {
+            task: request.task,
+            cell: request.cell,
+            environment: request.environment,
+            tree: &request.input.tree,
+            swapped: request.input.swapped,
+            path: request.path,
+        };
         let all = |outcome, detail: &str, attempts, measured: &Measured| {
             let launched = || Launched { outcome, detail: detail.to_owned(), attempts, measured: measured.clone() };
-            let repeats = 1..=request.repeats;
-            repeats
-                .flat_map(|repeat| request.methods.iter().map(move |method| (repeat, method)))
-                .map(|(repeat, method)| self.record(request, method, repeat, launched()))
-                .collect::<Vec<_>>()
+            self.records(&identity, request.methods, request.repeats, launched)
         };
         let mut measured = self.measured(&logs);
         if request.input.swapped.is_none() {
@@ -179,14 +226,14 @@ impl Executor {
                     one = self.launch_alone(request, module, &ready, method, repeat, &logs).await?;
                 }
                 one.measured.compile_ms = measured.compile_ms;
-                records.push(self.record(request, method, repeat, one));
+                records.push(self.record(&identity, method, repeat, one));
             }
         }
         remove(&ready.archive)?;
         Ok(records)
     }
 
-    fn measured(&self, logs: &CellLogs) -> Measured {
+    pub(super) fn measured(&self, logs: &CellLogs) -> Measured {
         Measured {
             engine: self.engine_name.clone(),
             isolation_missing: self.isolation_missing.clone(),
@@ -195,16 +242,36 @@ impl Executor {
         }
     }
 
-    fn record(&self, request: &CellRequest<'_>, method: &MethodId, repeat: u32, launched: Launched) -> CellRecord {
+    /// Returns a record for each method and repeat, all alike.
+    pub(super) fn records(
+        &self,
+        identity: &CellIdentity<'_>,
+        methods: &[MethodId],
+        repeats: u32,
+        launched: impl Fn() -> Launched,
+    ) -> Vec<CellRecord> {
+        let repeats = (1..=repeats).flat_map(|repeat| methods.iter().map(move |method| (repeat, method)));
+        repeats.map(|(repeat, method)| self.record(identity, method, repeat, launched())).collect()
+    }
+
+    pub(super) fn record(
+        &self,
+        identity: &CellIdentity<'_>,
+        method: &MethodId,
+        repeat: u32,
+        launched: Launched,
+    ) -> CellRecord {
         let inputs = ExecutionInputs {
-            image: request.environment.image,
-            tree: &request.input.tree,
-            swapped: request.input.swapped,
+            image: identity.environment.image,
+            tree: identity.tree,
+            swapped: identity.swapped,
             method: method.as_str(),
-            maven_arguments: &request.environment.maven_arguments,
-            surefire: request.environment.surefire,
+            maven_arguments: &identity.environment.maven_arguments,
+            surefire: identity.environment.surefire,
+            path: launched.measured.path,
             runner: file_name(&self.jars.runner),
             recorder: file_name(&self.jars.recorder),
+            compiler: file_name(&self.jars.compiler),
             init: self.init,
             limits: self.limits,
             repeat,
@@ -212,12 +279,13 @@ impl Executor {
         };
         CellRecord {
             schema: RECORD_SCHEMA,
-            task_id: request.task.id.clone(),
-            repository: request.task.repository.clone(),
-            track: request.task.track,
-            cell: request.cell,
+            task_id: identity.task.id.clone(),
+            repository: identity.task.repository.clone(),
+            track: identity.task.track,
+            cell: identity.cell,
             method: method.clone(),
             repeat,
+            path: identity.path,
             outcome: launched.outcome,
             detail: launched.detail,
             attempts: launched.attempts,
@@ -419,130 +487,17 @@ impl Executor {
             Ok(run) => run,
             Err(error) => return Ok(methods.iter().map(|_| blame(of_engine(&error))).collect()),
         };
-        let mut launched = Vec::new();
-        for (method, steps) in methods.iter().zip(steps) {
-            let name = name(method);
-            logs.command(&name, run.step(steps.java))?;
-            for (report, engine) in steps.reports.into_iter().zip(["jupiter", "vintage"]) {
-                logs.file(&format!("{name}.{engine}.xml"), run.step(report))?;
-            }
-            let Some((output, end)) = run.step(steps.java).zip(command_end(&run, steps.java)) else {
-                launched.push(blame(not_done(&run, "launch")));
-                continue;
-            };
-            let events = output.events.bytes()?;
-            let oom_killed = memory_limit_met(&run, end);
-            let verdict = launch::classify(&LaunchFacts {
-                end,
-                oom_killed,
-                events: &events,
-                class: &request.input.class,
-                method: method.method(),
-            });
-            launched.push(Launched {
-                outcome: verdict.outcome,
-                detail: verdict.detail,
-                attempts: attempt,
-                measured: Measured {
-                    launch_ms: output.report.as_ref().map(|report| report.wall_ms),
-                    launch_cpu_ms: Some(end.cpu_ms),
-                    oom_killed,
-                    dropped_bytes: end.dropped_bytes,
-                    ..base.clone()
-                },
-            });
-        }
-        Ok(launched)
+        let ended = methods.iter().zip(steps);
+        ended
+            .map(|(method, steps)| {
+                let name = name(method);
+                launched(&run, steps, &request.input.class, method, (logs, &name), attempt, &base)
+            })
+            .collect()
     }
 }
 
-/// A directory for what one container's output spools; it goes with the value.
-struct Spool(PathBuf);
-
-impl Spool {
-    fn create(temporary: &Path) -> std::io::Result<Self> {
-        let path = temporary.join(format!("spool-{}", unique()));
-        fs::create_dir_all(&path)?;
-        Ok(Self(path))
-    }
-
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Spool {
-    fn drop(&mut self) {
-        // What can't be removed now goes with this process's temporary directory.
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            tracing::debug!("{error}");
-        }
-    }
-}
-
-/// Tells whether the memory limit ended something while the command ran; where the container can't tell, the engine's
-/// word for the whole container counts for a command that was killed.
-fn memory_limit_met(run: &ContainerRun, end: &CommandEnd) -> bool {
-    match end.memory_limit_kills {
-        Some(kills) => kills > 0,
-        None => run.memory_limit_met && end.exit_code != Some(0),
-    }
-}
-
-fn command_end(run: &ContainerRun, step: usize) -> Option<&CommandEnd> {
-    match run.step(step)?.result()? {
-        StepResult::Ended(end) => Some(end),
-        _ => None,
-    }
-}
-
-fn done(run: &ContainerRun, step: usize) -> Option<&StepOutput> {
-    run.step(step).filter(|output| output.result() == Some(&StepResult::Done))
-}
-
-/// Names why a container did not do its steps: the first that failed, or what ended it.
-fn not_done(run: &ContainerRun, what: &str) -> Fault {
-    const NO_SPACE: i32 = 28;
-    let failed = run.steps.iter().find_map(|output| match output.result()? {
-        StepResult::Failed { error, errno } => Some((output.index, error.as_str(), *errno)),
-        StepResult::Refused { reason } => Some((output.index, reason.as_str(), None)),
-        _ => None,
-    });
-    let (reason, detail) = match (failed, &run.end) {
-        (Some((step, error, Some(NO_SPACE))), _) => (InfraReason::Disk, format!("step {step}: {error}")),
-        (Some((step, error, _)), _) => (InfraReason::Engine, format!("step {step}: {error}")),
-        (None, RunEnd::OutOfMemory) => (InfraReason::Killed, "the memory limit ended the container's init".to_owned()),
-        (None, RunEnd::Deadline) => (InfraReason::Killed, "the container's wall limit was reached".to_owned()),
-        (None, RunEnd::Killed { signal }) => (InfraReason::Killed, format!("signal {signal} ended the container")),
-        (None, end) => (InfraReason::Engine, format!("the container ended too early: {end:?}")),
-    };
-    Fault { reason, detail: shortened(&format!("{what}: {detail}")) }
-}
-
-fn of_engine(error: &EngineError) -> Fault {
-    let reason = match error {
-        EngineError::ImageMissing { .. } | EngineError::ImageNotLoaded { .. } => InfraReason::Image,
-        EngineError::Spool(_) => InfraReason::Disk,
-        _ => InfraReason::Engine,
-    };
-    Fault { reason, detail: shortened(&error.to_string()) }
-}
-
-fn file_name(path: &Path) -> &str {
-    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
-}
-
-fn milliseconds(since: std::time::Instant) -> u64 {
-    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
-}
-
-fn unique() -> u64 {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-fn remove(path: &Path) -> std::io::Result<()> {
+pub(super) fn remove(path: &Path) -> std::io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::maven::ExecutionLimits;
+use super::record::ExecutionPath;
 use super::surefire::Surefire;
 use crate::digest::Digest;
 use crate::task::{RepositoryName, Task};
@@ -28,6 +29,9 @@ pub struct RunInputs {
     /// Whether projects' settings for Surefire apply.
     #[serde(default)]
     pub surefire: Surefire,
+    /// The paths that every cell is executed on.
+    #[serde(default)]
+    pub paths: Vec<ExecutionPath>,
     /// Launches of every method and cell.
     pub repeats: u32,
 }

@@ -1,4 +1,4 @@
-//! Our own jars: the launcher and the recorder, compiled from the sources that this program carries.
+//! Our own jars: the launcher, the recorder and the warm compiler, compiled from the sources that this program carries.
 //!
 //! They are no image content, so that mending them changes no image and no proof. A sealed container compiles them once
 //! with a development kit of the toolchain; the store keeps them by digest, and containers see them read-only.
@@ -46,6 +46,10 @@ macro_rules! sources {
 
 /// Path below `images/` and text of every source.
 const SOURCES: &[(&str, &str)] = sources![
+    "compiler/src/testevo/compiler/Compilation.java",
+    "compiler/src/testevo/compiler/Main.java",
+    "compiler/src/testevo/compiler/Request.java",
+    "compiler/src/testevo/compiler/Response.java",
     "json/testevo/json/JsonObject.java",
     "recorder/resources/META-INF/sisu/javax.inject.Named",
     "recorder/src/testevo/recorder/CompilerCall.java",
@@ -88,6 +92,7 @@ pub struct Compiler {
 struct Remembered {
     runner: Digest,
     recorder: Digest,
+    compiler: Digest,
 }
 
 /// Returns the jars, compiled if the store does not have them.
@@ -104,7 +109,7 @@ pub async fn jars(
     let remembered =
         fs::read(&remembered_path).ok().and_then(|bytes| serde_json::from_slice::<Remembered>(&bytes).ok());
     let jars = match remembered {
-        Some(jars) if store.verify(&jars.runner).is_ok() && store.verify(&jars.recorder).is_ok() => jars,
+        Some(jars) if [jars.runner, jars.recorder, jars.compiler].iter().all(|jar| store.verify(jar).is_ok()) => jars,
         _ => {
             let jars = compile(engine, compiler, store, temporary).await?;
             let bytes = serde_json::to_vec(&jars).map_err(std::io::Error::other)?;
@@ -113,7 +118,11 @@ pub async fn jars(
             jars
         }
     };
-    Ok(ToolJars { runner: store.path(&jars.runner), recorder: store.path(&jars.recorder) })
+    Ok(ToolJars {
+        runner: store.path(&jars.runner),
+        recorder: store.path(&jars.recorder),
+        compiler: store.path(&jars.compiler),
+    })
 }
 
 /// What decides the jars' bytes: the sources and the compiler.
@@ -144,7 +153,8 @@ async fn compile(
         .filter_map(|(path, text)| path.strip_prefix("recorder/resources/").map(|path| (path, *text)))
         .collect();
     let recorder = jar(&content(&run, RECORDER_ARCHIVE)?, &resources)?;
-    Ok(Remembered { runner: store.put(&runner)?, recorder: store.put(&recorder)? })
+    let compiler = jar(&content(&run, COMPILER_ARCHIVE)?, &[])?;
+    Ok(Remembered { runner: store.put(&runner)?, recorder: store.put(&recorder)?, compiler: store.put(&compiler)? })
 }
 
 fn source_archive() -> std::io::Result<Vec<u8>> {
@@ -159,8 +169,9 @@ fn source_archive() -> std::io::Result<Vec<u8>> {
     archive.into_inner()
 }
 
-const RUNNER_ARCHIVE: usize = 5;
-const RECORDER_ARCHIVE: usize = 6;
+const RUNNER_ARCHIVE: usize = 7;
+const RECORDER_ARCHIVE: usize = 8;
+const COMPILER_ARCHIVE: usize = 9;
 
 fn container(compiler: &Compiler, archive: &Path) -> ContainerSpec {
     let javac = |class_path: &str, output: &str, folders: &[&str]| {
@@ -185,10 +196,13 @@ fn container(compiler: &Compiler, archive: &Path) -> ContainerSpec {
         Step::Unpack { archive: "/testevo/input/tree.tar".into(), into: "/work/src".into() },
         Step::MakeDirectory { path: "/work/runner".into() },
         Step::MakeDirectory { path: "/work/recorder".into() },
+        Step::MakeDirectory { path: "/work/compiler".into() },
         javac("/opt/junit/console.jar", "/work/runner", &["json/", "runner/"]),
         javac("/opt/maven/lib/*", "/work/recorder", &["json/", "recorder/"]),
+        javac("/work/none", "/work/compiler", &["compiler/"]),
         Step::SendArchive { root: "/work/runner".into(), max_bytes: 16 * MIB },
         Step::SendArchive { root: "/work/recorder".into(), max_bytes: 16 * MIB },
+        Step::SendArchive { root: "/work/compiler".into(), max_bytes: 16 * MIB },
     ];
     ContainerSpec {
         purpose: "own-jars".to_owned(),

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::maven::ExecutionLimits;
+use super::record::ExecutionPath;
 use super::surefire::Surefire;
 use crate::digest::Digest;
 
@@ -21,10 +22,14 @@ pub struct ExecutionInputs<'a> {
     pub maven_arguments: &'a [String],
     /// Whether the project's settings for Surefire apply.
     pub surefire: Surefire,
+    /// The path that runs.
+    pub path: ExecutionPath,
     /// The launcher's jar by digest.
     pub runner: &'a str,
     /// The recorder's jar by digest.
     pub recorder: &'a str,
+    /// The compiler's jar by digest.
+    pub compiler: &'a str,
     /// The init by digest.
     pub init: Digest,
     /// Limits.
@@ -38,14 +43,13 @@ pub struct ExecutionInputs<'a> {
 impl ExecutionInputs<'_> {
     /// Returns the key.
     pub fn key(&self) -> Digest {
-        /// The commands' fixed flags stand in the program, whose digest is the init's; the path is named here.
+        /// The commands' fixed flags stand in the program, whose digest is the init's.
         #[derive(Serialize)]
         struct Keyed<'a> {
             schema: u32,
-            path: &'a str,
             inputs: &'a ExecutionInputs<'a>,
         }
-        let keyed = Keyed { schema: 2, path: "maven", inputs: self };
+        let keyed = Keyed { schema: 2, inputs: self };
         match serde_json::to_vec(&keyed) {
             Ok(bytes) => Digest::of(&bytes),
             Err(error) => unreachable!("the inputs are plain data: {error}"),

@@ -31,6 +31,19 @@ impl CellLogs {
         Ok(Self { directory, relative })
     }
 
+    /// Makes `<root>/prepared/<name>`, for what many cells share; without a root nothing is kept.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn prepared(root: Option<&Path>, name: &str) -> std::io::Result<Self> {
+        let relative = format!("prepared/{}", log_name(name));
+        let directory = root.map(|root| root.join(&relative));
+        if let Some(directory) = &directory {
+            fs::create_dir_all(directory)?;
+        }
+        Ok(Self { directory, relative })
+    }
+
     /// Returns the directory relative to the root, where logs are kept.
     pub fn relative(&self) -> Option<String> {
         self.directory.as_ref().map(|_| self.relative.clone())

@@ -7,17 +7,22 @@ use super::surefire::JvmSettings;
 use crate::engine::spec::{
     Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step,
 };
+use crate::workspace::ModuleLocation;
 
 /// Where the project's tree always is.
 pub const PROJECT: &str = "/work/project";
 /// Where the Maven cache always is.
 pub const MAVEN_REPOSITORY: &str = "/opt/maven-repository";
 /// Home of the task's user.
-const HOME: &str = "/work/home";
+pub(super) const HOME: &str = "/work/home";
 /// Temporary directory of launched methods, emptied before each.
 const TEMPORARY: &str = "/work/tmp";
 /// The one input archive of a container.
 pub const TREE: &str = "/testevo/input/tree.tar";
+/// What the direct path puts over the tree: the swapped file and classes.
+pub const SWAPPED: &str = "/testevo/input/swapped.tar";
+/// What is put over that: classes of a mutant.
+pub const REPLACED: &str = "/testevo/input/replaced.tar";
 const RECORDER: &str = "/testevo/recorder.jar";
 const RUNNER: &str = "/testevo/runner.jar";
 /// What the recorder writes.
@@ -94,6 +99,14 @@ pub struct ModuleArguments {
 }
 
 impl ModuleArguments {
+    /// Returns what Maven is told of a module.
+    pub fn of(location: &ModuleLocation) -> Self {
+        Self {
+            directory: location.directory.clone(),
+            in_reactor: location.directory.is_empty() || location.listed_in_root,
+        }
+    }
+
     fn maven(&self) -> Vec<String> {
         match (self.directory.as_str(), self.in_reactor) {
             // Naming the root would build only the aggregator's own module anyway; without `-pl` its siblings are
@@ -122,7 +135,7 @@ pub struct MavenSettings<'a> {
     pub arguments: &'a [String],
 }
 
-fn environment(java_home: &str, more: &[(&str, String)]) -> Vec<(String, String)> {
+pub(super) fn environment(java_home: &str, more: &[(&str, String)]) -> Vec<(String, String)> {
     let mut environment: Vec<(String, String)> = [
         ("HOME", HOME.to_owned()),
         ("JAVA_HOME", java_home.to_owned()),
@@ -308,13 +321,54 @@ pub fn launch_program(launches: &[Launch<'_>], limits: &ExecutionLimits) -> (Pro
         steps.extend(launch.settings.working_directory.clone().map(|path| Step::MakeDirectory { path }));
         let java = steps.len();
         steps.push(Step::Run(launch_command(launch, limits)));
-        for engine in ["jupiter", "vintage"] {
-            let path = format!("{XML_DIRECTORY}/TEST-junit-{engine}.xml");
-            steps.push(Step::SendFile { path, max_bytes: 4 << 20 });
-        }
+        steps.extend(reports());
         indexes.push(LaunchSteps { java, reports: [java + 1, java + 2] });
     }
     (Program { schema: PROGRAM_SCHEMA, door_port: None, steps }, indexes)
+}
+
+/// Indexes of the steps of [`direct_launch_program`].
+#[derive(Clone, Debug)]
+pub struct DirectLaunchSteps {
+    /// The JVM and its reports.
+    pub launch: LaunchSteps,
+    /// The files that were asked for.
+    pub files: Vec<usize>,
+}
+
+/// Returns the program of a container that launches one method on a tree with something put over it; `files` (absolute
+/// path, most bytes) are sent at the end.
+pub fn direct_launch_program(
+    launch: &Launch<'_>,
+    replaced: bool,
+    files: &[(String, u64)],
+    limits: &ExecutionLimits,
+) -> (Program, DirectLaunchSteps) {
+    let mut steps: Vec<Step> =
+        [HOME, TEMPORARY, XML_DIRECTORY].map(|path| Step::MakeDirectory { path: path.to_owned() }).into();
+    let archives = [Some(TREE), Some(SWAPPED), replaced.then_some(REPLACED)];
+    steps.extend(
+        archives
+            .into_iter()
+            .flatten()
+            .map(|archive| Step::Unpack { archive: archive.to_owned(), into: PROJECT.to_owned() }),
+    );
+    steps.extend(launch.settings.working_directory.clone().map(|path| Step::MakeDirectory { path }));
+    let java = steps.len();
+    steps.push(Step::Run(launch_command(launch, limits)));
+    steps.extend(reports());
+    let first = steps.len();
+    steps.extend(files.iter().map(|(path, max_bytes)| Step::SendFile { path: path.clone(), max_bytes: *max_bytes }));
+    let files = (first..steps.len()).collect();
+    let indexes = DirectLaunchSteps { launch: LaunchSteps { java, reports: [java + 1, java + 2] }, files };
+    (Program { schema: PROGRAM_SCHEMA, door_port: None, steps }, indexes)
+}
+
+fn reports() -> [Step; 2] {
+    ["jupiter", "vintage"].map(|engine| {
+        let path = format!("{XML_DIRECTORY}/TEST-junit-{engine}.xml");
+        Step::SendFile { path, max_bytes: 4 << 20 }
+    })
 }
 
 /// Returns the console jar whose launcher fits the class path: projects on JUnit 6 need Platform 6, which needs Java 17.
@@ -333,6 +387,8 @@ pub struct ToolJars {
     pub runner: std::path::PathBuf,
     /// `images/recorder`, compiled.
     pub recorder: std::path::PathBuf,
+    /// `images/compiler`, compiled.
+    pub compiler: std::path::PathBuf,
 }
 
 impl ToolJars {

@@ -4,18 +4,25 @@
 //! what is kept of each method, [`run_directory`] where. [`jars`] are our own tools inside containers.
 
 pub mod cell;
+pub mod compiled_tree;
+pub mod compiler;
+pub mod direct;
 pub mod explain;
+mod fault;
 pub mod images;
 pub mod inputs;
 pub mod jars;
 pub mod key;
 pub mod logs;
+pub mod masked;
 pub mod maven;
+pub mod prepared;
 pub mod proof;
 pub mod record;
 pub mod recording;
 pub mod run_directory;
 pub mod runs;
 pub mod surefire;
+pub mod trees;
 pub mod validation;
 pub mod verdicts;

@@ -11,6 +11,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::cell::{CellRequest, Environment, Executor};
+use super::record::ExecutionPath;
 use super::validation::Prepare;
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
@@ -207,6 +208,7 @@ async fn execute(
         // One method shows what all of them need: compilation, class path and launcher are the same.
         methods: &one.task.test_methods[..1],
         repeats: 1,
+        path: ExecutionPath::Maven,
     };
     let records = executor.run_cell(&request).await;
     match fs::remove_file(&input.archive) {

@@ -29,6 +29,9 @@ pub struct CellRecord {
     pub method: MethodId,
     /// Counted from 1.
     pub repeat: u32,
+    /// The path that was asked for; [`Measured::path`] ran.
+    #[serde(default)]
+    pub path: ExecutionPath,
     /// The outcome and its reason.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -42,10 +45,46 @@ pub struct CellRecord {
     pub measured: Measured,
 }
 
+/// A way to execute a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutionPath {
+    /// The reference: Maven in every cell.
+    #[default]
+    Maven,
+    /// A revision compiled once, one file compiled again.
+    Direct,
+}
+
+impl std::fmt::Display for ExecutionPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Maven => "maven",
+            Self::Direct => "direct",
+        })
+    }
+}
+
 /// What is measured anew in each run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Wall time of the cell's compile container, in milliseconds, shared by all methods of the cell.
+    /// The path that ran.
+    #[serde(default)]
+    pub path: ExecutionPath,
+    /// Why the direct path was asked for and the reference ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<String>,
+    /// Wall time until the cell's revision was at hand, prepared or found, in milliseconds. Direct path only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepare_ms: Option<u64>,
+    /// Wall time of the launch's container, from the request to its end, in milliseconds. Direct path only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_ms: Option<u64>,
+    /// Wall time until the container's init began, in milliseconds. Direct path only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begin_ms: Option<u64>,
+    /// Wall time of the cell's compile container, in milliseconds, shared by all methods of the cell; on the direct path of
+    /// the compilation.
     pub compile_ms: Option<u64>,
     /// Wall time of the method's JVM, in milliseconds.
     pub launch_ms: Option<u64>,

@@ -69,6 +69,12 @@ pub struct CompilerCall {
     /// Source directories.
     #[serde(default)]
     pub source_roots: Vec<String>,
+    /// Patterns of the sources that are compiled; empty for all.
+    #[serde(default)]
+    pub includes: Vec<String>,
+    /// Patterns of sources that are left out.
+    #[serde(default)]
+    pub excludes: Vec<String>,
     /// Where annotation processors write sources.
     pub generated_sources: Option<String>,
     /// Where classes go.

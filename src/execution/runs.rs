@@ -251,6 +251,7 @@ mod tests {
             maven_arguments: Default::default(),
             limits: Default::default(),
             surefire: Default::default(),
+            paths: Vec::new(),
             repeats: 1,
         };
         canonical_json(&inputs).unwrap()

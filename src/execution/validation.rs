@@ -6,13 +6,15 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::cell::{CellInput, CellRequest, Environment, Executor};
-use super::record::{CellRecord, Measured, RECORD_SCHEMA};
+use super::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
+use super::direct::{Direct, DirectCell};
+use super::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
 use super::run_directory::{RunDirectory, RunDirectoryError};
+use super::trees::Trees;
 use crate::event::{Event, EventSink};
 use crate::outcome::label::cells_of;
 use crate::outcome::{InfraReason, Outcome};
-use crate::task::{Cell, RepositoryName, Task};
+use crate::task::{Cell, RepositoryName, Side, Task};
 
 /// What can end a validation before its time.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +46,11 @@ pub struct Validation<'a> {
     /// Cells at once.
     pub jobs: usize,
     /// Makes trees.
-    pub prepare: Prepare,
+    pub trees: Arc<Trees>,
+    /// The paths that every cell is executed on.
+    pub paths: &'a [ExecutionPath],
+    /// The direct path, where it is one of them.
+    pub direct: Option<Arc<Direct>>,
 }
 
 impl Validation<'_> {
@@ -65,10 +71,13 @@ impl Validation<'_> {
         let started = std::time::Instant::now();
         events.send(Event::StageStarted { stage: STAGE.to_owned(), total: Some(jobs.len() as u64) });
         let mut running = futures_util::stream::iter(jobs)
-            .map(|(task, cell)| async move {
-                let item = format!("{} {}", task.id, cell.name());
+            .map(|(task, cell, path)| async move {
+                let item = match self.paths {
+                    [_, _, ..] => format!("{} {} {path}", task.id, cell.name()),
+                    _ => format!("{} {}", task.id, cell.name()),
+                };
                 events.send(Event::ItemStarted { stage: STAGE.to_owned(), item: item.clone() });
-                let records = self.cell(task, cell).await;
+                let records = self.cell(task, cell, path).await;
                 let outcome = match &records {
                     Ok(records) => outcomes(records),
                     Err(error) => error.to_string(),
@@ -93,50 +102,87 @@ impl Validation<'_> {
         Ok(records)
     }
 
-    /// Returns the cells for which not every method and repeat has a record.
-    fn missing(&self, known: &[CellRecord]) -> Vec<(&Task, Cell)> {
-        let mut there: BTreeMap<(&str, Cell), BTreeSet<(&str, u32)>> = BTreeMap::new();
+    /// Returns the cells and paths for which not every method and repeat has a record.
+    fn missing(&self, known: &[CellRecord]) -> Vec<(&Task, Cell, ExecutionPath)> {
+        let mut there: BTreeMap<(&str, Cell, ExecutionPath), BTreeSet<(&str, u32)>> = BTreeMap::new();
         for record in known {
-            let cell = there.entry((record.task_id.as_str(), record.cell)).or_default();
+            let cell = there.entry((record.task_id.as_str(), record.cell, record.path)).or_default();
             cell.insert((record.method.as_str(), record.repeat));
         }
         let mut missing = Vec::new();
         for task in self.tasks {
-            for &cell in cells_of(task.track) {
-                let found = there.get(&(task.id.as_str(), cell)).map_or(0, BTreeSet::len);
-                if found < task.test_methods.len() * self.repeats as usize {
-                    missing.push((task, cell));
+            // Cells of the same code revision one after the other: what one prepared, the next one finds.
+            let mut cells: Vec<Cell> = cells_of(task.track).to_vec();
+            cells.sort_by_key(|cell| cell.code() == Side::New);
+            for &path in self.paths {
+                for &cell in &cells {
+                    let found = there.get(&(task.id.as_str(), cell, path)).map_or(0, BTreeSet::len);
+                    if found < task.test_methods.len() * self.repeats as usize {
+                        missing.push((task, cell, path));
+                    }
                 }
             }
         }
         missing
     }
 
-    async fn cell(&self, task: &Task, cell: Cell) -> Result<Vec<CellRecord>, ValidationError> {
+    async fn cell(&self, task: &Task, cell: Cell, path: ExecutionPath) -> Result<Vec<CellRecord>, ValidationError> {
         let (Some(environment), Some(executor)) =
             (self.environments.get(&task.repository), self.executors.get(&task.repository))
         else {
-            return Ok(self.unprepared(task, cell, InfraReason::Image, "the repository has no image"));
+            return Ok(self.unprepared(task, cell, path, InfraReason::Image, "the repository has no image"));
         };
-        let prepare = Arc::clone(&self.prepare);
-        let wanted = task.clone();
-        let prepared = tokio::task::spawn_blocking(move || prepare(&wanted, cell)).await;
-        let input = match prepared {
-            Ok(Ok(input)) => input,
-            Ok(Err(cause)) => return Ok(self.unprepared(task, cell, InfraReason::Source, &cause)),
-            Err(error) => return Err(std::io::Error::other(error).into()),
+        let mut unfit = None;
+        if let (ExecutionPath::Direct, Some(direct)) = (path, &self.direct) {
+            let facts = match self.blocking(task, cell, Trees::facts).await? {
+                Ok(facts) => facts,
+                Err(cause) => return Ok(self.unprepared(task, cell, path, InfraReason::Source, &cause)),
+            };
+            let identity = CellIdentity { task, cell, environment, tree: &facts.tree, swapped: facts.swapped(), path };
+            let request = DirectCell { identity, facts: &facts, methods: &task.test_methods, repeats: self.repeats };
+            let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
+            match direct.run_cell(executor, &request, move || trees.revision(&wanted, cell.code())).await? {
+                Ok(records) => return Ok(records),
+                Err(reason) => unfit = Some(reason.0),
+            }
+        }
+        let input = match self.blocking(task, cell, Trees::cell).await? {
+            Ok(input) => input,
+            Err(cause) => return Ok(self.unprepared(task, cell, path, InfraReason::Source, &cause)),
         };
-        let request =
-            CellRequest { task, cell, input: &input, environment, methods: &task.test_methods, repeats: self.repeats };
+        let (methods, repeats) = (&task.test_methods, self.repeats);
+        let request = CellRequest { task, cell, input: &input, environment, methods, repeats, path };
         let records = executor.run_cell(&request).await;
         match fs_err::remove_file(&input.archive) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
-        Ok(records?)
+        let mut records = records?;
+        for record in &mut records {
+            record.measured.unfit.clone_from(&unfit);
+        }
+        Ok(records)
     }
 
-    fn unprepared(&self, task: &Task, cell: Cell, reason: InfraReason, detail: &str) -> Vec<CellRecord> {
+    /// Reads the task's repository on a thread of its own.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        task: &Task,
+        cell: Cell,
+        read: fn(&Trees, &Task, Cell) -> Result<T, String>,
+    ) -> std::io::Result<Result<T, String>> {
+        let (trees, task) = (Arc::clone(&self.trees), task.clone());
+        tokio::task::spawn_blocking(move || read(&trees, &task, cell)).await.map_err(std::io::Error::other)
+    }
+
+    fn unprepared(
+        &self,
+        task: &Task,
+        cell: Cell,
+        path: ExecutionPath,
+        reason: InfraReason,
+        detail: &str,
+    ) -> Vec<CellRecord> {
         let repeats =
             (1..=self.repeats).flat_map(|repeat| task.test_methods.iter().map(move |method| (repeat, method)));
         repeats
@@ -148,6 +194,7 @@ impl Validation<'_> {
                 cell,
                 method: method.clone(),
                 repeat,
+                path,
                 outcome: Outcome::InfraFail(reason),
                 detail: crate::outcome::launch::shortened(detail),
                 attempts: 0,

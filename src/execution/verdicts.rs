@@ -17,12 +17,13 @@ pub const VERDICTS_SCHEMA: u32 = 1;
 /// A value is no JSON, which plain data never is.
 pub fn render(run_id: &str, summary: &impl Serialize, records: &[CellRecord]) -> Result<Vec<u8>, serde_json::Error> {
     let mut sorted: Vec<&CellRecord> = records.iter().collect();
-    sorted.sort_by_key(|record| (&record.task_id, record.cell, &record.method, record.repeat));
+    sorted.sort_by_key(|record| (&record.task_id, record.cell, &record.method, record.repeat, record.path));
     let mut verdicts = Vec::new();
     let mut measured = BTreeMap::new();
     for record in sorted {
         let mut value = serde_json::to_value(record)?;
-        let name = format!("{} {} {} {}", record.task_id, record.cell.name(), record.method, record.repeat);
+        let (task, cell) = (&record.task_id, record.cell.name());
+        let name = format!("{task} {cell} {} {} {}", record.method, record.repeat, record.path);
         if let Some(fields) = value.as_object_mut() {
             // A message may hold an address or a time, and the key names the init, which differs between builds.
             let parts: serde_json::Map<String, Value> = ["attempts", "detail", "key", "measured"]

@@ -183,6 +183,24 @@ pub fn classify(facts: &CompileFacts<'_>) -> Compilation {
     of_causes(&seen, causes, "Maven ended without saying why")
 }
 
+/// Returns what errors of a compiler that was run without Maven come to: (file, line, text), files absolute in the container.
+/// `None` where none of them has a place: what that means only Maven can say.
+pub fn of_diagnostics<'a>(
+    target_file: &str,
+    errors: impl Iterator<Item = (Option<&'a str>, i64, &'a str)> + Clone,
+) -> Option<(CompileReason, String)> {
+    let mut located = errors.clone().filter_map(|(file, _, _)| file).peekable();
+    located.peek()?;
+    let target = located.any(|file| file == target_file);
+    let reason = if target { CompileReason::TargetFile } else { CompileReason::OtherTestFile };
+    let messages = errors.map(|(file, line, text)| CompilerMessage {
+        file: file.map(str::to_owned),
+        line: (line > 0).then_some(line),
+        text: text.to_owned(),
+    });
+    Some((reason, describe(&messages.collect::<Vec<_>>())))
+}
+
 /// A goal failed: whose fault that is depends on which.
 fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compilation {
     let ours = is_test_compiler(&failed.plugin, &failed.goal) && seen.is_module(failed.project.as_deref());
@@ -201,7 +219,7 @@ fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compil
     if facts.oom_killed || said.chain(thrown).chain([failed.output.as_str()]).any(ran_out) {
         return Compilation::Failed {
             outcome: Outcome::CompileFail(CompileReason::Resource),
-            detail: describe(failed),
+            detail: describe(&failed.messages),
         };
     }
     let located: Vec<&str> = failed.messages.iter().filter_map(|message| message.file.as_deref()).collect();
@@ -213,7 +231,7 @@ fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compil
         // Without a place it is no compiler's error: dependencies that did not resolve, a broken processor.
         return of_causes(seen, failed.causes.iter(), "the test compiler failed");
     };
-    Compilation::Failed { outcome: Outcome::CompileFail(reason), detail: describe(failed) }
+    Compilation::Failed { outcome: Outcome::CompileFail(reason), detail: describe(&failed.messages) }
 }
 
 fn of_causes<'a>(seen: &Seen, causes: impl Iterator<Item = &'a Cause>, what: &str) -> Compilation {
@@ -252,9 +270,9 @@ fn name(project: Option<&str>) -> &str {
     project.unwrap_or("an unknown module")
 }
 
-fn describe(failed: &FailedMojo) -> String {
+fn describe(messages: &[CompilerMessage]) -> String {
     let mut text = String::new();
-    for message in failed.messages.iter().take(5) {
+    for message in messages.iter().take(5) {
         if let Some(file) = &message.file {
             text.push_str(file.strip_prefix("/work/project/").unwrap_or(file));
             if let Some(line) = message.line {
@@ -265,8 +283,8 @@ fn describe(failed: &FailedMojo) -> String {
         text.push_str(&message.text);
         text.push('\n');
     }
-    if failed.messages.len() > 5 {
-        text.push_str(&format!("and {} more errors", failed.messages.len() - 5));
+    if messages.len() > 5 {
+        text.push_str(&format!("and {} more errors", messages.len() - 5));
     }
     shortened(text.trim_end())
 }

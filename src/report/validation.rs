@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::execution::record::CellRecord;
+use crate::execution::record::{CellRecord, ExecutionPath};
 use crate::outcome::label::{
     CellVerdict, Discriminating, TaskClass, cells_of, discriminating, expectation, judge, task_class,
 };
@@ -35,6 +35,46 @@ pub struct ValidationSummary {
     pub discriminating: DiscriminatingCounts,
     /// Methods that do not discriminate, or not certainly.
     pub not_discriminating: Vec<NotDiscriminating>,
+    /// How many executions differ between the paths; absent where only one was taken. Where both were, everything above is
+    /// by the reference path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_differences: Option<usize>,
+    /// Executions whose outcome or reason differs between the paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differing_paths: Vec<PathDifference>,
+    /// Cells that the direct path does not fit, executed on the reference path instead.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unfit: Vec<UnfitCell>,
+}
+
+/// A cell that the direct path does not fit.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct UnfitCell {
+    /// The task.
+    pub task_id: TaskId,
+    /// The cell.
+    pub cell: Cell,
+    /// Why.
+    pub reason: String,
+}
+
+/// An execution that the two paths do not agree on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct PathDifference {
+    /// The task.
+    pub task_id: TaskId,
+    /// The cell.
+    pub cell: Cell,
+    /// The method.
+    pub method: MethodId,
+    /// Counted from 1.
+    pub repeat: u32,
+    /// What the reference path came to.
+    pub maven: String,
+    /// What the direct path came to.
+    pub direct: String,
+    /// The first lines of what either saw.
+    pub detail: String,
 }
 
 /// A hard label that was missed.
@@ -126,7 +166,9 @@ pub fn summarize<'a>(
     records: &[CellRecord],
 ) -> (ValidationSummary, Vec<ClassedTask<'a>>) {
     let mut by_method: BTreeMap<(&TaskId, Cell, &MethodId), Vec<&CellRecord>> = BTreeMap::new();
-    for record in records {
+    let has = |path| records.iter().any(|record| record.path == path);
+    let both = has(ExecutionPath::Maven) && has(ExecutionPath::Direct);
+    for record in records.iter().filter(|record| !both || record.path == ExecutionPath::Maven) {
         by_method.entry((&record.task_id, record.cell, &record.method)).or_default().push(record);
     }
     let mut summary = ValidationSummary {
@@ -139,7 +181,14 @@ pub fn summarize<'a>(
         infrastructure: Vec::new(),
         discriminating: DiscriminatingCounts::default(),
         not_discriminating: Vec::new(),
+        path_differences: None,
+        differing_paths: Vec::new(),
+        unfit: unfit(records),
     };
+    if both {
+        summary.differing_paths = path_differences(records);
+        summary.path_differences = Some(summary.differing_paths.len());
+    }
     let mut classed = Vec::new();
     for task in tasks {
         let mut verdicts = Vec::new();
@@ -196,6 +245,45 @@ pub fn summarize<'a>(
     summary.infrastructure.sort();
     summary.not_discriminating.sort();
     (summary, classed)
+}
+
+fn unfit(records: &[CellRecord]) -> Vec<UnfitCell> {
+    let cells: BTreeSet<UnfitCell> = records
+        .iter()
+        .filter_map(|record| {
+            let reason = record.measured.unfit.clone()?;
+            Some(UnfitCell { task_id: record.task_id.clone(), cell: record.cell, reason })
+        })
+        .collect();
+    cells.into_iter().collect()
+}
+
+/// Returns the executions that have no equal on the other path.
+fn path_differences(records: &[CellRecord]) -> Vec<PathDifference> {
+    let mut pairs: BTreeMap<(&TaskId, Cell, &MethodId, u32), [Option<&CellRecord>; 2]> = BTreeMap::new();
+    for record in records {
+        let pair = pairs.entry((&record.task_id, record.cell, &record.method, record.repeat)).or_default();
+        pair[usize::from(record.path == ExecutionPath::Direct)] = Some(record);
+    }
+    let outcome = |record: Option<&CellRecord>| record.map(|record| record.outcome);
+    let text = |record: Option<&CellRecord>| {
+        record.map_or_else(|| "no record".to_owned(), |record| record.outcome.to_string())
+    };
+    let differing = pairs.into_iter().filter(|(_, [maven, direct])| outcome(*maven) != outcome(*direct));
+    differing
+        .map(|((task_id, cell, method, repeat), [maven, direct])| {
+            let details = [maven, direct].into_iter().flatten().map(|record| record.detail.as_str());
+            PathDifference {
+                task_id: task_id.clone(),
+                cell,
+                method: method.clone(),
+                repeat,
+                maven: text(maven),
+                direct: text(direct),
+                detail: details.filter(|detail| !detail.is_empty()).collect::<Vec<_>>().join("\n"),
+            }
+        })
+        .collect()
 }
 
 fn fault(task: &Task, cell: Cell, records: &[&CellRecord]) -> InfrastructureFault {
@@ -263,6 +351,7 @@ mod tests {
             cell,
             method: "ATest#m".parse().unwrap(),
             repeat,
+            path: ExecutionPath::Maven,
             outcome,
             detail: String::new(),
             attempts: 1,
@@ -304,6 +393,22 @@ mod tests {
         assert_eq!(class, TaskClass::Reproduced);
         assert_eq!(summary.discriminating, DiscriminatingCounts { methods: 1, yes: 0, no: 1, inconclusive: 0 });
         assert_eq!(summary.not_discriminating.len(), 1);
+    }
+
+    #[test]
+    fn paths_are_compared_by_outcome_and_reason() {
+        let direct = |record: CellRecord| CellRecord { path: ExecutionPath::Direct, ..record };
+        let error = Outcome::ExecFail(ExecReason::Exception);
+        let mut records = vec![record(Cell::Nn, 1, Outcome::Pass), direct(record(Cell::Nn, 1, Outcome::Pass))];
+        records.extend([record(Cell::No, 1, ASSERTION), direct(record(Cell::No, 1, ASSERTION))]);
+        assert_eq!(class_of(Track::TestGeneration, &records).1.path_differences, Some(0));
+        assert_eq!(class_of(Track::TestGeneration, &records[..1]).1.path_differences, None);
+        records[3].outcome = error;
+        let summary = class_of(Track::TestGeneration, &records).1;
+        assert_eq!((summary.path_differences, summary.differing_paths[0].cell), (Some(1), Cell::No));
+        assert_eq!(summary.discriminating.yes, 1, "the reference path decides");
+        records.pop();
+        assert_eq!(class_of(Track::TestGeneration, &records).1.differing_paths[0].direct, "no record");
     }
 
     #[test]

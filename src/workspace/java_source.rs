@@ -1,5 +1,8 @@
 //! The little that must be known of a Java source before it is compiled: which package it declares.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 /// Returns the package that a compilation unit declares, empty for the unnamed one.
 ///
 /// Comments and annotations before the declaration are passed over. Source: Java Language Specification §7.3–7.4.
@@ -19,6 +22,57 @@ pub fn package_of(source: &[u8]) -> String {
             Some(_) => {}
         }
     }
+}
+
+/// Returns the simple names of the types that a compilation unit declares at its top level, and of those nested in them: a
+/// name too many does no harm to who asks.
+///
+/// Unicode escapes are understood. Source: Java Language Specification §3.3, §7.6.
+pub fn declared_types(source: &[u8]) -> BTreeSet<String> {
+    let text = String::from_utf8_lossy(source);
+    let text = unescaped(&text);
+    let mut scanner = Scanner { rest: text.trim_start_matches('\u{feff}') };
+    let mut types = BTreeSet::new();
+    let mut declares = false;
+    while let Some(token) = scanner.next() {
+        if declares && token.starts_with(is_word) {
+            types.insert(token.to_owned());
+        }
+        declares = matches!(token, "class" | "interface" | "enum" | "record");
+    }
+    types
+}
+
+/// Tells whether a source has one of the words in it, comments and literals included.
+pub fn mentions(source: &[u8], words: &BTreeSet<String>) -> bool {
+    let text = String::from_utf8_lossy(source);
+    unescaped(&text).split(|c| !is_word(c)).any(|word| words.contains(word))
+}
+
+/// Replaces escapes such as `\u0041`, which may stand anywhere in a source.
+fn unescaped(text: &str) -> Cow<'_, str> {
+    if !text.contains("\\u") {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\\u") {
+        plain.push_str(&rest[..at]);
+        let digits = rest[at + 1..].trim_start_matches('u');
+        let code = digits.get(..4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        match code.and_then(char::from_u32) {
+            Some(c) => {
+                plain.push(c);
+                rest = &digits[4..];
+            }
+            None => {
+                plain.push_str("\\u");
+                rest = &rest[at + 2..];
+            }
+        }
+    }
+    plain.push_str(rest);
+    Cow::Owned(plain)
 }
 
 struct Scanner<'a> {
@@ -89,6 +143,27 @@ fn literal_length(text: &str, quote: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn declared_types_and_mentions_are_found() {
+        let source = br#"package p; // class Comment
+            class A<T> { interface B {} enum C { X } String s = "class Text"; char c = '"'; }
+            @interface D {} record E(int x) {} cl\u0061ss F { int clazz = A.class.hashCode(); }"#;
+        let types: Vec<String> = declared_types(source).into_iter().collect();
+        assert_eq!(types, ["A", "B", "C", "D", "E", "F"]);
+        let words = BTreeSet::from(["A".to_owned()]);
+        for (source, expected) in [
+            ("new A().x()", true),
+            ("import static p.A.*;", true),
+            ("class AB extends BA {}", false),
+            ("\\u0041 a;", true),
+            ("\\uuu0041 a;", true),
+            ("\\u", false),
+            ("\\u00", false),
+        ] {
+            assert_eq!(mentions(source.as_bytes(), &words), expected, "{source}");
+        }
+    }
 
     #[test]
     fn the_declared_package_is_found() {

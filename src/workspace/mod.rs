@@ -7,6 +7,7 @@
 pub mod archive;
 pub mod build_files;
 pub mod cells;
+pub mod class_file;
 mod git_command;
 pub mod java_source;
 pub mod pom;

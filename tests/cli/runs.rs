@@ -31,6 +31,7 @@ fn begin(data_dir: &DataDir, run_id: &str, tasks: &[Task]) -> RunDirectory {
         maven_arguments: Default::default(),
         limits: Default::default(),
         surefire: Default::default(),
+        paths: Vec::new(),
         repeats: 1,
     };
     let inputs = canonical_json(&inputs).unwrap();

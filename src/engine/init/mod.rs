@@ -25,6 +25,7 @@ use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
 use self::cgroup::Cgroup;
@@ -78,14 +79,23 @@ fn run() -> Result<(), InitError> {
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
     let children = reap::Children::watch().map_err(|error| InitError::Setup("signals", error))?;
     let mut reporter = Reporter::begin()?;
-    let program = match read_program().and_then(|program| Ok((Door::open(program.door_port)?, program))) {
+    let program = match keep_input()
+        .and_then(|input| Ok((input, read_program()?)))
+        .and_then(|(input, program)| Ok((Door::open(program.door_port)?, program, input)))
+    {
         Ok(ready) => ready,
         Err(reason) => return Ok(reporter.end(&ProgramEnd::Rejected { reason })?),
     };
-    let (door, program) = program;
-    let mut session = Session { children, door, cgroup: Cgroup::discover(), reporter };
+    let (door, program, input) = program;
+    let mut session = Session { children, door, cgroup: Cgroup::discover(), reporter, input: Some(input) };
     let end = session.perform(&program)?;
     Ok(session.reporter.end(&end)?)
+}
+
+/// Keeps standard input for a command that converses, out of every other command's reach.
+fn keep_input() -> Result<OwnedFd, String> {
+    rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 10)
+        .map_err(|error| format!("standard input could not be kept: {error}"))
 }
 
 /// Reads the program and leaves an empty stdin, so that no command can read what follows.
@@ -113,6 +123,8 @@ struct Session {
     door: Option<Door>,
     cgroup: Cgroup,
     reporter: Reporter,
+    /// Standard input as it is after the program, until a command takes it.
+    input: Option<OwnedFd>,
 }
 
 impl Session {
@@ -154,8 +166,12 @@ impl Session {
                 if command.only_after_success_of.is_some_and(|needed| succeeded.get(needed) != Some(&true)) {
                     return Ok(StepResult::Skipped);
                 }
-                command::run(self, index, command)
+                command::run(self, index, command, None)
             }
+            Step::Converse(command) => match self.input.take() {
+                Some(input) => command::run(self, index, command, Some(input)),
+                None => Err(StepError::failed("standard input was taken by an earlier step", None)),
+            },
             Step::SendFile { path, max_bytes } => send::file(&mut self.reporter, index, path, *max_bytes),
             Step::SendListing { root, max_files } => send::listing(&mut self.reporter, index, root, *max_files),
             Step::SendArchive { root, max_bytes } => send::archive(&mut self.reporter, index, root, *max_bytes),

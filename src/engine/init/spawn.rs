@@ -54,8 +54,8 @@ impl Stage {
     }
 }
 
-/// Starts the command in a session of its own, with nothing of init's but the pipes.
-pub(super) fn spawn(command: &Command) -> Result<Started, StepError> {
+/// Starts the command in a session of its own, with nothing of init's but the pipes and the input that it is given.
+pub(super) fn spawn(command: &Command, input: Option<OwnedFd>) -> Result<Started, StepError> {
     let program = command.argv.first().ok_or_else(|| StepError::failed("a command without a program", None))?;
     let failed = |what: &str, error: io::Error| {
         StepError::failed(format!("`{program}` could not be started: {what}: {error}"), error.raw_os_error())
@@ -86,6 +86,7 @@ pub(super) fn spawn(command: &Command) -> Result<Started, StepError> {
         arguments: &argument_pointers,
         environment: &environment_pointers,
         directory: &directory,
+        input: input.as_ref().map(AsRawFd::as_raw_fd),
         stdout: stdout.1.as_raw_fd(),
         stderr: stderr.1.as_raw_fd(),
         events: events.as_ref().map(|(_, write)| write.as_raw_fd()),
@@ -149,6 +150,7 @@ struct Child<'a> {
     arguments: &'a [*const libc::c_char],
     environment: &'a [*const libc::c_char],
     directory: &'a CString,
+    input: Option<i32>,
     stdout: i32,
     stderr: i32,
     events: Option<i32>,
@@ -165,6 +167,9 @@ impl Child<'_> {
             // SAFETY: all calls take plain numbers, or pointers to values that live until exec.
             unsafe {
                 checked(Stage::Session, libc::setsid().into())?;
+                if let Some(input) = self.input {
+                    checked(Stage::Descriptors, libc::dup2(input, 0).into())?;
+                }
                 checked(Stage::Descriptors, libc::dup2(self.stdout, 1).into())?;
                 checked(Stage::Descriptors, libc::dup2(self.stderr, 2).into())?;
                 let mut first_closed: libc::c_uint = 3;

@@ -100,7 +100,7 @@ impl Collector {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let slot = |step: &Step| {
             let limit = match step {
-                Step::Run(command) => command.limits.output_bytes,
+                Step::Run(command) | Step::Converse(command) => command.limits.output_bytes,
                 Step::SendFile { max_bytes, .. } | Step::SendArchive { max_bytes, .. } => *max_bytes,
                 Step::SendListing { max_files, .. } => max_files.saturating_mul(MAX_PATH),
                 Step::Unpack { .. }

@@ -4,6 +4,7 @@
 //! longer than some 64 KiB goes to files.
 
 mod capture;
+pub mod conversation;
 
 use std::path::Path;
 use std::time::Duration;

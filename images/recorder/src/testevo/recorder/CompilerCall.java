@@ -99,6 +99,8 @@ final class CompilerCall implements InvocationHandler {
                 .put("arguments", commandLine)
                 .put("sources", sources)
                 .put("source_roots", strings(read(configuration, "getSourceLocations")))
+                .put("includes", strings(read(configuration, "getIncludes")))
+                .put("excludes", strings(read(configuration, "getExcludes")))
                 .put("generated_sources", string(read(configuration, "getGeneratedSourcesDirectory")))
                 .put("output", string(read(configuration, "getOutputLocation")))
                 .put("class_path", strings(read(configuration, "getClasspathEntries")))

@@ -1,0 +1,136 @@
+package testevo.compiler;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileVisitResult;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.nio.file.SimpleFileVisitor;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import javax.tools.JavaCompiler;
+import javax.tools.StandardJavaFileManager;
+import javax.tools.ToolProvider;
+
+/** One request, compiled in directories of its own that are gone before the next. */
+final class Compilation {
+    private static final Path PROJECT = Paths.get("/work/project");
+    private static final long MOST_OUTPUT = 32L << 20;
+
+    private final Request request;
+    private final Response response = new Response();
+
+    Compilation(Request request) {
+        this.request = request;
+    }
+
+    Response run() throws IOException {
+        clear(PROJECT);
+        try {
+            Files.createDirectories(Paths.get(request.output));
+            for (String directory : request.directories) {
+                Files.createDirectories(Paths.get(directory));
+            }
+            for (Map.Entry<String, byte[]> file : request.files.entrySet()) {
+                Path path = Paths.get(file.getKey());
+                Files.createDirectories(path.getParent());
+                Files.write(path, file.getValue());
+            }
+            compile();
+            if (response.isCompiled()) {
+                collect();
+            }
+        } catch (Throwable trouble) {
+            // An exhausted heap or stack as well: whoever asked decides what it means, and this JVM is ended.
+            response.broken(trouble.toString());
+        } finally {
+            clear(PROJECT);
+        }
+        return response;
+    }
+
+    private void compile() throws IOException {
+        JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
+        StringWriter said = new StringWriter();
+        // A manager of its own: a shared one would keep the first request's directories.
+        try (StandardJavaFileManager files =
+                compiler.getStandardFileManager(response, Locale.US, StandardCharsets.UTF_8)) {
+            JavaCompiler.CompilationTask task = compiler.getTask(
+                    new PrintWriter(said),
+                    files,
+                    response,
+                    request.arguments,
+                    null,
+                    files.getJavaFileObjectsFromStrings(request.sources));
+            boolean successful = task.call();
+            if (!successful && said.toString().contains("\tat com.sun.tools.javac.")) {
+                response.broken(said.toString());
+            } else {
+                response.ended(successful);
+            }
+        }
+    }
+
+    private void collect() throws IOException {
+        Path output = Paths.get(request.output);
+        Set<Path> seen = new TreeSet<>();
+        collect(output, seen);
+        for (String directory : request.directories) {
+            collect(Paths.get(directory), seen);
+        }
+        long size = 0;
+        for (Path file : seen) {
+            size += Files.size(file);
+            if (size > MOST_OUTPUT) {
+                throw new IOException("more than " + MOST_OUTPUT + " bytes came out");
+            }
+            byte[] content = Files.readAllBytes(file);
+            if (file.startsWith(output) && file.toString().endsWith(".class")) {
+                response.output(output.relativize(file).toString(), content);
+            } else {
+                response.generated(file.toString(), content);
+            }
+        }
+    }
+
+    /** Adds the files below a directory that the request did not bring. */
+    private void collect(Path directory, final Set<Path> seen) throws IOException {
+        Files.walkFileTree(directory, new SimpleFileVisitor<Path>() {
+            @Override
+            public FileVisitResult visitFile(Path file, BasicFileAttributes attributes) {
+                if (!request.files.containsKey(file.toString())) {
+                    seen.add(file);
+                }
+                return FileVisitResult.CONTINUE;
+            }
+        });
+    }
+
+    private static void clear(Path directory) throws IOException {
+        if (!Files.exists(directory)) {
+            return;
+        }
+        Files.walkFileTree(directory, new SimpleFileVisitor<Path>() {
+            @Override
+            public FileVisitResult visitFile(Path file, BasicFileAttributes attributes) throws IOException {
+                Files.delete(file);
+                return FileVisitResult.CONTINUE;
+            }
+
+            @Override
+            public FileVisitResult postVisitDirectory(Path each, IOException failed) throws IOException {
+                if (failed != null) {
+                    throw failed;
+                }
+                Files.delete(each);
+                return FileVisitResult.CONTINUE;
+            }
+        });
+    }
+}

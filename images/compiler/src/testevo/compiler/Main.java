@@ -1,0 +1,54 @@
+package testevo.compiler;
+
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.EOFException;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * Compiles one request after the other in a JVM that stays warm. See README.md beside.
+ *
+ * <p>What it compiles is hostile, but nothing of it is ever run here. Annotation processors are run, as Maven runs them: they
+ * come from the revision's own class path.
+ */
+public final class Main {
+    /** Version of requests and responses, the first thing that is said. */
+    private static final int SCHEMA = 1;
+    private static final int LONGEST_REQUEST = 64 << 20;
+
+    private Main() {}
+
+    public static void main(String[] words) throws IOException {
+        DataInputStream requests = new DataInputStream(new BufferedInputStream(System.in, 1 << 16));
+        // The descriptor is a pipe of the container's init and leads to the host.
+        DataOutputStream responses =
+                new DataOutputStream(new BufferedOutputStream(new FileOutputStream("/proc/self/fd/" + words[0]), 1 << 16));
+        responses.writeInt(SCHEMA);
+        responses.flush();
+        while (true) {
+            int length;
+            try {
+                length = requests.readInt();
+            } catch (EOFException done) {
+                return;
+            }
+            if (length < 0 || length > LONGEST_REQUEST) {
+                throw new IOException("a request of " + length + " bytes");
+            }
+            byte[] bytes = new byte[length];
+            requests.readFully(bytes);
+            byte[] response = new Compilation(Request.read(bytes)).run().bytes();
+            responses.writeInt(response.length);
+            responses.write(response);
+            responses.flush();
+        }
+    }
+
+    static String text(byte[] bytes) {
+        return new String(bytes, StandardCharsets.UTF_8);
+    }
+}

@@ -1,0 +1,246 @@
+//! A compiled tree as an archive: what lies where in it, classes of a source file, parts of it as jars, the whole without
+//! a file's traces.
+//!
+//! The archive came out of a container in which a stranger's build ran. It is read by position, never unpacked here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use fs_err as fs;
+
+use crate::workspace::class_file::{ClassFacts, MOST_CLASS_BYTES};
+
+/// The most entries that an archive may have.
+const MOST_ENTRIES: usize = 500_000;
+
+/// The largest part that is packed as a jar, in bytes.
+const MOST_JAR_BYTES: u64 = 1 << 30;
+
+/// An entry's place in the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where it begins, extension headers included.
+    start: u64,
+    /// Where its content begins.
+    content: u64,
+    /// Length of its content in bytes.
+    pub length: u64,
+    /// Whether it is a regular file.
+    regular: bool,
+}
+
+/// An archive with the places of its entries, by path relative to the tree and without a trailing slash.
+#[derive(Debug)]
+pub struct CompiledTree {
+    file: fs::File,
+    entries: BTreeMap<String, Place>,
+    end: u64,
+}
+
+/// Returns an error about what an archive holds.
+fn malformed(reason: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason.into())
+}
+
+impl CompiledTree {
+    /// Reads the places of all entries.
+    ///
+    /// # Errors
+    /// The file system's, or [`io::ErrorKind::InvalidData`] for what is no archive of ours.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = fs::File::open(path)?;
+        let mut archive = tar::Archive::new(io::BufReader::with_capacity(64 << 10, &file));
+        let mut entries = BTreeMap::new();
+        let mut start = 0;
+        for entry in archive.entries_with_seek()? {
+            let entry = entry?;
+            let (content, length) = (entry.raw_file_position(), entry.size());
+            let end = content + length.next_multiple_of(512);
+            let path = entry.path_bytes();
+            // Names that are no text can't be those of sources or classes that matter; their bytes are kept as they are.
+            let path = String::from_utf8_lossy(&path).trim_end_matches('/').to_owned();
+            let regular = entry.header().entry_type().is_file();
+            entries.insert(path, Place { start, content, length, regular });
+            start = end;
+            if entries.len() > MOST_ENTRIES {
+                return Err(malformed("the compiled tree has too many entries"));
+            }
+        }
+        drop(archive);
+        Ok(Self { file, entries, end: start })
+    }
+
+    /// Returns the regular file at a path.
+    pub fn file(&self, path: &str) -> Option<Place> {
+        self.entries.get(path).copied().filter(|place| place.regular)
+    }
+
+    /// Returns the regular files below a directory, by path relative to it.
+    pub fn files_below<'a>(&'a self, directory: &str) -> impl Iterator<Item = (&'a str, Place)> {
+        let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+        let length = prefix.len();
+        self.entries
+            .range(prefix.clone()..)
+            .take_while(move |(path, _)| path.starts_with(&prefix))
+            .filter(|(_, place)| place.regular)
+            .map(move |(path, place)| (&path[length..], *place))
+    }
+
+    /// Reads a file's content.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn read(&self, place: Place) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(place.length).map_err(|_| malformed("a file is too large"))?];
+        std::os::unix::fs::FileExt::read_exact_at(self.file.file(), &mut bytes, place.content)?;
+        Ok(bytes)
+    }
+
+    /// Returns the classes directly in `directory` that say they came from a file of this name, by path relative to the
+    /// tree; `None` where a class there does not say what it came from.
+    ///
+    /// # Errors
+    /// The file system's. What is no class file is passed over.
+    pub fn classes_of(
+        &self,
+        directory: &str,
+        package: &str,
+        source_file: &str,
+    ) -> io::Result<Option<BTreeSet<String>>> {
+        let mut classes = BTreeSet::new();
+        for (path, place) in self.files_below(directory) {
+            if path.contains('/') || !path.ends_with(".class") || place.length > MOST_CLASS_BYTES {
+                continue;
+            }
+            let Ok(facts) = ClassFacts::read(&self.read(place)?) else { continue };
+            match facts.source_file.as_deref() {
+                None => return Ok(None),
+                Some(file) if file == source_file && facts.package() == package => {
+                    let path = if directory.is_empty() { path.to_owned() } else { format!("{directory}/{path}") };
+                    classes.insert(path);
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(Some(classes))
+    }
+
+    /// Writes the archive without the entries that `masked` names, and returns how many bytes that were.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn write_without(&self, masked: impl Fn(&str) -> bool, out: &mut fs::File) -> io::Result<u64> {
+        let mut kept: Vec<(u64, u64)> = Vec::new();
+        let mut places: Vec<(&String, Place)> = self.entries.iter().map(|(path, place)| (path, *place)).collect();
+        places.sort_by_key(|(_, place)| place.start);
+        for (path, place) in places {
+            if masked(path) {
+                continue;
+            }
+            let end = place.content + place.length.next_multiple_of(512);
+            match kept.last_mut() {
+                Some((_, last)) if *last == place.start => *last = end,
+                _ => kept.push((place.start, end)),
+            }
+        }
+        let mut source = self.file.file().try_clone()?;
+        for (start, end) in kept {
+            source.seek(SeekFrom::Start(start))?;
+            let copied = io::copy(&mut Read::by_ref(&mut source).take(end - start), out.file_mut())?;
+            if copied != end - start {
+                return Err(malformed("the compiled tree ends early"));
+            }
+        }
+        // Two empty blocks end an archive.
+        out.write_all(&[0; 1024])?;
+        Ok(self.end)
+    }
+
+    /// Writes the files below a directory as a jar, stored and sorted, without those that `masked` names by path relative
+    /// to the tree. A directory that is not there gives an empty jar.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn write_jar<W: Write + Seek>(&self, directory: &str, masked: impl Fn(&str) -> bool, out: W) -> io::Result<W> {
+        let mut writer = zip::ZipWriter::new(out);
+        let options = zip::write::SimpleFileOptions::default()
+            .compression_method(zip::CompressionMethod::Stored)
+            .last_modified_time(zip::DateTime::default())
+            .unix_permissions(0o644);
+        let mut size = 0;
+        for (path, place) in self.files_below(directory) {
+            let whole = if directory.is_empty() { path.to_owned() } else { format!("{directory}/{path}") };
+            if masked(&whole) {
+                continue;
+            }
+            size += place.length;
+            if size > MOST_JAR_BYTES {
+                return Err(malformed(format!("`{directory}` is too large")));
+            }
+            writer.start_file(path, options).map_err(io::Error::other)?;
+            writer.write_all(&self.read(place)?)?;
+        }
+        writer.finish().map_err(io::Error::other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(entries: &[(&str, &[u8])]) -> (tempfile::TempDir, CompiledTree) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tree.tar");
+        let mut builder = tar::Builder::new(fs::File::create(&path).unwrap());
+        for (path, content) in entries {
+            let mut header = tar::Header::new_gnu();
+            let is_directory = path.ends_with('/');
+            header.set_entry_type(if is_directory { tar::EntryType::Directory } else { tar::EntryType::Regular });
+            header.set_size(content.len() as u64);
+            header.set_mode(0o644);
+            builder.append_data(&mut header, path, *content).unwrap();
+        }
+        builder.into_inner().unwrap();
+        let tree = CompiledTree::open(&path).unwrap();
+        (directory, tree)
+    }
+
+    #[test]
+    fn an_archive_loses_what_is_masked_and_nothing_else() {
+        let long = format!("{}/File.java", "directory".repeat(20));
+        let entries: Vec<(&str, &[u8])> =
+            vec![("a/", b""), ("a/A.java", b"one"), (&long, b"two"), ("a/B.java", &[7; 1500]), ("c", b"")];
+        let (directory, tree) = tree(&entries);
+        assert_eq!(tree.read(tree.file(&long).unwrap()).unwrap(), b"two");
+        assert_eq!(tree.files_below("a").map(|(path, _)| path).collect::<Vec<_>>(), ["A.java", "B.java"]);
+        for masked in entries.iter().map(|(path, _)| path.trim_end_matches('/')) {
+            let path = directory.path().join("masked.tar");
+            tree.write_without(|path| path == masked, &mut fs::File::create(&path).unwrap()).unwrap();
+            let left = CompiledTree::open(&path).unwrap();
+            let expected: Vec<&str> =
+                entries.iter().map(|(path, _)| path.trim_end_matches('/')).filter(|path| *path != masked).collect();
+            let mut found: Vec<&str> = left.entries.keys().map(String::as_str).collect();
+            found.sort_by_key(|path| left.entries[*path].start);
+            assert_eq!(found, expected, "without {masked}");
+            for (path, content) in &entries {
+                if let Some(place) = left.file(path) {
+                    assert_eq!(left.read(place).unwrap(), *content);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_becomes_a_jar() {
+        let (_directory, tree) = tree(&[("t/p/A.class", b"a"), ("t/p/B.class", b"b"), ("tt/x", b"x")]);
+        let jar = tree.write_jar("t", |path| path == "t/p/A.class", io::Cursor::new(Vec::new())).unwrap();
+        let mut archive = zip::ZipArchive::new(jar).unwrap();
+        assert_eq!(archive.file_names().collect::<Vec<_>>(), ["p/B.class"]);
+        let mut content = String::new();
+        archive.by_name("p/B.class").unwrap().read_to_string(&mut content).unwrap();
+        assert_eq!(content, "b");
+        let empty = tree.write_jar("absent", |_| false, io::Cursor::new(Vec::new())).unwrap();
+        assert_eq!(zip::ZipArchive::new(empty).unwrap().len(), 0);
+    }
+}

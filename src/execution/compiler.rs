@@ -1,0 +1,470 @@
+//! The warm compiler: javac in sealed containers that live as long as the command, one request after the other.
+//!
+//! It compiles what is hostile and never runs it. A compiler that ran out of something, took too long or said something
+//! odd is ended, and the request is told to go another way. Protocol: `images/compiler/README.md`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fs_err as fs;
+use tokio::sync::Semaphore;
+
+use super::cell::Environment;
+use super::fault::unique;
+use super::maven::{HOME, environment};
+use crate::digest::Digest;
+use crate::engine::session::conversation::Conversation;
+use crate::engine::spec::{
+    Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step,
+};
+use crate::engine::{Engine, EngineError};
+
+const SCHEMA: u32 = 1;
+const JAR: &str = "/testevo/compiler.jar";
+const INPUTS: &str = "/testevo/inputs";
+const MAIN_CLASS: &str = "testevo.compiler.Main";
+const MIB: u64 = 1 << 20;
+
+/// A JVM that compiled for hours is replaced: processors may keep what they like in it.
+const MOST_REQUESTS: u32 = 400;
+
+/// How long a compiler's container may live, in seconds.
+const LIFE_SECONDS: u64 = 24 * 3600;
+
+/// How long the JVM may take to start.
+const START: Duration = Duration::from_secs(120);
+
+/// How long one request may take. What takes longer is Maven's to judge.
+const REQUEST: Duration = Duration::from_secs(120);
+
+/// The longest answer, in bytes.
+const MOST_ANSWER: usize = 128 << 20;
+
+/// A directory or jar of the host that stands for a path in arguments.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The jar on the host.
+    pub file: PathBuf,
+    /// A name that tells its content from every other's.
+    pub name: String,
+}
+
+/// What is to be compiled.
+#[derive(Clone, Debug, Default)]
+pub struct CompileRequest {
+    /// Arguments as javac gets them, without sources; paths that `inputs` names are replaced.
+    pub arguments: Vec<String>,
+    /// Jars that stand in for directories of the project.
+    pub inputs: BTreeMap<String, Input>,
+    /// Where classes go, absolute in the container.
+    pub output: String,
+    /// Further directories that must exist.
+    pub directories: Vec<String>,
+    /// Files by absolute path.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// Sources to compile, in order.
+    pub sources: Vec<String>,
+}
+
+/// One of javac's errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The source, absolute in the container; `None` for an error of no place.
+    pub file: Option<String>,
+    /// Counted from 1; negative where there is none.
+    pub line: i64,
+    /// javac's own key for it.
+    pub code: String,
+    /// Its text.
+    pub message: String,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug)]
+pub enum CompileAnswer {
+    /// It compiled.
+    Compiled {
+        /// Classes by path relative to the output directory.
+        classes: Vec<(String, Vec<u8>)>,
+        /// Sources and resources that processors made, by absolute path.
+        generated: Vec<(String, Vec<u8>)>,
+    },
+    /// It did not.
+    Errors(Vec<Diagnostic>),
+    /// The compiler could not say; it was ended.
+    Broken(String),
+}
+
+/// Compilers of this process, at most so many at once.
+pub struct Compilers {
+    engine: Arc<dyn Engine>,
+    jar: PathBuf,
+    temporary: PathBuf,
+    slots: Semaphore,
+    most: usize,
+    idle: Mutex<Vec<WarmCompiler>>,
+}
+
+impl Compilers {
+    /// Returns a pool of at most `most`; `jar` is `images/compiler`, compiled, and `temporary` this process's own.
+    pub fn new(engine: Arc<dyn Engine>, jar: PathBuf, temporary: PathBuf, most: usize) -> Self {
+        let most = most.max(1);
+        Self { engine, jar, temporary, slots: Semaphore::new(most), most, idle: Mutex::default() }
+    }
+
+    /// Compiles, in a compiler that is warm where there is one for the environment's image.
+    ///
+    /// # Errors
+    /// [`EngineError`] where no compiler could be started. Trouble with one that was is [`CompileAnswer::Broken`].
+    pub async fn compile(
+        &self,
+        environment: &Environment,
+        request: &CompileRequest,
+    ) -> Result<CompileAnswer, EngineError> {
+        let closed = |_| EngineError::StartFailed { purpose: "compiler".into(), message: "the pool is closed".into() };
+        let _slot = self.slots.acquire().await.map_err(closed)?;
+        let mut compiler = match self.take(environment.image) {
+            Some(compiler) => compiler,
+            None => WarmCompiler::start(self.engine.as_ref(), environment, &self.jar, &self.temporary).await?,
+        };
+        let answer = match compiler.compile(request).await {
+            Ok(answer) => answer,
+            Err(error) => CompileAnswer::Broken(error.to_string()),
+        };
+        compiler.requests += 1;
+        // One that is not given back ends with its value.
+        if !matches!(answer, CompileAnswer::Broken(_)) && compiler.requests < MOST_REQUESTS {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(compiler);
+        }
+        Ok(answer)
+    }
+
+    /// Takes an idle compiler of the image; where there is none, makes room for one.
+    fn take(&self, image: Digest) -> Option<WarmCompiler> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = idle.iter().rposition(|compiler| compiler.image == image) {
+            return Some(idle.remove(at));
+        }
+        if idle.len() >= self.most {
+            idle.remove(0);
+        }
+        None
+    }
+}
+
+/// A compiler in its container. Dropping it ends both.
+struct WarmCompiler {
+    image: Digest,
+    conversation: Conversation,
+    /// What the container sees as its inputs.
+    inputs: PathBuf,
+    linked: BTreeSet<String>,
+    requests: u32,
+}
+
+impl Drop for WarmCompiler {
+    fn drop(&mut self) {
+        // What can't be removed now goes with this process's temporary directory.
+        if let Err(error) = fs::remove_dir_all(&self.inputs) {
+            tracing::debug!("{error}");
+        }
+    }
+}
+
+impl WarmCompiler {
+    async fn start(
+        engine: &dyn Engine,
+        environment: &Environment,
+        jar: &Path,
+        temporary: &Path,
+    ) -> Result<Self, EngineError> {
+        let inputs = temporary.join(format!("compiler-{}", unique()));
+        fs::create_dir_all(&inputs).map_err(EngineError::Spool)?;
+        let spec = container(environment, jar, &inputs);
+        let conversation = match Conversation::open(engine, &spec).await {
+            Ok(conversation) => conversation,
+            Err(error) => {
+                let _ = fs::remove_dir_all(&inputs);
+                return Err(error);
+            }
+        };
+        let mut compiler =
+            Self { image: environment.image, conversation, inputs, linked: BTreeSet::new(), requests: 0 };
+        let schema = compiler.number(START).await?;
+        if schema != SCHEMA {
+            let message = format!("it speaks schema {schema}");
+            return Err(EngineError::StartFailed { purpose: spec.purpose, message });
+        }
+        Ok(compiler)
+    }
+
+    async fn number(&mut self, patience: Duration) -> Result<u32, EngineError> {
+        let bytes = self.conversation.hear(4, patience).await?;
+        Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+
+    async fn compile(&mut self, request: &CompileRequest) -> Result<CompileAnswer, EngineError> {
+        let mut replaced = BTreeMap::new();
+        for (path, input) in &request.inputs {
+            let name = format!("{}.jar", input.name);
+            if self.linked.insert(name.clone()) {
+                // Seen in the container at once, for the directory is mounted there.
+                fs::hard_link(&input.file, self.inputs.join(&name)).map_err(EngineError::Spool)?;
+            }
+            replaced.insert(path.as_str(), format!("{INPUTS}/{name}"));
+        }
+        let message = encode(request, &replaced);
+        self.conversation.say(&message).await?;
+        let length = self.number(REQUEST).await? as usize;
+        if length > MOST_ANSWER {
+            return Ok(CompileAnswer::Broken(format!("an answer of {length} bytes")));
+        }
+        let answer = self.conversation.hear(length, REQUEST).await?;
+        Ok(decode(&answer).unwrap_or_else(|| CompileAnswer::Broken("an answer that can't be understood".to_owned())))
+    }
+}
+
+fn container(execution: &Environment, jar: &Path, inputs: &Path) -> ContainerSpec {
+    let mut argv = vec![format!("{}/bin/java", execution.java_home)];
+    argv.extend(
+        [
+            "-Xmx1024m",
+            "-Xss4m",
+            "-XX:+UseSerialGC",
+            "-XX:ActiveProcessorCount=2",
+            "-Dfile.encoding=UTF-8",
+            "-Duser.language=en",
+            "-Duser.country=US",
+            "-Duser.timezone=UTC",
+            "-Djava.awt.headless=true",
+            "-cp",
+            JAR,
+            MAIN_CLASS,
+            "3",
+        ]
+        .map(str::to_owned),
+    );
+    let steps = vec![
+        Step::MakeDirectory { path: HOME.to_owned() },
+        Step::Converse(Command {
+            argv,
+            environment: environment(&execution.java_home, &[]),
+            working_directory: "/work".to_owned(),
+            limits: CommandLimits {
+                wall_seconds: LIFE_SECONDS,
+                cpu_seconds: LIFE_SECONDS,
+                output_bytes: u64::MAX,
+                flood_bytes: u64::MAX,
+            },
+            events: true,
+            required: true,
+            only_after_success_of: None,
+        }),
+    ];
+    ContainerSpec {
+        purpose: "compiler".to_owned(),
+        image: execution.image,
+        mounts: vec![
+            ReadOnlyMount { source: jar.to_owned(), target: JAR.to_owned() },
+            ReadOnlyMount { source: inputs.to_owned(), target: INPUTS.to_owned() },
+        ],
+        door: None,
+        scratch: vec![
+            Scratch { target: "/work".to_owned(), size_bytes: 512 * MIB },
+            Scratch { target: "/tmp".to_owned(), size_bytes: 128 * MIB },
+        ],
+        limits: ContainerLimits { memory_bytes: 2048 * MIB, cpus: 2, processes: 256, wall_seconds: LIFE_SECONDS },
+        program: Program { schema: PROGRAM_SCHEMA, door_port: None, steps },
+    }
+}
+
+/// Replaces paths in an argument that is a path, a list of paths, or `module=` and a list of paths.
+fn replace(argument: &str, replaced: &BTreeMap<&str, String>) -> String {
+    let (start, list) = match argument.split_once('=') {
+        Some((start, list)) if !start.contains('/') => (format!("{start}="), list),
+        _ => (String::new(), argument),
+    };
+    let paths = list.split(':').map(|path| replaced.get(path).map_or(path, String::as_str));
+    start + &paths.collect::<Vec<_>>().join(":")
+}
+
+/// Options whose value is a directory to write to.
+const WRITTEN: [&str; 3] = ["-d", "-s", "-h"];
+
+fn encode(request: &CompileRequest, replaced: &BTreeMap<&str, String>) -> Vec<u8> {
+    let mut payload = Vec::new();
+    let count = |payload: &mut Vec<u8>, count: usize| {
+        payload.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes());
+    };
+    let bytes = |payload: &mut Vec<u8>, bytes: &[u8]| {
+        count(payload, bytes.len());
+        payload.extend_from_slice(bytes);
+    };
+    count(&mut payload, request.arguments.len());
+    let mut before = "";
+    for argument in &request.arguments {
+        let written = WRITTEN.contains(&before);
+        let argument_sent = if written { argument.clone() } else { replace(argument, replaced) };
+        bytes(&mut payload, argument_sent.as_bytes());
+        before = argument;
+    }
+    bytes(&mut payload, request.output.as_bytes());
+    count(&mut payload, request.directories.len());
+    for directory in &request.directories {
+        bytes(&mut payload, directory.as_bytes());
+    }
+    count(&mut payload, request.files.len());
+    for (path, content) in &request.files {
+        bytes(&mut payload, path.as_bytes());
+        bytes(&mut payload, content);
+    }
+    count(&mut payload, request.sources.len());
+    for source in &request.sources {
+        bytes(&mut payload, source.as_bytes());
+    }
+    let mut message = u32::try_from(payload.len()).unwrap_or(u32::MAX).to_be_bytes().to_vec();
+    message.append(&mut payload);
+    message
+}
+
+/// Returns what an answer says, `None` where it is malformed.
+fn decode(answer: &[u8]) -> Option<CompileAnswer> {
+    let mut rest = Rest(answer);
+    let status = rest.byte()?;
+    let trouble = rest.text()?;
+    let mut errors = Vec::new();
+    for _ in 0..rest.number()? {
+        let file = rest.text()?;
+        let line = rest.long()?;
+        let _column = rest.long()?;
+        let (code, message) = (rest.text()?, rest.text()?);
+        errors.push(Diagnostic { file: (!file.is_empty()).then_some(file), line, code, message });
+    }
+    let _others = rest.number()?;
+    let (classes, generated) = (rest.files()?, rest.files()?);
+    if !classes.iter().all(|(path, _)| is_plain(path)) {
+        return None;
+    }
+    match status {
+        0 => Some(CompileAnswer::Compiled { classes, generated }),
+        1 => Some(CompileAnswer::Errors(errors)),
+        _ => Some(CompileAnswer::Broken(trouble)),
+    }
+}
+
+/// Tells whether a path is relative and stays below its directory.
+fn is_plain(path: &str) -> bool {
+    path.len() < 4096 && !path.contains('\0') && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        self.take(4).map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+
+    fn long(&mut self) -> Option<i64> {
+        let bytes = self.take(8)?;
+        Some(i64::from_be_bytes(bytes.try_into().ok()?))
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        self.take(length)
+    }
+
+    fn files(&mut self) -> Option<Vec<(String, Vec<u8>)>> {
+        let mut files = Vec::new();
+        for _ in 0..self.number()? {
+            files.push((self.text()?, self.bytes()?.to_vec()));
+        }
+        Some(files)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        Some(String::from_utf8_lossy(self.bytes()?).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_in_arguments_are_replaced() {
+        let replaced = BTreeMap::from([("/work/project/target/classes", "/i/a.jar".to_owned())]);
+        for (argument, expected) in [
+            ("/work/project/target/classes", "/i/a.jar"),
+            ("/x.jar:/work/project/target/classes:", "/x.jar:/i/a.jar:"),
+            ("/work/project/target/classes/p", "/work/project/target/classes/p"),
+            ("m=/work/project/target/classes:/y", "m=/i/a.jar:/y"),
+            ("-Akey=value", "-Akey=value"),
+            ("-g", "-g"),
+        ] {
+            assert_eq!(replace(argument, &replaced), expected);
+        }
+    }
+
+    #[test]
+    fn requests_are_framed() {
+        let request = CompileRequest {
+            arguments: vec!["-d".into(), "/o".into(), "-cp".into(), "/o".into()],
+            output: "/o".into(),
+            ..CompileRequest::default()
+        };
+        let message = encode(&request, &BTreeMap::from([("/o", "/j".to_owned())]));
+        assert_eq!(usize::try_from(u32::from_be_bytes(message[..4].try_into().unwrap())).unwrap(), message.len() - 4);
+        let text = String::from_utf8_lossy(&message);
+        assert_eq!((text.matches("/o").count(), text.matches("/j").count()), (2, 1), "what is written to stays");
+    }
+
+    #[test]
+    fn answers_are_understood_or_refused() {
+        let text = |text: &str| [&u32::try_from(text.len()).unwrap().to_be_bytes(), text.as_bytes()].concat();
+        let answer = |path: &str| {
+            let mut answer = vec![0];
+            answer.extend(text(""));
+            answer.extend([0; 8]);
+            for path in [path, "/g/G.java"] {
+                answer.extend([0, 0, 0, 1]);
+                answer.extend(text(path));
+                answer.extend(text("CONTENT"));
+            }
+            answer
+        };
+        let whole = answer("p/A.class");
+        let Some(CompileAnswer::Compiled { classes, generated }) = decode(&whole) else { panic!() };
+        assert_eq!(classes, [("p/A.class".to_owned(), b"CONTENT".to_vec())]);
+        assert_eq!(generated[0].0, "/g/G.java");
+        for length in 0..whole.len() {
+            assert!(decode(&whole[..length]).is_none(), "{length}");
+        }
+        for path in ["../A.class", "/A.class", "p//A.class"] {
+            assert!(decode(&answer(path)).is_none(), "{path}");
+        }
+        let mut errors = vec![1];
+        errors.extend(text(""));
+        errors.extend([0, 0, 0, 1]);
+        errors.extend(text("/work/project/A.java"));
+        errors.extend(7i64.to_be_bytes());
+        errors.extend((-1i64).to_be_bytes());
+        errors.extend(text("compiler.err.x"));
+        errors.extend(text("no"));
+        errors.extend([0; 12]);
+        let Some(CompileAnswer::Errors(found)) = decode(&errors) else { panic!() };
+        assert_eq!((found[0].file.as_deref(), found[0].line), (Some("/work/project/A.java"), 7));
+    }
+}

@@ -1,0 +1,221 @@
+//! A compiled revision without one file: its source, its classes and what the build says of it are left out, so that a
+//! container shows nothing of the file but the text that is swapped in. Source: protocol §2.1.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fs_err as fs;
+
+use super::compiled_tree::{CompiledTree, Place};
+use super::compiler::Input;
+use super::fault::unique;
+use super::maven::PROJECT;
+use super::prepared::{CompiledRevision, PreparedError, in_tree};
+use tokio::sync::OnceCell;
+
+use crate::artifact::store::Store;
+use crate::workspace::java_source::{declared_types, mentions, package_of};
+
+/// Where Maven's compiler plugin keeps lists of what it compiled, relative to the module.
+const LISTS: &str = "target/maven-status/";
+
+/// A compiled revision without one file. Its files on the host go with it.
+pub struct MaskedRevision {
+    /// The revision.
+    pub revision: Arc<CompiledRevision>,
+    /// The file that is left out, relative to the tree.
+    pub test_file: String,
+    /// Tar archive of the tree that is left.
+    pub tree: PathBuf,
+    /// Jar of the module's test classes that are left.
+    pub test_classes: PathBuf,
+    /// What stands for directories of the project when its tests are compiled.
+    pub inputs: BTreeMap<String, Input>,
+    whole: CompiledTree,
+    /// What processors make of any source, shown to be what they make of the file left out: nothing of it is in the tree.
+    pub processors: OnceCell<Result<Vec<(String, Vec<u8>)>, String>>,
+    /// Names of the types that the file left out declares.
+    types: BTreeSet<String>,
+    /// The other test sources: absolute path in the container and place.
+    sources: Vec<(String, Place)>,
+}
+
+impl Drop for MaskedRevision {
+    fn drop(&mut self) {
+        for path in [&self.tree, &self.test_classes] {
+            // What can't be removed now goes with this process's temporary directory.
+            if let Err(error) = fs::remove_file(path) {
+                tracing::debug!("{error}");
+            }
+        }
+    }
+}
+
+impl MaskedRevision {
+    /// Leaves `test_file` out of a revision; its files are written to `temporary`. The error within says why the direct
+    /// path does not fit this file.
+    ///
+    /// # Errors
+    /// [`PreparedError`].
+    pub fn new(
+        store: &Store,
+        revision: Arc<CompiledRevision>,
+        test_file: &str,
+        temporary: &Path,
+    ) -> Result<Result<Self, String>, PreparedError> {
+        if let Some(unfit) = &revision.unfit {
+            return Ok(Err(unfit.clone()));
+        }
+        let call = &revision.test_call;
+        let path = format!("{PROJECT}/{test_file}");
+        let in_roots = call
+            .source_roots
+            .iter()
+            .any(|root| path.strip_prefix(root.as_str()).is_some_and(|rest| rest.starts_with('/')));
+        if !in_roots {
+            return Ok(Err("the file lies in no directory of tests that is compiled".to_owned()));
+        }
+        let whole = CompiledTree::open(&store.path(&revision.tree))?;
+        let own = whole.file(test_file);
+        let chosen = !call.includes.is_empty() || !call.excludes.is_empty();
+        if own.is_some() != call.sources.contains(&path) || (own.is_none() && chosen) {
+            return Ok(Err("not every test source is compiled".to_owned()));
+        }
+        let (mut masked, mut types) = (BTreeSet::from([test_file.to_owned()]), BTreeSet::new());
+        if let Some(place) = own {
+            let text = whole.read(place)?;
+            types = declared_types(&text);
+            let package = package_of(&text).replace('.', "/");
+            let output = in_tree(&revision.test_output);
+            let directory = if package.is_empty() { output.to_owned() } else { format!("{output}/{package}") };
+            let name = test_file.rsplit('/').next().unwrap_or_default();
+            match whole.classes_of(&directory, &package, name)? {
+                Some(classes) => masked.extend(classes),
+                None => return Ok(Err("test classes do not say which source they come from".to_owned())),
+            }
+        }
+        let module = in_tree(&revision.module);
+        let lists = if module.is_empty() { LISTS.to_owned() } else { format!("{module}/{LISTS}") };
+        let is_masked = |path: &str| masked.contains(path) || path.starts_with(&lists);
+        let number = unique();
+        let tree = temporary.join(format!("masked-{number}.tar"));
+        let test_classes = temporary.join(format!("masked-{number}.jar"));
+        // From here on the files go with the value, whatever fails.
+        let sources = call.sources.iter().filter(|source| **source != path);
+        let sources = sources.filter_map(|source| Some((source.clone(), whole.file(in_tree(source))?))).collect();
+        let jars = revision.jars.iter();
+        let mut inputs: BTreeMap<String, Input> =
+            jars.map(|(path, digest)| (path.clone(), Input { file: store.path(digest), name: digest.hex() })).collect();
+        let name = format!("tests-{number}-{}", revision.key.hex());
+        inputs.insert(revision.test_output.clone(), Input { file: test_classes.clone(), name });
+        let this = Self {
+            revision,
+            test_file: test_file.to_owned(),
+            tree,
+            test_classes,
+            inputs,
+            processors: OnceCell::new(),
+            whole,
+            types,
+            sources,
+        };
+        this.whole.write_without(is_masked, &mut fs::File::create(&this.tree)?)?;
+        let jar = io::BufWriter::new(fs::File::create(&this.test_classes)?);
+        let jar = this.whole.write_jar(in_tree(&this.revision.test_output), is_masked, jar)?;
+        jar.into_inner().map_err(io::IntoInnerError::into_error)?;
+        Ok(Ok(this))
+    }
+
+    /// Returns the file's path in the container.
+    pub fn path(&self) -> String {
+        format!("{PROJECT}/{}", self.test_file)
+    }
+
+    /// Returns the text that was left out; `None` where the revision has no such file.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn own_text(&self) -> io::Result<Option<Vec<u8>>> {
+        self.whole.file(&self.test_file).map(|place| self.whole.read(place)).transpose()
+    }
+
+    /// Returns the other test sources that must be compiled again with `text` in the file's place, by path and content.
+    ///
+    /// Those are the ones that mention a type that the file declares now or did before, and the ones that mention a type
+    /// of those in turn: what is inherited can be used without being named.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn dependents(&self, text: &[u8]) -> io::Result<Vec<(String, Vec<u8>)>> {
+        let mut names: BTreeSet<String> = declared_types(text);
+        names.extend(self.types.iter().cloned());
+        let mut rest: Vec<&(String, Place)> = self.sources.iter().collect();
+        let mut found = Vec::new();
+        while !names.is_empty() {
+            let mut next = BTreeSet::new();
+            let mut left = Vec::new();
+            for source in rest {
+                let content = self.whole.read(source.1)?;
+                if mentions(&content, &names) {
+                    next.extend(declared_types(&content));
+                    found.push((source.0.clone(), content));
+                } else {
+                    left.push(source);
+                }
+            }
+            rest = left;
+            names = next;
+        }
+        Ok(found)
+    }
+
+    /// Returns the sources in the order in which Maven's compiler plugin gives them to the compiler: that of a hash set
+    /// of paths, where the recording shows such an order, else the recorded one with the file last.
+    pub fn ordered(&self, sources: &mut [String]) {
+        let recorded = &self.revision.test_call.sources;
+        let mut all = recorded.clone();
+        if hash_order(recorded) == *recorded {
+            let path = self.path();
+            if !all.contains(&path) {
+                all.push(path);
+            }
+            all = hash_order(&all);
+        }
+        sources.sort_by_key(|source| all.iter().position(|known| known == source).unwrap_or(usize::MAX));
+    }
+}
+
+/// Returns the paths in the order of a `java.util.HashSet` that they were added to one by one. Paths whose buckets collide
+/// keep the given order.
+fn hash_order(paths: &[String]) -> Vec<String> {
+    let mut capacity: u32 = 16;
+    while f64::from(capacity) * 0.75 < paths.len() as f64 {
+        capacity *= 2;
+    }
+    let bucket = |path: &String| {
+        let hash = path.encode_utf16().fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
+        let hash = hash.cast_unsigned();
+        (hash ^ (hash >> 16)) & (capacity - 1)
+    };
+    let mut ordered = paths.to_vec();
+    ordered.sort_by_key(bucket);
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_sets_order_is_known() {
+        // As `new java.util.HashSet<>(Arrays.asList(…))` iterates.
+        let paths = ["/a/B.java", "/a/A.java", "/a/Longer.java", "/x/Y.java"].map(str::to_owned);
+        let ordered = hash_order(&paths);
+        assert_eq!(ordered, JAVA_ORDER);
+        assert_eq!(hash_order(&[]), Vec::<String>::new());
+    }
+
+    const JAVA_ORDER: [&str; 4] = ["/a/A.java", "/x/Y.java", "/a/Longer.java", "/a/B.java"];
+}

@@ -1,0 +1,109 @@
+//! Where executions get their trees from: repositories on this machine, read as needed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::cell::CellInput;
+use super::maven::ModuleArguments;
+use crate::digest::Digest;
+use crate::task::{Cell, RepositoryName, Side, Task};
+use crate::workspace::cells::{class_of, write_cell, write_to};
+use crate::workspace::{BuildFiles, Repository, WorkspaceError};
+
+/// Opened repositories.
+#[derive(Clone, Debug)]
+pub struct Trees {
+    paths: BTreeMap<RepositoryName, PathBuf>,
+    temporary: PathBuf,
+}
+
+/// What is known of a cell before any archive is written.
+#[derive(Clone, Debug)]
+pub struct CellFacts {
+    /// Git's id of the code revision's tree.
+    pub tree: String,
+    /// The target file's text in the test revision; `None` where it has no such file.
+    pub text: Option<Vec<u8>>,
+    /// The target file's module in the code revision; `None` where it lies in none.
+    pub module: Option<ModuleArguments>,
+    /// Binary name of the class that the text declares, empty where there is none.
+    pub class: String,
+}
+
+impl CellFacts {
+    /// Returns the text's digest.
+    pub fn swapped(&self) -> Option<Digest> {
+        self.text.as_deref().map(Digest::of)
+    }
+}
+
+impl Trees {
+    /// Returns the trees of repositories that were opened before; archives are written to `temporary`.
+    pub fn new(paths: BTreeMap<RepositoryName, PathBuf>, temporary: PathBuf) -> Self {
+        Self { paths, temporary }
+    }
+
+    fn open(&self, task: &Task) -> Result<Repository, WorkspaceError> {
+        let path = self.paths.get(&task.repository).map_or(Path::new(""), PathBuf::as_path);
+        Repository::open(task.repository.clone(), path)
+    }
+
+    /// Writes an archive with `write`; what a failed one wrote until then is of no use.
+    fn archive<T>(&self, write: impl FnOnce(&Path) -> Result<T, WorkspaceError>) -> Result<(PathBuf, T), String> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let archive = self.temporary.join(format!("tree-{}.tar", NEXT.fetch_add(1, Ordering::Relaxed)));
+        match write(&archive) {
+            Ok(written) => Ok((archive, written)),
+            Err(error) => {
+                // The cause is the error to tell.
+                let _ = fs_err::remove_file(&archive);
+                Err(error.to_string())
+            }
+        }
+    }
+
+    /// Writes the archive of a cell's tree.
+    ///
+    /// # Errors
+    /// Why the sources can't be had, in words.
+    pub fn cell(&self, task: &Task, cell: Cell) -> Result<CellInput, String> {
+        let repository = self.open(task).map_err(|error| error.to_string())?;
+        let (archive, written) = self.archive(|archive| write_cell(&repository, task, cell, archive))?;
+        Ok(CellInput {
+            archive,
+            tree: written.tree,
+            swapped: written.test_file.as_deref().map(Digest::of),
+            module: written.module.as_ref().map(ModuleArguments::of),
+            test_file: task.test_file.to_string(),
+            class: written.class,
+        })
+    }
+
+    /// Returns what is known of a cell without writing its tree.
+    ///
+    /// # Errors
+    /// As [`Trees::cell`].
+    pub fn facts(&self, task: &Task, cell: Cell) -> Result<CellFacts, String> {
+        let facts = || -> Result<CellFacts, WorkspaceError> {
+            let repository = self.open(task)?;
+            let code = repository.tree(task.revision(cell.code()))?;
+            let test = repository.tree(task.revision(cell.test()))?;
+            let text = test.read(task.test_file.as_str())?;
+            let module = BuildFiles::read(&code)?.module_of(&task.test_file);
+            let class = text.as_deref().map_or_else(String::new, |text| class_of(&task.test_file, text));
+            Ok(CellFacts { tree: code.id(), text, module: module.as_ref().map(ModuleArguments::of), class })
+        };
+        facts().map_err(|error| error.to_string())
+    }
+
+    /// Writes the archive of a revision's own tree.
+    ///
+    /// # Errors
+    /// As [`Trees::cell`].
+    pub fn revision(&self, task: &Task, side: Side) -> Result<PathBuf, String> {
+        let tree = self.open(task).and_then(|repository| repository.tree(task.revision(side)));
+        let tree = tree.map_err(|error| error.to_string())?;
+        Ok(self.archive(|archive| write_to(&tree, None, archive))?.0)
+    }
+}

@@ -1,0 +1,190 @@
+//! The little that must be known of a compiled class: its name, and the source file that it says it came from.
+//!
+//! Class files of a stranger's build are a stranger's data: every length is checked, nothing is followed twice. Source: Java
+//! Virtual Machine Specification, chapter 4.
+
+/// The largest class file that is read, in bytes.
+pub const MOST_CLASS_BYTES: u64 = 16 << 20;
+
+/// What a class file says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassFacts {
+    /// Its binary name with slashes, such as `p/A$B`.
+    pub name: String,
+    /// The file it was compiled from, without a directory; `None` where the compiler was told not to say.
+    pub source_file: Option<String>,
+}
+
+/// Bytes that are no class file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a class file: {0}")]
+pub struct ClassFileError(&'static str);
+
+const TRUNCATED: ClassFileError = ClassFileError("it ends early");
+
+/// A constant, as far as it matters here.
+#[derive(Clone, Copy)]
+enum Constant<'a> {
+    Text(&'a [u8]),
+    Class(u16),
+    Other,
+}
+
+impl ClassFacts {
+    /// Reads a class file.
+    ///
+    /// # Errors
+    /// [`ClassFileError`].
+    pub fn read(bytes: &[u8]) -> Result<Self, ClassFileError> {
+        let mut reader = Reader(bytes);
+        if reader.u32()? != 0xCAFE_BABE {
+            return Err(ClassFileError("it does not begin as one"));
+        }
+        reader.skip(4)?;
+        let constants = constants(&mut reader)?;
+        let text = |index: u16| match constants.get(usize::from(index)) {
+            Some(Constant::Text(text)) => Ok(String::from_utf8_lossy(text).into_owned()),
+            _ => Err(ClassFileError("a name is no text")),
+        };
+        reader.skip(2)?;
+        let name = match constants.get(usize::from(reader.u16()?)) {
+            Some(Constant::Class(name)) => text(*name)?,
+            _ => return Err(ClassFileError("its class is none")),
+        };
+        reader.skip(2)?;
+        let interfaces = reader.u16()?;
+        reader.skip(2 * usize::from(interfaces))?;
+        for _members in ["fields", "methods"] {
+            for _ in 0..reader.u16()? {
+                reader.skip(6)?;
+                for _ in 0..reader.u16()? {
+                    reader.attribute()?;
+                }
+            }
+        }
+        let mut source_file = None;
+        for _ in 0..reader.u16()? {
+            let (attribute, mut content) = reader.attribute()?;
+            if text(attribute)? == "SourceFile" {
+                source_file = Some(text(content.u16()?)?);
+            }
+        }
+        Ok(Self { name, source_file })
+    }
+
+    /// Returns its package with slashes, empty for the unnamed one.
+    pub fn package(&self) -> &str {
+        self.name.rsplit_once('/').map_or("", |(package, _)| package)
+    }
+}
+
+fn constants<'a>(reader: &mut Reader<'a>) -> Result<Vec<Constant<'a>>, ClassFileError> {
+    let count = usize::from(reader.u16()?);
+    // The first index is never used.
+    let mut constants = vec![Constant::Other];
+    while constants.len() < count {
+        let constant = match reader.u8()? {
+            1 => {
+                let length = usize::from(reader.u16()?);
+                Constant::Text(reader.take(length)?)
+            }
+            7 => Constant::Class(reader.u16()?),
+            8 | 16 | 19 | 20 => reader.skip(2).map(|()| Constant::Other)?,
+            15 => reader.skip(3).map(|()| Constant::Other)?,
+            3 | 4 | 9..=12 | 17 | 18 => reader.skip(4).map(|()| Constant::Other)?,
+            5 | 6 => {
+                // Long ones take two places.
+                constants.push(Constant::Other);
+                reader.skip(8).map(|()| Constant::Other)?
+            }
+            _ => return Err(ClassFileError("a constant is of no known kind")),
+        };
+        constants.push(constant);
+    }
+    Ok(constants)
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], ClassFileError> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(TRUNCATED)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn skip(&mut self, length: usize) -> Result<(), ClassFileError> {
+        self.take(length).map(drop)
+    }
+
+    fn u8(&mut self) -> Result<u8, ClassFileError> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn u16(&mut self) -> Result<u16, ClassFileError> {
+        let bytes = self.take(2)?;
+        Ok(u16::from_be_bytes([bytes[0], bytes[1]]))
+    }
+
+    fn u32(&mut self) -> Result<u32, ClassFileError> {
+        let bytes = self.take(4)?;
+        Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+
+    fn attribute(&mut self) -> Result<(u16, Reader<'a>), ClassFileError> {
+        let name = self.u16()?;
+        let length = usize::try_from(self.u32()?).map_err(|_| TRUNCATED)?;
+        Ok((name, Reader(self.take(length)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a class file with a long constant, a field and the attribute.
+    fn class_file(source_file: bool) -> Vec<u8> {
+        let mut bytes = vec![0xCA, 0xFE, 0xBA, 0xBE, 0, 0, 0, 52];
+        bytes.extend([0, 9]);
+        bytes.extend([5, 0, 0, 0, 0, 0, 0, 0, 1]);
+        for text in ["p/A$B", "SourceFile", "A.java"] {
+            bytes.extend([1, 0, text.len() as u8]);
+            bytes.extend(text.as_bytes());
+        }
+        bytes.extend([7, 0, 3]);
+        bytes.extend([1, 0, 1, b'f']);
+        bytes.extend([1, 0, 1, b'I']);
+        // Access, class, superclass, no interface, one field without attributes, no method.
+        bytes.extend([0, 1, 0, 6, 0, 6, 0, 0, 0, 1, 0, 0, 0, 7, 0, 8, 0, 0, 0, 0]);
+        if source_file {
+            bytes.extend([0, 1, 0, 4, 0, 0, 0, 2, 0, 5]);
+        } else {
+            bytes.extend([0, 0]);
+        }
+        bytes
+    }
+
+    #[test]
+    fn the_facts_are_read() {
+        let facts = ClassFacts::read(&class_file(true)).unwrap();
+        assert_eq!(facts, ClassFacts { name: "p/A$B".into(), source_file: Some("A.java".into()) });
+        assert_eq!(facts.package(), "p");
+        assert_eq!(ClassFacts::read(&class_file(false)).unwrap().source_file, None);
+    }
+
+    #[test]
+    fn no_part_of_a_class_file_is_one() {
+        let whole = class_file(true);
+        for length in 0..whole.len() {
+            assert!(ClassFacts::read(&whole[..length]).is_err(), "{length} bytes");
+        }
+        for at in 0..whole.len() {
+            // Whatever a byte becomes, an answer comes.
+            for value in [0, 1, 7, 0x7f, 0xff] {
+                let mut changed = whole.clone();
+                changed[at] = value;
+                let _ = ClassFacts::read(&changed);
+            }
+        }
+    }
+}
