@@ -236,7 +236,7 @@ mod tests {
         let (_directory, tree) = tree(&[("t/p/A.class", b"a"), ("t/p/B.class", b"b"), ("tt/x", b"x")]);
         let jar = tree.write_jar("t", |path| path == "t/p/A.class", io::Cursor::new(Vec::new())).unwrap();
         let mut archive = zip::ZipArchive::new(jar).unwrap();
-        assert_eq!(archive.file_names().collect::<Vec<_>>(), ["p/B.class"]);
+        assert_eq!(archive.len(), 1);
         let mut content = String::new();
         archive.by_name("p/B.class").unwrap().read_to_string(&mut content).unwrap();
         assert_eq!(content, "b");

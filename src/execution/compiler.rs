@@ -63,10 +63,13 @@ pub struct CompileRequest {
     /// Further directories that must exist.
     pub directories: Vec<String>,
     /// Files by absolute path.
-    pub files: Vec<(String, Vec<u8>)>,
+    pub files: Files,
     /// Sources to compile, in order.
     pub sources: Vec<String>,
 }
+
+/// Files by path.
+pub type Files = Vec<(String, Vec<u8>)>;
 
 /// One of javac's errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,9 +90,9 @@ pub enum CompileAnswer {
     /// It compiled.
     Compiled {
         /// Classes by path relative to the output directory.
-        classes: Vec<(String, Vec<u8>)>,
+        classes: Files,
         /// Sources and resources that processors made, by absolute path.
-        generated: Vec<(String, Vec<u8>)>,
+        generated: Files,
     },
     /// It did not.
     Errors(Vec<Diagnostic>),
@@ -386,7 +389,7 @@ impl<'a> Rest<'a> {
         self.take(length)
     }
 
-    fn files(&mut self) -> Option<Vec<(String, Vec<u8>)>> {
+    fn files(&mut self) -> Option<Files> {
         let mut files = Vec::new();
         for _ in 0..self.number()? {
             files.push((self.text()?, self.bytes()?.to_vec()));

@@ -15,7 +15,7 @@ use fs_err as fs;
 use tokio::sync::OnceCell;
 
 use super::cell::{CellIdentity, Environment, Executor, Launched, launched};
-use super::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Input};
+use super::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Files, Input};
 use super::fault::{ATTEMPTS, Spool, milliseconds, of_engine, unique};
 use super::logs::CellLogs;
 use super::masked::MaskedRevision;
@@ -86,14 +86,27 @@ pub enum Swap {
 #[derive(Clone, Debug)]
 pub enum MainCompilation {
     /// Its classes, by path relative to the tree.
-    Compiled(Vec<(String, Vec<u8>)>),
+    Compiled(Files),
     /// It does not compile.
     Errors(Vec<Diagnostic>),
     /// The compiler ran out of something, or makes more than classes of it.
     Unfit(Unfit),
 }
 
-/// One launch besides the method itself.
+/// One method to launch.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodLaunch<'a> {
+    /// Binary name of the test class.
+    pub class: &'a str,
+    /// The method.
+    pub method: &'a MethodId,
+    /// What else the launch has.
+    pub options: &'a LaunchOptions,
+    /// Names of its logs begin with this.
+    pub name: &'a str,
+}
+
+/// What a launch has besides the method itself.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchOptions {
     /// Further arguments for the JVM, such as an agent.
@@ -337,16 +350,14 @@ impl Direct {
         executor: &Executor,
         environment: &Environment,
         swapped: &SwappedTree,
-        class: &str,
-        method: &MethodId,
-        options: &LaunchOptions,
-        logs: (&CellLogs, &str),
+        launch: &MethodLaunch<'_>,
+        logs: &CellLogs,
     ) -> std::io::Result<LaunchedMethod> {
         let mut attempt = 1;
         loop {
             let one = {
                 let _shared = executor.alone.read().await;
-                launch_once(executor, environment, swapped, class, method, options, logs, attempt).await?
+                launch_once(executor, environment, swapped, launch, logs, attempt).await?
             };
             match one.outcome {
                 Outcome::InfraFail(_) if attempt < ATTEMPTS => attempt += 1,
@@ -355,7 +366,7 @@ impl Direct {
             }
         }
         let _alone = executor.alone.write().await;
-        launch_once(executor, environment, swapped, class, method, options, logs, attempt + 1).await
+        launch_once(executor, environment, swapped, launch, logs, attempt + 1).await
     }
 
     /// Executes a gold cell. `archive` writes the code revision's own tree and returns where.
@@ -410,9 +421,8 @@ impl Direct {
         for repeat in 1..=cell.repeats {
             for method in cell.methods {
                 let name = format!("direct-{}-{repeat}", method.method());
-                let logs = (&logs, name.as_str());
-                let one =
-                    self.launch(executor, environment, &swapped, &cell.facts.class, method, &options, logs).await?;
+                let launch = MethodLaunch { class: &cell.facts.class, method, options: &options, name: &name };
+                let one = self.launch(executor, environment, &swapped, &launch, &logs).await?;
                 let measured = Measured {
                     prepare_ms: measured.prepare_ms,
                     compile_ms: measured.compile_ms,
@@ -470,15 +480,12 @@ fn test_request(masked: &MaskedRevision, text: Vec<u8>) -> std::io::Result<Compi
     })
 }
 
-#[expect(clippy::too_many_arguments, reason = "each is a different input of the launch")]
 async fn launch_once(
     executor: &Executor,
     environment: &Environment,
     swapped: &SwappedTree,
-    class: &str,
-    method: &MethodId,
-    options: &LaunchOptions,
-    (logs, name): (&CellLogs, &str),
+    &MethodLaunch { class, method, options, name }: &MethodLaunch<'_>,
+    logs: &CellLogs,
     attempt: u32,
 ) -> std::io::Result<LaunchedMethod> {
     let revision = &swapped.masked.revision;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use fs_err as fs;
 
 use super::compiled_tree::{CompiledTree, Place};
-use super::compiler::Input;
+use super::compiler::{Files, Input};
 use super::fault::unique;
 use super::maven::PROJECT;
 use super::prepared::{CompiledRevision, PreparedError, in_tree};
@@ -20,6 +20,9 @@ use crate::workspace::java_source::{declared_types, mentions, package_of};
 
 /// Where Maven's compiler plugin keeps lists of what it compiled, relative to the module.
 const LISTS: &str = "target/maven-status/";
+
+/// The compiler plugin's pattern of all sources.
+const EVERY_SOURCE: &str = "**/*.java";
 
 /// A compiled revision without one file. Its files on the host go with it.
 pub struct MaskedRevision {
@@ -35,7 +38,7 @@ pub struct MaskedRevision {
     pub inputs: BTreeMap<String, Input>,
     whole: CompiledTree,
     /// What processors make of any source, shown to be what they make of the file left out: nothing of it is in the tree.
-    pub processors: OnceCell<Result<Vec<(String, Vec<u8>)>, String>>,
+    pub processors: OnceCell<Result<Files, String>>,
     /// Names of the types that the file left out declares.
     types: BTreeSet<String>,
     /// The other test sources: absolute path in the container and place.
@@ -79,7 +82,7 @@ impl MaskedRevision {
         }
         let whole = CompiledTree::open(&store.path(&revision.tree))?;
         let own = whole.file(test_file);
-        let chosen = !call.includes.is_empty() || !call.excludes.is_empty();
+        let chosen = call.includes.iter().any(|pattern| pattern != EVERY_SOURCE) || !call.excludes.is_empty();
         if own.is_some() != call.sources.contains(&path) || (own.is_none() && chosen) {
             return Ok(Err("not every test source is compiled".to_owned()));
         }

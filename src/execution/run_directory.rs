@@ -299,7 +299,8 @@ pub(super) fn read_records(file: &mut fs::File, path: &Path) -> Result<(Vec<Cell
 fn latest(records: Vec<CellRecord>) -> Vec<CellRecord> {
     let mut by_execution = BTreeMap::new();
     for record in records {
-        by_execution.insert((record.task_id.clone(), record.cell, record.method.clone(), record.repeat), record);
+        by_execution
+            .insert((record.task_id.clone(), record.cell, record.method.clone(), record.repeat, record.path), record);
     }
     by_execution.into_values().collect()
 }
@@ -320,6 +321,7 @@ mod tests {
             cell: Cell::On,
             method: "ATest#m".parse().unwrap(),
             repeat,
+            path: Default::default(),
             outcome: Outcome::ExecFail(ExecReason::Assertion),
             detail: "x".to_owned(),
             attempts: 1,

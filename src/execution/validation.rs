@@ -104,9 +104,9 @@ impl Validation<'_> {
 
     /// Returns the cells and paths for which not every method and repeat has a record.
     fn missing(&self, known: &[CellRecord]) -> Vec<(&Task, Cell, ExecutionPath)> {
-        let mut there: BTreeMap<(&str, Cell, ExecutionPath), BTreeSet<(&str, u32)>> = BTreeMap::new();
+        let mut there = BTreeMap::new();
         for record in known {
-            let cell = there.entry((record.task_id.as_str(), record.cell, record.path)).or_default();
+            let cell: &mut BTreeSet<_> = there.entry((record.task_id.as_str(), record.cell, record.path)).or_default();
             cell.insert((record.method.as_str(), record.repeat));
         }
         let mut missing = Vec::new();

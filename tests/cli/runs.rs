@@ -50,6 +50,7 @@ fn append(run: &mut RunDirectory, task: &Task, cell: Cell, outcome: Outcome, det
             cell,
             method: method.clone(),
             repeat: 1,
+            path: Default::default(),
             outcome,
             detail: detail.to_owned(),
             attempts: u32::from(executed),
