@@ -8,6 +8,7 @@ mod explain;
 mod images;
 mod import;
 mod lock;
+mod man;
 pub mod options;
 mod progress;
 mod runs;
@@ -72,6 +73,8 @@ enum Command {
     Demo(demo::DemoArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
+    /// Print the manual page of the program or of a subcommand
+    Man(man::ManArguments),
 }
 
 /// What every subcommand works with.
@@ -222,6 +225,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
         Command::Explain(arguments) => explain::run(arguments, context),
         Command::Demo(arguments) => demo::run(arguments, context),
         Command::Completions(arguments) => completions::run(arguments, context),
+        Command::Man(arguments) => man::run(arguments, context),
     }
 }
 

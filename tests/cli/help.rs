@@ -37,6 +37,24 @@ fn global_options_are_explained() {
 }
 
 #[test]
+fn manual_pages_are_for_the_program_and_its_subcommands() {
+    let line = CommandLine::new();
+    let page = line.run(&["man"]);
+    assert!(page.starts_with("exit 0") && page.contains(".TH TESTEVO-SANDBOX 1"), "{page}");
+    let page = line.run(&["man", "store", "export"]);
+    assert!(
+        page.contains(".TH TESTEVO-SANDBOX-STORE-EXPORT 1") && page.contains("every byte that they name"),
+        "{page}"
+    );
+    assert_snapshot!(line.run(&["man", "store", "sell"]), @"
+    exit 2
+    ---- stderr
+    error: `testevo-sandbox store` has no subcommand `sell`
+    hint: `testevo-sandbox store --help` lists them
+    ");
+}
+
+#[test]
 fn machines_get_events_and_errors_as_json() {
     let line = CommandLine::new();
     assert_snapshot!(line.run(&["--events", "json", "tasks", "show", "x"]), @r#"

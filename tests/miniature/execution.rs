@@ -59,13 +59,10 @@ fn check(name: &str) {
     let repository = miniature::load(name);
     let workshop = Workshop::new(&repository);
     let (this, run) = (workshop.repository.as_str(), repository.name.file_stem());
-    workshop.import(&repository, overrides(name));
-    // Not every miniature can be resolved or built: that is what their cells are about, and what is compared below.
-    let locked = workshop.try_run(&["lock", this]);
-    workshop.run(&["build-images", "--proof", "none", this]);
+    let locked = workshop.prepare(&repository, overrides(name));
     let validated = workshop.try_run(&["validate", "--run-id", &run, "--format", "json", this]);
     let Some(records) = workshop.records(&run) else {
-        panic!("{name}: nothing was executed\n{}\n{}", locked.1, validated.1);
+        panic!("{name}: nothing was executed\n{locked}\n{}", validated.1);
     };
     let mut wrong = Vec::new();
     for miniature in &repository.miniatures {
@@ -95,20 +92,33 @@ fn check(name: &str) {
 }
 
 /// The data directory that all sample repositories share, as seen by one of them.
-struct Workshop {
-    data_dir: PathBuf,
+pub(super) struct Workshop {
+    pub(super) data_dir: PathBuf,
     sources: PathBuf,
     repository: String,
+    /// Held while a test works with the repository: another test would write its sources anew.
+    _busy: fs_err::File,
 }
 
 type Records = BTreeMap<(String, testevo_sandbox::task::Cell, String), CellRecord>;
 
 impl Workshop {
-    fn new(repository: &SampleRepository) -> Self {
+    pub(super) fn new(repository: &SampleRepository) -> Self {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("miniatures");
         let sources = root.join("sources");
         fs_err::create_dir_all(&sources).unwrap();
-        Self { data_dir: root.join("data"), sources, repository: repository.name.to_string() }
+        let busy = fs_err::File::create(sources.join(format!("{}.busy", repository.name.file_stem()))).unwrap();
+        busy.file().lock().unwrap();
+        Self { data_dir: root.join("data"), sources, repository: repository.name.to_string(), _busy: busy }
+    }
+
+    /// Imports, locks and builds, and returns what locking said.
+    pub(super) fn prepare(&self, repository: &SampleRepository, overrides: &str) -> String {
+        self.import(repository, overrides);
+        // Not every miniature can be resolved or built: that is what their cells are about.
+        let locked = self.try_run(&["lock", &self.repository]);
+        self.run(&["build-images", "--proof", "none", &self.repository]);
+        locked.1
     }
 
     /// Writes the repository and its published data, and imports them.
@@ -133,21 +143,21 @@ impl Workshop {
         fs_err::write(&manifest, text + overrides).unwrap();
     }
 
-    fn run(&self, arguments: &[&str]) {
+    pub(super) fn run(&self, arguments: &[&str]) {
         let (code, said) = self.try_run(arguments);
         assert_eq!(code, Some(0), "{arguments:?}\n{said}");
     }
 
+    /// Returns the program with these arguments, in this data directory.
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"));
+        command.args(arguments).arg("--data-dir").arg(&self.data_dir);
+        command.arg("--git-mirror").arg(self.sources.join("{name}")).args(["--jobs", "1"]);
+        command
+    }
+
     fn try_run(&self, arguments: &[&str]) -> (Option<i32>, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"))
-            .args(arguments)
-            .arg("--data-dir")
-            .arg(&self.data_dir)
-            .arg("--git-mirror")
-            .arg(self.sources.join("{name}"))
-            .args(["--jobs", "1"])
-            .output()
-            .unwrap();
+        let output = self.command(arguments).output().unwrap();
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         (output.status.code(), said)
     }

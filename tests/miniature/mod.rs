@@ -1,6 +1,7 @@
 //! The sample repositories of the tests, and what must come of them.
 
 mod execution;
+mod interruption;
 
 use std::collections::BTreeSet;
 

@@ -1,0 +1,115 @@
+//! Whole commands that are killed or interrupted: the same command goes on, a neighbour is left alone, nothing stays behind.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+
+use super::execution::Workshop;
+use crate::support::miniature;
+
+/// Few enough tasks for a short test, enough for one to be killed in the middle.
+const TASKS: [&str; 4] = ["*__assertion", "*__exception", "*__nested", "*__compile-target"];
+
+/// A running `validate`; killed with the value.
+struct Validate {
+    process: Child,
+    records: std::path::PathBuf,
+}
+
+impl Validate {
+    fn start(workshop: &Workshop, run_id: &str) -> Self {
+        let arguments = [&["validate", "--run-id", run_id][..], &TASKS].concat();
+        let process = workshop.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        Self { process, records: workshop.data_dir.join("runs").join(run_id).join("records.jsonl") }
+    }
+
+    /// Waits until a cell was recorded.
+    fn wait_for_a_record(&mut self) {
+        let started = Instant::now();
+        while fs::metadata(&self.records).map_or(0, |metadata| metadata.len()) == 0 {
+            assert!(started.elapsed() < Duration::from_secs(300), "nothing was recorded within five minutes");
+            assert!(self.process.try_wait().unwrap().is_none(), "it ended before anything was recorded");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn lines(&self) -> usize {
+        fs::read_to_string(&self.records).unwrap().lines().count()
+    }
+}
+
+impl Drop for Validate {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Containers that the process made and that are still there.
+fn containers(process: u32) -> Vec<String> {
+    let format = "{{.ID}} {{.Label \"testevo-sandbox.owner\"}}";
+    let listed = Command::new("docker").args(["ps", "--all", "--no-trunc", "--format", format]).output().unwrap();
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let owner = format!(" {process}-");
+    let text = String::from_utf8(listed.stdout).unwrap();
+    text.lines().filter(|line| line.contains(&owner)).map(str::to_owned).collect()
+}
+
+/// Temporary directories that the process made and that are still there.
+fn temporaries(data_dir: &Path, process: u32) -> Vec<String> {
+    let names = fs::read_dir(data_dir.join("tmp")).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.into_string().unwrap());
+    names.filter(|name| name.starts_with(&format!("{process}-"))).collect()
+}
+
+/// What a finished run came to, without the block that may differ.
+fn verdicts(workshop: &Workshop, run_id: &str) -> serde_json::Value {
+    let path = workshop.data_dir.join("runs").join(run_id).join("verdicts.json");
+    let mut value: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    value.as_object_mut().unwrap().remove("volatile").unwrap();
+    value
+}
+
+#[test]
+fn a_killed_run_goes_on_and_its_neighbour_is_left_alone() {
+    let sample = miniature::load("jupiter-17");
+    let workshop = Workshop::new(&sample);
+    workshop.prepare(&sample, "");
+    for run in ["killed", "neighbour", "interrupted"] {
+        let directory = workshop.data_dir.join("runs").join(run);
+        if directory.exists() {
+            fs::remove_dir_all(directory).unwrap();
+        }
+    }
+    let mut killed = Validate::start(&workshop, "killed");
+    let mut neighbour = Validate::start(&workshop, "neighbour");
+    killed.wait_for_a_record();
+    let dead = killed.process.id();
+    killed.process.kill().unwrap();
+    killed.process.wait().unwrap();
+    let before = killed.lines();
+
+    // The next start takes what the dead one left; the neighbour, which runs, notices nothing.
+    let mut continued = Validate::start(&workshop, "killed");
+    continued.wait_for_a_record();
+    assert!(continued.process.wait().unwrap().success());
+    assert!(neighbour.process.wait().unwrap().success());
+    assert_eq!((containers(dead), temporaries(&workshop.data_dir, dead)), (Vec::new(), Vec::new()));
+    let verdict = verdicts(&workshop, "killed");
+    assert_eq!(verdict, verdicts(&workshop, "neighbour"));
+    assert_eq!(verdict["summary"]["tasks"], TASKS.len());
+    assert!(before >= 1 && continued.lines() == neighbour.lines(), "what was recorded is not executed again");
+
+    // An interrupt cleans up before it ends.
+    let mut interrupted = Validate::start(&workshop, "interrupted");
+    interrupted.wait_for_a_record();
+    let process = interrupted.process.id();
+    let sent = Command::new("kill").args(["-INT", &process.to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(interrupted.process.wait().unwrap().code(), Some(130));
+    assert_eq!((containers(process), temporaries(&workshop.data_dir, process)), (Vec::new(), Vec::new()));
+    workshop.run(&[&["validate", "--run-id", "interrupted"][..], &TASKS].concat());
+    assert_eq!(verdicts(&workshop, "interrupted"), verdict);
+}
