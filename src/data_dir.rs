@@ -117,6 +117,17 @@ impl DataDir {
         Store::open(&self.root.join("store"), &self.temporary())
     }
 
+    /// Removes this process's temporary files, at its orderly end; one that is killed leaves them to [`DataDir::sweep`].
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn remove_temporary(&self) -> io::Result<()> {
+        match fs::remove_dir_all(self.temporary()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Removes what dead owners left in `tmp` and returns how many directories that were.
     ///
     /// # Errors

@@ -145,6 +145,16 @@ impl Context {
     }
 }
 
+/// What this process wrote for its own use only goes with it.
+impl Drop for Context {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.data_dir.get().map(DataDir::remove_temporary) {
+            // The next command's sweep takes it.
+            tracing::debug!("{error}");
+        }
+    }
+}
+
 struct Interrupts {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
@@ -207,6 +217,7 @@ fn start(cli: Cli) -> Result<(), CommandError> {
         data_dir: OnceLock::new(),
     };
     let done = dispatch(&cli.command, &context);
+    drop(context);
     progress.finish();
     done
 }
