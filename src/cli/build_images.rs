@@ -22,6 +22,7 @@ use crate::lock::ToolchainLock;
 use crate::manifest::RepositoryManifest;
 use crate::output::{OutputFormat, Table, counted};
 use crate::resolution::sets::FoundSets;
+use crate::task::selector::repository_fits;
 use crate::task::{Cell, RepositoryName, Side, Task};
 
 /// How much of an image is shown to work before it is called ready.
@@ -69,8 +70,8 @@ struct BuiltLayer {
 }
 
 pub(super) fn run(arguments: &BuildImagesArguments, context: &Context) -> Result<(), CommandError> {
-    let tasks = arguments.selector.tasks(context)?;
-    let built = context.block_on(build(arguments, &tasks, context))?;
+    let chosen = chosen(arguments, context)?;
+    let built = context.block_on(build(arguments, &chosen, context))?;
     write(&built, arguments.format, context)?;
     let unproven: usize = built.iter().map(|built| built.unproven.len()).sum();
     if unproven > 0 {
@@ -80,9 +81,32 @@ pub(super) fn run(arguments: &BuildImagesArguments, context: &Context) -> Result
     Ok(())
 }
 
+/// Returns the repositories to build with the tasks to prove them by. Without a proof locks are enough: their tasks need not
+/// have been imported.
+fn chosen(
+    arguments: &BuildImagesArguments,
+    context: &Context,
+) -> Result<BTreeMap<RepositoryName, Vec<Task>>, CommandError> {
+    if arguments.proof == ProofLevel::None
+        && let Some(names) = arguments.selector.only_names()
+    {
+        let locked = Workbench::open(context)?.locked()?;
+        let fits = |name: &String| locked.iter().any(|repository| repository_fits(name, repository));
+        if !locked.is_empty() && names.iter().all(fits) {
+            let chosen = |repository: &RepositoryName| {
+                names.is_empty() || names.iter().any(|name| repository_fits(name, repository))
+            };
+            return Ok(locked.into_iter().filter(chosen).map(|repository| (repository, Vec::new())).collect());
+        }
+    }
+    let tasks = arguments.selector.tasks(context)?;
+    let groups = by_repository(&tasks).into_iter();
+    Ok(groups.map(|(repository, tasks)| (repository, tasks.into_iter().cloned().collect())).collect())
+}
+
 async fn build(
     arguments: &BuildImagesArguments,
-    tasks: &[Task],
+    chosen: &BTreeMap<RepositoryName, Vec<Task>>,
     context: &Context,
 ) -> Result<Vec<Built>, CommandError> {
     let workbench = Workbench::open(context)?;
@@ -90,12 +114,13 @@ async fn build(
     let builder = Arc::new(ImageBuilder::new(&workbench.data_dir, waiting)?);
     let mut engine = None;
     let mut built = Vec::new();
-    for (repository, tasks) in by_repository(tasks) {
+    for (repository, tasks) in chosen {
+        let tasks: Vec<&Task> = tasks.iter().collect();
         let started = Instant::now();
-        let locks = workbench.lock_digests(&repository, workbench.manifest(&repository)?.jdk)?;
-        let image = match builder.up_to_date(&repository, locks)? {
+        let locks = workbench.lock_digests(repository, workbench.manifest(repository)?.jdk)?;
+        let image = match builder.up_to_date(repository, locks)? {
             Some(image) => image,
-            None => compose(&workbench, &builder, &repository, locks).await?,
+            None => compose(&workbench, &builder, repository, locks).await?,
         };
         let compose_ms = milliseconds(started);
         let started = Instant::now();

@@ -71,6 +71,16 @@ impl SelectorArguments {
         })
     }
 
+    /// Returns the names, where nothing else chooses among tasks.
+    pub fn only_names(&self) -> Option<&[String]> {
+        let others = self.track.is_some()
+            || self.since.is_some()
+            || self.until.is_some()
+            || self.task_file.is_some()
+            || self.limit.is_some();
+        (!others).then_some(self.names.as_slice())
+    }
+
     /// Returns the chosen tasks of the data directory, sorted by repository and id; never none.
     ///
     /// # Errors

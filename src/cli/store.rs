@@ -201,22 +201,7 @@ fn write_file(archive: &LockArchive, workbench: &Workbench<'_>, output: &Path) -
 
 /// Returns the locked repositories that the names choose; each name must choose one.
 fn locked(workbench: &Workbench<'_>, names: &[String]) -> Result<Vec<RepositoryName>, CommandError> {
-    let mut all = Vec::new();
-    let directory = workbench.data_dir.join("manifests");
-    let entries = match fs::read_dir(&directory) {
-        Ok(entries) => entries.collect::<io::Result<Vec<_>>>(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
-    };
-    for entry in entries.map_err(crate::manifest::ManifestError::Io)? {
-        if entry.path().extension().is_some_and(|extension| extension == "toml") {
-            let manifest = RepositoryManifest::load(&entry.path())?;
-            if workbench.lock_path(&manifest.repository).is_file() {
-                all.push(manifest.repository);
-            }
-        }
-    }
-    all.sort();
+    let all = workbench.locked()?;
     for name in names {
         if !all.iter().any(|repository| repository_fits(name, repository)) {
             return Err(CommandError::Usage {
@@ -225,14 +210,14 @@ fn locked(workbench: &Workbench<'_>, names: &[String]) -> Result<Vec<RepositoryN
             });
         }
     }
-    all.retain(|repository| names.is_empty() || names.iter().any(|name| repository_fits(name, repository)));
     if all.is_empty() {
         return Err(CommandError::Usage {
             message: "no repository has a lock".to_owned(),
             hint: "run `testevo-sandbox lock` first".to_owned(),
         });
     }
-    Ok(all)
+    let chosen = |repository: &RepositoryName| names.iter().any(|name| repository_fits(name, repository));
+    Ok(all.into_iter().filter(|repository| names.is_empty() || chosen(repository)).collect())
 }
 
 fn import(workbench: &Workbench<'_>, path: &Path, replace: bool) -> Result<(), CommandError> {

@@ -33,7 +33,7 @@ use crate::image::{BuiltImage, Catalog, Image, LockDigests, compose, ready_tag, 
 use crate::lock::policy::ToolchainPolicy;
 use crate::lock::toolchain::{LockMode, ToolchainRequest, lock_toolchain};
 use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
-use crate::manifest::RepositoryManifest;
+use crate::manifest::{ManifestError, RepositoryManifest};
 use crate::output::counted;
 use crate::resolution::sets::{FoundSets, find_sets};
 use crate::settings::EngineChoice;
@@ -149,6 +149,25 @@ impl<'a> Workbench<'a> {
             Err(LockFileError::Missing { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns the repositories that have a manifest and a lock, sorted.
+    pub(super) fn locked(&self) -> Result<Vec<RepositoryName>, CommandError> {
+        let mut locked = Vec::new();
+        let entries = fs_err::read_dir(self.data_dir.join("manifests")).map_err(ManifestError::Io)?;
+        for entry in entries {
+            let path = entry.map_err(ManifestError::Io)?.path();
+            // What a killed writer left unfinished has a hidden name.
+            let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+            if !hidden && path.extension().is_some_and(|extension| extension == "toml") {
+                let repository = RepositoryManifest::load(&path)?.repository;
+                if self.lock_path(&repository).is_file() {
+                    locked.push(repository);
+                }
+            }
+        }
+        locked.sort();
+        Ok(locked)
     }
 
     /// Composes an image off the asynchronous threads; composed layers are found, not made.

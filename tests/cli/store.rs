@@ -4,7 +4,7 @@ use fs_err as fs;
 use insta::assert_snapshot;
 use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::digest::Digest;
-use testevo_sandbox::lock::{LOCK_SCHEMA, LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
+use testevo_sandbox::lock::{JdkLock, LOCK_SCHEMA, LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
 
 use super::import::write_published;
 use crate::support::command::CommandLine;
@@ -19,7 +19,7 @@ fn locked(line: &CommandLine) -> Digest {
     let toolchain = ToolchainLock {
         schema: LOCK_SCHEMA,
         base: Vec::new(),
-        jdks: Vec::new(),
+        jdks: vec![JdkLock { major: 8, packages: Vec::new() }],
         tools_packages: Vec::new(),
         tools: Vec::new(),
         indexes: Vec::new(),
@@ -141,11 +141,18 @@ fn an_exported_lock_is_taken_elsewhere_and_never_over_another_one() {
     for path in files(&line) {
         assert_eq!(fs::read(line.path().join(&path)).unwrap(), fs::read(there.path().join(&path)).unwrap());
     }
+    // Locks and bytes are enough for an image; no task was imported here.
+    let image = |line: &CommandLine| {
+        let text = line.run(&["build-images", "--proof", "none", "--offline", "--format", "json"]);
+        let built: serde_json::Value = serde_json::from_str(text.lines().nth(2).unwrap()).unwrap();
+        built["config_digest"].clone()
+    };
+    assert_eq!(image(&there), image(&line));
     // The same again changes nothing; another lock is not replaced unless asked for, and is kept then.
     assert!(there.run(&["store", "import", "x.tar"]).starts_with("exit 0"));
     let path = there.path().join("data/locks/toolchain.lock");
     let mut toolchain = ToolchainLock::load(&path).unwrap();
-    toolchain.jdks.push(testevo_sandbox::lock::JdkLock { major: 21, packages: Vec::new() });
+    toolchain.jdks.push(JdkLock { major: 21, packages: Vec::new() });
     toolchain.store(&path).unwrap();
     assert_snapshot!(there.run(&["store", "import", "x.tar"]), @"
     exit 6
