@@ -21,10 +21,12 @@ use crate::lock::archive::LockArchiveError;
 use crate::lock::policy::PolicyError;
 use crate::lock::toolchain::ToolchainError;
 use crate::manifest::ManifestError;
+use crate::report::score::ReportError;
 use crate::resolution::door::DoorError;
 use crate::resolution::repository::LockError;
 use crate::sample::SampleError;
 use crate::settings::SettingsError;
+use crate::submission::predictions::PredictionsError;
 use crate::task::file::TaskFileError;
 use crate::task::published::PublishedError;
 use crate::task::selector::SelectorError;
@@ -167,6 +169,12 @@ pub enum CommandError {
     /// A validation broke off.
     #[error(transparent)]
     Validation(#[from] ValidationError),
+    /// Predictions can't be read.
+    #[error(transparent)]
+    Predictions(#[from] PredictionsError),
+    /// Runs can't be reported.
+    #[error(transparent)]
+    Report(#[from] ReportError),
     /// An origin is missing, as `doctor` found.
     #[error(transparent)]
     MissingOrigin(#[from] MissingOrigin),
@@ -248,7 +256,16 @@ impl CommandError {
             Self::Sample(_) | Self::Proof(ProofError::Io(_)) => ExitStatus::Infrastructure,
             Self::Proof(ProofError::Malformed { .. }) => ExitStatus::Mismatch,
             Self::RunDirectory(error) => of_run_directory(error),
-            Self::Validation(ValidationError::RunDirectory(error)) => of_run_directory(error),
+            Self::Validation(ValidationError::RunDirectory(error)) | Self::Report(ReportError::RunDirectory(error)) => {
+                of_run_directory(error)
+            }
+            Self::Report(ReportError::OtherCommand { .. }) => ExitStatus::Usage,
+            Self::Report(ReportError::NoInputs(_)) => ExitStatus::Mismatch,
+            Self::Predictions(PredictionsError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                ExitStatus::Usage
+            }
+            Self::Predictions(PredictionsError::Io(_)) => ExitStatus::Infrastructure,
+            Self::Predictions(_) => ExitStatus::BadInput,
             Self::Validation(ValidationError::Io(_)) => ExitStatus::Infrastructure,
             Self::Validation(ValidationError::Interrupted) | Self::Interrupted => ExitStatus::Interrupted,
         }
@@ -310,9 +327,14 @@ impl CommandError {
             Self::Sample(_) | Self::Proof(ProofError::Io(_)) => {
                 Some("check the data directory's permissions and free space".to_owned())
             }
-            Self::RunDirectory(error) | Self::Validation(ValidationError::RunDirectory(error)) => {
-                run_directory_hint(error)
+            Self::RunDirectory(error)
+            | Self::Validation(ValidationError::RunDirectory(error))
+            | Self::Report(ReportError::RunDirectory(error)) => run_directory_hint(error),
+            Self::Report(ReportError::OtherCommand { .. }) => {
+                Some("`testevo-sandbox runs show` shows other runs".to_owned())
             }
+            Self::Report(ReportError::NoInputs(_)) => Some("score again in a new run".to_owned()),
+            Self::Predictions(error) => Some(error.hint()),
             Self::Jar(JarError::Io(_))
             | Self::Lock(LockError::Io(_) | LockError::Door(DoorError::Socket { .. }))
             | Self::Validation(ValidationError::Io(_)) => {

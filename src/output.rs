@@ -65,6 +65,12 @@ impl Table {
         Self { rows: vec![headings.map(str::to_owned).to_vec()], columns: COLUMNS }
     }
 
+    /// Returns a table with headings that are only known when it is made.
+    pub fn with_headings(headings: &[&str]) -> Self {
+        let row = headings.iter().map(|heading| (*heading).to_owned()).collect();
+        Self { rows: vec![row], columns: headings.len() }
+    }
+
     /// Adds a row; cells are escaped. Missing cells are empty, surplus ones are left out.
     pub fn row<I: IntoIterator<Item = S>, S: AsRef<str>>(&mut self, cells: I) {
         let mut row: Vec<String> =

@@ -1,5 +1,7 @@
 //! `explain`: what ran in one task of a run, with which commands, why it came to its outcomes, and where the logs are.
 
+mod scores;
+
 use clap::Args;
 use serde_json::json;
 
@@ -7,8 +9,9 @@ use super::Context;
 use super::runs::tasks_of;
 use crate::error::CommandError;
 use crate::execution::explain::{Explained, explain, shell_line};
-use crate::execution::runs::read;
+use crate::execution::runs::{describe, find, read};
 use crate::output::OutputFormat;
+use crate::report::score::COMMAND;
 use crate::report::validation::summarize;
 use crate::task::selector::Selector;
 use crate::task::{Cell, Task};
@@ -28,6 +31,10 @@ pub(super) struct ExplainArguments {
 }
 
 pub(super) fn run(arguments: &ExplainArguments, context: &Context) -> Result<(), CommandError> {
+    let path = find(context.data_dir()?, &arguments.run)?;
+    if describe(&path).is_ok_and(|description| description.command == COMMAND) {
+        return scores::run(path, &arguments.task, arguments.format, context);
+    }
     let run = read(context.data_dir()?, &arguments.run)?;
     let tasks = tasks_of(&run, context)?;
     let selector = Selector { task_ids: vec![arguments.task.clone()], ..Selector::default() };

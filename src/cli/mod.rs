@@ -11,7 +11,9 @@ mod lock;
 mod man;
 pub mod options;
 mod progress;
+mod report;
 mod runs;
+mod score;
 pub mod selector;
 mod store;
 mod tasks;
@@ -61,6 +63,10 @@ enum Command {
     BuildImages(build_images::BuildImagesArguments),
     /// Execute the developers' tests on old and new code and compare with the published labels
     Validate(validate::ValidateArguments),
+    /// Score agents' patches, or the developers' tests, on new and old code
+    Score(score::ScoreArguments),
+    /// Say what scoring runs add up to
+    Report(report::ReportArguments),
     /// List, show, compare, export and prune built images
     Images(images::ImagesArguments),
     /// Verify, clean up, export and import the local store
@@ -230,6 +236,8 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
         Command::Lock(arguments) => lock::run(arguments, context),
         Command::BuildImages(arguments) => build_images::run(arguments, context),
         Command::Validate(arguments) => validate::run(arguments, context),
+        Command::Score(arguments) => score::run(arguments, context),
+        Command::Report(arguments) => report::run(arguments, context),
         Command::Images(arguments) => images::run(arguments, context),
         Command::Store(arguments) => store::run(arguments, context),
         Command::Runs(arguments) => runs::run(arguments, context),

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::Context;
 use super::validate::{self, Validated};
+use super::{Context, report};
 use crate::error::CommandError;
-use crate::execution::runs::{RunEntry, RunState, StoredRun, list, read, remove};
+use crate::execution::runs::{RunEntry, RunState, StoredRun, describe, find, list, read, remove};
 use crate::output::{OutputFormat, Table, counted};
+use crate::report::score::COMMAND;
 use crate::task::Task;
 use crate::task::file::load_all;
 
@@ -48,7 +49,14 @@ enum RunsCommand {
 pub(super) fn run(arguments: &RunsArguments, context: &Context) -> Result<(), CommandError> {
     match &arguments.command {
         RunsCommand::List { format } => write_list(&list(context.data_dir()?)?, *format, context),
-        RunsCommand::Show { run, format } => show(&read(context.data_dir()?, run)?, *format, context),
+        RunsCommand::Show { run, format } => {
+            let path = find(context.data_dir()?, run)?;
+            // Scores are another kind of records, and a report says what they came to.
+            if describe(&path).is_ok_and(|description| description.command == COMMAND) {
+                return report::show(path, *format, context);
+            }
+            show(&read(context.data_dir()?, run)?, *format, context)
+        }
         RunsCommand::Rm { runs } => remove_all(runs, context),
     }
 }

@@ -1,5 +1,7 @@
 //! `tasks`: lists and shows imported tasks.
 
+mod focal;
+
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -28,6 +30,14 @@ enum TasksCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
+    /// Find the methods under test in the sources, and say how each was found
+    Focal {
+        #[command(flatten)]
+        selector: SelectorArguments,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
     /// Show everything that is known of a task
     Show {
         /// The task's id
@@ -41,6 +51,7 @@ enum TasksCommand {
 pub(super) fn run(arguments: &TasksArguments, context: &Context) -> Result<(), CommandError> {
     match &arguments.command {
         TasksCommand::List { selector, format } => list(&selector.tasks(context)?, *format, context),
+        TasksCommand::Focal { selector, format } => focal::run(&selector.tasks(context)?, *format, context),
         TasksCommand::Show { task, format } => show(task, *format, context),
     }
 }

@@ -57,7 +57,7 @@ pub(super) struct ValidateArguments {
 
 /// How cells are executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum PathChoice {
+pub(super) enum PathChoice {
     /// The reference: Maven compiles every cell
     #[default]
     Maven,
@@ -74,7 +74,7 @@ enum PathsChoice {
 
 /// Whose settings launches have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum SurefireChoice {
+pub(super) enum SurefireChoice {
     /// The project's
     #[default]
     Project,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use fs_err as fs;
 use tokio::sync::RwLock;
 
+use super::coverage::{CoverageRequest, MethodCoverage};
 use super::fault::{
     ATTEMPTS, Fault, Spool, command_end, done, file_name, memory_limit_met, milliseconds, not_done, of_engine, unique,
 };
@@ -31,6 +32,7 @@ use crate::outcome::{CompileReason, ExecReason, Outcome, compile, launch};
 use crate::task::{Cell, MethodId, Task};
 
 /// What all cells of a run share.
+#[derive(Clone)]
 pub struct Executor {
     /// Starts containers.
     pub engine: Arc<dyn Engine>,
@@ -100,6 +102,8 @@ pub struct CellRequest<'a> {
     pub repeats: u32,
     /// The path that was asked for; where it is the direct one, that did not fit.
     pub path: ExecutionPath,
+    /// Whether every launch gets a container of its own: what is not trusted never shares one.
+    pub apart: bool,
 }
 
 /// What a record is about.
@@ -126,10 +130,10 @@ enum Compiled {
 }
 
 /// A compiled tree and how its methods are launched.
-struct Ready {
-    archive: PathBuf,
-    class_path: Vec<String>,
-    settings: JvmSettings,
+pub(super) struct Ready {
+    pub(super) archive: PathBuf,
+    pub(super) class_path: Vec<String>,
+    pub(super) settings: JvmSettings,
 }
 
 impl From<Fault> for Compiled {
@@ -189,6 +193,19 @@ impl Executor {
     /// # Errors
     /// Only where logs or temporary files can't be written; every other trouble is an outcome.
     pub async fn run_cell(&self, request: &CellRequest<'_>) -> std::io::Result<Vec<CellRecord>> {
+        Ok(self.run_and_cover(request, None).await?.0)
+    }
+
+    /// Executes a cell as [`Executor::run_cell`] does, then launches again, with the coverage agent on board, what passed
+    /// in the first repeat and what is asked for besides. Returns what each of these covered.
+    ///
+    /// # Errors
+    /// As [`Executor::run_cell`].
+    pub async fn run_and_cover(
+        &self,
+        request: &CellRequest<'_>,
+        cover: Option<&CoverageRequest<'_>>,
+    ) -> std::io::Result<(Vec<CellRecord>, Vec<MethodCoverage>)> {
         let started = std::time::Instant::now();
         let logs = CellLogs::create(self.logs.as_deref(), &request.task.id, request.cell)?;
         let identity = CellIdentity {
@@ -205,32 +222,69 @@ impl Executor {
         };
         let mut measured = self.measured(&logs);
         if request.input.swapped.is_none() {
-            return Ok(all(Outcome::Absent, "the revision has no such test file", 0, &measured));
+            return Ok((all(Outcome::Absent, "the revision has no such test file", 0, &measured), Vec::new()));
         }
         let Some(module) = &request.input.module else {
             let detail = "the target file lies in no module of this tree";
-            return Ok(all(Outcome::CompileFail(CompileReason::NoModule), detail, 0, &measured));
+            let records = all(Outcome::CompileFail(CompileReason::NoModule), detail, 0, &measured);
+            return Ok((records, Vec::new()));
         };
         let (compiled, attempts) = self.compile(request, module, &logs).await?;
         measured.compile_ms = Some(milliseconds(started));
         let ready = match compiled {
             Compiled::Ready(ready) => ready,
-            Compiled::Failed { outcome, detail } => return Ok(all(outcome, &detail, attempts, &measured)),
+            Compiled::Failed { outcome, detail } => {
+                return Ok((all(outcome, &detail, attempts, &measured), Vec::new()));
+            }
         };
         let mut records = Vec::new();
         for repeat in 1..=request.repeats {
-            let methods: Vec<&MethodId> = request.methods.iter().collect();
-            let launched = self.launch(request, module, &ready, &methods, repeat, &logs).await?;
-            for (method, mut one) in methods.into_iter().zip(launched) {
-                if one.outcome == Outcome::ExecFail(ExecReason::Timeout) {
-                    one = self.launch_alone(request, module, &ready, method, repeat, &logs).await?;
+            let together = if request.apart { 1 } else { request.methods.len().max(1) };
+            for methods in request.methods.chunks(together) {
+                let methods: Vec<&MethodId> = methods.iter().collect();
+                let launched = self.launch(request, module, &ready, &methods, repeat, &logs).await?;
+                for (method, mut one) in methods.into_iter().zip(launched) {
+                    if one.outcome == Outcome::ExecFail(ExecReason::Timeout) {
+                        one = self.launch_alone(request, module, &ready, method, repeat, &logs).await?;
+                    }
+                    one.measured.compile_ms = measured.compile_ms;
+                    records.push(self.record(&identity, method, repeat, one));
                 }
-                one.measured.compile_ms = measured.compile_ms;
-                records.push(self.record(&identity, method, repeat, one));
             }
         }
+        let covered = match cover {
+            Some(cover) => {
+                let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
+                let methods: Vec<MethodId> =
+                    cover.methods.iter().chain(passed.map(|record| &record.method)).cloned().collect();
+                self.cover(request, cover, &ready, &module.path(), &methods, &logs).await?
+            }
+            None => Vec::new(),
+        };
         remove(&ready.archive)?;
-        Ok(records)
+        Ok((records, covered))
+    }
+
+    /// Returns the key of one launch on a path: what was executed under it need not be executed again.
+    pub fn key(&self, identity: &CellIdentity<'_>, method: &MethodId, repeat: u32, path: ExecutionPath) -> Digest {
+        let inputs = ExecutionInputs {
+            image: identity.environment.image,
+            tree: identity.tree,
+            test_file: identity.task.test_file.as_str(),
+            swapped: identity.swapped,
+            method: method.as_str(),
+            maven_arguments: &identity.environment.maven_arguments,
+            surefire: identity.environment.surefire,
+            path,
+            runner: file_name(&self.jars.runner),
+            recorder: file_name(&self.jars.recorder),
+            compiler: file_name(&self.jars.compiler),
+            init: self.init,
+            limits: self.limits,
+            repeat,
+            isolation_missing: &self.isolation_missing,
+        };
+        inputs.key()
     }
 
     pub(super) fn measured(&self, logs: &CellLogs) -> Measured {
@@ -261,22 +315,7 @@ impl Executor {
         repeat: u32,
         launched: Launched,
     ) -> CellRecord {
-        let inputs = ExecutionInputs {
-            image: identity.environment.image,
-            tree: identity.tree,
-            swapped: identity.swapped,
-            method: method.as_str(),
-            maven_arguments: &identity.environment.maven_arguments,
-            surefire: identity.environment.surefire,
-            path: launched.measured.path,
-            runner: file_name(&self.jars.runner),
-            recorder: file_name(&self.jars.recorder),
-            compiler: file_name(&self.jars.compiler),
-            init: self.init,
-            limits: self.limits,
-            repeat,
-            isolation_missing: &launched.measured.isolation_missing,
-        };
+        let path = launched.measured.path;
         CellRecord {
             schema: RECORD_SCHEMA,
             task_id: identity.task.id.clone(),
@@ -289,7 +328,7 @@ impl Executor {
             outcome: launched.outcome,
             detail: launched.detail,
             attempts: launched.attempts,
-            key: (launched.attempts > 0).then(|| inputs.key()),
+            key: (launched.attempts > 0).then(|| self.key(identity, method, repeat, path)),
             measured: launched.measured,
         }
     }

@@ -14,6 +14,8 @@ pub struct ExecutionInputs<'a> {
     pub image: Digest,
     /// Git's id of the code revision's tree.
     pub tree: &'a str,
+    /// The swapped file's path.
+    pub test_file: &'a str,
     /// The swapped file's bytes.
     pub swapped: Option<Digest>,
     /// The method.

@@ -1,11 +1,12 @@
 //! Executions: what is run in containers for a cell of a task, and what is kept of it.
 //!
 //! [`maven`] says what is asked of Maven and of the launcher; [`cell`] runs one cell, [`validation`] many; [`record`] is
-//! what is kept of each method, [`run_directory`] where. [`jars`] are our own tools inside containers.
+//! what is kept of each method, [`run_directory`] where. [`scoring`] does the same for submissions. [`jars`] are our own tools inside containers.
 
 pub mod cell;
 pub mod compiled_tree;
 pub mod compiler;
+pub mod coverage;
 pub mod direct;
 pub mod explain;
 mod fault;
@@ -22,6 +23,7 @@ pub mod record;
 pub mod recording;
 pub mod run_directory;
 pub mod runs;
+pub mod scoring;
 pub mod surefire;
 pub mod trees;
 pub mod validation;

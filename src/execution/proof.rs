@@ -209,6 +209,7 @@ async fn execute(
         methods: &one.task.test_methods[..1],
         repeats: 1,
         path: ExecutionPath::Maven,
+        apart: false,
     };
     let records = executor.run_cell(&request).await;
     match fs::remove_file(&input.archive) {

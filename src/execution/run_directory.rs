@@ -14,11 +14,13 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use rustix::fs::{FlockOperation, flock};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::record::{CellRecord, RECORD_SCHEMA};
+use super::record::{CellRecord, ExecutionPath, RECORD_SCHEMA};
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
+use crate::task::{Cell, MethodId, TaskId};
 
 const RUN_SCHEMA: u32 = 1;
 
@@ -72,6 +74,35 @@ pub enum RunDirectoryError {
     },
 }
 
+/// A line of a run's `records.jsonl`.
+pub trait RunRecord: Serialize + DeserializeOwned {
+    /// The newest schema that this program writes.
+    const SCHEMA: u32;
+
+    /// What the record is of: of several with equal names the last counts.
+    type Name: Ord;
+
+    /// Returns its schema.
+    fn schema(&self) -> u32;
+
+    /// Returns what it is of.
+    fn name(&self) -> Self::Name;
+}
+
+impl RunRecord for CellRecord {
+    const SCHEMA: u32 = RECORD_SCHEMA;
+
+    type Name = (TaskId, Cell, MethodId, u32, ExecutionPath);
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+
+    fn name(&self) -> Self::Name {
+        (self.task_id.clone(), self.cell, self.method.clone(), self.repeat, self.path)
+    }
+}
+
 /// What a run was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunDescription {
@@ -111,6 +142,20 @@ impl RunDirectory {
         run_id: Option<&str>,
         fresh: bool,
     ) -> Result<(Self, Vec<CellRecord>), RunDirectoryError> {
+        Self::open_of(data_dir, command, inputs, run_id, fresh)
+    }
+
+    /// Opens a run as [`RunDirectory::open`] does, whose records are of another kind.
+    ///
+    /// # Errors
+    /// [`RunDirectoryError`].
+    pub fn open_of<R: RunRecord>(
+        data_dir: &DataDir,
+        command: &str,
+        inputs: &[u8],
+        run_id: Option<&str>,
+        fresh: bool,
+    ) -> Result<(Self, Vec<R>), RunDirectoryError> {
         let digest = Digest::of(inputs);
         let runs = data_dir.join("runs");
         if let Some(run_id) = run_id {
@@ -152,12 +197,12 @@ impl RunDirectory {
         Self::create(runs.join(&run_id), command, inputs, &run_id)
     }
 
-    fn create(
+    fn create<R: RunRecord>(
         path: PathBuf,
         command: &str,
         inputs: &[u8],
         run_id: &str,
-    ) -> Result<(Self, Vec<CellRecord>), RunDirectoryError> {
+    ) -> Result<(Self, Vec<R>), RunDirectoryError> {
         fs::create_dir_all(path.join("logs"))?;
         write_atomically(&path.join(INPUTS_FILE), inputs)?;
         let description = RunDescription {
@@ -172,7 +217,7 @@ impl RunDirectory {
         Self::hold(path, description)
     }
 
-    fn hold(path: PathBuf, description: RunDescription) -> Result<(Self, Vec<CellRecord>), RunDirectoryError> {
+    fn hold<R: RunRecord>(path: PathBuf, description: RunDescription) -> Result<(Self, Vec<R>), RunDirectoryError> {
         let options =
             |path: PathBuf| fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let lock = options(path.join(".lock"))?;
@@ -200,7 +245,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// The file system's.
-    pub fn append(&mut self, record: &CellRecord) -> Result<(), RunDirectoryError> {
+    pub fn append(&mut self, record: &impl RunRecord) -> Result<(), RunDirectoryError> {
         let mut line = serde_json::to_vec(record).map_err(std::io::Error::other)?;
         line.push(b'\n');
         self.records.write_all(&line)?;
@@ -269,7 +314,7 @@ fn unfinished(runs: &Path, command: &str, inputs: Digest) -> Result<Vec<PathBuf>
 }
 
 /// Returns the whole records of the file and the length of what they take; a torn last line is left out.
-pub(super) fn read_records(file: &mut fs::File, path: &Path) -> Result<(Vec<CellRecord>, u64), RunDirectoryError> {
+pub(super) fn read_records<R: RunRecord>(file: &mut fs::File, path: &Path) -> Result<(Vec<R>, u64), RunDirectoryError> {
     let mut records = Vec::new();
     let mut whole_bytes = 0;
     let mut reader = std::io::BufReader::new(file);
@@ -281,13 +326,13 @@ pub(super) fn read_records(file: &mut fs::File, path: &Path) -> Result<(Vec<Cell
             return Ok((latest(records), whole_bytes));
         }
         let malformed = |reason: String| RunDirectoryError::Malformed { path: path.to_owned(), reason };
-        let record: CellRecord = serde_json::from_slice(&line)
+        let record: R = serde_json::from_slice(&line)
             .map_err(|error| malformed(format!("record {}: {error}", records.len() + 1)))?;
-        if record.schema > RECORD_SCHEMA {
+        if record.schema() > R::SCHEMA {
             return Err(RunDirectoryError::UnknownSchema {
                 path: path.to_owned(),
-                found: record.schema,
-                known: RECORD_SCHEMA,
+                found: record.schema(),
+                known: R::SCHEMA,
             });
         }
         records.push(record);
@@ -296,13 +341,12 @@ pub(super) fn read_records(file: &mut fs::File, path: &Path) -> Result<(Vec<Cell
 }
 
 /// Keeps the last record of each execution: a cell that was cut off is executed again as a whole.
-fn latest(records: Vec<CellRecord>) -> Vec<CellRecord> {
-    let mut by_execution = BTreeMap::new();
+fn latest<R: RunRecord>(records: Vec<R>) -> Vec<R> {
+    let mut by_name = BTreeMap::new();
     for record in records {
-        by_execution
-            .insert((record.task_id.clone(), record.cell, record.method.clone(), record.repeat, record.path), record);
+        by_name.insert(record.name(), record);
     }
-    by_execution.into_values().collect()
+    by_name.into_values().collect()
 }
 
 #[cfg(test)]
@@ -310,7 +354,7 @@ mod tests {
     use super::super::record::Measured;
     use super::*;
     use crate::outcome::{ExecReason, Outcome};
-    use crate::task::{Cell, Track};
+    use crate::task::Track;
 
     fn record(repeat: u32) -> CellRecord {
         CellRecord {

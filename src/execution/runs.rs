@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::inputs::{INPUTS_SCHEMA, RunInputs};
 use super::record::CellRecord;
-use super::run_directory::{self, RunDescription, RunDirectoryError, is_run_id, read_description, read_records};
+use super::run_directory::{
+    self, RunDescription, RunDirectoryError, RunRecord, is_run_id, read_description, read_records,
+};
 use crate::data_dir::DataDir;
 use crate::digest::Digest;
 use crate::outcome::label::cells_of;
@@ -62,7 +65,7 @@ pub struct RunEntry {
 
 /// A run with what it holds.
 #[derive(Clone, Debug)]
-pub struct StoredRun {
+pub struct StoredRun<I = RunInputs, R = CellRecord> {
     /// Its directory.
     pub path: PathBuf,
     /// How far it is.
@@ -70,9 +73,9 @@ pub struct StoredRun {
     /// What it was asked for.
     pub description: RunDescription,
     /// What decided its results; `None` for runs that kept none.
-    pub inputs: Option<RunInputs>,
+    pub inputs: Option<I>,
     /// What happened so far, the last record of each execution.
-    pub records: Vec<CellRecord>,
+    pub records: Vec<R>,
 }
 
 impl StoredRun {
@@ -124,10 +127,15 @@ pub fn list(data_dir: &DataDir) -> Result<Vec<RunEntry>, RunDirectoryError> {
 /// # Errors
 /// [`RunDirectoryError`].
 pub fn read(data_dir: &DataDir, run_id: &str) -> Result<StoredRun, RunDirectoryError> {
-    let path = find(data_dir, run_id)?;
-    let Some(description) = read_description(&path)? else {
-        return Err(malformed(&path.join("run.json"), "it is missing"));
-    };
+    read_at(find(data_dir, run_id)?)
+}
+
+/// Reads a run by its directory, whatever its inputs and records are.
+///
+/// # Errors
+/// [`RunDirectoryError`].
+pub fn read_at<I: DeserializeOwned, R: RunRecord>(path: PathBuf) -> Result<StoredRun<I, R>, RunDirectoryError> {
+    let description = describe(&path)?;
     let records_path = path.join("records.jsonl");
     let records = match fs::File::open(&records_path) {
         Ok(mut file) => read_records(&mut file, &records_path)?.0,
@@ -136,6 +144,17 @@ pub fn read(data_dir: &DataDir, run_id: &str) -> Result<StoredRun, RunDirectoryE
     };
     let state = state(&path, &description)?;
     Ok(StoredRun { inputs: read_inputs(&path, &description)?, path, state, description, records })
+}
+
+/// Returns what the run in a directory was asked for.
+///
+/// # Errors
+/// [`RunDirectoryError`].
+pub fn describe(path: &Path) -> Result<RunDescription, RunDirectoryError> {
+    match read_description(path)? {
+        Some(description) => Ok(description),
+        None => Err(malformed(&path.join("run.json"), "it is missing")),
+    }
 }
 
 /// Removes a run with all its files and returns their bytes; with `dry_run` nothing is removed.
@@ -158,7 +177,11 @@ pub fn remove(data_dir: &DataDir, run_id: &str, dry_run: bool) -> Result<u64, Ru
     Ok(bytes)
 }
 
-fn find(data_dir: &DataDir, run_id: &str) -> Result<PathBuf, RunDirectoryError> {
+/// Returns the directory of a run; [`LATEST`] is the one that began last.
+///
+/// # Errors
+/// [`RunDirectoryError::Unknown`], [`RunDirectoryError::InvalidId`].
+pub fn find(data_dir: &DataDir, run_id: &str) -> Result<PathBuf, RunDirectoryError> {
     if !is_run_id(run_id) {
         return Err(RunDirectoryError::InvalidId(run_id.chars().take(120).collect()));
     }
@@ -189,7 +212,7 @@ fn state(path: &Path, description: &RunDescription) -> Result<RunState, RunDirec
     Ok(if free { RunState::Unfinished } else { RunState::Running })
 }
 
-fn read_inputs(path: &Path, description: &RunDescription) -> Result<Option<RunInputs>, RunDirectoryError> {
+fn read_inputs<I: DeserializeOwned>(path: &Path, description: &RunDescription) -> Result<Option<I>, RunDirectoryError> {
     let file = path.join(run_directory::INPUTS_FILE);
     let bytes = match fs::read(&file) {
         Ok(bytes) => bytes,

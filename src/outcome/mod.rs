@@ -22,6 +22,8 @@ pub enum Outcome {
     ExecFail(ExecReason),
     /// Test sources did not compile, or there is no module to compile them in.
     CompileFail(CompileReason),
+    /// The submission is at fault before anything is compiled. Gold never is.
+    HarnessFail(HarnessReason),
     /// We are at fault. Never a label.
     InfraFail(InfraReason),
     /// The method does not exist in that revision of the test file.
@@ -70,6 +72,24 @@ pub enum CompileReason {
     NoModule,
 }
 
+/// Why a submission could not be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HarnessReason {
+    /// It equals the starting file, or nothing is left.
+    Empty,
+    /// The file does not declare the target method.
+    NoTargetMethod,
+    /// The patch can't be read.
+    MalformedPatch,
+    /// The patch is one of another file than the starting one.
+    WrongBase,
+    /// It is too large.
+    Size,
+    /// It is no text.
+    Encoding,
+}
+
 /// Why nothing can be said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -97,7 +117,7 @@ impl Outcome {
         match self {
             Self::ExecFail(ExecReason::Assertion | ExecReason::Exception) => true,
             Self::CompileFail(reason) => reason != CompileReason::Resource,
-            Self::Pass | Self::ExecFail(_) | Self::InfraFail(_) | Self::Absent => false,
+            Self::Pass | Self::ExecFail(_) | Self::HarnessFail(_) | Self::InfraFail(_) | Self::Absent => false,
         }
     }
 
@@ -107,6 +127,7 @@ impl Outcome {
             Self::Pass => "pass",
             Self::ExecFail(_) => "exec_fail",
             Self::CompileFail(_) => "compile_fail",
+            Self::HarnessFail(_) => "harness_fail",
             Self::InfraFail(_) => "infra_fail",
             Self::Absent => "absent",
         }
@@ -118,6 +139,7 @@ impl Outcome {
             Self::Pass | Self::Absent => None,
             Self::ExecFail(reason) => Some(text_of(&reason)),
             Self::CompileFail(reason) => Some(text_of(&reason)),
+            Self::HarnessFail(reason) => Some(text_of(&reason)),
             Self::InfraFail(reason) => Some(text_of(&reason)),
         }
     }

@@ -1,3 +1,4 @@
-//! Reports: what records add up to, for machines and for people. Pure functions of records.
+//! What records add up to: comparisons with labels, and reports of scored submissions.
 
+pub mod score;
 pub mod validation;

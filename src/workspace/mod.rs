@@ -7,10 +7,12 @@
 pub mod archive;
 pub mod build_files;
 pub mod cells;
+pub mod changes;
 pub mod class_file;
 mod git_command;
 pub mod java_source;
 pub mod pom;
+mod renames;
 pub mod source;
 pub mod tree;
 

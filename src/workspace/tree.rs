@@ -266,7 +266,8 @@ impl RevisionTree {
         }
     }
 
-    pub(super) fn missing(&self, path: &[u8]) -> WorkspaceError {
+    /// Returns the error that tells of a file whose content is not there.
+    pub fn missing(&self, path: &[u8]) -> WorkspaceError {
         WorkspaceError::MissingBlob {
             repository: self.repository.name.clone(),
             revision: self.revision.clone(),
@@ -283,7 +284,11 @@ impl RevisionTree {
         }
     }
 
-    fn git(&self) -> MutexGuard<'_, git2::Repository> {
+    pub(super) fn failed(&self, error: git2::Error) -> WorkspaceError {
+        self.repository.failed(error)
+    }
+
+    pub(super) fn git(&self) -> MutexGuard<'_, git2::Repository> {
         // Reading changes nothing that a panic elsewhere could have left half done.
         self.git.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -18,7 +18,10 @@ fn every_subcommand_has_help() {
     assert_snapshot!("import", own_help(&["import"]));
     assert_snapshot!("tasks", own_help(&["tasks"]));
     assert_snapshot!("tasks-list", own_help(&["tasks", "list"]));
+    assert_snapshot!("tasks-focal", own_help(&["tasks", "focal"]));
     assert_snapshot!("tasks-show", own_help(&["tasks", "show"]));
+    assert_snapshot!("score", own_help(&["score"]));
+    assert_snapshot!("report", own_help(&["report"]));
     assert_snapshot!("runs-list", own_help(&["runs", "list"]));
     assert_snapshot!("runs-show", own_help(&["runs", "show"]));
     assert_snapshot!("runs-rm", own_help(&["runs", "rm"]));

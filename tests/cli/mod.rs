@@ -6,5 +6,6 @@ mod help;
 mod images;
 mod import;
 mod runs;
+mod score;
 mod store;
 mod tasks;

@@ -89,12 +89,13 @@ fn check(name: &str) {
         }
     }
     assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
+    super::scoring::gold_is_scored_as_expected(&workshop, &repository);
 }
 
 /// The data directory that all sample repositories share, as seen by one of them.
 pub(super) struct Workshop {
     pub(super) data_dir: PathBuf,
-    sources: PathBuf,
+    pub(super) sources: PathBuf,
     repository: String,
     /// Held while a test works with the repository: another test would write its sources anew.
     _busy: fs_err::File,
@@ -122,7 +123,7 @@ impl Workshop {
     }
 
     /// Writes the repository and its published data, and imports them.
-    fn import(&self, repository: &SampleRepository, overrides: &str) {
+    pub(super) fn import(&self, repository: &SampleRepository, overrides: &str) {
         let stem = repository.name.file_stem();
         let git = self.sources.join(repository.name.name());
         let run = self.data_dir.join("runs").join(&stem);
@@ -156,7 +157,7 @@ impl Workshop {
         command
     }
 
-    fn try_run(&self, arguments: &[&str]) -> (Option<i32>, String) {
+    pub(super) fn try_run(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let output = self.command(arguments).output().unwrap();
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         (output.status.code(), said)

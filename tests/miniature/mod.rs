@@ -2,6 +2,7 @@
 
 mod execution;
 mod interruption;
+mod scoring;
 
 use std::collections::BTreeSet;
 

@@ -1,0 +1,80 @@
+//! What every model's submission for a task came to in a scoring run.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::cli::Context;
+use crate::error::CommandError;
+use crate::output::OutputFormat;
+use crate::report::score::{ScoredModel, ScoredTask, read};
+use crate::task::selector::{NameKind, SelectorError};
+
+pub(super) fn run(path: PathBuf, task: &str, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    let models = read(&[path])?;
+    let mut found = false;
+    for model in &models {
+        for scored in model.tasks.iter().filter(|scored| scored.task.id.as_str() == task) {
+            found = true;
+            match format {
+                OutputFormat::Json => context.output.json(&json!({
+                    "run_id": model.run_id,
+                    "model": model.model,
+                    "task": scored.task,
+                    "submission": scored.submission,
+                    "focal": scored.focal.as_ref().map(|focal| &focal.focal),
+                    "methods": scored.methods.iter().map(|method| json!({
+                        "method": method.method,
+                        "verdict": method.verdict,
+                        "new": method.new,
+                        "old": method.old,
+                        "coverage": method.coverage,
+                    })).collect::<Vec<_>>(),
+                }))?,
+                OutputFormat::Text => context.output.lines(&text(model, scored))?,
+            }
+        }
+    }
+    if found {
+        return Ok(());
+    }
+    let name = task.chars().take(200).collect();
+    Err(SelectorError::Unknown { kind: NameKind::Task, name, nearest: None }.into())
+}
+
+fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
+    let mut text =
+        format!("task        {}\nmodel       {}\nrun         {}\n", scored.task.id, model.model, model.run_id);
+    if let Some(submission) = &scored.submission {
+        if let Some(fault) = &submission.fault {
+            text.push_str(&format!("not executed: {}\n", fault.detail));
+        }
+        for dropped in &submission.dropped {
+            text.push_str(&format!("dropped     {}\n", dropped.path));
+        }
+    }
+    for method in &scored.methods {
+        let category = method.verdict.paper_verdict.map_or("unscored", |category| category.name());
+        let strict = if method.verdict.strict_success { ", strict success" } else { "" };
+        text.push_str(&format!("\n{}: {category}{strict}\n", method.method));
+        for (code, records) in [("new", &method.new), ("old", &method.old)] {
+            for record in records {
+                let kept = if record.cached { " (kept from another run)" } else { "" };
+                text.push_str(&format!("  {code} {}   {}{kept}\n", record.repeat, record.outcome));
+                text.extend(record.detail.lines().take(5).map(|line| format!("      {line}\n")));
+                if let Some(logs) = &record.measured.logs {
+                    text.push_str(&format!("      logs {}\n", model.path.join("logs").join(logs).display()));
+                }
+            }
+        }
+        if let Some(coverage) = &method.coverage {
+            match (&coverage.cause, coverage.coverage) {
+                (Some(cause), _) => text.push_str(&format!("  coverage  not measured: {cause}\n")),
+                (None, Some(percent)) => text.push_str(&format!("  coverage  {percent:.1} %\n")),
+                (None, None) => text.push_str("  coverage  no executable focal line\n"),
+            }
+        }
+    }
+    text.push('\n');
+    text
+}

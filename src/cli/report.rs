@@ -1,0 +1,147 @@
+//! `report`: what scoring runs add up to, in the form that is wanted.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::Context;
+use crate::error::CommandError;
+use crate::execution::runs::find;
+use crate::execution::scoring::{SUBMISSIONS, file_name};
+use crate::output::{OutputFormat, Table, counted};
+use crate::report::score::formats::{csv, html, junit, markdown, table};
+use crate::report::score::{ScoreReport, ScoredModel, figures, read};
+
+/// Test files beyond this many bytes are left out of a page: it must stay one that a browser opens.
+const MOST_SOURCE_BYTES: usize = 64 << 20;
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub(super) struct ReportArguments {
+    /// Scoring runs: ids, `latest`, or directories; several stand side by side
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<String>,
+    /// How the report is written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    format: ReportFormat,
+}
+
+/// The forms of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum ReportFormat {
+    /// A table and sentences for people
+    #[default]
+    Text,
+    /// One JSON value
+    Json,
+    /// Tables in Markdown
+    Markdown,
+    /// A row for each target method, as RFC 4180 has it
+    Csv,
+    /// JUnit XML, for continuous integration
+    Junit,
+    /// One page that needs nothing else
+    Html,
+}
+
+pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), CommandError> {
+    let paths = arguments.runs.iter().map(|run| path(run, context)).collect::<Result<Vec<_>, _>>()?;
+    let models = read(&paths)?;
+    let report = figures(&models);
+    match arguments.format {
+        ReportFormat::Text => print_text(&report, &models, context),
+        ReportFormat::Json => context.output.json(&report),
+        ReportFormat::Markdown => context.output.bytes(markdown::render(&report).as_bytes()),
+        ReportFormat::Csv => context.output.bytes(csv::render(&models).as_bytes()),
+        ReportFormat::Junit => context.output.bytes(junit::render(&models).as_bytes()),
+        ReportFormat::Html => {
+            let page = html::render(&report, &models, &sources(&models)?);
+            let page = page.map_err(|error| CommandError::Output(error.into()))?;
+            context.output.bytes(page.as_bytes())
+        }
+    }
+}
+
+/// Returns the executed test files, as far as a page can hold them.
+fn sources(models: &[ScoredModel]) -> Result<html::Sources, CommandError> {
+    let mut sources = html::Sources::new();
+    let mut bytes = 0;
+    for model in models {
+        let submissions = model.tasks.iter().filter_map(|scored| scored.submission.as_ref()?.post_image);
+        for digest in submissions {
+            let path = model.path.join(SUBMISSIONS).join(file_name(digest));
+            if sources.contains_key(&digest.hex()) || bytes > MOST_SOURCE_BYTES {
+                continue;
+            }
+            match fs_err::read(&path) {
+                Ok(source) => {
+                    bytes += source.len();
+                    sources.insert(digest.hex(), String::from_utf8_lossy(&source).into_owned());
+                }
+                // A run may have been copied without them.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(CommandError::Output(error)),
+            }
+        }
+    }
+    Ok(sources)
+}
+
+/// Returns a run's directory: what has a slash in it is one already.
+fn path(run: &str, context: &Context) -> Result<PathBuf, CommandError> {
+    if run.contains('/') {
+        return Ok(Path::new(run).to_owned());
+    }
+    Ok(find(context.data_dir()?, run)?)
+}
+
+/// Writes what one scoring run came to, or so far.
+pub(super) fn show(path: PathBuf, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    let models = read(&[path])?;
+    let report = figures(&models);
+    match format {
+        OutputFormat::Text => print_text(&report, &models, context),
+        OutputFormat::Json => context.output.json(&report),
+    }
+}
+
+/// Writes a report for people.
+pub(super) fn print_text(report: &ScoreReport, models: &[ScoredModel], context: &Context) -> Result<(), CommandError> {
+    for run in report.runs.iter().filter(|run| !run.complete) {
+        context.output.line(&format!("incomplete: run {} of {}", run.run_id, run.model))?;
+    }
+    let mut out = Table::with_headings(&table::headings());
+    for row in table::rows(report) {
+        out.row(row);
+    }
+    context.output.table(&out)?;
+    let mut lines = String::new();
+    for comparison in &report.comparisons {
+        let [low, high] = comparison.interval;
+        lines.push_str(&format!(
+            "{} {} beside {} {}, {}: {:+.1} points of success, 95 % interval {:+.1} to {:+.1}, {}\n",
+            comparison.run.0,
+            comparison.run.1,
+            comparison.base.0,
+            comparison.base.1,
+            table::track_name(comparison.track),
+            comparison.success_percent_difference,
+            low,
+            high,
+            counted(comparison.tasks, "task", "tasks"),
+        ));
+    }
+    for model in models {
+        for scored in &model.tasks {
+            for method in scored.methods.iter().filter(|method| method.verdict.paper_verdict.is_none()) {
+                let first = method.new.iter().chain(&method.old).find(|record| record.detail.lines().next().is_some());
+                let detail = first.and_then(|record| record.detail.lines().next()).unwrap_or("not executed");
+                lines.push_str(&format!("unscored: {} {} {}: {detail}\n", model.model, scored.task.id, method.method));
+            }
+        }
+        for unknown in &model.unknown {
+            lines.push_str(&format!("unknown task: {} in {}\n", unknown.id, unknown.place));
+        }
+    }
+    context.output.lines(&lines)
+}

@@ -1,0 +1,270 @@
+//! `score`: agents' patches, or the developers' tests, executed and scored.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::Args;
+use tokio::sync::RwLock;
+
+use super::Context;
+use super::report::print_text;
+use super::selector::SelectorArguments;
+use super::validate::{PathChoice, SurefireChoice};
+use super::workbench::{Workbench, by_repository, environment};
+use crate::canonical_json::canonical_json;
+use crate::digest::Digest;
+use crate::error::CommandError;
+use crate::execution::cell::Environment;
+use crate::execution::inputs::{INPUTS_SCHEMA, RunInputs};
+use crate::execution::maven::ExecutionLimits;
+use crate::execution::record::ExecutionPath;
+use crate::execution::run_directory::RunDirectory;
+use crate::execution::scoring::Scoring;
+use crate::execution::scoring::cache::ResultCache;
+use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
+use crate::execution::scoring::record::ScoreRecord;
+use crate::execution::scoring::trees::SubmissionTrees;
+use crate::execution::validation::ValidationError;
+use crate::output::{OutputFormat, counted};
+use crate::report::score::{COMMAND, figures, read};
+use crate::submission::predictions::{Predictions, Selection, read as read_predictions};
+use crate::submission::{Content, EMPTY, GOLD};
+use crate::task::file::load_all;
+use crate::task::{RepositoryName, Task};
+
+/// Arguments of `score`.
+#[derive(Debug, Args)]
+pub(super) struct ScoreArguments {
+    #[command(flatten)]
+    selector: SelectorArguments,
+    /// What to score: a file (JSON lines, list or dictionary), a directory of patches or test files, or `gold` (the
+    /// developers' tests) or `empty` (nothing)
+    #[arg(long, value_name = "FILE|DIR|gold|empty")]
+    predictions: String,
+    /// How methods are executed; what the direct path can't do exactly as Maven would goes to Maven in any case
+    #[arg(long, value_enum, value_name = "PATH", default_value_t = PathChoice::Direct)]
+    path: PathChoice,
+    /// Whether the settings that a project makes for Surefire apply to launches
+    #[arg(long, value_enum, value_name = "WHOSE", default_value_t)]
+    surefire: SurefireChoice,
+    /// Launches of every method on each side, each in a fresh container; finds flaky tests
+    #[arg(long, value_name = "N", default_value = "1")]
+    repeat: NonZeroU32,
+    /// Seed of the random order of executions; by default it follows from what is scored
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Execute everything, even what was executed before with equal inputs
+    #[arg(long)]
+    no_cache: bool,
+    /// Do not measure which focal lines passing tests cover
+    #[arg(long)]
+    no_coverage: bool,
+    /// Name of the run; an unfinished one with equal inputs is continued
+    #[arg(long, value_name = "ID")]
+    run_id: Option<String>,
+    /// Begin anew even where an unfinished run could be continued
+    #[arg(long)]
+    fresh: bool,
+    /// How results are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    format: OutputFormat,
+}
+
+impl ScoreArguments {
+    fn path(&self) -> ExecutionPath {
+        match self.path {
+            PathChoice::Maven => ExecutionPath::Maven,
+            PathChoice::Direct => ExecutionPath::Direct,
+        }
+    }
+}
+
+pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), CommandError> {
+    let tasks = arguments.selector.tasks(context)?;
+    let predictions = predictions(arguments, &tasks, context)?;
+    tell(&predictions, context);
+    if context.options.dry_run {
+        dry_run(&tasks, &predictions, arguments, context);
+        return Ok(());
+    }
+    let path = context.block_on(score(arguments, &tasks, &predictions, context))?;
+    let models = read(&[path])?;
+    let report = figures(&models);
+    match arguments.format {
+        OutputFormat::Json => context.output.json(&report)?,
+        OutputFormat::Text => print_text(&report, &models, context)?,
+    }
+    let unscored: usize =
+        report.runs.iter().flat_map(|run| run.tracks.values()).map(|figures| figures.all.unscored).sum();
+    if unscored > 0 {
+        let summary = format!("incomplete: {} could not be scored", counted(unscored, "method", "methods"));
+        return Err(CommandError::InfrastructureLeft { summary });
+    }
+    Ok(())
+}
+
+fn predictions(arguments: &ScoreArguments, selected: &[Task], context: &Context) -> Result<Predictions, CommandError> {
+    match arguments.predictions.as_str() {
+        GOLD => Ok(Predictions::gold(selected)),
+        EMPTY => Ok(Predictions::empty(selected)),
+        path => {
+            let known = load_all(&context.data_dir()?.join("tasks"))?;
+            Ok(read_predictions(Path::new(path), Selection { known: &known, selected })?)
+        }
+    }
+}
+
+/// Names what would otherwise be missed in silence.
+fn tell(predictions: &Predictions, context: &Context) {
+    for unknown in &predictions.unknown {
+        context.events.warning(format!("{}: there is no task `{}`", unknown.place, unknown.id));
+    }
+    if predictions.not_selected > 0 {
+        let number = counted(predictions.not_selected, "prediction is", "predictions are");
+        context.events.message(format!("{number} for tasks that were not selected"));
+    }
+    if predictions.repeated > 0 {
+        let number = counted(predictions.repeated, "prediction stands", "predictions stand");
+        context.events.message(format!("{number} there more than once with equal bytes"));
+    }
+    for (model, missing) in &predictions.missing {
+        if let Some(first) = missing.first() {
+            let number = counted(missing.len(), "selected task", "selected tasks");
+            context.events.warning(format!("{model} has nothing for {number}, which count as failed: {first}, …"));
+        }
+    }
+}
+
+fn dry_run(tasks: &[Task], predictions: &Predictions, arguments: &ScoreArguments, context: &Context) {
+    let submissions: usize = predictions.models.values().map(BTreeMap::len).sum();
+    context.events.message(format!(
+        "would score {} of {} for {}, each method launched {} times on new and on old code",
+        counted(submissions, "submission", "submissions"),
+        counted(predictions.models.len(), "model", "models"),
+        counted(tasks.len(), "task", "tasks"),
+        arguments.repeat
+    ));
+}
+
+/// Returns the repositories of which something must be executed.
+fn executed(tasks: &[Task], predictions: &Predictions) -> BTreeSet<RepositoryName> {
+    let something = |task: &&Task| {
+        let found = predictions.models.values().filter_map(|model| model.get(&task.id));
+        found.into_iter().any(|prediction| prediction.content != Content::Nothing)
+    };
+    tasks.iter().filter(something).map(|task| task.repository.clone()).collect()
+}
+
+async fn score(
+    arguments: &ScoreArguments,
+    tasks: &[Task],
+    predictions: &Predictions,
+    context: &Context,
+) -> Result<std::path::PathBuf, CommandError> {
+    let workbench = Workbench::open(context)?;
+    let executed = executed(tasks, predictions);
+    // Where nothing is executed no engine and no image is needed.
+    let engine = if executed.is_empty() { None } else { Some(workbench.engine().await?) };
+    let (mut environments, mut limits, mut paths, mut jdks) =
+        (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    for (repository, tasks) in by_repository(tasks) {
+        let manifest = workbench.manifest(&repository)?;
+        if let Some(engine) = engine.as_ref().filter(|_| executed.contains(&repository)) {
+            let image = workbench.ready_image(engine.as_ref(), &manifest).await?;
+            let environment = Environment { surefire: arguments.surefire.into(), ..environment(&manifest, &image) };
+            environments.insert(repository.clone(), environment);
+            limits.insert(repository.clone(), ExecutionLimits::from(&manifest.limits));
+        }
+        jdks.insert(repository.clone(), manifest.jdk);
+        paths.insert(repository, workbench.repository(&manifest, &tasks).await?.path().to_owned());
+    }
+    let jars = match &engine {
+        Some(engine) => Some(workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?),
+        None => None,
+    };
+    let mut inputs = ScoreInputs {
+        run: RunInputs {
+            schema: INPUTS_SCHEMA,
+            tasks: tasks.to_vec(),
+            images: environments.iter().map(|(name, environment)| (name.clone(), environment.image)).collect(),
+            maven_arguments: environments
+                .iter()
+                .map(|(name, environment)| (name.clone(), environment.maven_arguments.clone()))
+                .collect(),
+            limits: limits.clone(),
+            surefire: arguments.surefire.into(),
+            paths: vec![arguments.path()],
+            repeats: arguments.repeat.get(),
+        },
+        jdks,
+        seed: 0,
+        coverage: !arguments.no_coverage && engine.is_some(),
+        models: ModelInputs::of(predictions),
+        unknown: predictions.unknown.clone(),
+        not_selected: predictions.not_selected,
+        repeated: predictions.repeated,
+    };
+    let bytes = |inputs: &ScoreInputs| canonical_json(inputs).map_err(|error| CommandError::Output(error.into()));
+    inputs.seed = match arguments.seed {
+        Some(seed) => seed,
+        None => seed_of(Digest::of(&bytes(&inputs)?)),
+    };
+    let (mut run, known) = RunDirectory::open_of::<ScoreRecord>(
+        &workbench.data_dir,
+        COMMAND,
+        &bytes(&inputs)?,
+        arguments.run_id.as_deref(),
+        arguments.fresh,
+    )?;
+    context.events.message(match known.len() {
+        0 => format!("run {}", run.run_id()),
+        records => format!("run {}, continued after {}", run.run_id(), counted(records, "record", "records")),
+    });
+    let alone = Arc::new(RwLock::new(()));
+    let mut executors = BTreeMap::new();
+    if let (Some(engine), Some(jars)) = (&engine, &jars) {
+        for (repository, limits) in limits {
+            executors.insert(repository, Arc::new(workbench.executor(engine, jars, limits, None, &alone).await?));
+        }
+    }
+    let scoring = Scoring {
+        tasks,
+        predictions,
+        environments: &environments,
+        executors: &executors,
+        repeats: arguments.repeat.get(),
+        jobs: context.options.jobs.get(),
+        seed: inputs.seed,
+        trees: Arc::new(SubmissionTrees { paths: paths.clone(), temporary: workbench.data_dir.temporary() }),
+        revisions: workbench.trees(paths),
+        direct: match (&engine, &jars, arguments.path) {
+            (Some(engine), Some(jars), PathChoice::Direct) => Some(Arc::new(workbench.direct(engine, jars))),
+            _ => None,
+        },
+        coverage: inputs.coverage,
+        cache: ResultCache::new(workbench.data_dir.join("results"), !arguments.no_cache),
+    };
+    let records = scoring.run(&mut run, known, &context.events, &context.cancellation).await;
+    // With it its compilers end.
+    drop(scoring);
+    if let Some(engine) = engine {
+        engine.close().await?;
+    }
+    let records = records.map_err(|error| match error {
+        ValidationError::Interrupted => CommandError::Interrupted,
+        error => error.into(),
+    })?;
+    let path = run.path().to_owned();
+    let verdicts = crate::report::score::verdicts::render(run.run_id(), &records).map_err(io::Error::from);
+    run.finish(&verdicts.map_err(CommandError::Output)?)?;
+    Ok(path)
+}
+
+fn seed_of(digest: Digest) -> u64 {
+    let digits = digest.hex();
+    // Sixteen hexadecimal digits are what a u64 holds.
+    u64::from_str_radix(&digits[..16], 16).unwrap_or_default()
+}

@@ -1,0 +1,86 @@
+//! `tasks focal`: the methods under test, found in the sources, and written beside the tasks.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::super::workbench::{Workbench, blocking, by_repository};
+use crate::cli::Context;
+use crate::error::CommandError;
+use crate::focal::{Focal, Found, resolve, store};
+use crate::output::{OutputFormat, Table};
+use crate::task::{Task, TaskId};
+use crate::workspace::Repository;
+
+pub(super) fn run(tasks: &[Task], format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    let found = context.block_on(find(tasks, context))?;
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for focal in found.values().flatten() {
+        *counts.entry(rule(&focal.found)).or_default() += 1;
+    }
+    match format {
+        OutputFormat::Json => {
+            for (task, focal) in &found {
+                context.output.json(&json!({ "task_id": task, "focal": focal }))?;
+            }
+            context.output.json(&json!({ "schema": 1, "tasks": found.len(), "found": counts }))
+        }
+        OutputFormat::Text => {
+            let mut table = Table::new(["task", "method", "found", "lines", "added", "file"]);
+            for (task, focal) in &found {
+                for focal in focal {
+                    let (lines, added, path) = match &focal.found {
+                        Found::Resolved(lines) => (
+                            format!("{}-{}", lines.first_line, lines.last_line),
+                            lines.added.len().to_string(),
+                            lines.path.as_str(),
+                        ),
+                        Found::Gone { .. } | Found::Unresolved { .. } => (String::new(), String::new(), ""),
+                    };
+                    let (method, found) = (focal.method.as_str(), rule(&focal.found));
+                    table.row([task.as_str(), method, &found, &lines, &added, path]);
+                }
+            }
+            context.output.table(&table)?;
+            for (rule, number) in counts {
+                context.output.line(&format!("{number} {rule}"))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn rule(found: &Found) -> String {
+    match found {
+        Found::Resolved(lines) => format!("resolved({})", name(&lines.rule)),
+        Found::Gone { .. } => "gone".to_owned(),
+        Found::Unresolved { reason } => format!("unresolved({})", name(reason)),
+    }
+}
+
+/// Returns a unit variant's name as JSON has it.
+fn name(variant: &impl Serialize) -> String {
+    serde_json::to_value(variant).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+async fn find(tasks: &[Task], context: &Context) -> Result<BTreeMap<TaskId, Vec<Focal>>, CommandError> {
+    let workbench = Workbench::open(context)?;
+    let mut all = BTreeMap::new();
+    for (repository, tasks) in by_repository(tasks) {
+        let manifest = workbench.manifest(&repository)?;
+        let path = workbench.repository(&manifest, &tasks).await?.path().to_owned();
+        let tasks: Vec<Task> = tasks.into_iter().cloned().collect();
+        let name = repository.clone();
+        let found = blocking(move || {
+            let repository = Repository::open(name, &path)?;
+            let found = tasks.iter().map(|task| Ok((task.id.clone(), resolve(&repository, task)?)));
+            found.collect::<Result<BTreeMap<_, _>, CommandError>>()
+        })
+        .await?;
+        let directory = workbench.data_dir.join("focal");
+        store::write(&directory, &repository, &found).map_err(CommandError::Runtime)?;
+        all.extend(found);
+    }
+    Ok(all)
+}

@@ -1,0 +1,322 @@
+//! Coverage of one method's launch: JaCoCo's agent on the method's own JVM, its data out through the init, and JaCoCo's own
+//! command line to analyse it in a container where nothing of the submission runs. Source: protocol §4.
+//!
+//! The data is a stranger's: whoever runs in the JVM can write any. It is bounded and only ever read by JaCoCo, in a
+//! container, and its XML is read without entities.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::cell::{CellRequest, Environment, Executor, Ready};
+use super::fault::{Spool, command_end, not_done, of_engine, unique};
+use super::logs::CellLogs;
+use super::maven::{self, ExecutionLimits, Launch, PROJECT, TREE, launch_program};
+use crate::digest::Digest;
+use crate::engine::session::{self, ContainerRun};
+use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
+use crate::outcome::Outcome;
+use crate::outcome::launch::{LaunchFacts, classify, shortened};
+use crate::task::MethodId;
+
+mod xml;
+
+pub use xml::{XmlError, read_xml};
+
+const AGENT: &str = "/opt/jacoco/agent.jar";
+const ANALYSER: &str = "/opt/jacoco/cli.jar";
+/// Where the agent writes; it makes the directory in the container's fresh scratch.
+const DATA: &str = "/work/jacoco/jacoco.exec";
+/// The most data that one launch may write, in bytes: a bit for each branch of each class.
+const MOST_DATA_BYTES: u64 = 32 << 20;
+/// The largest XML, in bytes.
+const MOST_XML_BYTES: u64 = 128 << 20;
+
+/// Lines that JaCoCo lists of one source file: whether any of a line's instructions was executed.
+pub type Lines = BTreeMap<usize, bool>;
+
+/// A source file as JaCoCo names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SourceFile {
+    /// Its package, parts by `/`; empty for the unnamed one.
+    pub package: String,
+    /// Its name alone.
+    pub name: String,
+}
+
+/// What is to be covered.
+#[derive(Clone, Copy, Debug)]
+pub struct CoverageRequest<'a> {
+    /// Methods to cover whether or not they are launched now.
+    pub methods: &'a [MethodId],
+    /// Source files of which lines are wanted.
+    pub files: &'a [SourceFile],
+}
+
+/// What one method's launch covered.
+#[derive(Clone, Debug)]
+pub struct MethodCoverage {
+    /// The method.
+    pub method: MethodId,
+    /// Lines by source file; or why there are none. Files without a class that JaCoCo knows are missing.
+    pub lines: Result<BTreeMap<SourceFile, Lines>, String>,
+    /// Whether trying again may give another result: the fault is ours.
+    pub may_pass: bool,
+}
+
+/// Lines by source file, or why there are none, and whether trying again may give another result.
+type Analysed = (Result<BTreeMap<SourceFile, Lines>, String>, bool);
+
+/// Returns the key of a method's coverage, given the key of its launch: equal keys mean equal lines.
+pub fn coverage_key(launch: Digest, files: &[SourceFile]) -> Digest {
+    #[derive(Serialize)]
+    struct Keyed<'a> {
+        schema: u32,
+        what: &'a str,
+        launch: Digest,
+        files: &'a [SourceFile],
+    }
+    match serde_json::to_vec(&Keyed { schema: 1, what: "jacoco", launch, files }) {
+        Ok(bytes) => Digest::of(&bytes),
+        Err(error) => unreachable!("the inputs are plain data: {error}"),
+    }
+}
+
+/// Returns the argument that puts the agent on a JVM.
+pub(super) fn agent() -> String {
+    format!("-javaagent:{AGENT}=destfile={DATA},append=false,output=file,dumponexit=true,jmx=false")
+}
+
+/// Returns where the agent writes, and how much it may.
+pub(super) fn data_file() -> (String, u64) {
+    (DATA.to_owned(), MOST_DATA_BYTES)
+}
+
+/// What the agent wrote of a method's launch; or why there is nothing, and whether trying again may help.
+pub(super) type Data = Result<Vec<u8>, (String, bool)>;
+
+/// What is kept where the agent wrote nothing that can be used.
+pub(super) const NO_DATA: &str = "the coverage agent wrote no data, or too much";
+
+/// A compiled tree whose classes are analysed.
+pub(super) struct Classes<'a> {
+    /// Tar archive of the tree.
+    pub(super) archive: &'a Path,
+    /// The class path, the test's own directory first.
+    pub(super) class_path: &'a [String],
+}
+
+impl Executor {
+    /// Launches methods with the agent and analyses what it wrote.
+    pub(super) async fn cover(
+        &self,
+        request: &CellRequest<'_>,
+        cover: &CoverageRequest<'_>,
+        ready: &Ready,
+        module: &str,
+        methods: &[MethodId],
+        logs: &CellLogs,
+    ) -> std::io::Result<Vec<MethodCoverage>> {
+        let mut data = Vec::new();
+        for method in methods {
+            data.push((method.clone(), self.launch_with_agent(request, ready, module, method, logs).await?));
+        }
+        let classes = Classes { archive: &ready.archive, class_path: &ready.class_path };
+        self.analyse(request.environment, &classes, data, cover.files).await
+    }
+
+    async fn launch_with_agent(
+        &self,
+        request: &CellRequest<'_>,
+        ready: &Ready,
+        module: &str,
+        method: &MethodId,
+        logs: &CellLogs,
+    ) -> std::io::Result<Data> {
+        let launch = Launch {
+            java_home: &request.environment.java_home,
+            console: maven::console_for(&ready.class_path, request.environment.jdk),
+            module,
+            class_path: &ready.class_path,
+            class: &request.input.class,
+            method: method.method(),
+            settings: &ready.settings,
+        };
+        let (program, java, sent) = covering_program(&launch, &self.limits);
+        let limits = (self.limits.launch, self.limits.launch_scratch_bytes);
+        let image = request.environment.image;
+        let spec = maven::container("cover", image, ready.archive.clone(), &self.jars, limits, program);
+        let name = format!("{}-coverage", method.method());
+        logs.invocation(&name, &spec.program, java)?;
+        let spool = Spool::create(&self.temporary)?;
+        let run = {
+            let _shared = self.alone.read().await;
+            match session::run(self.engine.as_ref(), &spec, spool.path()).await {
+                Ok(run) => run,
+                Err(error) => return Ok(Err((of_engine(&error).detail, true))),
+            }
+        };
+        logs.command(&name, run.step(java))?;
+        let Some((output, end)) = run.step(java).zip(command_end(&run, java)) else {
+            return Ok(Err((not_done(&run, "coverage").detail, true)));
+        };
+        let events = output.events.bytes()?;
+        let facts = LaunchFacts {
+            end,
+            oom_killed: run.memory_limit_met_in(java),
+            events: &events,
+            class: &request.input.class,
+            method: method.method(),
+        };
+        let verdict = classify(&facts);
+        if verdict.outcome != Outcome::Pass {
+            return Ok(Err(not_passed(verdict.outcome, &verdict.detail)));
+        }
+        match run.step(sent).filter(|step| step.result() == Some(&StepResult::Done)) {
+            Some(sent) => Ok(Ok(sent.content.bytes()?.into_owned())),
+            None => Ok(Err((NO_DATA.to_owned(), false))),
+        }
+    }
+
+    /// Analyses what the agent wrote of several launches, all in one container.
+    pub(super) async fn analyse(
+        &self,
+        environment: &Environment,
+        classes: &Classes<'_>,
+        data: Vec<(MethodId, Data)>,
+        files: &[SourceFile],
+    ) -> std::io::Result<Vec<MethodCoverage>> {
+        let mut covered = Vec::new();
+        let mut methods = Vec::new();
+        let mut mounts = vec![ReadOnlyMount { source: classes.archive.to_owned(), target: TREE.to_owned() }];
+        let spool = Spool::create(&self.temporary)?;
+        for (method, data) in data {
+            match data {
+                Ok(data) => {
+                    let source = spool.path().join(format!("{}-{}.exec", methods.len(), unique()));
+                    fs::write(&source, data)?;
+                    mounts.push(ReadOnlyMount { source, target: data_path(methods.len()) });
+                    methods.push(method);
+                }
+                Err((cause, may_pass)) => covered.push(MethodCoverage { method, lines: Err(cause), may_pass }),
+            }
+        }
+        if methods.is_empty() {
+            return Ok(covered);
+        }
+        let (program, steps) = analysing_program(&environment.java_home, classes, methods.len(), &self.limits);
+        let spec = ContainerSpec {
+            purpose: "analyse".to_owned(),
+            image: environment.image,
+            mounts,
+            door: None,
+            scratch: vec![
+                Scratch { target: "/work".to_owned(), size_bytes: self.limits.compile_scratch_bytes },
+                Scratch { target: "/tmp".to_owned(), size_bytes: self.limits.compile_scratch_bytes / 4 },
+            ],
+            limits: self.limits.compile,
+            program,
+        };
+        let run = {
+            let _shared = self.alone.read().await;
+            session::run(self.engine.as_ref(), &spec, spool.path()).await
+        };
+        for (method, (java, sent)) in methods.into_iter().zip(steps) {
+            let (lines, may_pass) = match &run {
+                Ok(run) => analysed(run, java, sent, files)?,
+                Err(error) => (Err(of_engine(error).detail), true),
+            };
+            covered.push(MethodCoverage { method, lines, may_pass });
+        }
+        Ok(covered)
+    }
+}
+
+/// Says that a method that passes does not with the agent.
+pub(super) fn not_passed(outcome: Outcome, detail: &str) -> (String, bool) {
+    let cause = format!("with the coverage agent: {outcome}: {detail}");
+    (shortened(&cause), matches!(outcome, Outcome::InfraFail(_)))
+}
+
+fn analysed(run: &ContainerRun, java: usize, sent: usize, files: &[SourceFile]) -> std::io::Result<Analysed> {
+    let Some(end) = command_end(run, java) else { return Ok((Err(not_done(run, "analysis").detail), true)) };
+    if end.exit_code != Some(0) {
+        let said = match run.step(java) {
+            Some(step) => String::from_utf8_lossy(&step.stderr.bytes()?).into_owned(),
+            None => String::new(),
+        };
+        return Ok((Err(shortened(&format!("JaCoCo could not analyse the data: {said}"))), false));
+    }
+    let Some(sent) = run.step(sent).filter(|step| step.result() == Some(&StepResult::Done)) else {
+        return Ok((Err("JaCoCo wrote no XML, or too much".to_owned()), false));
+    };
+    let xml = sent.content.bytes()?;
+    Ok((read_xml(&xml, files).map_err(|error| error.to_string()), false))
+}
+
+/// Returns the program that launches a method with the agent, and the indexes of the JVM and of its data.
+fn covering_program(launch: &Launch<'_>, limits: &ExecutionLimits) -> (Program, usize, usize) {
+    let (mut program, steps) = launch_program(std::slice::from_ref(launch), limits);
+    let java = steps[0].java;
+    if let Some(Step::Run(command)) = program.steps.get_mut(java) {
+        command.argv.insert(1, agent());
+    }
+    program.steps.push(Step::SendFile { path: DATA.to_owned(), max_bytes: MOST_DATA_BYTES });
+    let sent = program.steps.len() - 1;
+    (program, java, sent)
+}
+
+/// Returns the program that makes XML of each method's data, and the indexes of each JVM and its XML.
+fn analysing_program(
+    java_home: &str,
+    classes: &Classes<'_>,
+    number: usize,
+    limits: &ExecutionLimits,
+) -> (Program, Vec<(usize, usize)>) {
+    let mut steps = vec![
+        Step::MakeDirectory { path: "/work/xml".to_owned() },
+        Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() },
+    ];
+    // The first directory is the tests' own; the others are the module's and its siblings' main classes.
+    let directories = classes.class_path.iter().skip(1);
+    let directories: Vec<&String> =
+        directories.filter(|path| path.starts_with(PROJECT) && !path.ends_with(".jar")).collect();
+    let mut indexes = Vec::new();
+    for index in 0..number {
+        let xml = format!("/work/xml/{index}.xml");
+        let mut argv = vec![
+            format!("{java_home}/bin/java"),
+            "-Xmx1g".to_owned(),
+            "-XX:+UseSerialGC".to_owned(),
+            "-XX:TieredStopAtLevel=1".to_owned(),
+            "-XX:ActiveProcessorCount=2".to_owned(),
+            "-jar".to_owned(),
+            ANALYSER.to_owned(),
+            "report".to_owned(),
+            data_path(index),
+        ];
+        for directory in &directories {
+            argv.extend(["--classfiles".to_owned(), (*directory).clone()]);
+        }
+        argv.extend(["--quiet".to_owned(), "--xml".to_owned(), xml.clone()]);
+        steps.push(Step::Run(Command {
+            argv,
+            environment: vec![("HOME".to_owned(), "/work".to_owned()), ("TZ".to_owned(), "UTC".to_owned())],
+            working_directory: "/work".to_owned(),
+            limits: limits.compile_command,
+            events: false,
+            required: false,
+            only_after_success_of: None,
+        }));
+        steps.push(Step::SendFile { path: xml.clone(), max_bytes: MOST_XML_BYTES });
+        indexes.push((steps.len() - 2, steps.len() - 1));
+        steps.push(Step::Remove { path: xml });
+    }
+    (Program { schema: PROGRAM_SCHEMA, door_port: None, steps }, indexes)
+}
+
+fn data_path(index: usize) -> String {
+    format!("/testevo/input/{index}.exec")
+}

@@ -1,0 +1,773 @@
+//! Scoring: submissions executed on new and on old code, as many at once as asked, records written as they come.
+//!
+//! A submission is first resolved to the target file's new bytes without executing anything; then each of its target
+//! methods is launched on both revisions' code, every launch in a container of its own, in an order that is random and
+//! recorded. What was executed before under the same key is not executed again.
+
+pub mod cache;
+mod direct;
+pub mod inputs;
+pub mod record;
+pub mod trees;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fs_err as fs;
+use futures_util::StreamExt as _;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use tokio_util::sync::CancellationToken;
+
+use super::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
+use super::coverage::{CoverageRequest, Lines, MethodCoverage, SourceFile, coverage_key};
+use super::direct::Direct;
+use super::logs::log_name;
+use super::record::{CellRecord, ExecutionPath, Measured};
+use super::run_directory::RunDirectory;
+use super::trees::{CellFacts, Trees};
+use super::validation::ValidationError;
+use crate::data_dir::write_atomically;
+use crate::digest::Digest;
+use crate::event::{Event, EventSink};
+use crate::focal::FocalLines;
+use crate::metrics::coverage::{FocalCoverage, coverage, coverage_range};
+use crate::outcome::launch::shortened;
+use crate::outcome::{HarnessReason, InfraReason, Outcome};
+use crate::submission::predictions::{Place, Prediction, Predictions};
+use crate::submission::{Content, GOLD};
+use crate::task::{Cell, MethodId, RepositoryName, Side, Task, TaskId};
+use crate::workspace::WorkspaceError;
+
+use self::direct::SubmissionCell;
+use cache::{CachedResult, ResultCache};
+use record::{
+    CoverageRecord, ExecutionRecord, FocalRecord, SCORE_SCHEMA, ScoreRecord, SubmissionFault, SubmissionRecord,
+};
+use trees::SubmissionTrees;
+
+/// Where a run keeps the test files that it executes, by digest.
+pub const SUBMISSIONS: &str = "submissions";
+
+/// What is scored, and how.
+pub struct Scoring<'a> {
+    /// The tasks.
+    pub tasks: &'a [Task],
+    /// What was handed in for them.
+    pub predictions: &'a Predictions,
+    /// Environments of the tasks' repositories.
+    pub environments: &'a BTreeMap<RepositoryName, Environment>,
+    /// Executors of the tasks' repositories: their limits may differ.
+    pub executors: &'a BTreeMap<RepositoryName, Arc<Executor>>,
+    /// Launches of each method on each side.
+    pub repeats: u32,
+    /// Cells at once.
+    pub jobs: usize,
+    /// Seed of the order.
+    pub seed: u64,
+    /// Makes trees of submissions.
+    pub trees: Arc<SubmissionTrees>,
+    /// Makes trees of revisions.
+    pub revisions: Arc<Trees>,
+    /// The direct path; without it, and where it does not fit, the reference path is taken.
+    pub direct: Option<Arc<Direct>>,
+    /// Results of other runs.
+    pub cache: ResultCache,
+    /// Whether the focal lines that passing methods cover are measured, those of the developers' tests too.
+    pub coverage: bool,
+}
+
+/// One cell of one submission that is not done.
+struct Job<'a> {
+    model: &'a str,
+    task: &'a Task,
+    code: Side,
+    file: Digest,
+    /// Methods to launch.
+    methods: Vec<MethodId>,
+    /// Methods that passed and of which no coverage is known.
+    cover: Vec<MethodId>,
+    /// Lines of the task's focal methods.
+    focal: Vec<FocalLines>,
+}
+
+impl Scoring<'_> {
+    /// Executes what `known` lacks and returns all records.
+    ///
+    /// # Errors
+    /// [`ValidationError`]; what was executed until then is in the run's records.
+    pub async fn run(
+        &self,
+        run: &mut RunDirectory,
+        known: Vec<ScoreRecord>,
+        events: &EventSink,
+        cancellation: &CancellationToken,
+    ) -> Result<Vec<ScoreRecord>, ValidationError> {
+        const STAGE: &str = "score";
+        let mut records = known;
+        let submissions = run.path().join(SUBMISSIONS);
+        fs::create_dir_all(&submissions)?;
+        self.resolve_all(run, &mut records, &submissions, cancellation).await?;
+        let mut jobs = self.missing(run, &mut records)?;
+        shuffle(&mut jobs, self.seed);
+        let executors = self.executors_of_models(run.path());
+        let started = std::time::Instant::now();
+        events.send(Event::StageStarted { stage: STAGE.to_owned(), total: Some(jobs.len() as u64) });
+        let (executors, submissions) = (&executors, &submissions);
+        let mut running = futures_util::stream::iter(jobs)
+            .map(|job| async move {
+                let item = format!("{} {} {}", job.model, job.task.id, side_name(job.code));
+                events.send(Event::ItemStarted { stage: STAGE.to_owned(), item: item.clone() });
+                let records = self.execute(&job, executors, submissions).await;
+                let outcome = match &records {
+                    Ok(records) => outcomes(records),
+                    Err(error) => error.to_string(),
+                };
+                events.send(Event::ItemFinished { stage: STAGE.to_owned(), item, outcome });
+                records
+            })
+            .buffer_unordered(self.jobs.max(1));
+        loop {
+            let finished = tokio::select! {
+                finished = running.next() => finished,
+                () = cancellation.cancelled() => return Err(ValidationError::Interrupted),
+            };
+            let Some(finished) = finished else { break };
+            for record in finished? {
+                run.append(&record)?;
+                records.push(record);
+            }
+        }
+        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
+        Ok(records)
+    }
+
+    /// Resolves the submissions that have no record yet. A selected task that a model has nothing for counts as one for
+    /// which it handed in nothing.
+    async fn resolve_all(
+        &self,
+        run: &mut RunDirectory,
+        records: &mut Vec<ScoreRecord>,
+        submissions: &Path,
+        cancellation: &CancellationToken,
+    ) -> Result<(), ValidationError> {
+        let done: BTreeSet<(String, TaskId)> = records
+            .iter()
+            .filter_map(|record| match record {
+                ScoreRecord::Submission(record) => Some((record.model.clone(), record.task_id.clone())),
+                ScoreRecord::Focal(_) | ScoreRecord::Execution(_) | ScoreRecord::Coverage(_) => None,
+            })
+            .collect();
+        let pairs: Vec<(&str, &Task)> =
+            self.pairs().filter(|(model, task)| !done.contains(&((*model).to_owned(), task.id.clone()))).collect();
+        if self.coverage {
+            self.find_focal(run, records, cancellation).await?;
+        }
+        let mut resolving = futures_util::stream::iter(pairs)
+            .map(|(model, task)| async move {
+                let resolved = self.resolve(model, task, submissions).await;
+                (model, task, resolved)
+            })
+            .buffered(self.jobs.max(1));
+        while let Some((model, task, resolved)) = resolving.next().await {
+            if cancellation.is_cancelled() {
+                return Err(ValidationError::Interrupted);
+            }
+            let more = match resolved? {
+                Ok(record) => vec![ScoreRecord::Submission(record)],
+                // Nothing can be said of the submission now; a continued run tries again.
+                Err(cause) => {
+                    let outcome = Outcome::InfraFail(InfraReason::Source);
+                    let sides = [Side::Old, Side::New].into_iter();
+                    sides
+                        .filter(|code| self.counts(model, *code))
+                        .flat_map(|code| self.unexecuted(model, task, code, &task.test_methods, outcome, &cause))
+                        .map(ScoreRecord::Execution)
+                        .collect()
+                }
+            };
+            for record in more {
+                run.append(&record)?;
+                records.push(record);
+            }
+        }
+        Ok(())
+    }
+
+    async fn find_focal(
+        &self,
+        run: &mut RunDirectory,
+        records: &mut Vec<ScoreRecord>,
+        cancellation: &CancellationToken,
+    ) -> Result<(), ValidationError> {
+        let known: BTreeSet<TaskId> = Done::of(records).focal.into_keys().cloned().collect();
+        let tasks: Vec<&Task> = self.tasks.iter().filter(|task| !known.contains(&task.id)).collect();
+        let mut finding = futures_util::stream::iter(tasks)
+            .map(|task| async move {
+                let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
+                (task, blocking(move || trees.focal(&wanted)).await)
+            })
+            .buffered(self.jobs.max(1));
+        while let Some((task, found)) = finding.next().await {
+            if cancellation.is_cancelled() {
+                return Err(ValidationError::Interrupted);
+            }
+            match found? {
+                Ok(focal) => {
+                    let focal = FocalRecord { schema: SCORE_SCHEMA, task_id: task.id.clone(), focal };
+                    let record = ScoreRecord::Focal(focal);
+                    run.append(&record)?;
+                    records.push(record);
+                }
+                // The same sources are needed for the executions, whose records then tell.
+                Err(error) => tracing::warn!(task = %task.id, %error, "focal methods can't be looked for"),
+            }
+        }
+        Ok(())
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&str, &Task)> {
+        let all = self.models().flat_map(|model| self.tasks.iter().map(move |task| (model, task)));
+        // What nothing is executed of is not measured against anything either.
+        all.filter(|(model, task)| {
+            self.predictions.models.contains_key(*model) || self.environments.contains_key(&task.repository)
+        })
+    }
+
+    /// Returns the models, and the developers' tests as what they are measured against.
+    fn models(&self) -> impl Iterator<Item = &str> {
+        let reference = self.coverage && !self.predictions.models.contains_key(GOLD);
+        self.predictions.models.keys().map(String::as_str).chain(reference.then_some(GOLD))
+    }
+
+    /// Tells whether a side's executions count for a model. The reference is only measured, which needs new code.
+    fn counts(&self, model: &str, code: Side) -> bool {
+        code == Side::New || self.predictions.models.contains_key(model)
+    }
+
+    async fn resolve(
+        &self,
+        model: &str,
+        task: &Task,
+        submissions: &Path,
+    ) -> std::io::Result<Result<SubmissionRecord, String>> {
+        let absent = |content| Prediction {
+            content,
+            cost_usd: None,
+            tokens: None,
+            place: Place { path: PathBuf::new(), line: None },
+        };
+        let prediction = match self.predictions.models.get(model) {
+            Some(tasks) => tasks.get(&task.id).cloned().unwrap_or_else(|| absent(Content::Nothing)),
+            None => absent(Content::Gold),
+        };
+        let (trees, wanted, content) = (Arc::clone(&self.trees), task.clone(), prediction.content.clone());
+        let resolved = blocking(move || trees.resolve(&wanted, &content)).await?;
+        let resolved = match resolved {
+            Ok(resolved) => resolved,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let (post_image, fault) = match resolved.extraction.content {
+            Ok(file) => {
+                let digest = Digest::of(&file);
+                write_atomically(&submissions.join(file_name(digest)), &file)?;
+                (Some(digest), None)
+            }
+            Err(fault) => (None, Some(SubmissionFault { reason: fault.reason, detail: shortened(&fault.detail) })),
+        };
+        let bytes = prediction.content.bytes();
+        Ok(Ok(SubmissionRecord {
+            schema: SCORE_SCHEMA,
+            model: model.to_owned(),
+            task_id: task.id.clone(),
+            kind: prediction.content.kind(),
+            submitted: (!bytes.is_empty()).then(|| Digest::of(bytes)),
+            start: resolved.start,
+            post_image,
+            fault,
+            without: resolved.without,
+            dropped: resolved.extraction.dropped,
+            line_ends_adapted: resolved.extraction.line_ends_adapted,
+            cost_usd: prediction.cost_usd,
+            tokens: prediction.tokens,
+        }))
+    }
+
+    /// Returns the cells for which not every method and repeat has a record, or not every passing method a coverage. What
+    /// needs no execution gets its records.
+    fn missing<'a>(
+        &'a self,
+        run: &mut RunDirectory,
+        records: &mut Vec<ScoreRecord>,
+    ) -> Result<Vec<Job<'a>>, ValidationError> {
+        let mut jobs = Vec::new();
+        let mut unexecuted = Vec::new();
+        {
+            let done = Done::of(records);
+            for (model, task) in self.pairs() {
+                let Some(submission) = done.submissions.get(&(model, &task.id)) else { continue };
+                for code in [Side::New, Side::Old].into_iter().filter(|code| self.counts(model, *code)) {
+                    let lacks = |method: &&MethodId| {
+                        let there = |repeat| done.executions.contains(&(model, &task.id, code, *method, repeat));
+                        !(1..=self.repeats).all(there)
+                    };
+                    let lacking: Vec<MethodId> = task.test_methods.iter().filter(lacks).cloned().collect();
+                    let (without, methods): (Vec<_>, Vec<_>) =
+                        lacking.into_iter().partition(|method| submission.without.contains(method));
+                    if let Some(fault) = &submission.fault {
+                        let outcome = Outcome::HarnessFail(fault.reason);
+                        for methods in [&methods, &without] {
+                            unexecuted.extend(self.unexecuted(model, task, code, methods, outcome, &fault.detail));
+                        }
+                        continue;
+                    }
+                    let outcome = Outcome::HarnessFail(HarnessReason::NoTargetMethod);
+                    let detail = "the test file does not declare the method";
+                    unexecuted.extend(self.unexecuted(model, task, code, &without, outcome, detail));
+                    let focal = done.focal.get(&task.id).filter(|_| self.coverage && code == Side::New);
+                    let focal: Vec<FocalLines> =
+                        focal.map(|focal| focal.lines().into_iter().cloned().collect()).unwrap_or_default();
+                    let uncovered = |method: &&MethodId| {
+                        !focal.is_empty()
+                            && done.passed.contains(&(model, &task.id, *method))
+                            && !done.covered.contains(&(model, &task.id, *method))
+                    };
+                    let cover: Vec<MethodId> = task.test_methods.iter().filter(uncovered).cloned().collect();
+                    if let Some(file) = submission.post_image.filter(|_| !methods.is_empty() || !cover.is_empty()) {
+                        jobs.push(Job { model, task, code, file, methods, cover, focal });
+                    }
+                }
+            }
+        }
+        for record in unexecuted {
+            let record = ScoreRecord::Execution(record);
+            run.append(&record)?;
+            records.push(record);
+        }
+        Ok(jobs)
+    }
+
+    fn unexecuted(
+        &self,
+        model: &str,
+        task: &Task,
+        code: Side,
+        methods: &[MethodId],
+        outcome: Outcome,
+        detail: &str,
+    ) -> Vec<ExecutionRecord> {
+        let repeats = (1..=self.repeats).flat_map(|repeat| methods.iter().map(move |method| (repeat, method)));
+        repeats
+            .map(|(repeat, method)| ExecutionRecord {
+                schema: SCORE_SCHEMA,
+                model: model.to_owned(),
+                task_id: task.id.clone(),
+                repository: task.repository.clone(),
+                track: task.track,
+                code,
+                method: method.clone(),
+                repeat,
+                outcome,
+                detail: shortened(detail),
+                attempts: 0,
+                key: None,
+                cached: false,
+                measured: Measured::default(),
+            })
+            .collect()
+    }
+
+    async fn execute(
+        &self,
+        job: &Job<'_>,
+        executors: &BTreeMap<(&str, &RepositoryName), Executor>,
+        submissions: &Path,
+    ) -> Result<Vec<ScoreRecord>, ValidationError> {
+        let all = |outcome, detail: &str| -> Vec<ScoreRecord> {
+            let records = self.unexecuted(job.model, job.task, job.code, &job.methods, outcome, detail);
+            records.into_iter().map(ScoreRecord::Execution).collect()
+        };
+        let repository = &job.task.repository;
+        let (Some(environment), Some(executor)) =
+            (self.environments.get(repository), executors.get(&(job.model, repository)))
+        else {
+            return Ok(all(Outcome::InfraFail(InfraReason::Image), "the repository has no image"));
+        };
+        let file = fs::read(submissions.join(file_name(job.file)))?;
+        let (trees, task, code, bytes) = (Arc::clone(&self.trees), job.task.clone(), job.code, file.clone());
+        let facts = match blocking(move || trees.describe(&task, code, bytes)).await? {
+            Ok(facts) => facts,
+            Err(error) => return Ok(all(Outcome::InfraFail(InfraReason::Source), &error.to_string())),
+        };
+        let files = source_files(&job.focal);
+        let mut records = Vec::new();
+        let (mut methods, mut cover) = (job.methods.clone(), job.cover.clone());
+        // The order of methods is a part of the order of executions.
+        shuffle(&mut methods, self.seed ^ first_bytes(job.file));
+        let mut unfit = None;
+        let paths = self.direct.iter().map(|_| ExecutionPath::Direct).chain([ExecutionPath::Maven]);
+        for path in paths {
+            let identity = self.identity(job, &facts, environment, path);
+            self.take_kept(executor, &identity, job, &files, (&mut methods, &mut cover), &mut records)?;
+            if methods.is_empty() && cover.is_empty() {
+                return Ok(records);
+            }
+            let request = CoverageRequest { methods: &cover, files: &files };
+            let request = (!files.is_empty()).then_some(&request);
+            let (executed, covered) = match (path, &self.direct) {
+                (ExecutionPath::Direct, Some(direct)) => {
+                    let (methods, repeats) = (&methods, self.repeats);
+                    let cell = SubmissionCell { identity, facts: &facts, methods, repeats, cover: request };
+                    match direct::run_cell(direct, executor, &self.revisions, &cell).await? {
+                        Ok(executed) => executed,
+                        Err(reason) => {
+                            unfit = Some(reason.0);
+                            continue;
+                        }
+                    }
+                }
+                _ => {
+                    let (trees, task) = (Arc::clone(&self.trees), job.task.clone());
+                    let (described, content) = (facts.clone(), file.clone());
+                    let written = blocking(move || trees.write(&task, code, &content, &described)).await?;
+                    let input = match written {
+                        Ok(input) => input,
+                        Err(error) => return Ok(all(Outcome::InfraFail(InfraReason::Source), &error.to_string())),
+                    };
+                    let cell = self.request(job, &input, environment, &methods);
+                    let executed = executor.run_and_cover(&cell, request).await;
+                    match fs::remove_file(&input.archive) {
+                        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+                        _ => {}
+                    }
+                    let mut executed = executed?;
+                    executed.0.iter_mut().for_each(|record| record.measured.unfit.clone_from(&unfit));
+                    executed
+                }
+            };
+            self.keep(executor, &identity, job, &files, (executed, covered), &mut records)?;
+            return Ok(records);
+        }
+        Ok(records)
+    }
+
+    /// Takes what was executed and covered before out of what there is to do.
+    fn take_kept(
+        &self,
+        executor: &Executor,
+        identity: &CellIdentity<'_>,
+        job: &Job<'_>,
+        files: &[SourceFile],
+        (methods, cover): (&mut Vec<MethodId>, &mut Vec<MethodId>),
+        records: &mut Vec<ScoreRecord>,
+    ) -> std::io::Result<()> {
+        for method in std::mem::take(methods) {
+            match self.kept(executor, identity, job, &method)? {
+                Some(kept) => {
+                    let passed = kept.first().is_some_and(|first| first.outcome == Outcome::Pass);
+                    cover.extend((passed && !files.is_empty()).then(|| method.clone()));
+                    records.extend(kept.into_iter().map(ScoreRecord::Execution));
+                }
+                None => methods.push(method),
+            }
+        }
+        for method in std::mem::take(cover) {
+            let key = coverage_key(executor.key(identity, &method, 1, identity.path), files);
+            match self.cache.value::<Vec<(SourceFile, Lines)>>(key)? {
+                Some(lines) => {
+                    let lines = Ok(lines.into_iter().collect());
+                    records.push(ScoreRecord::Coverage(coverage_record(job, &method, lines, true)));
+                }
+                None => cover.push(method),
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what was executed and covered for other runs, and makes records of it.
+    fn keep(
+        &self,
+        executor: &Executor,
+        identity: &CellIdentity<'_>,
+        job: &Job<'_>,
+        files: &[SourceFile],
+        (executed, covered): (Vec<CellRecord>, Vec<MethodCoverage>),
+        records: &mut Vec<ScoreRecord>,
+    ) -> std::io::Result<()> {
+        for record in executed {
+            if let Some(result) = record.key.and_then(|key| {
+                CachedResult::new(key, record.outcome, &record.detail, record.attempts, &record.measured)
+            }) {
+                self.cache.put(&result)?;
+            }
+            records.push(ScoreRecord::Execution(executed_record(job, record)));
+        }
+        for one in covered {
+            if let Ok(lines) = &one.lines {
+                let lines: Vec<(&SourceFile, &Lines)> = lines.iter().collect();
+                let key = coverage_key(executor.key(identity, &one.method, 1, identity.path), files);
+                self.cache.put_value(key, &lines)?;
+            }
+            records.push(ScoreRecord::Coverage(coverage_record(job, &one.method, one.lines, false)));
+        }
+        Ok(())
+    }
+
+    /// Returns the records of a method whose every repeat was executed before.
+    fn kept(
+        &self,
+        executor: &Executor,
+        identity: &CellIdentity<'_>,
+        job: &Job<'_>,
+        method: &MethodId,
+    ) -> std::io::Result<Option<Vec<ExecutionRecord>>> {
+        let mut kept = Vec::new();
+        for repeat in 1..=self.repeats {
+            let key = executor.key(identity, method, repeat, identity.path);
+            let Some(result) = self.cache.get(key)? else { return Ok(None) };
+            kept.push(ExecutionRecord {
+                schema: SCORE_SCHEMA,
+                model: job.model.to_owned(),
+                task_id: job.task.id.clone(),
+                repository: job.task.repository.clone(),
+                track: job.task.track,
+                code: job.code,
+                method: method.clone(),
+                repeat,
+                outcome: result.outcome,
+                detail: result.detail,
+                attempts: result.attempts,
+                key: Some(key),
+                cached: true,
+                measured: result.measured,
+            });
+        }
+        Ok(Some(kept))
+    }
+
+    fn identity<'a>(
+        &self,
+        job: &'a Job<'_>,
+        facts: &'a CellFacts,
+        environment: &'a Environment,
+        path: ExecutionPath,
+    ) -> CellIdentity<'a> {
+        let (cell, swapped) = (cell_of(job.code), facts.swapped());
+        CellIdentity { task: job.task, cell, environment, tree: &facts.tree, swapped, path }
+    }
+
+    fn request<'a>(
+        &self,
+        job: &'a Job<'_>,
+        input: &'a CellInput,
+        environment: &'a Environment,
+        methods: &'a [MethodId],
+    ) -> CellRequest<'a> {
+        let (task, cell, path) = (job.task, cell_of(job.code), ExecutionPath::Maven);
+        CellRequest { task, cell, input, environment, methods, repeats: self.repeats, path, apart: true }
+    }
+
+    /// Returns the executors again, each model with logs of its own.
+    fn executors_of_models(&self, run: &Path) -> BTreeMap<(&str, &RepositoryName), Executor> {
+        self.models()
+            .flat_map(|model| {
+                let logs = run.join("logs").join(model_directory(model));
+                self.executors.iter().map(move |(repository, executor)| {
+                    let executor = Executor { logs: Some(logs.clone()), ..executor.as_ref().clone() };
+                    ((model, repository), executor)
+                })
+            })
+            .collect()
+    }
+}
+
+/// What a run has already.
+struct Done<'a> {
+    submissions: BTreeMap<(&'a str, &'a TaskId), &'a SubmissionRecord>,
+    focal: BTreeMap<&'a TaskId, &'a FocalRecord>,
+    executions: BTreeSet<(&'a str, &'a TaskId, Side, &'a MethodId, u32)>,
+    /// Methods that passed on new code in the first repeat.
+    passed: BTreeSet<(&'a str, &'a TaskId, &'a MethodId)>,
+    covered: BTreeSet<(&'a str, &'a TaskId, &'a MethodId)>,
+}
+
+impl<'a> Done<'a> {
+    fn of(records: &'a [ScoreRecord]) -> Self {
+        let mut done = Self {
+            submissions: BTreeMap::new(),
+            focal: BTreeMap::new(),
+            executions: BTreeSet::new(),
+            passed: BTreeSet::new(),
+            covered: BTreeSet::new(),
+        };
+        for record in records {
+            match record {
+                ScoreRecord::Submission(one) => {
+                    done.submissions.insert((&one.model, &one.task_id), one);
+                }
+                ScoreRecord::Focal(one) => {
+                    done.focal.insert(&one.task_id, one);
+                }
+                ScoreRecord::Execution(one) => {
+                    done.executions.insert((&one.model, &one.task_id, one.code, &one.method, one.repeat));
+                    if one.code == Side::New && one.repeat == 1 && one.outcome == Outcome::Pass {
+                        done.passed.insert((&one.model, &one.task_id, &one.method));
+                    }
+                }
+                ScoreRecord::Coverage(one) => {
+                    done.covered.insert((&one.model, &one.task_id, &one.method));
+                }
+            }
+        }
+        done
+    }
+}
+
+/// Returns the files that focal lines are in, as JaCoCo names them, each once.
+fn source_files(focal: &[FocalLines]) -> Vec<SourceFile> {
+    let files: BTreeSet<SourceFile> = focal.iter().map(source_file).collect();
+    files.into_iter().collect()
+}
+
+fn source_file(focal: &FocalLines) -> SourceFile {
+    let name = focal.path.rsplit('/').next().unwrap_or(&focal.path).to_owned();
+    SourceFile { package: focal.package.clone(), name }
+}
+
+fn coverage_record(
+    job: &Job<'_>,
+    method: &MethodId,
+    lines: Result<BTreeMap<SourceFile, Lines>, String>,
+    cached: bool,
+) -> CoverageRecord {
+    let (focal, cause) = match lines {
+        Ok(lines) => {
+            let none = Lines::new();
+            let of = |focal: &FocalLines| {
+                let file = lines.get(&source_file(focal)).unwrap_or(&none);
+                FocalCoverage::of((focal.first_line, focal.last_line), file)
+            };
+            (job.focal.iter().map(of).collect(), None)
+        }
+        Err(cause) => (Vec::new(), Some(shortened(&cause))),
+    };
+    CoverageRecord {
+        schema: SCORE_SCHEMA,
+        model: job.model.to_owned(),
+        task_id: job.task.id.clone(),
+        method: method.clone(),
+        coverage: coverage(&focal),
+        coverage_range: coverage_range(&focal),
+        focal,
+        cause,
+        cached,
+    }
+}
+
+fn executed_record(job: &Job<'_>, record: CellRecord) -> ExecutionRecord {
+    let logs = record.measured.logs.as_ref().map(|logs| format!("{}/{logs}", model_directory(job.model)));
+    ExecutionRecord {
+        schema: SCORE_SCHEMA,
+        model: job.model.to_owned(),
+        task_id: record.task_id,
+        repository: record.repository,
+        track: record.track,
+        code: job.code,
+        method: record.method,
+        repeat: record.repeat,
+        outcome: record.outcome,
+        detail: record.detail,
+        attempts: record.attempts,
+        key: record.key,
+        cached: false,
+        measured: Measured { logs, ..record.measured },
+    }
+}
+
+/// Returns the directory of a model's logs: its name as far as a path may hold it, and what tells it from others.
+pub fn model_directory(model: &str) -> String {
+    let name: String = log_name(model).chars().take(60).collect();
+    format!("{}-{}", name.trim_start_matches('.'), &Digest::of(model.as_bytes()).hex()[..8])
+}
+
+/// Returns the name of an executed test file below [`SUBMISSIONS`].
+pub fn file_name(digest: Digest) -> String {
+    format!("{}.java", digest.hex())
+}
+
+/// Returns the cell that a submission's has the code and the logs' name of: its own test stands where gold's would.
+fn cell_of(code: Side) -> Cell {
+    match code {
+        Side::New => Cell::Nn,
+        Side::Old => Cell::No,
+    }
+}
+
+/// Returns a side's name in messages.
+fn side_name(side: Side) -> &'static str {
+    match side {
+        Side::Old => "old",
+        Side::New => "new",
+    }
+}
+
+/// Puts items into an order that only the seed decides. Source: Fisher and Yates, as Durstenfeld has it.
+fn shuffle<T>(items: &mut [T], seed: u64) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    for last in (1..items.len()).rev() {
+        // The remainder's bias is far below what any order could show: there are never 2^32 items.
+        let other = random.next_u64() % (last as u64 + 1);
+        items.swap(last, usize::try_from(other).unwrap_or(last));
+    }
+}
+
+fn first_bytes(digest: Digest) -> u64 {
+    digest.hex().get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default()
+}
+
+fn outcomes(records: &[ScoreRecord]) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for record in records {
+        if let ScoreRecord::Execution(record) = record {
+            *counts.entry(record.outcome.to_string()).or_default() += 1;
+        }
+    }
+    let counts: Vec<String> = counts.into_iter().map(|(outcome, count)| format!("{outcome} {count}")).collect();
+    counts.join(", ")
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, WorkspaceError> + Send + 'static,
+) -> std::io::Result<Result<T, WorkspaceError>> {
+    tokio::task::spawn_blocking(work).await.map_err(std::io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_decided_by_their_seed() {
+        let order = |seed| {
+            let mut items: Vec<u32> = (0..50).collect();
+            shuffle(&mut items, seed);
+            items
+        };
+        assert_eq!(order(1), order(1));
+        assert_ne!(order(1), order(2));
+        let mut sorted = order(3);
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..50).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn models_have_directories_of_their_own_and_no_other() {
+        for model in ["../x", "a/b", "", ".", "ä", "a b"] {
+            let directory = model_directory(model);
+            assert!(!directory.contains('/') && !directory.starts_with('.'), "{directory}");
+        }
+        assert_ne!(model_directory("a/b"), model_directory("a_b"));
+    }
+}

@@ -1,0 +1,196 @@
+//! What a scoring run keeps: a JSON line for each submission, execution, and measurement of adequacy.
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::execution::record::Measured;
+use crate::execution::run_directory::RunRecord;
+use crate::focal::{Focal, FocalLines, Found};
+use crate::metrics::coverage::FocalCoverage;
+use crate::outcome::{HarnessReason, Outcome};
+use crate::submission::ContentKind;
+use crate::submission::extraction::Dropped;
+use crate::task::{MethodId, RepositoryName, Side, TaskId, Track};
+
+/// Version of the records' schema.
+pub const SCORE_SCHEMA: u32 = 1;
+
+/// A line of a scoring run's records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum ScoreRecord {
+    /// What a submission comes to before anything is executed.
+    Submission(SubmissionRecord),
+    /// Where a task's focal methods are.
+    Focal(FocalRecord),
+    /// One launch of one method.
+    Execution(ExecutionRecord),
+    /// What a passing method covered of the focal methods.
+    Coverage(CoverageRecord),
+}
+
+/// What a submission comes to before anything is executed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SubmissionRecord {
+    /// [`SCORE_SCHEMA`].
+    pub schema: u32,
+    /// The model.
+    pub model: String,
+    /// The task.
+    pub task_id: TaskId,
+    /// In which form it was handed in.
+    pub kind: ContentKind,
+    /// Digest of what was handed in; `None` for gold, for nothing, and for what was too large to keep.
+    pub submitted: Option<Digest>,
+    /// Digest of the starting file; `None` where the starting tree has none.
+    pub start: Option<Digest>,
+    /// Digest of the target file that is executed, below the run's `submissions`; `None` where there is a fault.
+    pub post_image: Option<Digest>,
+    /// Why it can't be executed.
+    pub fault: Option<SubmissionFault>,
+    /// Target methods that the file certainly does not have.
+    pub without: Vec<MethodId>,
+    /// What else it touches, dropped.
+    pub dropped: Vec<Dropped>,
+    /// Whether its line ends were adapted to the file's.
+    pub line_ends_adapted: bool,
+    /// What making it cost, in US dollars.
+    pub cost_usd: Option<f64>,
+    /// Tokens used for it.
+    pub tokens: Option<u64>,
+}
+
+/// Why a submission can't be executed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmissionFault {
+    /// The reason.
+    pub reason: HarnessReason,
+    /// A sentence for people.
+    pub detail: String,
+}
+
+/// One launch of one method of a submission.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExecutionRecord {
+    /// [`SCORE_SCHEMA`].
+    pub schema: u32,
+    /// The model.
+    pub model: String,
+    /// The task.
+    pub task_id: TaskId,
+    /// Its repository.
+    pub repository: RepositoryName,
+    /// Its track.
+    pub track: Track,
+    /// Whose code it ran on.
+    pub code: Side,
+    /// The target method.
+    pub method: MethodId,
+    /// Counted from 1.
+    pub repeat: u32,
+    /// The outcome and its reason.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// One or a few lines for people. Control characters escaped.
+    pub detail: String,
+    /// Containers started for it, infrastructure retries included.
+    pub attempts: u32,
+    /// The execution key; `None` where nothing was executed.
+    pub key: Option<Digest>,
+    /// Whether the result was found by its key instead of executed.
+    pub cached: bool,
+    /// Times and machine.
+    pub measured: Measured,
+}
+
+/// Where a task's focal methods are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FocalRecord {
+    /// [`SCORE_SCHEMA`].
+    pub schema: u32,
+    /// The task.
+    pub task_id: TaskId,
+    /// Its focal methods, in published order.
+    pub focal: Vec<Focal>,
+}
+
+impl FocalRecord {
+    /// Returns the lines of the focal methods that were found, each extent once.
+    pub fn lines(&self) -> Vec<&FocalLines> {
+        let mut lines: Vec<&FocalLines> = Vec::new();
+        for focal in &self.focal {
+            if let Found::Resolved(found) = &focal.found
+                && !lines.iter().any(|known| {
+                    (&known.path, known.first_line, known.last_line) == (&found.path, found.first_line, found.last_line)
+                })
+            {
+                lines.push(found);
+            }
+        }
+        lines
+    }
+}
+
+/// What a passing method covered of the focal methods.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CoverageRecord {
+    /// [`SCORE_SCHEMA`].
+    pub schema: u32,
+    /// The model.
+    pub model: String,
+    /// The task.
+    pub task_id: TaskId,
+    /// The target method.
+    pub method: MethodId,
+    /// Per focal method that was found, in the order of [`FocalRecord::lines`]; empty where nothing was measured.
+    pub focal: Vec<FocalCoverage>,
+    /// Over executable lines, percent.
+    pub coverage: Option<f64>,
+    /// Over all lines of the focal methods, percent.
+    pub coverage_range: Option<f64>,
+    /// Why nothing was measured.
+    pub cause: Option<String>,
+    /// Whether the result was found by its key instead of measured.
+    pub cached: bool,
+}
+
+/// What a record is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScoreName {
+    kind: u8,
+    model: String,
+    task_id: TaskId,
+    code: Option<Side>,
+    method: Option<MethodId>,
+    repeat: u32,
+}
+
+impl RunRecord for ScoreRecord {
+    const SCHEMA: u32 = SCORE_SCHEMA;
+
+    type Name = ScoreName;
+
+    fn schema(&self) -> u32 {
+        match self {
+            Self::Submission(record) => record.schema,
+            Self::Execution(record) => record.schema,
+            Self::Focal(record) => record.schema,
+            Self::Coverage(record) => record.schema,
+        }
+    }
+
+    fn name(&self) -> ScoreName {
+        let (kind, model, task_id) = match self {
+            Self::Submission(record) => (0, record.model.as_str(), &record.task_id),
+            Self::Focal(record) => (1, "", &record.task_id),
+            Self::Execution(record) => (2, record.model.as_str(), &record.task_id),
+            Self::Coverage(record) => (3, record.model.as_str(), &record.task_id),
+        };
+        let (code, method, repeat) = match self {
+            Self::Submission(_) | Self::Focal(_) => (None, None, 0),
+            Self::Execution(record) => (Some(record.code), Some(record.method.clone()), record.repeat),
+            Self::Coverage(record) => (None, Some(record.method.clone()), 0),
+        };
+        ScoreName { kind, model: model.to_owned(), task_id: task_id.clone(), code, method, repeat }
+    }
+}

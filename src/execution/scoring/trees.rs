@@ -1,0 +1,151 @@
+//! From a submission to the tree that is executed: post-image, target methods, code revision.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::digest::Digest;
+use crate::execution::cell::CellInput;
+use crate::execution::maven::ModuleArguments;
+use crate::execution::trees::CellFacts;
+use crate::focal::{self, Focal};
+use crate::java::Unit;
+use crate::submission::Content;
+use crate::submission::extraction::{Extraction, StartingTree, extract};
+use crate::task::{MethodId, RepositoryName, Side, Task};
+use crate::workspace::cells::{class_of, write_to};
+use crate::workspace::{BuildFiles, Repository, Swap, WorkspaceError};
+
+/// Reads the trees of repositories that were opened before.
+#[derive(Clone, Debug)]
+pub struct SubmissionTrees {
+    /// Git directories.
+    pub paths: BTreeMap<RepositoryName, PathBuf>,
+    /// For archives; everything in it is this process's own.
+    pub temporary: PathBuf,
+}
+
+/// A submission with all that is known of it without executing anything.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// Digest of the starting file; `None` where the starting tree has none.
+    pub start: Option<Digest>,
+    /// The target file's new bytes, or why there are none.
+    pub extraction: Extraction,
+    /// Target methods that the new file certainly does not have.
+    pub without: Vec<MethodId>,
+}
+
+impl SubmissionTrees {
+    fn repository(&self, task: &Task) -> Result<Repository, WorkspaceError> {
+        let path = self.paths.get(&task.repository).map(PathBuf::as_path).unwrap_or(Path::new(""));
+        Repository::open(task.repository.clone(), path)
+    }
+
+    /// Finds the task's focal methods.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub fn focal(&self, task: &Task) -> Result<Vec<Focal>, WorkspaceError> {
+        focal::resolve(&self.repository(task)?, task)
+    }
+
+    /// Returns what a submission for the task comes to.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub fn resolve(&self, task: &Task, content: &Content) -> Result<Resolved, WorkspaceError> {
+        let repository = self.repository(task)?;
+        let start = repository.tree(&task.rev1)?.read(task.test_file.as_str())?;
+        let new = repository.tree(&task.rev2)?;
+        let extraction = if *content == Content::Gold {
+            let gold =
+                new.read(task.test_file.as_str())?.ok_or_else(|| new.missing(task.test_file.as_str().as_bytes()))?;
+            Extraction { content: Ok(gold), dropped: Vec::new(), line_ends_adapted: false }
+        } else {
+            // A patch may move another file of the tree; one that can't be read is as good as not there.
+            let other = |path: &[u8]| new.read(std::str::from_utf8(path).ok()?).ok().flatten();
+            extract(content, &StartingTree { target: &task.test_file, start: start.as_deref(), other: &other })
+        };
+        let without = match &extraction.content {
+            Ok(file) => without(file, &task.test_methods),
+            Err(_) => Vec::new(),
+        };
+        Ok(Resolved { start: start.as_deref().map(Digest::of), extraction, without })
+    }
+
+    /// Returns what decides an execution of the file on a side's code.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub fn describe(&self, task: &Task, code: Side, file: Vec<u8>) -> Result<CellFacts, WorkspaceError> {
+        let tree = self.repository(task)?.tree(task.revision(code))?;
+        let class = class_of(&task.test_file, &file);
+        let module = BuildFiles::read(&tree)?.module_of(&task.test_file).as_ref().map(ModuleArguments::of);
+        Ok(CellFacts { tree: tree.id(), text: Some(file), module, class })
+    }
+
+    /// Writes the tree that [`SubmissionTrees::describe`] describes to an archive.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub fn write(&self, task: &Task, code: Side, file: &[u8], facts: &CellFacts) -> Result<CellInput, WorkspaceError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let archive = self.temporary.join(format!("submission-{}.tar", NEXT.fetch_add(1, Ordering::Relaxed)));
+        let tree = self.repository(task)?.tree(task.revision(code))?;
+        let swap = Swap { path: &task.test_file, content: Some(file) };
+        write_to(&tree, Some(swap), &archive).inspect_err(|_| {
+            // What was written until then is of no use; the cause is the error to tell.
+            let _ = fs_err::remove_file(&archive);
+        })?;
+        Ok(CellInput {
+            archive,
+            tree: facts.tree.clone(),
+            swapped: facts.swapped(),
+            module: facts.module.clone(),
+            test_file: task.test_file.to_string(),
+            class: facts.class.clone(),
+        })
+    }
+}
+
+/// Returns the methods that a file certainly does not have: its class is there, inherits nothing, and does not declare
+/// them. A file that is no Java is the compiler's to judge.
+fn without(file: &[u8], methods: &[MethodId]) -> Vec<MethodId> {
+    let unit = Unit::parse(file);
+    if unit.has_errors {
+        return Vec::new();
+    }
+    let lacks = |method: &&MethodId| match unit.type_named(simple(method.class())) {
+        Some(declared) => !declared.inherits && !declared.methods.iter().any(|found| found.name == method.method()),
+        None => true,
+    };
+    methods.iter().filter(lacks).cloned().collect()
+}
+
+/// Returns a class's binary name without its package.
+fn simple(class: &str) -> &str {
+    class.rsplit('.').next().unwrap_or(class)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_method_is_missing_only_where_that_is_certain() {
+        let methods: [MethodId; 1] = ["ATest#m".parse().unwrap()];
+        for (source, missing) in [
+            ("class ATest { @Test void m() {} }", false),
+            ("class ATest { }", true),
+            ("class ATest { @Nested class N { @Test void m() {} } }", true),
+            ("class BTest { void m() {} }", true),
+            ("class ATest extends Base { }", false),
+            ("class ATest implements Contract { }", false),
+            ("class ATest { void m( }", false),
+            ("interface ATest { default void m() {} }", false),
+        ] {
+            assert_eq!(!without(source.as_bytes(), &methods).is_empty(), missing, "{source}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Focal methods: from a published name and anchor to lines of the new revision. Source: protocol §4.
+//!
+//! How each was found is a part of the result; what can't be found says why. [`store`] keeps results beside the tasks.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::java::{MethodDeclaration, Unit};
+use crate::task::{Anchor, FocalMethod, MethodId, Side, Task};
+use crate::workspace::changes::{Changes, changes};
+use crate::workspace::java_source::package_of;
+use crate::workspace::{Repository, RevisionTree, WorkspaceError};
+
+pub mod store;
+
+/// An anchor beside a method belongs to it up to this many lines away.
+const MOST_DISTANCE: usize = 10;
+
+/// One focal method of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Focal {
+    /// The published name.
+    pub method: MethodId,
+    /// Where it is, or why that can't be said.
+    #[serde(flatten)]
+    pub found: Found,
+}
+
+/// Where a focal method is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "found", rename_all = "snake_case")]
+pub enum Found {
+    /// On these lines of the new revision.
+    Resolved(FocalLines),
+    /// It was there on old code, and new code has no such method.
+    Gone {
+        /// The rule that found it on old code.
+        rule: Rule,
+    },
+    /// The anchor and the name fit no method.
+    Unresolved {
+        /// Why.
+        reason: Unresolved,
+    },
+}
+
+/// Lines of a focal method.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FocalLines {
+    /// How it was found.
+    pub rule: Rule,
+    /// The file, in the new revision.
+    pub path: String,
+    /// The package that it declares, parts by `/`.
+    pub package: String,
+    /// Its first line, counted from 1, annotations included.
+    pub first_line: usize,
+    /// Its last line.
+    pub last_line: usize,
+    /// Those of its lines that the new revision adds, ascending.
+    pub added: Vec<usize>,
+}
+
+/// How a focal method was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// The anchor lies within it.
+    Extent,
+    /// The anchor lies beside it, and no other method of the name is nearer.
+    Nearest,
+    /// The anchor lies within it on old code, and new code has it with the same parameters.
+    OldExtent,
+}
+
+/// Why a focal method can't be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unresolved {
+    /// The data has no anchor for it.
+    NoAnchor,
+    /// No file's path has the anchor's digest.
+    NoFile,
+    /// The file has no such class.
+    NoClass,
+    /// The class has no such method.
+    NoMethod,
+    /// The anchor is in none of the class's methods of that name, nor near one where that would do.
+    FarAway,
+}
+
+/// Finds a task's focal methods.
+///
+/// # Errors
+/// [`WorkspaceError`].
+pub fn resolve(repository: &Repository, task: &Task) -> Result<Vec<Focal>, WorkspaceError> {
+    let (old, new) = (repository.tree(&task.rev1)?, repository.tree(&task.rev2)?);
+    let mut sides = Sides { old: Parsed::new(&old), new: Parsed::new(&new), changes: None };
+    task.focal_methods
+        .iter()
+        .map(|focal| Ok(Focal { method: focal.method.clone(), found: sides.find(focal)? }))
+        .collect()
+}
+
+struct Sides<'a> {
+    old: Parsed<'a>,
+    new: Parsed<'a>,
+    changes: Option<Changes>,
+}
+
+/// A tree with its files by digest of their paths, and the sources that were parsed.
+struct Parsed<'a> {
+    tree: &'a RevisionTree,
+    by_digest: BTreeMap<String, &'a [u8]>,
+    units: BTreeMap<String, Option<Unit>>,
+}
+
+impl<'a> Parsed<'a> {
+    fn new(tree: &'a RevisionTree) -> Self {
+        let java = tree.entries().keys().filter(|path| path.ends_with(b".java"));
+        let by_digest = java.map(|path| (hex(&Sha256::digest(path)), path.as_slice())).collect();
+        Self { tree, by_digest, units: BTreeMap::new() }
+    }
+
+    fn path(&self, anchor: &Anchor) -> Option<String> {
+        let path = self.by_digest.get(&anchor.path_sha256)?;
+        Some(String::from_utf8_lossy(path).into_owned())
+    }
+
+    fn unit(&mut self, path: &str) -> Result<Option<&Unit>, WorkspaceError> {
+        if !self.units.contains_key(path) {
+            let unit = self.tree.read(path)?.map(|source| Unit::parse(&source));
+            self.units.insert(path.to_owned(), unit);
+        }
+        Ok(self.units.get(path).and_then(Option::as_ref))
+    }
+}
+
+impl Sides<'_> {
+    fn find(&mut self, focal: &FocalMethod) -> Result<Found, WorkspaceError> {
+        let unresolved = |reason| Ok(Found::Unresolved { reason });
+        let Some(anchor) = &focal.anchor else { return unresolved(Unresolved::NoAnchor) };
+        let (class, method) = (simple(focal.method.class()), focal.method.method());
+        let line = anchor.line as usize;
+        match anchor.side {
+            Side::New => {
+                let Some(path) = self.new.path(anchor) else { return unresolved(Unresolved::NoFile) };
+                let Some(unit) = self.new.unit(&path)? else { return unresolved(Unresolved::NoFile) };
+                match by_anchor(unit, class, method, line, true) {
+                    Ok((rule, lines)) => self.lines(rule, path, lines),
+                    Err(reason) => unresolved(reason),
+                }
+            }
+            Side::Old => {
+                let Some(path) = self.old.path(anchor) else { return unresolved(Unresolved::NoFile) };
+                let Some(unit) = self.old.unit(&path)? else { return unresolved(Unresolved::NoFile) };
+                let parameters = match overload(unit, class, method, line) {
+                    Ok(found) => found.parameters.clone(),
+                    Err(reason) => return unresolved(reason),
+                };
+                let new_path = self.changes()?.renamed.get(&path).cloned().unwrap_or(path);
+                let gone = Ok(Found::Gone { rule: Rule::OldExtent });
+                let Some(unit) = self.new.unit(&new_path)? else { return gone };
+                let class = renamed_class(class, &new_path, unit);
+                let same = unit.methods(&class, method).find(|declared| declared.parameters == parameters);
+                match same.map(|declared| declared.lines) {
+                    Some(lines) => self.lines(Rule::OldExtent, new_path, lines),
+                    None => gone,
+                }
+            }
+        }
+    }
+
+    fn lines(
+        &mut self,
+        rule: Rule,
+        path: String,
+        (first_line, last_line): (usize, usize),
+    ) -> Result<Found, WorkspaceError> {
+        let source = self.new.tree.read(&path)?.unwrap_or_default();
+        let package = package_of(&source).replace('.', "/");
+        let added = self.changes()?.added.get(&path).map_or(&[][..], Vec::as_slice);
+        let added = added.iter().copied().filter(|line| (first_line..=last_line).contains(line)).collect();
+        Ok(Found::Resolved(FocalLines { rule, path, package, first_line, last_line, added }))
+    }
+
+    fn changes(&mut self) -> Result<&Changes, WorkspaceError> {
+        let changes = match self.changes.take() {
+            Some(changes) => changes,
+            None => changes(self.old.tree, self.new.tree, &|path| path.ends_with(".java"))?,
+        };
+        Ok(self.changes.insert(changes))
+    }
+}
+
+/// Returns the overload that an anchor means, with its lines.
+fn by_anchor(
+    unit: &Unit,
+    class: &str,
+    method: &str,
+    line: usize,
+    nearest: bool,
+) -> Result<(Rule, (usize, usize)), Unresolved> {
+    match overload(unit, class, method, line) {
+        Ok(found) => Ok((Rule::Extent, found.lines)),
+        Err(Unresolved::FarAway) if nearest => {
+            let distance = |found: &&MethodDeclaration| {
+                let (first, last) = found.lines;
+                if line < first { first - line } else { line.saturating_sub(last) }
+            };
+            let found = unit.methods(class, method).min_by_key(distance);
+            match found.filter(|found| distance(found) <= MOST_DISTANCE) {
+                Some(found) => Ok((Rule::Nearest, found.lines)),
+                None => Err(Unresolved::FarAway),
+            }
+        }
+        Err(reason) => Err(reason),
+    }
+}
+
+/// Returns the overload whose lines hold the anchor.
+fn overload<'a>(
+    unit: &'a Unit,
+    class: &str,
+    method: &'a str,
+    line: usize,
+) -> Result<&'a MethodDeclaration, Unresolved> {
+    if unit.type_named(class).is_none() {
+        return Err(Unresolved::NoClass);
+    }
+    let mut overloads = unit.methods(class, method).peekable();
+    if overloads.peek().is_none() {
+        return Err(Unresolved::NoMethod);
+    }
+    overloads.find(|found| (found.lines.0..=found.lines.1).contains(&line)).ok_or(Unresolved::FarAway)
+}
+
+/// A renamed file may declare its class under the file's new name.
+fn renamed_class(class: &str, path: &str, unit: &Unit) -> String {
+    if unit.type_named(class).is_some() {
+        return class.to_owned();
+    }
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let base = file.strip_suffix(".java").unwrap_or(file);
+    match class.split_once('$') {
+        Some((_, nested)) => format!("{base}${nested}"),
+        None => base.to_owned(),
+    }
+}
+
+/// Returns a class's binary name without its package.
+fn simple(class: &str) -> &str {
+    class.rsplit('.').next().unwrap_or(class)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "class A {\n  @Deprecated\n  void m() {\n  }\n\n  void m(int x) {\n  }\n  static class B {\n    B() {}\n  }\n}\n";
+
+    #[test]
+    fn an_anchor_is_one_overload() {
+        let unit = Unit::parse(SOURCE.as_bytes());
+        for (class, method, line, expected) in [
+            ("A", "m", 2, Ok((Rule::Extent, (2, 4)))),
+            ("A", "m", 7, Ok((Rule::Extent, (6, 7)))),
+            ("A", "m", 5, Ok((Rule::Nearest, (2, 4)))),
+            ("A", "m", 9, Ok((Rule::Nearest, (6, 7)))),
+            ("A", "m", 18, Err(Unresolved::FarAway)),
+            ("A$B", "<init>", 9, Ok((Rule::Extent, (9, 9)))),
+            ("A$B", "B", 9, Ok((Rule::Extent, (9, 9)))),
+            ("A", "n", 2, Err(Unresolved::NoMethod)),
+            ("C", "m", 2, Err(Unresolved::NoClass)),
+        ] {
+            assert_eq!(by_anchor(&unit, class, method, line, true), expected, "{class}#{method} {line}");
+        }
+        assert_eq!(by_anchor(&unit, "A", "m", 5, false), Err(Unresolved::FarAway));
+    }
+}

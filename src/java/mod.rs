@@ -1,0 +1,294 @@
+//! Java sources, parsed: which types and methods a file declares, and on which lines. Nothing is resolved or compiled.
+//!
+//! The parser is error-tolerant; [`Unit::has_errors`] says whether it met any. Trees are walked without recursion, so that
+//! no nesting of a stranger's file can exhaust the stack.
+
+use tree_sitter::{Node, Parser};
+
+/// The longest source that is parsed, in bytes.
+const MOST_BYTES: usize = 16 << 20;
+
+/// One source file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unit {
+    /// Every type with a body, named and anonymous, in the order of their beginnings.
+    pub types: Vec<TypeDeclaration>,
+    /// Whether something in it is no Java that the parser knows.
+    pub has_errors: bool,
+}
+
+/// A class, interface, enum, record, annotation type or anonymous class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeDeclaration {
+    /// Binary name without the package: `Outer$Inner`, `Outer$1`, `Outer$1Local`.
+    pub name: String,
+    /// Whether members may be inherited from another file's type.
+    pub inherits: bool,
+    /// First and last line, counted from 1, annotations included.
+    pub lines: (usize, usize),
+    /// Methods and constructors that its own body declares, in order.
+    pub methods: Vec<MethodDeclaration>,
+}
+
+/// A method or constructor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodDeclaration {
+    /// Its name; `<init>` for a constructor.
+    pub name: String,
+    /// Types of its parameters as written, without blanks, annotations and type arguments.
+    pub parameters: Vec<String>,
+    /// First and last line, counted from 1, annotations and modifiers included.
+    pub lines: (usize, usize),
+}
+
+impl Unit {
+    /// Parses a source. One that is too large, or no UTF-8 in places, has errors.
+    pub fn parse(source: &[u8]) -> Self {
+        let broken = Self { types: Vec::new(), has_errors: true };
+        if source.len() > MOST_BYTES {
+            return broken;
+        }
+        let mut parser = Parser::new();
+        if parser.set_language(&tree_sitter_java::LANGUAGE.into()).is_err() {
+            return broken;
+        }
+        let Some(tree) = parser.parse(source, None) else { return broken };
+        let mut unit = Self { types: Vec::new(), has_errors: tree.root_node().has_error() };
+        Walk { source, unit: &mut unit, open: Vec::new(), anonymous: Vec::new() }.run(tree.root_node());
+        unit
+    }
+
+    /// Returns the type of a binary name without the package.
+    pub fn type_named(&self, name: &str) -> Option<&TypeDeclaration> {
+        self.types.iter().find(|declared| declared.name == name)
+    }
+
+    /// Returns the methods of a type by name: overloads, in order. Constructors go by `<init>` or the class's own name.
+    pub fn methods<'a>(&'a self, class: &str, method: &'a str) -> impl Iterator<Item = &'a MethodDeclaration> {
+        let simple = class.rsplit('$').next().unwrap_or(class).to_owned();
+        self.type_named(class)
+            .into_iter()
+            .flat_map(|declared| &declared.methods)
+            .filter(move |declared| declared.name == method || (declared.name == CONSTRUCTOR && method == simple))
+    }
+}
+
+/// The name that constructors have in class files.
+const CONSTRUCTOR: &str = "<init>";
+
+struct Walk<'a> {
+    source: &'a [u8],
+    unit: &'a mut Unit,
+    /// Types around the present node: index in the unit, and depth in the tree.
+    open: Vec<(usize, usize)>,
+    /// How many anonymous classes each class has so far.
+    anonymous: Vec<(String, usize)>,
+}
+
+impl Walk<'_> {
+    fn run(mut self, root: Node<'_>) {
+        let mut cursor = root.walk();
+        let mut depth = 0;
+        loop {
+            self.enter(cursor.node(), depth);
+            if cursor.goto_first_child() {
+                depth += 1;
+                continue;
+            }
+            loop {
+                if cursor.goto_next_sibling() {
+                    break;
+                }
+                if !cursor.goto_parent() {
+                    return;
+                }
+                depth -= 1;
+            }
+            while self.open.last().is_some_and(|(_, opened)| *opened >= depth) {
+                self.open.pop();
+            }
+        }
+    }
+
+    fn enter(&mut self, node: Node<'_>, depth: usize) {
+        match node.kind() {
+            "class_declaration"
+            | "interface_declaration"
+            | "enum_declaration"
+            | "record_declaration"
+            | "annotation_type_declaration" => {
+                let Some(name) = node.child_by_field_name("name").map(|name| self.text(name)) else { return };
+                let local = node.parent().is_some_and(|parent| parent.kind() == "block");
+                let name = match self.enclosing() {
+                    None => name,
+                    Some(outer) if local => format!("{outer}${}{name}", 1),
+                    Some(outer) => format!("{outer}${name}"),
+                };
+                let inherits =
+                    ["superclass", "interfaces"].iter().any(|field| node.child_by_field_name(field).is_some())
+                        || children(node).any(|child| child.kind() == "extends_interfaces");
+                self.open(node, name, inherits, depth);
+            }
+            "object_creation_expression" | "enum_constant" => {
+                let body = children(node).find(|child| child.kind() == "class_body");
+                let Some(outer) = self.enclosing().filter(|_| body.is_some()) else { return };
+                // The compiler counts anonymous classes by the class right around them.
+                let number = match self.anonymous.iter_mut().find(|(name, _)| *name == outer) {
+                    Some((_, count)) => {
+                        *count += 1;
+                        *count
+                    }
+                    None => {
+                        self.anonymous.push((outer.clone(), 1));
+                        1
+                    }
+                };
+                self.open(node, format!("{outer}${number}"), true, depth);
+            }
+            "method_declaration" => {
+                let name = node.child_by_field_name("name").map(|name| self.text(name));
+                self.method(node, name);
+            }
+            "constructor_declaration" | "compact_constructor_declaration" => {
+                self.method(node, Some(CONSTRUCTOR.to_owned()));
+            }
+            _ => {}
+        }
+    }
+
+    fn enclosing(&self) -> Option<String> {
+        self.open.last().map(|(index, _)| self.unit.types[*index].name.clone())
+    }
+
+    fn open(&mut self, node: Node<'_>, name: String, inherits: bool, depth: usize) {
+        self.open.push((self.unit.types.len(), depth));
+        self.unit.types.push(TypeDeclaration { name, inherits, lines: lines(node), methods: Vec::new() });
+    }
+
+    fn method(&mut self, node: Node<'_>, name: Option<String>) {
+        let (Some(name), Some((index, _))) = (name, self.open.last()) else { return };
+        let parameters = node.child_by_field_name("parameters").map(|list| self.parameters(list)).unwrap_or_default();
+        self.unit.types[*index].methods.push(MethodDeclaration { name, parameters, lines: lines(node) });
+    }
+
+    fn parameters(&self, list: Node<'_>) -> Vec<String> {
+        let mut parameters = Vec::new();
+        for parameter in children(list) {
+            let text = match parameter.kind() {
+                "formal_parameter" => {
+                    let dimensions = parameter.child_by_field_name("dimensions").map(|node| self.text(node));
+                    parameter
+                        .child_by_field_name("type")
+                        .map(|node| self.erased(node) + &dimensions.unwrap_or_default())
+                }
+                "spread_parameter" => children(parameter)
+                    .find(|child| !matches!(child.kind(), "modifiers" | "..." | "variable_declarator"))
+                    .map(|node| self.erased(node) + "[]"),
+                _ => None,
+            };
+            parameters.extend(text);
+        }
+        parameters
+    }
+
+    /// Returns a type's text without blanks and type arguments, by its last name: imports are not resolved.
+    fn erased(&self, node: Node<'_>) -> String {
+        let mut depth = 0usize;
+        let mut text = String::new();
+        for c in self.text(node).chars() {
+            match c {
+                '<' => depth += 1,
+                '>' => depth = depth.saturating_sub(1),
+                _ if depth > 0 || c.is_whitespace() => {}
+                '.' => text.clear(),
+                _ => text.push(c),
+            }
+        }
+        text
+    }
+
+    fn text(&self, node: Node<'_>) -> String {
+        String::from_utf8_lossy(self.source.get(node.byte_range()).unwrap_or_default()).into_owned()
+    }
+}
+
+fn children<'tree>(node: Node<'tree>) -> impl Iterator<Item = Node<'tree>> {
+    let mut child = node.child(0);
+    std::iter::from_fn(move || {
+        let found = child?;
+        child = found.next_sibling();
+        Some(found)
+    })
+}
+
+fn lines(node: Node<'_>) -> (usize, usize) {
+    (node.start_position().row + 1, node.end_position().row + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "\
+package p;
+@Deprecated
+class A extends B {
+  A(int x) { new Runnable() { public void run() {} }; }
+  @Test
+  @Deprecated public
+  void m(java.util.List<String> a, int[] b, final String... c) {
+    class L { void l() {} }
+  }
+  void m() {}
+  static class N { void n() { new N() { void o() {} }; } interface I { default void d() {} } }
+  enum E { X { void e() {} }, Y; E() {} }
+  record R(int a) { R { } }
+}
+interface J extends K { }
+";
+
+    #[test]
+    fn types_and_methods_are_found_with_their_lines() {
+        let unit = Unit::parse(SOURCE.as_bytes());
+        assert!(!unit.has_errors);
+        let names: Vec<&str> = unit.types.iter().map(|declared| declared.name.as_str()).collect();
+        assert_eq!(names, ["A", "A$1", "A$1L", "A$N", "A$N$1", "A$N$I", "A$E", "A$E$1", "A$R", "J"]);
+        assert!(unit.types[0].inherits && unit.types[9].inherits && !unit.types[3].inherits);
+        let overloads: Vec<_> = unit.methods("A", "m").collect();
+        assert_eq!(overloads.len(), 2);
+        assert_eq!(
+            (overloads[0].lines, &overloads[0].parameters[..]),
+            ((5, 9), &["List", "int[]", "String[]"].map(str::to_owned)[..])
+        );
+        for (class, method) in [
+            ("A$1", "run"),
+            ("A$N", "n"),
+            ("A$N$1", "o"),
+            ("A$N$I", "d"),
+            ("A$E$1", "e"),
+            ("A$1L", "l"),
+            ("A", "<init>"),
+            ("A", "A"),
+            ("A$R", "<init>"),
+        ] {
+            assert_eq!(unit.methods(class, method).count(), 1, "{class}#{method}");
+        }
+        assert_eq!(unit.methods("A", "n").count(), 0);
+    }
+
+    #[test]
+    fn hostile_nesting_is_no_trouble() {
+        let deep = format!("class A {{ int x = {}1{}; void m() {{}} }}", "(".repeat(50_000), ")".repeat(50_000));
+        let _ = Unit::parse(deep.as_bytes());
+        let classes = "class A {".repeat(20_000);
+        assert!(Unit::parse(classes.as_bytes()).has_errors);
+        assert!(Unit::parse(b"\xff\xfe class \0").has_errors);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_source_makes_it_panic(text in "(class |[A-C]|\\{|\\}|\\(|\\)|;|new |void |enum |@|<|>|\n| ){0,60}") {
+            let _ = Unit::parse(text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! From a method's outcomes on new and old code to the paper's category, and to the stricter view beside it. Source:
+//! protocol §3.
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::{CompileReason, ExecReason, Outcome};
+use crate::task::Track;
+
+/// The paper's categories, of which every scored method is in exactly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Category {
+    /// Passes on new code; for generation it also fails or does not compile on old code.
+    Success,
+    /// Generation only: passes on new code, and does not fail on old code.
+    Redundant,
+    /// Does not pass on new code.
+    ExecFail,
+    /// Does not compile on new code.
+    CmplFail,
+    /// No test, or the edit can't be applied.
+    HrnsFail,
+}
+
+impl Category {
+    /// All of them, in the order of the paper's tables.
+    pub const ALL: [Self; 5] = [Self::Success, Self::Redundant, Self::ExecFail, Self::CmplFail, Self::HrnsFail];
+
+    /// Returns the paper's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Success => "Success",
+            Self::Redundant => "Redundant",
+            Self::ExecFail => "ExecFail",
+            Self::CmplFail => "CmplFail",
+            Self::HrnsFail => "HrnsFail",
+        }
+    }
+
+    /// Tells whether the method passed on new code.
+    pub fn passed_on_new(self) -> bool {
+        matches!(self, Self::Success | Self::Redundant)
+    }
+}
+
+/// Whether a submission was tampered with, as far as that was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Integrity {
+    /// Nothing that is seen for free speaks against it; the controls were not run.
+    NotEvaluated,
+    /// Something speaks against it.
+    Suspect,
+    /// It was tampered with.
+    Tampered,
+}
+
+/// What one method of a submission comes to: three views, never merged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// The paper's category by the first repeat; `None` where a fault of the infrastructure leaves it unscored.
+    pub paper_verdict: Option<Category>,
+    /// Passes on new code in every repeat; for generation fails on old code attributably in every repeat; no flag.
+    pub strict_success: bool,
+    /// What is known of its integrity.
+    pub integrity: Integrity,
+    /// Repeats that passed on new code, where some did and some did not.
+    pub flaky: Option<Flaky>,
+}
+
+/// How often a method passed that passes at times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Flaky {
+    /// Repeats that passed.
+    pub passed: usize,
+    /// All repeats.
+    pub runs: usize,
+}
+
+/// Returns what a method comes to, given its outcomes on new and on old code, repeats in order.
+pub fn judge(track: Track, new: &[Outcome], old: &[Outcome], integrity: Integrity) -> Verdict {
+    let passed = new.iter().filter(|outcome| **outcome == Outcome::Pass).count();
+    let flaky = (passed > 0 && passed < new.len()).then_some(Flaky { passed, runs: new.len() });
+    Verdict {
+        paper_verdict: category(track, new.first().copied(), old.first().copied()),
+        strict_success: strict(track, new, old) && integrity == Integrity::NotEvaluated,
+        integrity,
+        flaky,
+    }
+}
+
+fn category(track: Track, new: Option<Outcome>, old: Option<Outcome>) -> Option<Category> {
+    match new? {
+        Outcome::InfraFail(_) => None,
+        Outcome::HarnessFail(_) | Outcome::Absent => Some(Category::HrnsFail),
+        Outcome::CompileFail(_) => Some(Category::CmplFail),
+        Outcome::ExecFail(_) => Some(Category::ExecFail),
+        Outcome::Pass => match track {
+            Track::TestUpdate => Some(Category::Success),
+            Track::TestGeneration => match old? {
+                Outcome::InfraFail(_) => None,
+                old if old.is_attributable_failure() => Some(Category::Success),
+                // Whatever does not fail on old code says nothing about the change.
+                Outcome::Pass
+                | Outcome::ExecFail(_)
+                | Outcome::CompileFail(_)
+                | Outcome::HarnessFail(_)
+                | Outcome::Absent => Some(Category::Redundant),
+            },
+        },
+    }
+}
+
+fn strict(track: Track, new: &[Outcome], old: &[Outcome]) -> bool {
+    let passes = !new.is_empty() && new.iter().all(|outcome| *outcome == Outcome::Pass);
+    let fails = || !old.is_empty() && old.iter().copied().all(fails_certainly);
+    passes && (track == Track::TestUpdate || fails())
+}
+
+/// Tells whether a failure on old code is the test's own: another file's error or a missing module is inconclusive.
+fn fails_certainly(outcome: Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::ExecFail(ExecReason::Assertion | ExecReason::Exception)
+            | Outcome::CompileFail(CompileReason::TargetFile)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::{HarnessReason, InfraReason};
+
+    const ASSERTION: Outcome = Outcome::ExecFail(ExecReason::Assertion);
+    const TIMEOUT: Outcome = Outcome::ExecFail(ExecReason::Timeout);
+    const TARGET: Outcome = Outcome::CompileFail(CompileReason::TargetFile);
+    const INFRA: Outcome = Outcome::InfraFail(InfraReason::Engine);
+    const NO_MODULE: Outcome = Outcome::CompileFail(CompileReason::NoModule);
+
+    fn verdict(track: Track, new: &[Outcome], old: &[Outcome]) -> (Option<Category>, bool) {
+        let verdict = judge(track, new, old, Integrity::NotEvaluated);
+        (verdict.paper_verdict, verdict.strict_success)
+    }
+
+    #[test]
+    fn categories_are_the_papers() {
+        use Category::{CmplFail, ExecFail, HrnsFail, Redundant, Success};
+        let (update, generation) = (Track::TestUpdate, Track::TestGeneration);
+        let harness = Outcome::HarnessFail(HarnessReason::WrongBase);
+        for (track, new, old, category, strict) in [
+            (update, Outcome::Pass, Outcome::Pass, Some(Success), true),
+            (update, Outcome::Pass, INFRA, Some(Success), true),
+            (update, ASSERTION, Outcome::Pass, Some(ExecFail), false),
+            (update, TARGET, TARGET, Some(CmplFail), false),
+            (update, harness, harness, Some(HrnsFail), false),
+            (update, INFRA, ASSERTION, None, false),
+            (generation, Outcome::Pass, ASSERTION, Some(Success), true),
+            (generation, Outcome::Pass, TARGET, Some(Success), true),
+            (generation, Outcome::Pass, NO_MODULE, Some(Success), false),
+            (generation, Outcome::Pass, Outcome::CompileFail(CompileReason::OtherTestFile), Some(Success), false),
+            (generation, Outcome::Pass, Outcome::CompileFail(CompileReason::Resource), Some(Redundant), false),
+            (generation, Outcome::Pass, Outcome::Pass, Some(Redundant), false),
+            (generation, Outcome::Pass, TIMEOUT, Some(Redundant), false),
+            (generation, Outcome::Pass, Outcome::ExecFail(ExecReason::Skipped), Some(Redundant), false),
+            (generation, Outcome::Pass, INFRA, None, false),
+            (generation, TIMEOUT, ASSERTION, Some(ExecFail), false),
+            (generation, TARGET, INFRA, Some(CmplFail), false),
+        ] {
+            assert_eq!(verdict(track, &[new], &[old]), (category, strict), "{track:?} {new} {old}");
+        }
+        assert_eq!(verdict(update, &[], &[]), (None, false), "nothing executed is nothing scored");
+    }
+
+    #[test]
+    fn the_paper_takes_the_first_repeat_and_the_strict_view_all() {
+        let generation = Track::TestGeneration;
+        let new = [Outcome::Pass, ASSERTION];
+        let flaky = judge(generation, &new, &[ASSERTION; 2], Integrity::NotEvaluated);
+        assert_eq!((flaky.paper_verdict, flaky.strict_success), (Some(Category::Success), false));
+        assert_eq!(flaky.flaky, Some(Flaky { passed: 1, runs: 2 }));
+        assert_eq!(verdict(generation, &[Outcome::Pass; 2], &[ASSERTION, TIMEOUT]), (Some(Category::Success), false));
+        let flagged = judge(Track::TestUpdate, &[Outcome::Pass], &[], Integrity::Suspect);
+        assert_eq!((flagged.paper_verdict, flagged.strict_success), (Some(Category::Success), false));
+    }
+}

@@ -1,0 +1,8 @@
+//! The forms that a report takes. Each is a function of the report or of the scored models to text; names and messages of
+//! strangers are escaped as the form asks.
+
+pub mod csv;
+pub mod html;
+pub mod junit;
+pub mod markdown;
+pub mod table;

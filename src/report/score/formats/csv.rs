@@ -1,0 +1,96 @@
+//! CSV as RFC 4180 has it: a row for each target method.
+
+use crate::report::score::{ScoredModel, formats::table::track_name};
+
+const HEADINGS: [&str; 19] = [
+    "run_id",
+    "model",
+    "track",
+    "repository",
+    "jdk",
+    "date",
+    "task_id",
+    "method",
+    "category",
+    "strict_success",
+    "integrity",
+    "new_outcome",
+    "old_outcome",
+    "coverage_pred",
+    "coverage_gold",
+    "mutation_score_pred",
+    "mutation_score_gold",
+    "cost_usd",
+    "tokens",
+];
+
+/// Returns the scored methods as CSV.
+pub fn render(models: &[ScoredModel]) -> String {
+    let mut text = String::new();
+    row(&mut text, HEADINGS.map(str::to_owned));
+    for model in models {
+        for scored in &model.tasks {
+            let task = &scored.task;
+            let submission = scored.submission.as_ref();
+            for method in &scored.methods {
+                let first = |records: &[crate::execution::scoring::record::ExecutionRecord]| {
+                    records.first().map(|record| record.outcome.to_string()).unwrap_or_default()
+                };
+                let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+                let integrity = match serde_json::to_value(method.verdict.integrity) {
+                    Ok(serde_json::Value::String(name)) => name,
+                    _ => String::new(),
+                };
+                row(
+                    &mut text,
+                    [
+                        model.run_id.clone(),
+                        model.model.clone(),
+                        track_name(task.track).to_owned(),
+                        task.repository.to_string(),
+                        scored.jdk.to_string(),
+                        task.rev2_date.clone(),
+                        task.id.to_string(),
+                        method.method.to_string(),
+                        method.verdict.paper_verdict.map(|category| category.name().to_owned()).unwrap_or_default(),
+                        method.verdict.strict_success.to_string(),
+                        integrity,
+                        first(&method.new),
+                        first(&method.old),
+                        number(method.score.coverage_pred),
+                        number(method.score.coverage_gold),
+                        number(method.score.mutation_pred),
+                        number(method.score.mutation_gold),
+                        number(submission.and_then(|submission| submission.cost_usd)),
+                        submission.and_then(|one| one.tokens).map(|tokens| tokens.to_string()).unwrap_or_default(),
+                    ],
+                );
+            }
+        }
+    }
+    text
+}
+
+fn row<const COLUMNS: usize>(text: &mut String, cells: [String; COLUMNS]) {
+    let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+    text.push_str(&cells.join(","));
+    text.push_str("\r\n");
+}
+
+fn quoted(cell: &str) -> String {
+    // Spreadsheets take what begins like a formula for one.
+    let cell = if cell.starts_with(['=', '+', '-', '@']) { format!("'{cell}") } else { cell.to_owned() };
+    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_and_no_formulas() {
+        for (cell, written) in [("a", "a"), ("a,\"b\"", "\"a,\"\"b\"\"\""), ("=1+1", "'=1+1"), ("", "")] {
+            assert_eq!(quoted(cell), written);
+        }
+    }
+}

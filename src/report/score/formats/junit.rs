@@ -1,0 +1,95 @@
+//! JUnit XML for continuous integration: a suite for each model and task, a case for each target method.
+//!
+//! What is no [`Category::Success`] is a failure; what could not be judged is an error.
+
+use crate::metrics::category::Category;
+use crate::report::score::{ScoredMethod, ScoredModel, ScoredTask};
+
+/// Returns the scored methods as JUnit XML.
+pub fn render(models: &[ScoredModel]) -> String {
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+    for model in models {
+        for task in &model.tasks {
+            suite(&mut text, model, task);
+        }
+    }
+    text.push_str("</testsuites>\n");
+    text
+}
+
+fn suite(text: &mut String, model: &ScoredModel, scored: &ScoredTask) {
+    let count = |fits: &dyn Fn(Option<Category>) -> bool| {
+        scored.methods.iter().filter(|method| fits(method.verdict.paper_verdict)).count()
+    };
+    text.push_str(&format!(
+        "  <testsuite name=\"{} {} {}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"0\">\n",
+        escaped(&model.run_id),
+        escaped(&model.model),
+        escaped(scored.task.id.as_str()),
+        scored.methods.len(),
+        count(&|category| category.is_some_and(|category| category != Category::Success)),
+        count(&|category| category.is_none()),
+    ));
+    for method in &scored.methods {
+        case(text, method);
+    }
+    text.push_str("  </testsuite>\n");
+}
+
+fn case(text: &mut String, method: &ScoredMethod) {
+    let milliseconds: u64 = method.new.iter().filter_map(|record| record.measured.launch_ms).sum();
+    text.push_str(&format!(
+        "    <testcase classname=\"{}\" name=\"{}\" time=\"{}.{:03}\"",
+        escaped(method.method.class()),
+        escaped(method.method.method()),
+        milliseconds / 1000,
+        milliseconds % 1000
+    ));
+    let records = || method.new.iter().chain(&method.old);
+    let detail: Vec<String> = records()
+        .filter(|record| !record.detail.is_empty())
+        .map(|record| format!("{}: {}", record.outcome, record.detail))
+        .collect();
+    let detail = escaped(&detail.join("\n"));
+    match method.verdict.paper_verdict {
+        Some(Category::Success) => text.push_str("/>\n"),
+        Some(category) => {
+            let name = category.name();
+            text.push_str(&format!(
+                ">\n      <failure type=\"{name}\" message=\"{name}\">{detail}</failure>\n    </testcase>\n"
+            ));
+        }
+        None => text.push_str(&format!(
+            ">\n      <error type=\"unscored\" message=\"could not be judged\">{detail}</error>\n    </testcase>\n"
+        )),
+    }
+}
+
+/// Returns a text as XML 1.0 can hold it, in attributes and content alike.
+pub(super) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\n' | '\t' => escaped.push(c),
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            c if c.is_control() => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_is_markup() {
+        assert_eq!(escaped("<a b=\"c\">&'\u{1b}\u{ffff}"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\u{fffd}\u{fffd}");
+    }
+}

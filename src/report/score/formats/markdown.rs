@@ -1,0 +1,77 @@
+//! Markdown: the table of figures, then what is incomplete, missing, or unknown.
+
+use super::table::{headings, rows, track_name};
+use crate::report::score::ScoreReport;
+
+/// Returns the report as Markdown.
+pub fn render(report: &ScoreReport) -> String {
+    let mut text = String::new();
+    for run in report.runs.iter().filter(|run| !run.complete) {
+        text.push_str(&format!("**incomplete**: run {} of {}\n\n", cell(&run.run_id), cell(&run.model)));
+    }
+    let headings = headings();
+    text.push_str(&line(headings.iter().map(|heading| (*heading).to_owned())));
+    text.push_str(&line(
+        headings.iter().enumerate().map(|(index, _)| if index < 3 { "---" } else { "--:" }.to_owned()),
+    ));
+    for row in rows(report) {
+        text.push_str(&line(row.iter().map(|text| cell(text))));
+    }
+    if !report.comparisons.is_empty() {
+        text.push_str("\n| run | beside | track | tasks | Success% difference | 95 % interval |\n");
+        text.push_str("|---|---|---|--:|--:|--:|\n");
+    }
+    for comparison in &report.comparisons {
+        let named = |(run, model): &(String, String)| cell(&format!("{run} {model}"));
+        text.push_str(&line(
+            [
+                named(&comparison.run),
+                named(&comparison.base),
+                track_name(comparison.track).to_owned(),
+                comparison.tasks.to_string(),
+                format!("{:+.1}", comparison.success_percent_difference),
+                format!("{:+.1} to {:+.1}", comparison.interval[0], comparison.interval[1]),
+            ]
+            .into_iter(),
+        ));
+    }
+    for run in report.runs.iter().filter(|run| !run.missing.is_empty()) {
+        text.push_str(&format!(
+            "\n{} has nothing for {} tasks, which count as HrnsFail.\n",
+            cell(&run.model),
+            run.missing.len()
+        ));
+    }
+    text
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    let cells: Vec<String> = cells.collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// Returns a text that is nothing but text in a cell.
+fn cell(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '|' | '*' | '_' | '`' | '[' | ']' | '<' | '>' | '\\' | '!' | '#' | '~' | '&' => {
+                escaped.push('\\');
+                escaped.push(c);
+            }
+            c if c.is_control() => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_models_name_is_only_a_name() {
+        assert_eq!(cell("a|b<c>[x](y)\n"), "a\\|b\\<c\\>\\[x\\](y)\u{fffd}");
+    }
+}

@@ -1,0 +1,39 @@
+//! `verdicts.json` of a scoring run: equal for equal inputs but for one block named `volatile`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::canonical_json::canonical_json;
+use crate::execution::run_directory::RunRecord as _;
+use crate::execution::scoring::record::ScoreRecord;
+use crate::execution::verdicts::VERDICTS_SCHEMA;
+
+/// Returns the file's bytes: canonical JSON of the records, sorted.
+///
+/// # Errors
+/// A value is no JSON, which plain data never is.
+pub fn render(run_id: &str, records: &[ScoreRecord]) -> Result<Vec<u8>, serde_json::Error> {
+    let mut sorted: Vec<&ScoreRecord> = records.iter().collect();
+    sorted.sort_by_cached_key(|record| record.name());
+    let mut verdicts = Vec::new();
+    let mut measured = BTreeMap::new();
+    for record in sorted {
+        let mut value = serde_json::to_value(record)?;
+        if let (Some(fields), ScoreRecord::Execution(one)) = (value.as_object_mut(), record) {
+            // A message may hold an address or a time, and the key names the init, which differs between builds.
+            let parts: serde_json::Map<String, Value> = ["attempts", "cached", "detail", "key", "measured"]
+                .into_iter()
+                .filter_map(|field| Some((field.to_owned(), fields.remove(field)?)))
+                .collect();
+            let name = format!("{} {} {:?} {} {}", one.model, one.task_id, one.code, one.method, one.repeat);
+            measured.insert(name, parts);
+        }
+        verdicts.push(value);
+    }
+    canonical_json(&json!({
+        "schema": VERDICTS_SCHEMA,
+        "verdicts": verdicts,
+        "volatile": { "run_id": run_id, "executions": measured },
+    }))
+}

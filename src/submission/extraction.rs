@@ -1,0 +1,219 @@
+//! The target test file's new bytes, from a submission and the starting tree. Source: security §2f, protocol §3.
+//!
+//! Only the target file counts. Everything else that a patch touches is dropped and listed. Hunks fit exactly where they
+//! say or not at all; the one thing that is adapted is the kind of line ends, where a whole patch has the other kind.
+
+use serde::{Deserialize, Serialize};
+
+use super::patch::{self, Change, FilePatch, Hunk, LineKind, Origin};
+use super::{Content, MOST_FILE_BYTES};
+use crate::outcome::HarnessReason;
+use crate::task::RepositoryPath;
+
+/// Shown of a stranger's path, in characters.
+const MOST_SHOWN: usize = 300;
+/// Dropped files that are listed; more are only counted by the list's length being this.
+const MOST_DROPPED: usize = 1000;
+
+/// The starting tree as an extraction sees it.
+pub struct StartingTree<'a> {
+    /// The target file's path.
+    pub target: &'a RepositoryPath,
+    /// Its bytes; `None` where the starting tree has no such file.
+    pub start: Option<&'a [u8]>,
+    /// Returns the content of another file of the tree, for patches that rename or copy one to the target's place.
+    pub other: &'a dyn Fn(&[u8]) -> Option<Vec<u8>>,
+}
+
+/// What a submission comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extraction {
+    /// The target file's new bytes, or why there are none.
+    pub content: Result<Vec<u8>, HarnessFault>,
+    /// What else the submission touches.
+    pub dropped: Vec<Dropped>,
+    /// Whether the patch has another kind of line ends than the file, and was taken for one of the file's kind.
+    pub line_ends_adapted: bool,
+}
+
+/// Why a submission can't be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HarnessFault {
+    /// The reason, for records.
+    pub reason: HarnessReason,
+    /// A sentence for people.
+    pub detail: String,
+}
+
+/// A file that a submission touches and that does not count.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Dropped {
+    /// Its path, shortened and without control characters.
+    pub path: String,
+    /// Whether the patch's `diff --git` line names another file than its `---` and `+++` lines.
+    pub lying_header: bool,
+}
+
+fn fault(reason: HarnessReason, detail: impl Into<String>) -> HarnessFault {
+    HarnessFault { reason, detail: detail.into() }
+}
+
+/// Returns the target file's new bytes.
+///
+/// [`Content::Gold`] is nothing that could be extracted: its bytes are the new revision's own.
+pub fn extract(content: &Content, tree: &StartingTree<'_>) -> Extraction {
+    let mut extraction =
+        Extraction { content: Err(fault(HarnessReason::Empty, "")), dropped: Vec::new(), line_ends_adapted: false };
+    let made = match content {
+        Content::Gold => Err(fault(HarnessReason::Empty, "the developers' test is no submission")),
+        Content::Nothing => Err(fault(HarnessReason::Empty, "there is no prediction")),
+        Content::TooLarge { bytes } => Err(fault(HarnessReason::Size, format!("the submission has {bytes} bytes"))),
+        Content::File(bytes) => Ok(bytes.clone()),
+        Content::Patch(bytes) => from_patch(bytes, tree, &mut extraction),
+    };
+    extraction.content = made.and_then(|content| checked(content, tree.start));
+    extraction
+}
+
+fn checked(content: Vec<u8>, start: Option<&[u8]>) -> Result<Vec<u8>, HarnessFault> {
+    if content.len() > MOST_FILE_BYTES {
+        return Err(fault(HarnessReason::Size, format!("the test file would have {} bytes", content.len())));
+    }
+    if content.trim_ascii().is_empty() {
+        return Err(fault(HarnessReason::Empty, "nothing is left of the test file"));
+    }
+    if start == Some(content.as_slice()) {
+        return Err(fault(HarnessReason::Empty, "the test file is the starting one"));
+    }
+    if content.contains(&0) {
+        return Err(fault(HarnessReason::Encoding, "the test file has NUL bytes"));
+    }
+    // A file of another encoding stays what it is: the compiler is told which.
+    let start_is_text = start.is_none_or(|start| std::str::from_utf8(start).is_ok());
+    if start_is_text && std::str::from_utf8(&content).is_err() {
+        return Err(fault(HarnessReason::Encoding, "the test file is not UTF-8"));
+    }
+    Ok(content)
+}
+
+fn from_patch(bytes: &[u8], tree: &StartingTree<'_>, extraction: &mut Extraction) -> Result<Vec<u8>, HarnessFault> {
+    let files = patch::parse(bytes).map_err(|error| fault(HarnessReason::MalformedPatch, error.to_string()))?;
+    let target = tree.target.as_str().as_bytes();
+    let mut ours: Option<&FilePatch> = None;
+    for file in &files {
+        let made = file.new.as_deref() == Some(target);
+        let taken = file.old.as_deref() == Some(target) && file.origin != Origin::Copied;
+        if made || taken {
+            if ours.is_some() {
+                return Err(fault(HarnessReason::MalformedPatch, "the patch changes the target file twice"));
+            }
+            ours = Some(file);
+        }
+        if !made && extraction.dropped.len() < MOST_DROPPED {
+            let name = file.name();
+            let path = name.chars().take(MOST_SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+            extraction.dropped.push(Dropped { path, lying_header: file.lying_header });
+        }
+    }
+    extraction.dropped.sort();
+    let Some(file) = ours else {
+        return Err(fault(HarnessReason::Empty, "the patch does not touch the target file"));
+    };
+    if file.new.as_deref() != Some(target) {
+        return Err(fault(HarnessReason::Empty, "the patch removes the target file"));
+    }
+    if let Some(mode) = file.mode.filter(|mode| !matches!(mode, 0o100_644 | 0o100_755)) {
+        return Err(fault(
+            HarnessReason::MalformedPatch,
+            format!("the target would be no regular file: mode {mode:o}"),
+        ));
+    }
+    let Change::Hunks(hunks) = &file.change else {
+        return Err(fault(HarnessReason::MalformedPatch, "the target's change is binary"));
+    };
+    let wrong = |detail: String| fault(HarnessReason::WrongBase, detail);
+    let base = match (&file.old, file.origin) {
+        (None, _) => match tree.start {
+            Some(_) => return Err(wrong("the patch makes a file that the starting tree has".to_owned())),
+            None => Vec::new(),
+        },
+        (Some(_), Origin::Same) => match tree.start {
+            Some(start) => start.to_vec(),
+            None => return Err(wrong("the patch changes a file that the starting tree does not have".to_owned())),
+        },
+        (Some(old), Origin::Renamed | Origin::Copied) => match (tree.other)(old) {
+            Some(content) => content,
+            None => return Err(wrong("the patch moves a file that the starting tree does not have".to_owned())),
+        },
+    };
+    match applied(&base, hunks) {
+        Ok(content) => Ok(content),
+        Err(line) => match adapted(&base, hunks).and_then(|hunks| applied(&base, &hunks).ok()) {
+            Some(content) => {
+                extraction.line_ends_adapted = true;
+                Ok(content)
+            }
+            None => Err(wrong(format!("line {line} of the starting file is not what the patch expects there"))),
+        },
+    }
+}
+
+/// Returns the file with the hunks applied exactly where they say, or the first line that does not fit.
+fn applied(base: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, usize> {
+    let lines: Vec<&[u8]> = base.split_inclusive(|byte| *byte == b'\n').collect();
+    let mut content = Vec::with_capacity(base.len());
+    let mut at = 0;
+    for hunk in hunks {
+        let takes = hunk.lines.iter().any(|line| line.kind != LineKind::Added);
+        let start = if takes { hunk.old_start - 1 } else { hunk.old_start };
+        // The parser has seen to it that hunks do not go backwards.
+        content.extend(lines.get(at..start).ok_or(lines.len() + 1)?.iter().copied().flatten());
+        at = start;
+        for line in &hunk.lines {
+            if line.kind != LineKind::Added {
+                if lines.get(at) != Some(&line.bytes.as_slice()) {
+                    return Err(at + 1);
+                }
+                at += 1;
+            }
+            if line.kind != LineKind::Removed {
+                // Only the last line of a file may lack its break.
+                if content.last().is_some_and(|byte| *byte != b'\n') {
+                    return Err(at);
+                }
+                content.extend_from_slice(&line.bytes);
+            }
+        }
+    }
+    let rest = &lines[at..];
+    if !rest.is_empty() && content.last().is_some_and(|byte| *byte != b'\n') {
+        return Err(at + 1);
+    }
+    content.extend(rest.iter().copied().flatten());
+    Ok(content)
+}
+
+/// Returns the hunks with the file's kind of line ends, where the file has one kind throughout and they the other.
+fn adapted(base: &[u8], hunks: &[Hunk]) -> Option<Vec<Hunk>> {
+    let windows = |line: &[u8]| line.ends_with(b"\r\n");
+    let whole = |line: &&[u8]| line.ends_with(b"\n");
+    let mut lines = base.split_inclusive(|byte| *byte == b'\n').filter(whole);
+    let mut changes = hunks.iter().flat_map(|hunk| &hunk.lines).map(|line| line.bytes.as_slice()).filter(whole);
+    let to_windows = if lines.clone().all(windows) && !changes.clone().any(windows) {
+        true
+    } else if !lines.any(windows) && changes.all(windows) {
+        false
+    } else {
+        return None;
+    };
+    let mut hunks = hunks.to_vec();
+    for line in hunks.iter_mut().flat_map(|hunk| &mut hunk.lines).filter(|line| line.bytes.ends_with(b"\n")) {
+        let end = line.bytes.len() - if to_windows { 1 } else { 2 };
+        line.bytes.truncate(end);
+        line.bytes.extend_from_slice(if to_windows { b"\r\n" } else { b"\n" });
+    }
+    Some(hunks)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Submissions: what agents hand in, read from files and turned into the one thing that counts, the target test file's
+//! new bytes.
+//!
+//! [`predictions`] reads files of many predictions; [`patch`] parses diffs; [`extraction`] makes the target file's
+//! post-image. No patch is ever applied to a tree, and nothing in a submission is used as a path of this machine.
+
+pub mod extraction;
+pub mod patch;
+pub mod predictions;
+mod quoted;
+
+use serde::{Deserialize, Serialize};
+
+/// The largest submission that is looked at, in bytes: a patch, or a test file's text.
+pub const MOST_SUBMISSION_BYTES: usize = 16 << 20;
+
+/// The largest target file that is compiled, in bytes.
+pub const MOST_FILE_BYTES: usize = 4 << 20;
+
+/// The model that stands for the developers' own tests.
+pub const GOLD: &str = "gold";
+
+/// The model that hands in nothing.
+pub const EMPTY: &str = "empty";
+
+/// What was handed in for one task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// The developers' test file of the new revision.
+    Gold,
+    /// Nothing.
+    Nothing,
+    /// A diff against the starting tree.
+    Patch(Vec<u8>),
+    /// The target file's whole new text.
+    File(Vec<u8>),
+    /// More than [`MOST_SUBMISSION_BYTES`]; not kept.
+    TooLarge {
+        /// How much it was.
+        bytes: u64,
+    },
+}
+
+impl Content {
+    /// Returns the content of a text that was read, its size bounded.
+    fn of(bytes: Vec<u8>, kind: fn(Vec<u8>) -> Self) -> Self {
+        if bytes.len() > MOST_SUBMISSION_BYTES {
+            return Self::TooLarge { bytes: bytes.len() as u64 };
+        }
+        kind(bytes)
+    }
+
+    /// Returns what it is, in a word, for records.
+    pub fn kind(&self) -> ContentKind {
+        match self {
+            Self::Gold => ContentKind::Gold,
+            Self::Nothing => ContentKind::Nothing,
+            Self::Patch(_) => ContentKind::Patch,
+            Self::File(_) => ContentKind::File,
+            Self::TooLarge { .. } => ContentKind::TooLarge,
+        }
+    }
+
+    /// Returns the bytes that were handed in; none for gold, for nothing, and where they were too many to keep.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Patch(bytes) | Self::File(bytes) => bytes,
+            Self::Gold | Self::Nothing | Self::TooLarge { .. } => &[],
+        }
+    }
+}
+
+/// In which form something was handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContentKind {
+    /// The developers' test file.
+    Gold,
+    /// Nothing at all.
+    Nothing,
+    /// A diff.
+    Patch,
+    /// A whole file.
+    File,
+    /// Too much to look at.
+    TooLarge,
+}

@@ -1,0 +1,277 @@
+//! Diffs, parsed strictly: unified diffs and git's own, as bytes. Nothing is applied here.
+//!
+//! What `git apply` or `patch` would guess at is an error: counts that do not fit, text between files, names that lead out
+//! of the tree. Text before the first file and after a mail's signature is passed over, as git writes such.
+
+use super::quoted::unquote;
+
+mod header;
+
+use header::{Header, Lines};
+
+/// The most files that one patch may touch.
+const MOST_FILES: usize = 10_000;
+/// The most hunks of one patch.
+const MOST_HUNKS: usize = 200_000;
+
+/// Why a text is no patch that can be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct PatchError {
+    /// Counted from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub reason: PatchErrorReason,
+}
+
+/// What can be wrong with a patch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatchErrorReason {
+    /// There is text, and no file's changes in it.
+    #[error("there is no diff in the text")]
+    NoDiff,
+    /// Something stands between files or hunks.
+    #[error("the line belongs to no hunk and is no header")]
+    StrayLine,
+    /// A hunk's header is not `@@ -a,b +c,d @@`.
+    #[error("the hunk's header is not of the form `@@ -a,b +c,d @@`")]
+    HunkHeader,
+    /// The hunk has more or fewer lines than its header says.
+    #[error("the hunk's lines are not as many as its header says")]
+    HunkCounts,
+    /// Hunks overlap or go backwards.
+    #[error("the hunk lies before the end of the one before it")]
+    HunkOrder,
+    /// A file's names can't be read.
+    #[error("the file's name can't be read")]
+    Name,
+    /// The headers name several files without saying that it was renamed or copied.
+    #[error("the headers name different files")]
+    Names,
+    /// A name leads out of the tree or into `.git`.
+    #[error("the file's name leads out of the tree")]
+    OutsideTree,
+    /// A merge's diff.
+    #[error("it is a combined diff")]
+    Combined,
+    /// A header that git does not write, or twice.
+    #[error("the header is not one that git writes there")]
+    Header,
+    /// More than this program reads.
+    #[error("there are too many files or hunks")]
+    TooMuch,
+}
+
+/// What a patch does to one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePatch {
+    /// The file before; `None` where it is made.
+    pub old: Option<Vec<u8>>,
+    /// The file afterwards; `None` where it is removed.
+    pub new: Option<Vec<u8>>,
+    /// How `old` became `new`.
+    pub origin: Origin,
+    /// The mode that the file has afterwards, where the patch says so: octal, as git writes it.
+    pub mode: Option<u32>,
+    /// Whether the names after `---` and `+++` are others than the ones after `diff --git`.
+    pub lying_header: bool,
+    /// What changes.
+    pub change: Change,
+}
+
+/// How the file before became the file afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// They have one name.
+    Same,
+    /// It was renamed.
+    Renamed,
+    /// It was copied, and the file before stays.
+    Copied,
+}
+
+/// How a file's content changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// By lines; none where only names or modes change.
+    Hunks(Vec<Hunk>),
+    /// By bytes that are not read here.
+    Binary,
+}
+
+/// Lines that follow each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hunk {
+    /// The first line of the old file, counted from 1; where `old` lines are none, the line before.
+    pub old_start: usize,
+    /// In order.
+    pub lines: Vec<HunkLine>,
+}
+
+/// A line of a hunk, with its line break where it has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HunkLine {
+    /// Whether it stays, goes or comes.
+    pub kind: LineKind,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What becomes of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineKind {
+    /// It stays.
+    Context,
+    /// It goes.
+    Removed,
+    /// It comes.
+    Added,
+}
+
+impl FilePatch {
+    /// Returns the name to show: of the file afterwards, else of the one before.
+    pub fn name(&self) -> String {
+        String::from_utf8_lossy(self.new.as_ref().or(self.old.as_ref()).map_or(&[][..], Vec::as_slice)).into_owned()
+    }
+}
+
+/// Parses a patch. A blank text is a patch of no files.
+///
+/// # Errors
+/// [`PatchError`].
+pub fn parse(text: &[u8]) -> Result<Vec<FilePatch>, PatchError> {
+    let mut lines = Lines::new(text);
+    if text.trim_ascii().is_empty() {
+        return Ok(Vec::new());
+    }
+    lines.skip_to_file(true);
+    let mut files = Vec::new();
+    let mut hunks = 0;
+    while let Some(header) = Header::read(&mut lines)? {
+        if files.len() >= MOST_FILES {
+            return Err(lines.error(PatchErrorReason::TooMuch));
+        }
+        let change = if header.binary {
+            Change::Binary
+        } else {
+            let found = read_hunks(&mut lines)?;
+            hunks += found.len();
+            if hunks > MOST_HUNKS {
+                return Err(lines.error(PatchErrorReason::TooMuch));
+            }
+            Change::Hunks(found)
+        };
+        files.push(header.into_file(change));
+        lines.end_of_file()?;
+    }
+    if files.is_empty() { Err(PatchError { line: 1, reason: PatchErrorReason::NoDiff }) } else { Ok(files) }
+}
+
+fn read_hunks(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, PatchError> {
+    let mut hunks: Vec<Hunk> = Vec::new();
+    let mut least_start = 1;
+    while let Some(line) = lines.peek().filter(|line| line.starts_with(b"@@")) {
+        if line.starts_with(b"@@@") {
+            return Err(lines.error(PatchErrorReason::Combined));
+        }
+        let range = hunk_header(line).ok_or_else(|| lines.error(PatchErrorReason::HunkHeader))?;
+        // Where nothing is taken away the start names the line before the place.
+        let first = if range.old_lines == 0 { range.old_start + 1 } else { range.old_start };
+        if first < least_start {
+            return Err(lines.error(PatchErrorReason::HunkOrder));
+        }
+        least_start = first + range.old_lines;
+        lines.next();
+        hunks.push(Hunk { old_start: range.old_start, lines: hunk_lines(lines, &range)? });
+    }
+    Ok(hunks)
+}
+
+fn hunk_lines(lines: &mut Lines<'_>, range: &HunkRange) -> Result<Vec<HunkLine>, PatchError> {
+    let (mut old, mut new) = (range.old_lines, range.new_lines);
+    let mut found: Vec<HunkLine> = Vec::new();
+    // A line without a break at its end must be the last of its side.
+    let (mut old_ended, mut new_ended) = (false, false);
+    loop {
+        let counts = |lines: &Lines<'_>| lines.error(PatchErrorReason::HunkCounts);
+        let Some(line) = lines.peek_whole() else {
+            return if old == 0 && new == 0 { Ok(found) } else { Err(counts(lines)) };
+        };
+        if line.starts_with(b"\\") {
+            let last = found.last_mut().ok_or_else(|| counts(lines))?;
+            if last.bytes.pop() != Some(b'\n') {
+                return Err(counts(lines));
+            }
+            old_ended |= last.kind != LineKind::Added;
+            new_ended |= last.kind != LineKind::Removed;
+            lines.next();
+            continue;
+        }
+        if old == 0 && new == 0 {
+            return Ok(found);
+        }
+        let (kind, bytes) = match line.split_first() {
+            Some((b' ', rest)) => (LineKind::Context, rest),
+            Some((b'-', rest)) => (LineKind::Removed, rest),
+            Some((b'+', rest)) => (LineKind::Added, rest),
+            // Mailers and editors take the blank from an empty context line; git reads it all the same.
+            Some((b'\n', _)) => (LineKind::Context, line),
+            Some((b'\r', [b'\n', ..])) => (LineKind::Context, line),
+            _ => return Err(counts(lines)),
+        };
+        let (takes_old, takes_new) = (kind != LineKind::Added, kind != LineKind::Removed);
+        if (takes_old && (old == 0 || old_ended)) || (takes_new && (new == 0 || new_ended)) {
+            return Err(counts(lines));
+        }
+        old -= usize::from(takes_old);
+        new -= usize::from(takes_new);
+        let mut bytes = bytes.to_vec();
+        // The patch's own last line may have lost its break on the way.
+        if bytes.last() != Some(&b'\n') {
+            bytes.push(b'\n');
+        }
+        found.push(HunkLine { kind, bytes });
+        lines.next();
+    }
+}
+
+struct HunkRange {
+    old_start: usize,
+    old_lines: usize,
+    new_lines: usize,
+}
+
+fn hunk_header(line: &[u8]) -> Option<HunkRange> {
+    let text = std::str::from_utf8(line.get(..line.len().min(80))?).ok().or_else(|| {
+        // The function's name after the second `@@` may be cut in the middle of a character.
+        let end = line.windows(3).skip(2).position(|window| window == b" @@")? + 5;
+        std::str::from_utf8(&line[..end]).ok()
+    })?;
+    let ranges = text.strip_prefix("@@ -")?;
+    let (ranges, rest) = ranges.split_once(" @@")?;
+    if !rest.is_empty() && !rest.starts_with([' ', '\r']) {
+        return None;
+    }
+    let (old, new) = ranges.split_once(" +")?;
+    let ((old_start, old_lines), (new_start, new_lines)) = (range(old)?, range(new)?);
+    let possible = |start: usize, lines: usize| start > 0 || lines == 0;
+    (possible(old_start, old_lines) && possible(new_start, new_lines)).then_some(HunkRange {
+        old_start,
+        old_lines,
+        new_lines,
+    })
+}
+
+fn range(text: &str) -> Option<(usize, usize)> {
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse().ok()).flatten()
+    };
+    match text.split_once(',') {
+        Some((start, lines)) => Some((number(start)?, number(lines)?)),
+        None => Some((number(text)?, 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

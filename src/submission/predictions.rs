@@ -1,0 +1,337 @@
+//! Predictions as agents' harnesses write them: JSON lines, a JSON list or dictionary, or a directory of patches or test
+//! files. Formats: SWE-bench's `instance_id`, `model_patch`, `model_name_or_path`; ours beside them are `model_file` (the
+//! test file's whole text), `cost_usd` and `tokens`.
+//!
+//! Nothing is dropped silently: what is unknown, missing or there twice is told. Sizes are bounded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::{Content, EMPTY, GOLD};
+use crate::task::{Task, TaskId};
+
+mod directory;
+mod json;
+
+/// The largest file of predictions, in bytes.
+const MOST_FILE_BYTES: u64 = 1 << 30;
+/// The most predictions in one file or directory.
+const MOST_PREDICTIONS: usize = 1_000_000;
+/// The longest name of a model, in characters.
+const MOST_MODEL_CHARACTERS: usize = 200;
+/// The model of predictions that name none.
+const UNNAMED: &str = "unnamed";
+
+/// Where a prediction stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Place {
+    /// The file.
+    pub path: PathBuf,
+    /// Its line, counted from 1; `None` where the whole file is meant.
+    pub line: Option<u64>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "`{}` line {line}", self.path.display()),
+            None => write!(f, "`{}`", self.path.display()),
+        }
+    }
+}
+
+/// Why predictions can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PredictionsError {
+    /// The file system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is neither a regular file nor a directory.
+    #[error("`{0}` is neither a file nor a directory of predictions")]
+    Kind(PathBuf),
+    /// It is too large.
+    #[error("`{path}` is too large: {found}, at most {most}")]
+    TooLarge {
+        /// The file or directory.
+        path: PathBuf,
+        /// What it has.
+        found: String,
+        /// What it may have.
+        most: String,
+    },
+    /// It is no JSON, or not of a known form.
+    #[error("{place} can't be read: {reason}")]
+    Malformed {
+        /// Where.
+        place: Place,
+        /// Why.
+        reason: String,
+    },
+    /// A field is missing or wrong.
+    #[error("{place}: `{field}` {reason}")]
+    Field {
+        /// Where.
+        place: Place,
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Two different submissions of one model for one task.
+    #[error("{first} and {second} differ, and both are by `{model}` for the task {task}")]
+    Conflict {
+        /// The task.
+        task: String,
+        /// The model.
+        model: String,
+        /// The one.
+        first: Box<Place>,
+        /// The other.
+        second: Box<Place>,
+    },
+    /// There is no prediction in it.
+    #[error("`{0}` has no predictions")]
+    Nothing(PathBuf),
+}
+
+impl PredictionsError {
+    /// Returns what the user can do.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Io(_) | Self::Kind(_) => {
+                "`--predictions` takes a JSON file, a directory, or one of the words `gold` and `empty`"
+            }
+            Self::TooLarge { .. } => "split the predictions and score each part in a run of its own",
+            Self::Malformed { .. } | Self::Nothing(_) => {
+                "write a line of JSON per prediction with `instance_id`, `model_name_or_path` and `model_patch`, or name \
+                 a directory of `<task id>.patch` files"
+            }
+            Self::Field { .. } => "correct the line; nothing was scored",
+            Self::Conflict { .. } => "keep one of the two, or give them different `model_name_or_path`s",
+        }
+        .to_owned()
+    }
+}
+
+/// One submission, as read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// What was handed in.
+    pub content: Content,
+    /// What making it cost, in US dollars.
+    pub cost_usd: Option<f64>,
+    /// Tokens used for it.
+    pub tokens: Option<u64>,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// A prediction for a task that is not known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct UnknownTask {
+    /// The id as it stands there, shortened and without control characters.
+    pub id: String,
+    /// The model.
+    pub model: String,
+    /// Where.
+    pub place: Place,
+}
+
+/// Everything that was read, of the tasks that were selected.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Predictions {
+    /// Submissions by model and task.
+    pub models: BTreeMap<String, BTreeMap<TaskId, Prediction>>,
+    /// Predictions for ids that no imported task has.
+    pub unknown: Vec<UnknownTask>,
+    /// How many predictions are for tasks that were not selected.
+    pub not_selected: usize,
+    /// How many predictions were there before with equal bytes.
+    pub repeated: usize,
+    /// Selected tasks that a model has nothing for.
+    pub missing: BTreeMap<String, Vec<TaskId>>,
+}
+
+/// The tasks that predictions may be for.
+#[derive(Clone, Copy, Debug)]
+pub struct Selection<'a> {
+    /// All imported tasks.
+    pub known: &'a [Task],
+    /// The selected ones.
+    pub selected: &'a [Task],
+}
+
+impl Predictions {
+    /// Returns the developers' tests for every selected task.
+    pub fn gold(selected: &[Task]) -> Self {
+        Self::literal(GOLD, &Content::Gold, selected)
+    }
+
+    /// Returns nothing for every selected task.
+    pub fn empty(selected: &[Task]) -> Self {
+        Self::literal(EMPTY, &Content::Nothing, selected)
+    }
+
+    fn literal(model: &str, content: &Content, selected: &[Task]) -> Self {
+        let place = Place { path: PathBuf::from(model), line: None };
+        let prediction = Prediction { content: content.clone(), cost_usd: None, tokens: None, place };
+        let tasks = selected.iter().map(|task| (task.id.clone(), prediction.clone())).collect();
+        Self {
+            models: BTreeMap::from([(model.to_owned(), tasks)]),
+            missing: BTreeMap::from([(model.to_owned(), Vec::new())]),
+            ..Self::default()
+        }
+    }
+}
+
+/// Reads a file or directory of predictions.
+///
+/// # Errors
+/// [`PredictionsError`]; nothing is taken from a file that has an error anywhere.
+pub fn read(path: &Path, selection: Selection<'_>) -> Result<Predictions, PredictionsError> {
+    let metadata = fs::metadata(path)?;
+    let mut collector = Collector::new(path, selection);
+    if metadata.is_dir() {
+        directory::read(path, &mut collector)?;
+    } else if metadata.is_file() {
+        if metadata.len() > MOST_FILE_BYTES {
+            return Err(too_large(path, format!("{} bytes", metadata.len()), format!("{MOST_FILE_BYTES} bytes")));
+        }
+        // The file may grow while it is read.
+        let mut bytes = Vec::new();
+        let mut file = io::Read::take(fs::File::open(path)?, MOST_FILE_BYTES + 1);
+        io::Read::read_to_end(&mut file, &mut bytes)?;
+        if bytes.len() as u64 > MOST_FILE_BYTES {
+            return Err(too_large(path, "it grows".to_owned(), format!("{MOST_FILE_BYTES} bytes")));
+        }
+        json::read(path, &bytes, &mut collector)?;
+    } else {
+        return Err(PredictionsError::Kind(path.to_owned()));
+    }
+    collector.finish()
+}
+
+fn too_large(path: &Path, found: String, most: String) -> PredictionsError {
+    PredictionsError::TooLarge { path: path.to_owned(), found, most }
+}
+
+/// Gathers predictions as they are read.
+struct Collector<'a> {
+    path: &'a Path,
+    selection: Selection<'a>,
+    known: BTreeMap<&'a str, &'a Task>,
+    selected: BTreeSet<&'a str>,
+    all: BTreeMap<(String, TaskId), Prediction>,
+    unknown: Vec<UnknownTask>,
+    repeated: usize,
+    read: usize,
+}
+
+impl<'a> Collector<'a> {
+    fn new(path: &'a Path, selection: Selection<'a>) -> Self {
+        Self {
+            path,
+            selection,
+            known: selection.known.iter().map(|task| (task.id.as_str(), task)).collect(),
+            selected: selection.selected.iter().map(|task| task.id.as_str()).collect(),
+            all: BTreeMap::new(),
+            unknown: Vec::new(),
+            repeated: 0,
+            read: 0,
+        }
+    }
+
+    fn task(&self, id: &str) -> Option<&'a Task> {
+        self.known.get(id).copied()
+    }
+
+    fn add(&mut self, id: &str, model: Option<&str>, prediction: Prediction) -> Result<(), PredictionsError> {
+        self.read += 1;
+        if self.read > MOST_PREDICTIONS {
+            let (found, most) = ("more predictions".to_owned(), format!("{MOST_PREDICTIONS}"));
+            return Err(too_large(self.path, found, most));
+        }
+        let model = model_name(model.unwrap_or(UNNAMED))
+            .map_err(|reason| field(&prediction.place, "model_name_or_path", reason))?;
+        let Some(task) = self.task(id) else {
+            self.unknown.push(UnknownTask { id: shown(id), model, place: prediction.place });
+            return Ok(());
+        };
+        let key = (model, task.id.clone());
+        match self.all.get(&key) {
+            None => {
+                self.all.insert(key, prediction);
+            }
+            Some(first) if first.content == prediction.content => self.repeated += 1,
+            Some(first) => {
+                return Err(PredictionsError::Conflict {
+                    task: key.1.to_string(),
+                    model: key.0,
+                    first: Box::new(first.place.clone()),
+                    second: Box::new(prediction.place),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Predictions, PredictionsError> {
+        if self.read == 0 {
+            return Err(PredictionsError::Nothing(self.path.to_owned()));
+        }
+        let mut predictions = Predictions { unknown: self.unknown, repeated: self.repeated, ..Predictions::default() };
+        predictions.unknown.sort();
+        // A model that has nothing for known tasks is scored all the same: everything is missing.
+        for unknown in &predictions.unknown {
+            predictions.models.entry(unknown.model.clone()).or_default();
+        }
+        for ((model, task), prediction) in self.all {
+            let tasks = predictions.models.entry(model).or_default();
+            if self.selected.contains(task.as_str()) {
+                tasks.insert(task, prediction);
+            } else {
+                predictions.not_selected += 1;
+            }
+        }
+        for (model, tasks) in &predictions.models {
+            let selected = self.selection.selected.iter().map(|task| &task.id);
+            let missing = selected.filter(|id| !tasks.contains_key(*id)).cloned().collect();
+            predictions.missing.insert(model.clone(), missing);
+        }
+        Ok(predictions)
+    }
+}
+
+fn model_name(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err("is empty".to_owned());
+    }
+    if text.chars().count() > MOST_MODEL_CHARACTERS {
+        return Err(format!("is longer than {MOST_MODEL_CHARACTERS} characters"));
+    }
+    if text.chars().any(char::is_control) {
+        return Err("has control characters".to_owned());
+    }
+    if text == GOLD {
+        return Err(format!("may not be `{GOLD}`, which stands for the developers' own tests"));
+    }
+    Ok(text.to_owned())
+}
+
+fn field(place: &Place, field: &'static str, reason: String) -> PredictionsError {
+    PredictionsError::Field { place: place.clone(), field, reason }
+}
+
+/// Returns a stranger's id, fit to be shown.
+fn shown(id: &str) -> String {
+    id.chars().take(200).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests;

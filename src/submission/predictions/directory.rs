@@ -1,0 +1,94 @@
+//! A directory of one model's predictions: `<task id>.patch` or `.diff`, `<task id>.java` with the test file's whole
+//! text, or `<task id>/` with the test file in it, at its path in the repository or by its name alone.
+//!
+//! The directory's name is the model's. Links are refused: what they lead to is not part of the directory.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use super::{Collector, MOST_PREDICTIONS, Place, Prediction, PredictionsError, too_large};
+use crate::submission::{Content, MOST_SUBMISSION_BYTES};
+
+/// Reads all predictions of a directory.
+pub(super) fn read(path: &Path, collector: &mut Collector<'_>) -> Result<(), PredictionsError> {
+    let absolute = std::path::absolute(path)?;
+    let model = absolute.file_name().map(|name| name.to_string_lossy().into_owned());
+    let mut entries: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        if entries.len() >= MOST_PREDICTIONS {
+            return Err(too_large(path, "more entries".to_owned(), format!("{MOST_PREDICTIONS}")));
+        }
+        entries.push(entry.path());
+    }
+    entries.sort();
+    for entry in entries {
+        let metadata = fs::symlink_metadata(&entry)?;
+        let name = entry.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let (id, content) = if metadata.is_dir() {
+            let content = test_file(&entry, &name, collector)?;
+            (name.as_str(), content)
+        } else if metadata.is_file() {
+            match name.rsplit_once('.') {
+                Some((id, "patch" | "diff")) => (id, bounded(&entry, metadata.len(), Content::Patch)?),
+                Some((id, "java")) => (id, bounded(&entry, metadata.len(), Content::File)?),
+                _ => return Err(malformed(&entry, "it is no `<task id>.patch`, `.diff` or `.java`")),
+            }
+        } else {
+            return Err(PredictionsError::Kind(entry));
+        };
+        let place = Place { path: entry.clone(), line: None };
+        let prediction = Prediction { content, cost_usd: None, tokens: None, place };
+        collector.add(id, model.as_deref(), prediction)?;
+    }
+    Ok(())
+}
+
+/// Reads the target test file of a task's own directory; a directory without it hands in nothing.
+fn test_file(directory: &Path, id: &str, collector: &Collector<'_>) -> Result<Content, PredictionsError> {
+    let Some(task) = collector.task(id) else { return Ok(Content::Nothing) };
+    let path = task.test_file.as_str();
+    let name = path.rsplit('/').next().unwrap_or(path);
+    for relative in [path, name] {
+        let mut file = directory.to_owned();
+        // Every part is looked at by itself: a link anywhere would lead out of the directory.
+        let mut found = None;
+        for part in relative.split('/') {
+            file.push(part);
+            match fs::symlink_metadata(&file) {
+                Ok(metadata) if metadata.is_symlink() => return Err(PredictionsError::Kind(file)),
+                Ok(metadata) => found = Some(metadata),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    found = None;
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if let Some(metadata) = found {
+            return match metadata.is_file() {
+                true => bounded(&file, metadata.len(), Content::File),
+                false => Err(PredictionsError::Kind(file)),
+            };
+        }
+    }
+    Ok(Content::Nothing)
+}
+
+fn bounded(path: &Path, bytes: u64, kind: fn(Vec<u8>) -> Content) -> Result<Content, PredictionsError> {
+    if bytes > MOST_SUBMISSION_BYTES as u64 {
+        return Ok(Content::TooLarge { bytes });
+    }
+    let mut content = Vec::new();
+    let mut file = std::io::Read::take(fs::File::open(path)?, MOST_SUBMISSION_BYTES as u64 + 1);
+    std::io::Read::read_to_end(&mut file, &mut content)?;
+    Ok(Content::of(content, kind))
+}
+
+fn malformed(path: &Path, reason: &str) -> PredictionsError {
+    PredictionsError::Malformed { place: Place { path: path.to_owned(), line: None }, reason: reason.to_owned() }
+}

@@ -1,0 +1,97 @@
+//! `score` and `report` without an engine: bad predictions are named, nothing handed in is scored as nothing, and reports
+//! come from run directories alone.
+
+use serde_json::Value;
+use testevo_sandbox::sample::SampleRepository;
+
+use crate::support::command::CommandLine;
+
+/// Imports the sample repository, whose sources stand beside.
+fn imported() -> CommandLine {
+    let line = CommandLine::new();
+    let demo = SampleRepository::demo().unwrap();
+    let pairs = demo.write_git(&line.path().join(format!("sources/{}", demo.name.name()))).unwrap();
+    line.write("demo.json", &demo.published(&pairs));
+    line.run(&["import", "demo.json"]);
+    line
+}
+
+fn score(line: &CommandLine, arguments: &[&str]) -> String {
+    let all = ["score", "--git-mirror", "sources/{name}"];
+    line.run(&[&all[..], arguments].concat())
+}
+
+fn stdout(text: &str) -> &str {
+    let text = text.split_once("---- stdout\n").unwrap().1;
+    text.split_once("---- stderr\n").map_or(text, |(stdout, _)| stdout)
+}
+
+#[test]
+fn nothing_handed_in_is_scored_without_an_engine() {
+    let line = imported();
+    let text = score(&line, &["--predictions", "empty", "--run-id", "r1", "--format", "json"]);
+    assert!(text.starts_with("exit 0\n"), "{text}");
+    let report: Value = serde_json::from_str(stdout(&text)).unwrap();
+    let run = &report["runs"][0];
+    assert_eq!((&run["model"], &run["complete"]), (&Value::from("empty"), &Value::from(true)));
+    for (track, figures) in run["tracks"].as_object().unwrap() {
+        assert_eq!(figures["hrns_fail_percent"], 100.0, "{track}");
+        assert_eq!(figures["success_percent"], 0.0, "{track}");
+    }
+    // The same directory gives the same bytes, by its id as by its path.
+    assert_eq!(stdout(&line.run(&["report", "r1", "--format", "json"])), stdout(&text));
+    let by_path = line.run(&["report", "data/runs/r1", "--format", "json"]);
+    assert_eq!(stdout(&by_path), stdout(&text));
+    for format in ["text", "markdown", "csv", "junit", "html"] {
+        let once = line.run(&["report", "r1", "--format", format]);
+        assert!(once.starts_with("exit 0\n") && once.contains("HrnsFail"), "{format}: {once}");
+        assert_eq!(once, line.run(&["report", "r1", "--format", format]), "{format}");
+    }
+    assert!(line.run(&["runs", "show", "r1"]).contains("HrnsFail%"));
+    let again = score(&line, &["--predictions", "empty", "--run-id", "r1"]);
+    assert!(again.contains("has finished already"), "{again}");
+    let task = report_task(&line);
+    let explained = line.run(&["explain", "r1", &task]);
+    assert!(explained.contains("harness_fail(empty)") && explained.contains("there is no prediction"), "{explained}");
+}
+
+fn report_task(line: &CommandLine) -> String {
+    let csv = line.run(&["report", "r1", "--format", "csv"]);
+    csv.lines().find(|line| line.starts_with("r1,")).unwrap().split(',').nth(6).unwrap().to_owned()
+}
+
+#[test]
+fn bad_predictions_are_named_and_nothing_is_scored() {
+    let line = imported();
+    line.write("twice.jsonl", "{\"instance_id\":\"x\"}\n{\"instance_id\":3}\n");
+    for (predictions, code, words) in [
+        ("missing.jsonl", 2, "missing.jsonl"),
+        ("twice.jsonl", 4, "`twice.jsonl` line 2 can't be read"),
+        ("demo.json", 4, "demo.json"),
+    ] {
+        let text = score(&line, &["--predictions", predictions]);
+        assert!(
+            text.starts_with(&format!("exit {code}\n")) && text.contains(words) && text.contains("hint: "),
+            "{text}"
+        );
+    }
+    assert!(!line.files().iter().any(|file| file.contains("data/runs/")));
+}
+
+#[test]
+fn unknown_and_missing_tasks_are_told() {
+    let line = imported();
+    line.write("p.jsonl", "{\"instance_id\":\"gone\",\"model_name_or_path\":\"m\"}\n");
+    let text = score(&line, &["--predictions", "p.jsonl", "--run-id", "r1"]);
+    assert!(text.contains("`p.jsonl` line 1: there is no task `gone`"), "{text}");
+    assert!(text.contains("m has nothing for 5 selected tasks, which count as failed"), "{text}");
+    assert!(text.contains("unknown task: gone"), "{text}");
+}
+
+#[test]
+fn a_run_of_another_command_has_no_report() {
+    let line = imported();
+    line.write("data/runs/v/run.json", "{\"schema\":1,\"run_id\":\"v\",\"command\":\"validate\",\"inputs\":\"sha256:0000000000000000000000000000000000000000000000000000000000000000\",\"started\":\"x\",\"finished\":null}");
+    let text = line.run(&["report", "v"]);
+    assert!(text.starts_with("exit 2\n") && text.contains("is one of `validate`"), "{text}");
+}
