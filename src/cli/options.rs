@@ -25,11 +25,21 @@ pub enum EventFormat {
     Json,
 }
 
+/// What must hold containers back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum RequiredIsolation {
+    /// Whatever the engine can enforce; what it can't stands in every record.
+    #[default]
+    Any,
+    /// Every limit.
+    Strict,
+}
+
 /// The global options as typed.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArguments {
-    /// What runs containers [default: the first that answers]
+    /// What runs containers [default: the first daemon that answers, else native]
     #[arg(
         long,
         global = true,
@@ -39,6 +49,17 @@ pub struct GlobalArguments {
         hide_env_values = true
     )]
     engine: Option<EngineChoice>,
+    /// What must hold containers back; strict refuses an engine that can't enforce every limit
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "LEVEL",
+        default_value_t,
+        env = "TESTEVO_SANDBOX_REQUIRE_ISOLATION",
+        hide_env_values = true
+    )]
+    require_isolation: RequiredIsolation,
     /// Jobs at once [default: one per core and 4 GiB of memory, at least one]
     #[arg(long, short = 'j', global = true, value_name = "N", env = "TESTEVO_SANDBOX_JOBS", hide_env_values = true)]
     jobs: Option<NonZeroUsize>,
@@ -77,6 +98,8 @@ pub struct GlobalArguments {
 pub struct GlobalOptions {
     /// What runs containers.
     pub engine: EngineChoice,
+    /// What must hold containers back.
+    pub require_isolation: RequiredIsolation,
     /// Jobs at once.
     pub jobs: NonZeroUsize,
     /// The data directory; it may not exist yet.
@@ -127,6 +150,7 @@ impl GlobalArguments {
         }
         Ok(GlobalOptions {
             engine: self.engine.or(settings.engine).unwrap_or_default(),
+            require_isolation: self.require_isolation,
             jobs: self.jobs.or(settings.jobs).unwrap_or_else(default_jobs),
             data_dir,
             git_mirror: self.git_mirror.or(settings.git_mirror),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::sync::RwLock;
 
 use super::Context;
+use super::options::RequiredIsolation;
 use crate::artifact::download::{repository_items, toolchain_items};
 use crate::artifact::fetch::Client;
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
@@ -15,7 +16,8 @@ use crate::artifact::store::Store;
 use crate::data_dir::{DataDir, HeldLock};
 use crate::digest::{Digest, HashingWriter};
 use crate::engine::docker::{Daemon, DockerEngine};
-use crate::engine::{Engine, own_executable};
+use crate::engine::native::NativeEngine;
+use crate::engine::{Engine, EngineError, own_executable};
 use crate::error::CommandError;
 use crate::execution::cell::{Environment, Executor};
 use crate::execution::compiler::Compilers;
@@ -57,26 +59,40 @@ impl<'a> Workbench<'a> {
         Ok(Self { context, data_dir, store })
     }
 
-    /// Reaches the engine and removes what dead owners left in it.
+    /// Reaches the engine, checks that it holds what is required, and removes what dead owners left in it.
     pub(super) async fn engine(&self) -> Result<Arc<dyn Engine>, CommandError> {
-        let daemon = match self.context.options.engine {
-            EngineChoice::Auto => Daemon::Any,
-            EngineChoice::Docker => Daemon::Docker,
-            EngineChoice::Podman => Daemon::Podman,
-            EngineChoice::Native => {
-                return Err(CommandError::Usage {
-                    message: "the built-in engine is not part of this version".to_owned(),
-                    hint: "use `--engine docker` or `--engine podman`".to_owned(),
-                });
-            }
+        let events = &self.context.events;
+        let engine: Arc<dyn Engine> = match self.context.options.engine {
+            EngineChoice::Auto => match self.daemon(&Daemon::Any).await {
+                Ok(engine) => Arc::new(engine),
+                Err(EngineError::Unreachable { .. }) => {
+                    events.message("no Docker or Podman answers: the built-in engine runs the containers".to_owned());
+                    Arc::new(self.native()?)
+                }
+                Err(error) => return Err(error.into()),
+            },
+            EngineChoice::Docker => Arc::new(self.daemon(&Daemon::Docker).await?),
+            EngineChoice::Podman => Arc::new(self.daemon(&Daemon::Podman).await?),
+            EngineChoice::Native => Arc::new(self.native()?),
         };
-        let engine = DockerEngine::connect(&daemon, self.data_dir.owner(), &own_executable()?).await?;
+        if self.context.options.require_isolation == RequiredIsolation::Strict {
+            engine.describe().await?.require_strict()?;
+        }
         let swept = engine.sweep().await?;
         if swept > 0 {
             let containers = counted(swept, "container", "containers");
-            self.context.events.message(format!("removed {containers} that a process left behind"));
+            events.message(format!("removed {containers} that a process left behind"));
         }
-        Ok(Arc::new(engine))
+        Ok(engine)
+    }
+
+    async fn daemon(&self, daemon: &Daemon) -> Result<DockerEngine, EngineError> {
+        DockerEngine::connect(daemon, self.data_dir.owner(), &own_executable()?).await
+    }
+
+    /// Opens the built-in engine.
+    pub(super) fn native(&self) -> Result<NativeEngine, EngineError> {
+        NativeEngine::open(&self.store.root().join("unpacked"), self.data_dir.owner(), &own_executable()?)
     }
 
     pub(super) fn client(&self) -> Result<Client, CommandError> {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::frame::FrameError;
+use super::native::Stage;
 use crate::digest::Digest;
 
 /// A fault of the engine or of what it was given. Never the fault of what ran in a container.
@@ -97,6 +98,34 @@ pub enum EngineError {
         /// The engine's answer.
         message: String,
     },
+    /// The engine can't enforce what is required.
+    #[error("strict isolation is required, and the engine `{engine}` can't enforce: {}", .missing.join(", "))]
+    Isolation {
+        /// Its name.
+        engine: String,
+        /// Limits, by name.
+        missing: Vec<String>,
+    },
+    /// A step of making a container failed.
+    #[error("the container for {purpose} could not be made: {message}")]
+    NativeStep {
+        /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
+        purpose: String,
+        /// The step.
+        stage: Stage,
+        /// The operating system's error number, 0 where there was none.
+        errno: i32,
+        /// The step, what it was done to, and its error.
+        message: String,
+    },
+    /// The built-in engine's unpacked layers can't be used.
+    #[error("{doing} failed: {source}")]
+    Layers {
+        /// What was being done.
+        doing: String,
+        /// The cause.
+        source: io::Error,
+    },
     /// The connection to the container broke while it ran.
     #[error("the connection to the container for {purpose} broke: {reason}")]
     AttachLost {
@@ -168,6 +197,14 @@ impl EngineError {
             Self::AttachLost { .. } | Self::Vanished { .. } => {
                 Some("was the engine restarted, or its containers pruned, meanwhile? run the command again")
             }
+            Self::NativeStep { stage, errno, .. } => {
+                stage.remedy(*errno).or(Some("`doctor --engine native` tries every step and says what is missing"))
+            }
+            Self::Isolation { .. } => Some(
+                "use an engine with root's rights, or have control groups delegated (`systemd-run --user --scope -p \
+                 Delegate=yes`); `doctor` says what is missing",
+            ),
+            Self::Layers { .. } => Some("check the data directory's permissions and free space"),
             Self::Spool(_) => Some("is the disk of the data directory full?"),
             Self::Daemon { .. }
             | Self::Mount { .. }

@@ -4,10 +4,12 @@
 //! nothing copied in or out. Inputs are read-only mounts and the program on stdin, scratch is memory, results are the
 //! frames that the [`init`] sends. [`session::run`] is what callers use: it goes through the whole conversation.
 
+mod cgroup;
 pub mod docker;
 pub mod error;
 pub mod frame;
 pub mod init;
+pub mod native;
 pub mod session;
 pub mod spec;
 
@@ -23,6 +25,7 @@ use tokio::io::AsyncWrite;
 
 pub use self::error::EngineError;
 use self::spec::ContainerSpec;
+use crate::artifact::store::Store;
 use crate::digest::Digest;
 
 /// Something that runs containers.
@@ -49,6 +52,15 @@ pub trait Engine: Send + Sync {
         image: &Digest,
         archive: BoxStream<'static, io::Result<Bytes>>,
     ) -> Result<(), EngineError>;
+
+    /// Takes an image from the store's blobs, without an archive between them. An engine that can't returns false and
+    /// has done nothing: it wants [`Engine::load_image`].
+    ///
+    /// # Errors
+    /// [`EngineError::Layers`].
+    async fn load_stored(&self, _image: &StoredImage) -> Result<bool, EngineError> {
+        Ok(false)
+    }
 
     /// Returns what the engine knows of the image with this config digest; `None` where it is not loaded.
     ///
@@ -86,6 +98,28 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// [`EngineError::Daemon`].
     async fn close(&self) -> Result<(), EngineError>;
+}
+
+/// An image whose layers lie in the store.
+#[derive(Clone, Debug)]
+pub struct StoredImage {
+    /// Digest of its configuration.
+    pub config_digest: Digest,
+    /// Its layers, lowest first.
+    pub layers: Vec<StoredLayer>,
+    /// Where their blobs are.
+    pub store: Store,
+}
+
+/// A layer in the store.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredLayer {
+    /// Digest of the uncompressed archive.
+    pub diff_id: Digest,
+    /// Digest of the blob, which may be compressed by gzip.
+    pub digest: Digest,
+    /// Size of the uncompressed archive in bytes.
+    pub uncompressed_size: u64,
 }
 
 /// An image that is loaded into an engine.
@@ -161,7 +195,7 @@ pub struct ContainerExit {
 /// What an engine is.
 #[derive(Clone, Debug, Serialize)]
 pub struct EngineDescription {
-    /// `docker` or `podman`.
+    /// `docker`, `podman` or `native`.
     pub name: String,
     /// Its version.
     pub version: String,
@@ -187,6 +221,19 @@ pub struct EngineDescription {
     pub memory_bytes: u64,
     /// What holds containers back.
     pub isolation: Isolation,
+}
+
+impl EngineDescription {
+    /// Checks that every limit is enforced.
+    ///
+    /// # Errors
+    /// [`EngineError::Isolation`].
+    pub fn require_strict(&self) -> Result<(), EngineError> {
+        if self.isolation.unenforced.is_empty() {
+            return Ok(());
+        }
+        Err(EngineError::Isolation { engine: self.name.clone(), missing: self.isolation.unenforced.clone() })
+    }
 }
 
 /// What an engine enforces. It becomes part of every record.
@@ -249,6 +296,23 @@ pub(crate) fn check_static(path: &std::path::Path) -> Result<(), EngineError> {
         if u32::from_le_bytes(kind) == 3 {
             return Err(unusable("is not linked statically, so it would not run inside images"));
         }
+    }
+    Ok(())
+}
+
+/// Checks what would otherwise only show as an error inside the container. Where the container's user is `foreign` to this
+/// one, everybody must be let in.
+pub(crate) fn check_readable(path: &std::path::Path, foreign: bool) -> Result<(), EngineError> {
+    use std::os::unix::fs::MetadataExt as _;
+    let unusable = |source| EngineError::Mount { path: path.to_owned(), source };
+    if !path.is_absolute() {
+        return Err(unusable(io::Error::new(io::ErrorKind::InvalidInput, "the path is not absolute")));
+    }
+    // Not fs_err: the error names the path already.
+    let found = std::fs::metadata(path).map_err(unusable)?;
+    let needed = if found.is_dir() { 0o005 } else { 0o004 };
+    if foreign && found.mode() & needed != needed {
+        return Err(EngineError::MountClosed { path: path.to_owned(), mode: found.mode() & 0o7777 });
     }
     Ok(())
 }

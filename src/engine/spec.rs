@@ -48,7 +48,7 @@ pub struct ContainerSpec {
 }
 
 /// A file or directory of the host that the container sees read-only.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReadOnlyMount {
     /// On the host, absolute.
     pub source: PathBuf,
@@ -57,7 +57,7 @@ pub struct ReadOnlyMount {
 }
 
 /// A tmpfs, `nosuid` and `nodev`, owned by the task's user.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Scratch {
     /// In the container, absolute.
     pub target: String,
@@ -77,6 +77,15 @@ pub struct ContainerLimits {
     pub processes: u32,
     /// Seconds until the engine's side ends the container whatever init says.
     pub wall_seconds: u64,
+}
+
+/// Limits of the whole container that init keeps by its own account, where the engine can't. JSON after the subcommand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InitLimits {
+    /// As [`ContainerLimits::memory_bytes`].
+    pub memory_bytes: Option<u64>,
+    /// As [`ContainerLimits::processes`].
+    pub processes: Option<u32>,
 }
 
 /// What init does, in order.

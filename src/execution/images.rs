@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 
 use crate::artifact::store::Store;
 use crate::digest::Digest;
-use crate::engine::{Engine, EngineError, ImageRemoval};
-use crate::image::{Catalog, Image, ImageError, write_image_archive};
+use crate::engine::{Engine, EngineError, ImageRemoval, StoredImage, StoredLayer};
+use crate::image::{Catalog, Image, ImageError, Layer, write_image_archive};
 
 /// Why an image can't be had in an engine.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +36,9 @@ pub async fn ensure_loaded(
 ) -> Result<bool, LoadError> {
     if engine.has_image(&image.config_digest).await? {
         return Ok(false);
+    }
+    if engine.load_stored(&stored(image, store)).await? {
+        return Ok(true);
     }
     let (sender, receiver) = mpsc::channel(16);
     let writing = {
@@ -66,6 +69,19 @@ pub async fn ensure_loaded(
         // A writer that found a broken blob is the cause of whatever the engine says.
         (Err(_), Err(error @ ImageError::Store(_))) => Err(error.into()),
         (Err(error), _) => Err(error.into()),
+    }
+}
+
+fn stored(image: &Image, store: &Store) -> StoredImage {
+    let layer = |layer: &Layer| StoredLayer {
+        diff_id: layer.diff_id,
+        digest: layer.digest,
+        uncompressed_size: layer.uncompressed_size,
+    };
+    StoredImage {
+        config_digest: image.config_digest,
+        layers: image.layers.iter().map(layer).collect(),
+        store: store.clone(),
     }
 }
 

@@ -1,8 +1,6 @@
 //! What the daemon is asked for: the container's every limit and protection in one place.
 
 use std::collections::HashMap;
-use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use bollard::errors::Error as DaemonError;
@@ -36,9 +34,9 @@ pub(super) fn create_body(
     let limits = &spec.limits;
     let memory = signed(limits.memory_bytes);
     let mut mounts = vec![mount(init, INIT_PATH)];
-    check_readable(init)?;
+    super::super::check_readable(init, true)?;
     for input in &spec.mounts {
-        check_readable(&input.source)?;
+        super::super::check_readable(&input.source, true)?;
         mounts.push(mount(&input.source, &input.target));
     }
     if let Some(door) = &spec.door {
@@ -119,21 +117,6 @@ fn tmpfs(scratch: &Scratch, podman: bool) -> (String, String) {
         format!("rw,exec,nosuid,nodev,size={size},nr_inodes={inodes},mode={mode},uid={TASK_USER},gid={TASK_USER}")
     };
     (scratch.target.clone(), options)
-}
-
-/// Checks what the daemon would only show as an error inside the container.
-fn check_readable(path: &Path) -> Result<(), EngineError> {
-    let unusable = |source| EngineError::Mount { path: path.to_owned(), source };
-    if !path.is_absolute() {
-        return Err(unusable(io::Error::new(io::ErrorKind::InvalidInput, "the path is not absolute")));
-    }
-    // Not fs_err: the error names the path already.
-    let found = std::fs::metadata(path).map_err(unusable)?;
-    let needed = if found.is_dir() { 0o005 } else { 0o004 };
-    if found.mode() & needed != needed {
-        return Err(EngineError::MountClosed { path: path.to_owned(), mode: found.mode() & 0o7777 });
-    }
-    Ok(())
 }
 
 /// Words the daemon's refusal to make a container.

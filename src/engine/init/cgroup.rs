@@ -3,8 +3,10 @@
 //! Docker shows a container its own group read-only, in version 1 one directory per controller, in version 2 one for
 //! all. Where nothing can be read nothing is told.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use super::super::cgroup::{directory, keyed};
 
 /// The files that init reads, as far as they are there.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -69,40 +71,6 @@ fn read(path: impl AsRef<Path>) -> Option<String> {
     fs_err::read_to_string(path.as_ref()).ok()
 }
 
-/// Returns the number after a key, in a file of `key number` lines.
-fn keyed(text: &str, key: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
-}
-
-/// Returns where this process's group of a controller is mounted; no controller means version 2.
-///
-/// A mount shows the hierarchy from some group downwards. Only where this process's group lies in that part is there a
-/// directory for it; anything else would be somebody else's numbers.
-fn directory(mounts: &str, groups: &str, controller: Option<&str>) -> Option<PathBuf> {
-    let group = groups.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':');
-        let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let ours = match controller {
-            Some(controller) => controllers.split(',').any(|name| name == controller),
-            None => number == "0" && controllers.is_empty(),
-        };
-        ours.then_some(path)
-    })?;
-    mounts.lines().find_map(|line| {
-        let (mount, filesystem) = line.split_once(" - ")?;
-        let mut filesystem = filesystem.split(' ');
-        let (kind, options) = (filesystem.next()?, filesystem.nth(1)?);
-        let ours = match controller {
-            Some(controller) => kind == "cgroup" && options.split(',').any(|option| option == controller),
-            None => kind == "cgroup2",
-        };
-        let mut fields = mount.split(' ').skip(3);
-        let (root, point) = (fields.next()?, fields.next()?);
-        let below = Path::new(group).strip_prefix(root).ok().filter(|_| ours)?;
-        below.components().all(|part| matches!(part, Component::Normal(_))).then(|| Path::new(point).join(below))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,13 +108,5 @@ mod tests {
         let outside = ("30 29 0:26 / /sys/fs/cgroup ro - cgroup2 cgroup rw\n", "0::/../other\n");
         assert_eq!(Cgroup::find(outside.0, outside.1, &|_| true), Cgroup::default());
         assert_eq!(Cgroup::find("", "", &|_| true), Cgroup::default());
-    }
-
-    #[test]
-    fn numbers_are_read_by_their_key() {
-        assert_eq!(keyed("low 0\noom 3\noom_kill 2\n", "oom_kill"), Some(2));
-        assert_eq!(keyed("oom_kill_disable 0\nunder_oom 0\noom_kill 5\n", "oom_kill"), Some(5));
-        assert_eq!(keyed("max 7\n", "max"), Some(7));
-        assert_eq!(keyed("max x\n", "max"), None);
     }
 }

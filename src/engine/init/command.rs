@@ -20,16 +20,9 @@ const TICK: Duration = Duration::from_millis(50);
 const FRAME: usize = 32 << 10;
 
 /// Runs the command to its end and ends everything that it left.
-///
-/// A command with an `input` of its own converses: what it says is passed on at once.
-pub(super) fn run(
-    session: &mut Session,
-    index: usize,
-    command: &Command,
-    input: Option<OwnedFd>,
-) -> Result<StepResult, StepError> {
-    let Session { children, door, cgroup, reporter, .. } = session;
-    let converses = input.is_some();
+pub(super) fn run(session: &mut Session, index: usize, command: &Command) -> Result<StepResult, StepError> {
+    let Session { children, door, cgroup, account, reporter } = session;
+    account.begin();
     let hits_before = cgroup.process_limit_hits();
     let kills_before = cgroup.memory_limit_kills();
     let time_before = cgroup.processor_time();
@@ -41,7 +34,7 @@ pub(super) fn run(
     };
     let broken = |error: std::io::Error| StepError::failed(format!("init: {error}"), error.raw_os_error());
     let started = Instant::now();
-    let Started { process, stdout, stderr, events } = match spawn::spawn(command, input) {
+    let Started { process, stdout, stderr, events } = match spawn::spawn(command, account) {
         Ok(started) => started,
         Err(error) => {
             // The forwarder and a child that failed before its exec.
@@ -54,8 +47,10 @@ pub(super) fn run(
     let deadline = started.checked_add(Duration::from_secs(command.limits.wall_seconds));
     let cpu_limit = Duration::from_secs(command.limits.cpu_seconds);
     let mut next_tick = started + TICK;
+    let mut next_look = account.look().map(|time| started + time);
     let limit = loop {
-        let woken = output.wait(children.readiness(), next_tick.saturating_duration_since(Instant::now()));
+        let next = next_look.map_or(next_tick, |look| look.min(next_tick));
+        let woken = output.wait(children.readiness(), next.saturating_duration_since(Instant::now()));
         if woken.map_err(broken)? {
             children.acknowledge().map_err(broken)?;
             while let Reaped::One(ended) = children.next_ended().map_err(broken)? {
@@ -75,6 +70,9 @@ pub(super) fn run(
         let now = Instant::now();
         if deadline.is_some_and(|deadline| now >= deadline) {
             break Some(LimitReached::Wall);
+        }
+        if next_look.is_some_and(|look| now >= look) {
+            next_look = account.look().map(|time| now + time);
         }
         if now >= next_tick {
             next_tick = now + TICK;
@@ -100,8 +98,12 @@ pub(super) fn run(
         peak_resident_bytes: sums.peak_resident_bytes,
         dropped_bytes: output.dropped,
         leftover_processes: sums.leftover,
-        process_limit_hits: difference(cgroup.process_limit_hits(), hits_before),
-        memory_limit_kills: difference(cgroup.memory_limit_kills(), kills_before),
+        process_limit_hits: account
+            .process_limit_hits()
+            .or_else(|| difference(cgroup.process_limit_hits(), hits_before)),
+        memory_limit_kills: account
+            .memory_limit_kills()
+            .or_else(|| difference(cgroup.memory_limit_kills(), kills_before)),
     }))
 }
 

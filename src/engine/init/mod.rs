@@ -8,16 +8,17 @@
 //! reach process 1, that it is not dumpable (its descriptors and memory are closed to them), and the `shield`. After a
 //! command every other process is killed and reaped before anything that it left is looked at.
 
+mod account;
 mod cgroup;
 mod command;
 mod copy;
 mod forward;
 mod reap;
-mod report;
+pub(in crate::engine) mod report;
 mod send;
 mod shield;
 mod spawn;
-mod tree;
+pub(in crate::engine) mod tree;
 mod unpack;
 
 use std::ffi::OsStr;
@@ -28,12 +29,13 @@ use std::time::Instant;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
+use self::account::Account;
 use self::cgroup::Cgroup;
 use self::forward::Door;
 use self::report::Reporter;
 use self::tree::StepError;
 use super::spec::{
-    INIT_SUBCOMMAND, MAX_PROGRAM_BYTES, PROGRAM_SCHEMA, Program, ProgramEnd, Step, StepReport, StepResult,
+    INIT_SUBCOMMAND, InitLimits, MAX_PROGRAM_BYTES, PROGRAM_SCHEMA, Program, ProgramEnd, Step, StepReport, StepResult,
 };
 
 /// Exit status of an init that could not tell its reason in frames.
@@ -79,23 +81,26 @@ fn run() -> Result<(), InitError> {
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
     let children = reap::Children::watch().map_err(|error| InitError::Setup("signals", error))?;
     let mut reporter = Reporter::begin()?;
-    let program = match keep_input()
-        .and_then(|input| Ok((input, read_program()?)))
-        .and_then(|(input, program)| Ok((Door::open(program.door_port)?, program, input)))
-    {
+    let limits = match own_limits() {
+        Ok(limits) => limits,
+        Err(reason) => return Ok(reporter.end(&ProgramEnd::Rejected { reason })?),
+    };
+    let program = match read_program().and_then(|program| Ok((Door::open(program.door_port)?, program))) {
         Ok(ready) => ready,
         Err(reason) => return Ok(reporter.end(&ProgramEnd::Rejected { reason })?),
     };
-    let (door, program, input) = program;
-    let mut session = Session { children, door, cgroup: Cgroup::discover(), reporter, input: Some(input) };
+    let (door, program) = program;
+    let mut session = Session { children, door, cgroup: Cgroup::discover(), account: Account::new(limits), reporter };
     let end = session.perform(&program)?;
     Ok(session.reporter.end(&end)?)
 }
 
-/// Keeps standard input for a command that converses, out of every other command's reach.
-fn keep_input() -> Result<OwnedFd, String> {
-    rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 10)
-        .map_err(|error| format!("standard input could not be kept: {error}"))
+/// Returns what init itself has to keep, as the engine that started it says.
+fn own_limits() -> Result<InitLimits, String> {
+    match std::env::args().nth(2) {
+        None => Ok(InitLimits::default()),
+        Some(text) => serde_json::from_str(&text).map_err(|error| format!("the limits can't be understood: {error}")),
+    }
 }
 
 /// Reads the program and leaves an empty stdin, so that no command can read what follows.
@@ -122,6 +127,7 @@ struct Session {
     children: reap::Children,
     door: Option<Door>,
     cgroup: Cgroup,
+    account: Account,
     reporter: Reporter,
     /// Standard input as it is after the program, until a command takes it.
     input: Option<OwnedFd>,

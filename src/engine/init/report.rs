@@ -9,7 +9,7 @@ use super::super::spec::{ProgramEnd, StepReport, Stream};
 
 /// Why init can't be heard any more.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ReportError {
+pub(in crate::engine) enum ReportError {
     #[error(transparent)]
     Frame(#[from] FrameError),
     #[error("standard output: {0}")]

@@ -10,6 +10,7 @@ use rustix::fs::{Access, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::super::spec::Command;
+use super::account::Account;
 use super::shield;
 use super::tree::StepError;
 
@@ -54,8 +55,8 @@ impl Stage {
     }
 }
 
-/// Starts the command in a session of its own, with nothing of init's but the pipes and the input that it is given.
-pub(super) fn spawn(command: &Command, input: Option<OwnedFd>) -> Result<Started, StepError> {
+/// Starts the command in a session of its own, with nothing of init's but the pipes.
+pub(super) fn spawn(command: &Command, account: &Account) -> Result<Started, StepError> {
     let program = command.argv.first().ok_or_else(|| StepError::failed("a command without a program", None))?;
     let failed = |what: &str, error: io::Error| {
         StepError::failed(format!("`{program}` could not be started: {what}: {error}"), error.raw_os_error())
@@ -91,6 +92,8 @@ pub(super) fn spawn(command: &Command, input: Option<OwnedFd>) -> Result<Started
         stderr: stderr.1.as_raw_fd(),
         events: events.as_ref().map(|(_, write)| write.as_raw_fd()),
         cpu_seconds: command.limits.cpu_seconds.saturating_add(CPU_MARGIN_SECONDS),
+        processes: account.processes(),
+        data_bytes: account.data_bytes(),
     };
     // SAFETY: this process has one thread, so the child may do whatever the parent may.
     let process = unsafe { libc::fork() };
@@ -155,6 +158,8 @@ struct Child<'a> {
     stderr: i32,
     events: Option<i32>,
     cpu_seconds: u64,
+    processes: Option<u32>,
+    data_bytes: Option<u64>,
 }
 
 impl Child<'_> {
@@ -190,6 +195,12 @@ impl Child<'_> {
                 limit(libc::RLIMIT_CORE, 0)?;
                 limit(libc::RLIMIT_NOFILE, MAX_OPEN_FILES)?;
                 limit(libc::RLIMIT_CPU, self.cpu_seconds)?;
+                if let Some(processes) = self.processes {
+                    limit(libc::RLIMIT_NPROC, processes.into())?;
+                }
+                if let Some(bytes) = self.data_bytes {
+                    limit(libc::RLIMIT_DATA, bytes)?;
+                }
                 // The file belongs to root while the process is not dumpable; exec would end that state anyway.
                 checked(Stage::OutOfMemoryScore, libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0).into())?;
                 #[expect(clippy::disallowed_methods, reason = "the stage names the file")]

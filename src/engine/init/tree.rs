@@ -14,11 +14,11 @@ use rustix::io::Errno;
 use super::report::ReportError;
 
 /// Directories nested deeper than this are left alone.
-pub(super) const MAX_DEPTH: usize = 200;
+pub(in crate::engine) const MAX_DEPTH: usize = 200;
 
 /// Why a step was not done.
 #[derive(Debug)]
-pub(super) enum StepError {
+pub(in crate::engine) enum StepError {
     /// What to send is not there.
     Absent,
     /// Hostile or unfit content.
@@ -30,25 +30,25 @@ pub(super) enum StepError {
 }
 
 impl StepError {
-    pub(super) fn failed(error: impl Into<String>, errno: Option<i32>) -> Self {
+    pub(in crate::engine) fn failed(error: impl Into<String>, errno: Option<i32>) -> Self {
         Self::Failed { error: error.into(), errno }
     }
 
     /// Returns a failure of the operating system at a path.
-    pub(super) fn at(path: impl AsRef<Path>, errno: Errno) -> Self {
+    pub(in crate::engine) fn at(path: impl AsRef<Path>, errno: Errno) -> Self {
         Self::Failed {
             error: format!("`{}`: {}", path.as_ref().display(), std::io::Error::from(errno)),
             errno: Some(errno.raw_os_error()),
         }
     }
 
-    pub(super) fn refused(path: impl AsRef<Path>, reason: &str) -> Self {
+    pub(in crate::engine) fn refused(path: impl AsRef<Path>, reason: &str) -> Self {
         Self::Refused(format!("`{}` {reason}", path.as_ref().display()))
     }
 }
 
 /// Returns the directory, reached without following any symbolic link; missing ones are made where `create` says so.
-pub(super) fn open_directory(path: impl AsRef<Path>, create: bool) -> Result<OwnedFd, StepError> {
+pub(in crate::engine) fn open_directory(path: impl AsRef<Path>, create: bool) -> Result<OwnedFd, StepError> {
     let path = path.as_ref();
     if !path.is_absolute() {
         return Err(StepError::failed(format!("`{}` is not absolute", path.display()), None));
@@ -59,7 +59,7 @@ pub(super) fn open_directory(path: impl AsRef<Path>, create: bool) -> Result<Own
 }
 
 /// As [`open_directory`], from a directory; the path is relative.
-pub(super) fn open_below(root: &OwnedFd, path: &Path, create: bool) -> Result<OwnedFd, Errno> {
+pub(in crate::engine) fn open_below(root: &OwnedFd, path: &Path, create: bool) -> Result<OwnedFd, Errno> {
     let mut current = rustix::io::fcntl_dupfd_cloexec(root, 0)?;
     for component in path.components() {
         let name = match component {
@@ -92,7 +92,7 @@ fn open_child(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd
 }
 
 /// Returns the directory that holds the path's last component, and that component.
-pub(super) fn open_parent(path: &str, create: bool) -> Result<(OwnedFd, &OsStr), StepError> {
+pub(in crate::engine) fn open_parent(path: &str, create: bool) -> Result<(OwnedFd, &OsStr), StepError> {
     let path = Path::new(path);
     let invalid = || StepError::failed(format!("`{}` names no file", path.display()), None);
     let Some(Component::Normal(name)) = path.components().next_back() else {
@@ -103,7 +103,7 @@ pub(super) fn open_parent(path: &str, create: bool) -> Result<(OwnedFd, &OsStr),
 }
 
 /// Renames, also across directories, but replaces nothing.
-pub(super) fn rename(from: &str, to: &str) -> Result<(), StepError> {
+pub(in crate::engine) fn rename(from: &str, to: &str) -> Result<(), StepError> {
     let (from_parent, from_name) = open_parent(from, false)?;
     let (to_parent, to_name) = open_parent(to, true)?;
     rustix::fs::renameat_with(&from_parent, from_name, &to_parent, to_name, RenameFlags::NOREPLACE)
@@ -111,7 +111,7 @@ pub(super) fn rename(from: &str, to: &str) -> Result<(), StepError> {
 }
 
 /// Writes a file anew.
-pub(super) fn write(path: &str, content: &[u8]) -> Result<(), StepError> {
+pub(in crate::engine) fn write(path: &str, content: &[u8]) -> Result<(), StepError> {
     use std::io::Write as _;
     let (parent, name) = open_parent(path, true)?;
     let file = create_file(&parent, name, Mode::from_raw_mode(0o644)).map_err(|errno| StepError::at(path, errno))?;
@@ -121,7 +121,7 @@ pub(super) fn write(path: &str, content: &[u8]) -> Result<(), StepError> {
 }
 
 /// Creates a file that did not exist; another that has the name, but no directory, is removed first.
-pub(super) fn create_file(parent: &OwnedFd, name: &OsStr, mode: Mode) -> Result<OwnedFd, Errno> {
+pub(in crate::engine) fn create_file(parent: &OwnedFd, name: &OsStr, mode: Mode) -> Result<OwnedFd, Errno> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(parent, name, flags, mode) {
         Err(Errno::EXIST) => {
@@ -133,7 +133,7 @@ pub(super) fn create_file(parent: &OwnedFd, name: &OsStr, mode: Mode) -> Result<
 }
 
 /// Removes a file or a directory with everything in it.
-pub(super) fn remove(path: &str) -> Result<(), StepError> {
+pub(in crate::engine) fn remove(path: &str) -> Result<(), StepError> {
     let (parent, name) = match open_parent(path, false) {
         Ok(found) => found,
         Err(StepError::Failed { errno: Some(libc::ENOENT), .. }) => return Ok(()),
@@ -218,19 +218,22 @@ impl Entries {
 }
 
 /// Something below a directory, as [`walk`] shows it.
-pub(super) struct Entry<'a> {
+pub(in crate::engine) struct Entry<'a> {
     /// The directory that holds it.
-    pub(super) parent: &'a OwnedFd,
+    pub(in crate::engine) parent: &'a OwnedFd,
     /// Its name there.
-    pub(super) name: &'a OsStr,
+    pub(in crate::engine) name: &'a OsStr,
     /// Its path from the walk's root.
-    pub(super) path: &'a Path,
-    pub(super) stat: &'a Stat,
-    pub(super) kind: FileType,
+    pub(in crate::engine) path: &'a Path,
+    pub(in crate::engine) stat: &'a Stat,
+    pub(in crate::engine) kind: FileType,
 }
 
 /// Shows everything below a directory, each directory before what it holds, names in order; nothing through links.
-pub(super) fn walk(root: &str, each: &mut dyn FnMut(Entry<'_>) -> Result<(), StepError>) -> Result<(), StepError> {
+pub(in crate::engine) fn walk(
+    root: &str,
+    each: &mut dyn FnMut(Entry<'_>) -> Result<(), StepError>,
+) -> Result<(), StepError> {
     let (parent, name) = match open_parent(root, false) {
         Err(StepError::Failed { errno: Some(libc::ENOENT), .. }) => return Err(StepError::Absent),
         other => other?,
@@ -271,7 +274,7 @@ fn walk_directory(
 }
 
 /// Opens a regular file for reading; everything else is refused, and so is a file that its owner made unreadable.
-pub(super) fn open_file(parent: &OwnedFd, name: &OsStr, shown: &Path) -> Result<(OwnedFd, Stat), StepError> {
+pub(in crate::engine) fn open_file(parent: &OwnedFd, name: &OsStr, shown: &Path) -> Result<(OwnedFd, Stat), StepError> {
     // Without waiting: opening a pipe would hang.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::openat(parent, name, flags, Mode::empty()).map_err(|errno| match errno {
@@ -288,7 +291,7 @@ pub(super) fn open_file(parent: &OwnedFd, name: &OsStr, shown: &Path) -> Result<
 }
 
 /// Where a tree is written, in an order in which neighbours share their directory.
-pub(super) struct Destination {
+pub(in crate::engine) struct Destination {
     root: OwnedFd,
     shown: std::path::PathBuf,
     last: Option<(std::path::PathBuf, OwnedFd)>,
@@ -298,7 +301,7 @@ pub(super) struct Destination {
 
 impl Destination {
     /// Opens the directory, which is created where missing.
-    pub(super) fn open(path: &str) -> Result<Self, StepError> {
+    pub(in crate::engine) fn open(path: &str) -> Result<Self, StepError> {
         Ok(Self { root: open_directory(path, true)?, shown: path.into(), last: None, directories: Vec::new() })
     }
 
@@ -307,14 +310,19 @@ impl Destination {
     }
 
     /// Makes a directory; its mode and times are set by [`Destination::finish`].
-    pub(super) fn directory(&mut self, path: &Path, mode: u32, times: rustix::fs::Timestamps) -> Result<(), StepError> {
+    pub(in crate::engine) fn directory(
+        &mut self,
+        path: &Path,
+        mode: u32,
+        times: rustix::fs::Timestamps,
+    ) -> Result<(), StepError> {
         open_below(&self.root, path, true).map_err(|errno| self.at(path, errno))?;
         self.directories.push((path.to_owned(), Mode::from_raw_mode(mode & 0o777), times));
         Ok(())
     }
 
     /// Writes a file that `fill` fills.
-    pub(super) fn file(
+    pub(in crate::engine) fn file(
         &mut self,
         path: &Path,
         mode: u32,
@@ -333,7 +341,7 @@ impl Destination {
     }
 
     /// Makes a symbolic link, whatever it points at.
-    pub(super) fn link(
+    pub(in crate::engine) fn link(
         &mut self,
         path: &Path,
         target: &OsStr,
@@ -349,7 +357,24 @@ impl Destination {
             .map_err(|errno| self.at(path, errno))
     }
 
-    fn parent<'a>(&mut self, path: &'a Path) -> Result<(&OwnedFd, &'a OsStr), StepError> {
+    /// Gives a file that was written before a second name.
+    pub(in crate::engine) fn hard_link(&mut self, path: &Path, target: &Path) -> Result<(), StepError> {
+        let opened = target.parent().map_or(Err(Errno::INVAL), |parent| open_below(&self.root, parent, false));
+        let from = opened.map_err(|errno| self.at(target, errno))?;
+        let Some(Component::Normal(from_name)) = target.components().next_back() else {
+            return Err(self.at(target, Errno::INVAL));
+        };
+        let (parent, name) = self.parent(path)?;
+        let linked = match rustix::fs::linkat(&from, from_name, parent, name, AtFlags::empty()) {
+            Err(Errno::EXIST) => rustix::fs::unlinkat(parent, name, AtFlags::empty())
+                .and_then(|()| rustix::fs::linkat(&from, from_name, parent, name, AtFlags::empty())),
+            other => other,
+        };
+        linked.map_err(|errno| self.at(path, errno))
+    }
+
+    /// Returns the open directory that a path's last component lies in, made where missing, and that component.
+    pub(in crate::engine) fn parent<'a>(&mut self, path: &'a Path) -> Result<(&OwnedFd, &'a OsStr), StepError> {
         let Some(Component::Normal(name)) = path.components().next_back() else {
             return Err(self.at(path, Errno::INVAL));
         };
@@ -365,7 +390,7 @@ impl Destination {
     }
 
     /// Gives the directories their modes and times, the innermost first.
-    pub(super) fn finish(mut self) -> Result<(), StepError> {
+    pub(in crate::engine) fn finish(mut self) -> Result<(), StepError> {
         for (path, mode, times) in std::mem::take(&mut self.directories).into_iter().rev() {
             let set = || -> Result<(), Errno> {
                 let looked_up = open_below(&self.root, &path, false)?;

@@ -1,0 +1,236 @@
+//! The engine's side of a running container: its runtime's process, its streams, its end.
+
+use std::io::{self, IoSlice, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::Path;
+use std::process::Stdio;
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::pipe::{PipeFlags, pipe_with};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, Command};
+use tokio::sync::oneshot;
+use tokio_util::io::ReaderStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::super::{Container, ContainerControl, ContainerExit, EngineError, OutputPiece};
+use super::cgroup::Group;
+use super::plan::{MAX_LINE, Message, Plan, RUNTIME_SUBCOMMAND};
+
+/// How a container whose runtime was killed has ended.
+const KILLED: i64 = 128 + libc::SIGKILL as i64;
+
+/// Starts a container and returns it when its init runs.
+pub(super) async fn start(
+    program: &Path,
+    plan: Plan,
+    purpose: String,
+    tracker: &TaskTracker,
+    end: CancellationToken,
+) -> Result<Container, EngineError> {
+    let failed = |error: io::Error| EngineError::StartFailed { purpose: purpose.clone(), message: error.to_string() };
+    let Launched { child, socket, input, output, complaints } = launch(program, &plan).map_err(failed)?;
+    let (read, write) = socket.into_split();
+    let mut runtime = Runtime { child, words: BufReader::new(read), socket: Some(write), groups: plan.groups };
+    match runtime.hear().await {
+        Some(Message::Started) => {}
+        Some(Message::Failed(failure)) => {
+            runtime.finish().await;
+            return Err(EngineError::NativeStep {
+                purpose,
+                stage: failure.stage,
+                errno: failure.errno,
+                message: failure.to_string(),
+            });
+        }
+        Some(Message::Ended { .. }) | None => {
+            let status = runtime.finish().await;
+            let message = format!("its runtime ended before it began ({status})");
+            return Err(EngineError::StartFailed { purpose, message });
+        }
+    }
+    let (sender, ended) = oneshot::channel();
+    let kill = end.clone();
+    tracker.spawn(async move {
+        // Where nobody waits for it the container has been tidied up all the same.
+        let _ = sender.send(runtime.supervise(&end).await);
+    });
+    let pieces = |from: pipe::Receiver, piece: fn(bytes::Bytes) -> OutputPiece, purpose: String| {
+        ReaderStream::with_capacity(from, 64 << 10).map(move |read| match read {
+            Ok(bytes) => Ok(piece(bytes)),
+            Err(error) => Err(EngineError::AttachLost { purpose: purpose.clone(), reason: error.to_string() }),
+        })
+    };
+    let output = futures_util::stream::select(
+        pieces(output, OutputPiece::Stdout, purpose.clone()),
+        pieces(complaints, OutputPiece::Stderr, purpose.clone()),
+    );
+    Ok(Container {
+        input: Box::pin(input),
+        output: output.boxed(),
+        control: Box::new(Control { kill, ended, exit: None, purpose }),
+    })
+}
+
+/// A runtime's process and this end of everything that it was given.
+struct Launched {
+    child: Child,
+    socket: UnixStream,
+    input: pipe::Sender,
+    output: pipe::Receiver,
+    complaints: pipe::Receiver,
+}
+
+fn launch(program: &Path, plan: &Plan) -> io::Result<Launched> {
+    let (ours, theirs) = StdUnixStream::pair()?;
+    let (input_read, input_write) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (output_read, output_write) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (complaints_read, complaints_write) = pipe_with(PipeFlags::CLOEXEC)?;
+    let child = Command::new(program)
+        .arg(RUNTIME_SUBCOMMAND)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // An interrupt from the terminal is this process's to handle.
+        .process_group(0)
+        .spawn()?;
+    request(&ours, plan, &[input_read, output_write, complaints_write])?;
+    ours.set_nonblocking(true)?;
+    Ok(Launched {
+        child,
+        socket: UnixStream::from_std(ours)?,
+        input: pipe::Sender::from_owned_fd(input_write)?,
+        output: pipe::Receiver::from_owned_fd(output_read)?,
+        complaints: pipe::Receiver::from_owned_fd(complaints_read)?,
+    })
+}
+
+/// Sends what to make, and with its first byte the container's streams.
+fn request(mut socket: &StdUnixStream, plan: &Plan, streams: &[OwnedFd; 3]) -> io::Result<()> {
+    let mut line = serde_json::to_vec(plan)?;
+    line.push(b'\n');
+    if line.len() > MAX_LINE {
+        return Err(io::Error::other("there is too much to mount"));
+    }
+    let streams = streams.each_ref().map(|stream| stream.as_fd());
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !ancillary.push(SendAncillaryMessage::ScmRights(&streams)) {
+        return Err(io::Error::other("the streams do not fit into a message"));
+    }
+    let sent = sendmsg(socket, &[IoSlice::new(&line)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    socket.write_all(&line[sent..])
+}
+
+/// The runtime of a container.
+struct Runtime {
+    child: Child,
+    words: BufReader<OwnedReadHalf>,
+    /// Closed to have the container ended.
+    socket: Option<OwnedWriteHalf>,
+    groups: Vec<Group>,
+}
+
+impl Runtime {
+    /// Returns its next message; `None` where it is gone or talks nonsense.
+    async fn hear(&mut self) -> Option<Message> {
+        hear(&mut self.words).await
+    }
+
+    /// Waits for its end, and says how it ended.
+    async fn finish(mut self) -> String {
+        self.socket = None;
+        drop(self.words);
+        match self.child.wait().await {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Waits for the container's end, which it is made to when `end` is cancelled, and sees to it that nothing is left.
+    async fn supervise(mut self, end: &CancellationToken) -> ContainerExit {
+        let message = tokio::select! {
+            message = hear(&mut self.words) => message,
+            () = end.cancelled() => {
+                if let Some(mut socket) = self.socket.take() {
+                    // It also hears the end of the socket, but that comes only when both halves are closed.
+                    let _ = socket.write_all(b"k").await;
+                    self.socket = Some(socket);
+                }
+                self.hear().await
+            }
+        };
+        let groups = std::mem::take(&mut self.groups);
+        if !matches!(message, Some(Message::Ended { .. })) {
+            tracing::warn!(?message, "a container's runtime did not say how it ended");
+        }
+        self.finish().await;
+        match message {
+            Some(Message::Ended { exit_code, memory_limit_met }) => ContainerExit { exit_code, memory_limit_met },
+            // The container has gone with its runtime; its groups have not.
+            Some(Message::Started | Message::Failed(_)) | None => tidy_up(groups).await,
+        }
+    }
+}
+
+async fn hear(words: &mut BufReader<impl AsyncRead + Unpin>) -> Option<Message> {
+    let mut line = Vec::new();
+    let read = (&mut *words).take(MAX_LINE as u64).read_until(b'\n', &mut line).await;
+    read.ok().filter(|length| *length > 0)?;
+    serde_json::from_slice(&line).ok()
+}
+
+/// Removes the groups of a container whose runtime could not.
+async fn tidy_up(groups: Vec<Group>) -> ContainerExit {
+    let removed = tokio::task::spawn_blocking(move || {
+        let memory_limit_met = groups.iter().any(Group::memory_limit_met);
+        for group in groups {
+            if let Err(error) = group.remove() {
+                tracing::warn!(%error, "left to the next sweep");
+            }
+        }
+        memory_limit_met
+    });
+    ContainerExit { exit_code: KILLED, memory_limit_met: removed.await.unwrap_or(false) }
+}
+
+/// The handle on a container. With it the container goes.
+struct Control {
+    kill: CancellationToken,
+    ended: oneshot::Receiver<ContainerExit>,
+    exit: Option<ContainerExit>,
+    purpose: String,
+}
+
+#[async_trait]
+impl ContainerControl for Control {
+    async fn wait(&mut self) -> Result<ContainerExit, EngineError> {
+        if let Some(exit) = self.exit {
+            return Ok(exit);
+        }
+        let exit = (&mut self.ended).await.map_err(|_| EngineError::Vanished { purpose: self.purpose.clone() })?;
+        self.exit = Some(exit);
+        Ok(exit)
+    }
+
+    async fn kill(&mut self) -> Result<(), EngineError> {
+        self.kill.cancel();
+        Ok(())
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.kill.cancel();
+    }
+}

@@ -1,0 +1,230 @@
+//! The built-in engine: containers without a daemon, as root and as any other user.
+//!
+//! Each container has a runtime, this same program started anew with one thread, which makes the namespaces and outlives
+//! the init; the engine talks to it over a socket whose end, however it comes about, is the container's end. What holds a
+//! container back, and in which order that is set up, stands in `inside`. Where no control groups can be made, the init
+//! keeps the limits by its own account, and what that can't hold is named in [`Isolation::unenforced`].
+
+mod cgroup;
+mod container;
+mod inside;
+mod layers;
+mod load;
+mod mounts;
+mod plan;
+pub mod runtime;
+mod unpack;
+mod users;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::cgroup::{Layout, Machine};
+use self::layers::Layers;
+use self::plan::Plan;
+pub use self::plan::Stage;
+use super::spec::{ContainerSpec, DOOR_SOCKET, INIT_PATH, INIT_SUBCOMMAND, InitLimits, ReadOnlyMount};
+use super::{Container, Engine, EngineDescription, EngineError, EngineImage, ImageRemoval, Isolation, StoredImage};
+use crate::data_dir::Owner;
+use crate::digest::Digest;
+
+/// The built-in engine with its unpacked layers.
+pub struct NativeEngine {
+    layers: Arc<Layers>,
+    layout: Layout,
+    owner: Owner,
+    init: PathBuf,
+    /// Containers that run or are being tidied up.
+    under_way: TaskTracker,
+    /// Ends all containers of this engine.
+    end: CancellationToken,
+}
+
+impl NativeEngine {
+    /// Opens the engine. `unpacked` is the directory of unpacked layers, `owner` this process, `init` the file of this
+    /// program as [`super::own_executable`] has it.
+    ///
+    /// # Errors
+    /// [`EngineError::Layers`], [`EngineError::InitFile`].
+    pub fn open(unpacked: &Path, owner: &Owner, init: &Path) -> Result<Self, EngineError> {
+        let init = fs_err::canonicalize(init).map_err(|error| EngineError::InitFile { reason: error.to_string() })?;
+        super::check_static(&init)?;
+        Ok(Self {
+            layers: Arc::new(Layers::open(unpacked, owner)?),
+            layout: Layout::find(&Machine),
+            owner: owner.clone(),
+            init,
+            under_way: TaskTracker::new(),
+            end: CancellationToken::new(),
+        })
+    }
+
+    /// Does without control groups even where they could be made, as if this were a user who may not. For tests.
+    #[must_use]
+    pub fn without_groups(mut self) -> Self {
+        self.layout = Layout::default();
+        self
+    }
+
+    /// Waits until everything of the containers that ended is removed. Nothing of what still runs is touched.
+    pub async fn wait_for_removals(&self) {
+        self.under_way.close();
+        self.under_way.wait().await;
+        self.under_way.reopen();
+    }
+
+    /// Removes unpacked layers but these, and returns them with their bytes on the disk; with `dry_run` they stay, and
+    /// so they do where another process runs containers from such layers.
+    ///
+    /// # Errors
+    /// [`EngineError::Layers`].
+    pub fn prune(&self, used: &BTreeSet<Digest>, dry_run: bool) -> Result<Vec<(Digest, u64)>, EngineError> {
+        self.layers.prune(used, dry_run)
+    }
+
+    fn unenforced(&self) -> Vec<String> {
+        let mut missing = self.layout.unenforced(swap_is_used());
+        // The kernel counts processes by user, and holds everybody to it but the machine's root.
+        if !rustix::process::geteuid().is_root() {
+            missing.retain(|name| name != "processes");
+        }
+        missing
+    }
+
+    fn plan(&self, spec: &ContainerSpec) -> Result<Plan, EngineError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let Some(mut layers) = self.layers.of(&spec.image)? else {
+            return Err(EngineError::ImageMissing { image: spec.image });
+        };
+        layers.reverse();
+        let input =
+            |source: &Path, target: &str| ReadOnlyMount { source: source.to_owned(), target: target.to_owned() };
+        let mut inputs = vec![input(&self.init, INIT_PATH)];
+        inputs.extend(spec.mounts.iter().cloned());
+        let foreign = rustix::process::geteuid().is_root();
+        for mount in &inputs {
+            super::check_readable(&mount.source, foreign)?;
+        }
+        inputs.extend(spec.door.iter().map(|door| input(door, DOOR_SOCKET)));
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let held = |controller: &str| self.layout.parents.iter().any(|(name, _)| name == controller);
+        let own = InitLimits {
+            memory_bytes: (!held("memory")).then_some(spec.limits.memory_bytes),
+            processes: (!held("pids")).then_some(spec.limits.processes),
+        };
+        let mut arguments = vec![INIT_PATH.to_owned(), INIT_SUBCOMMAND.to_owned()];
+        if own != InitLimits::default() {
+            arguments.push(serde_json::to_string(&own)?);
+        }
+        Ok(Plan {
+            unpacked: self.layers.root().to_owned(),
+            layers,
+            inputs,
+            scratch: spec.scratch.clone(),
+            groups: self.layout.groups(&self.owner, number, &spec.limits),
+            arguments,
+        })
+    }
+}
+
+/// Tells whether the machine could put a container's memory on a disk.
+fn swap_is_used() -> bool {
+    fs_err::read_to_string("/proc/swaps").map_or(true, |text| text.lines().count() > 1)
+}
+
+#[async_trait]
+impl Engine for NativeEngine {
+    async fn start(&self, spec: &ContainerSpec) -> Result<Container, EngineError> {
+        let plan = self.plan(spec)?;
+        let purpose = spec.purpose.clone();
+        let (init, tracker, end) = (self.init.clone(), self.under_way.clone(), self.end.child_token());
+        // As a task of its own this is gone through even where the caller gives up in the midst of it; what nobody
+        // receives ends with the answer that is dropped.
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let name = purpose.clone();
+        self.under_way.spawn(async move {
+            drop(sender.send(container::start(&init, plan, name, &tracker, end).await));
+        });
+        receiver
+            .await
+            .unwrap_or_else(|_| Err(EngineError::StartFailed { purpose, message: "the start was broken off".into() }))
+    }
+
+    async fn has_image(&self, image: &Digest) -> Result<bool, EngineError> {
+        Ok(self.layers.of(image)?.is_some())
+    }
+
+    async fn load_image(
+        &self,
+        image: &Digest,
+        archive: BoxStream<'static, io::Result<Bytes>>,
+    ) -> Result<(), EngineError> {
+        load::from_archive(&self.layers, &self.owner, *image, archive).await
+    }
+
+    async fn load_stored(&self, image: &StoredImage) -> Result<bool, EngineError> {
+        load::from_store(&self.layers, image.clone()).await?;
+        Ok(true)
+    }
+
+    async fn inspect_image(&self, image: &Digest) -> Result<Option<EngineImage>, EngineError> {
+        self.layers.inspect(image)
+    }
+
+    async fn tag_image(&self, image: &Digest, name: &str) -> Result<(), EngineError> {
+        self.layers.tag(image, name)
+    }
+
+    async fn remove_image(&self, image: &Digest) -> Result<ImageRemoval, EngineError> {
+        self.layers.remove(image)
+    }
+
+    async fn describe(&self) -> Result<EngineDescription, EngineError> {
+        let names = rustix::system::uname();
+        let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
+        Ok(EngineDescription {
+            name: "native".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            api_version: super::spec::PROGRAM_SCHEMA.to_string(),
+            address: "this program".into(),
+            kernel: text(names.release()),
+            architecture: text(names.machine()),
+            runtime: "testevo-sandbox".into(),
+            cgroup_version: Some(self.layout.version).filter(|version| *version > 0),
+            storage: "overlay".into(),
+            storage_directory: Some(self.layers.root().to_owned()),
+            processors: crate::host::processors().get() as u64,
+            memory_bytes: crate::host::memory_bytes().unwrap_or(0),
+            isolation: Isolation {
+                rootless: !rustix::process::geteuid().is_root(),
+                seccomp: true,
+                user_namespace: true,
+                mandatory_access_control: None,
+                unenforced: self.unenforced(),
+            },
+        })
+    }
+
+    async fn sweep(&self) -> Result<usize, EngineError> {
+        let layout = self.layout.clone();
+        let swept = tokio::task::spawn_blocking(move || layout.sweep()).await;
+        swept
+            .unwrap_or_else(|error| Err(io::Error::other(error)))
+            .map_err(|source| EngineError::Layers { doing: "removing what dead containers left".into(), source })
+    }
+
+    async fn close(&self) -> Result<(), EngineError> {
+        self.end.cancel();
+        self.wait_for_removals().await;
+        Ok(())
+    }
+}

@@ -1,0 +1,310 @@
+//! The container's file system, mounted in a namespace of its own.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use fs_err as fs;
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount};
+use rustix::process::{chdir, pivot_root};
+
+use super::super::spec::TASK_USER;
+use super::inside::text;
+use super::plan::{Failure, Plan, Stage};
+
+/// An empty directory beside the layers, on which containers mount; what one mounts there no other sees.
+pub(super) const STAGE: &str = ".stage";
+
+/// Memory behind `/dev/shm`, as the other engine has it.
+const SHARED_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Devices that every program may expect.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// Files that tell of the machine or of its other users' secrets: they are covered by `/dev/null`.
+const COVERED_FILES: [&str; 7] = [
+    "proc/kcore",
+    "proc/keys",
+    "proc/key-users",
+    "proc/latency_stats",
+    "proc/timer_list",
+    "proc/sched_debug",
+    "proc/sysrq-trigger",
+];
+
+/// The same for directories: they are covered by empty ones.
+const COVERED_DIRECTORIES: [&str; 5] =
+    ["proc/acpi", "proc/asound", "proc/scsi", "sys/firmware", "sys/devices/virtual/powercap"];
+
+/// Parts of `/proc` that can steer the machine: read-only, whoever asks.
+const READ_ONLY: [&str; 4] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys"];
+
+/// Who the host is, without a network.
+const HOSTS: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n";
+
+/// Mounts everything below the stage and makes the new root the working directory.
+pub(super) fn build(plan: &Plan) -> Result<(), Failure> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .map_err(|error| Failure::new(Stage::Private, "/", error))?;
+    let staging = |error: io::Error| Failure::new(Stage::Staging, plan.unpacked.display().to_string(), error);
+    chdir(&plan.unpacked).map_err(|error| staging(error.into()))?;
+    tmpfs(Path::new(STAGE), MountFlags::NOSUID | MountFlags::NODEV, "mode=0755,size=1m").map_err(staging)?;
+    let (skeleton, root) = (Path::new(STAGE).join("skeleton"), Path::new(STAGE).join("root"));
+    fs::create_dir(&root).map_err(staging)?;
+    draw_skeleton(&skeleton, plan)?;
+    mount_layers(plan, &root)?;
+    chdir(&root).map_err(|error| staging(error.into()))?;
+    mount_devices().map_err(|(path, error)| Failure::new(Stage::Devices, path, error))?;
+    mount_processes()?;
+    mount_system(plan)?;
+    mount_given(plan)
+}
+
+/// Makes the tree below the stage the root and lets the old one go.
+pub(super) fn enter() -> Result<(), Failure> {
+    let failed = |what: &'static str| move |error: rustix::io::Errno| Failure::new(Stage::Root, what, error);
+    // The old root comes to lie on the new one, and is taken off it.
+    pivot_root(".", ".").map_err(failed("pivot_root"))?;
+    unmount(".", UnmountFlags::DETACH).map_err(failed("the old root"))?;
+    chdir("/").map_err(failed("/"))
+}
+
+/// A place in the container's tree that something is mounted on.
+struct Given<'a> {
+    target: PathBuf,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    Input(&'a Path),
+    Scratch(u64),
+}
+
+/// Returns what the plan wants mounted, outer places before inner ones; paths relative to the root.
+fn given(plan: &Plan) -> Result<Vec<Given<'_>>, Failure> {
+    let relative = |target: &str| -> Result<PathBuf, Failure> {
+        let fits = |part: &Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+        let path = Path::new(target);
+        match path.strip_prefix("/") {
+            Ok(relative) if path.components().all(|part| fits(&part)) && relative != Path::new("") => {
+                Ok(relative.to_owned())
+            }
+            _ => Err(Failure::new(Stage::Mounts, target, io::Error::from_raw_os_error(libc::EINVAL))),
+        }
+    };
+    let mut all = Vec::new();
+    for input in &plan.inputs {
+        all.push(Given { target: relative(&input.target)?, what: What::Input(&input.source) });
+    }
+    for scratch in &plan.scratch {
+        all.push(Given { target: relative(&scratch.target)?, what: What::Scratch(scratch.size_bytes) });
+    }
+    all.sort_by_key(|given| given.target.components().count());
+    Ok(all)
+}
+
+/// Makes the layer that lies on all others: places to mount on, and the few files that say where this is.
+fn draw_skeleton(skeleton: &Path, plan: &Plan) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::new(Stage::Staging, "skeleton", error);
+    for directory in ["dev", "proc", "sys", "etc"] {
+        fs::create_dir_all(skeleton.join(directory)).map_err(failed)?;
+    }
+    for (file, content) in [("etc/hosts", HOSTS), ("etc/hostname", "localhost\n"), ("etc/resolv.conf", "")] {
+        fs::write(skeleton.join(file), content).map_err(failed)?;
+    }
+    std::os::unix::fs::symlink("/proc/mounts", skeleton.join("etc/mtab")).map_err(failed)?;
+    for given in given(plan)? {
+        make_place(&skeleton.join(&given.target), &given.what)?;
+    }
+    Ok(())
+}
+
+/// Makes a directory or file to mount on, where there is none.
+fn make_place(place: &Path, what: &What<'_>) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::new(Stage::Mounts, place.display().to_string(), error);
+    let is_file = match what {
+        What::Scratch(_) => false,
+        What::Input(source) => {
+            let found = fs::metadata(source)
+                .map_err(|error| Failure::new(Stage::Mounts, source.display().to_string(), error))?;
+            !found.is_dir()
+        }
+    };
+    if is_file {
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent).map_err(failed)?;
+        }
+        match fs::OpenOptions::new().write(true).create_new(true).open(place) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
+            _ => Ok(()),
+        }
+    } else {
+        fs::create_dir_all(place).map_err(failed)
+    }
+}
+
+/// Mounts the skeleton on the layers. Without an upper directory the tree can't be written to by anybody.
+fn mount_layers(plan: &Plan, root: &Path) -> Result<(), Failure> {
+    // Relative names: options have to fit into a page, and a data directory may lie deep.
+    let names: Vec<&str> = plan.layers.iter().map(String::as_str).collect();
+    let options = format!("userxattr,lowerdir={STAGE}/skeleton:{}", names.join(":"));
+    let failed = |error: io::Error| Failure::new(Stage::Layers, plan.unpacked.display().to_string(), error);
+    let options = text(Path::new(&options)).map_err(failed)?;
+    let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+    mount("overlay", root, "overlay", flags, Some(options.as_c_str())).map_err(|error| failed(error.into()))
+}
+
+fn mount_given(plan: &Plan) -> Result<(), Failure> {
+    for Given { target, what } in given(plan)? {
+        let failed = |error: io::Error| Failure::new(Stage::Mounts, format!("/{}", target.display()), error);
+        make_place(&target, &what)?;
+        match what {
+            What::Input(source) => {
+                mount_bind(source, &target).map_err(|error| failed(error.into()))?;
+                protect(&target, READ_ONLY_INPUT).map_err(failed)?;
+            }
+            What::Scratch(size) => {
+                // Empty files, directories and links take kernel memory but no page: bounded by number.
+                let inodes = (size / 4096).max(16 << 10);
+                let mode = if target == Path::new("tmp") { "1777" } else { "0755" };
+                let options = format!("size={size},nr_inodes={inodes},mode={mode},uid={TASK_USER},gid={TASK_USER}");
+                tmpfs(&target, MountFlags::NOSUID | MountFlags::NODEV, &options).map_err(failed)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn mount_devices() -> Result<(), (String, io::Error)> {
+    let named = |path: &str| {
+        let path = path.to_owned();
+        move |error: io::Error| (path, error)
+    };
+    tmpfs(Path::new("dev"), MountFlags::NOSUID | MountFlags::NOEXEC, "mode=0755,size=64k,nr_inodes=64")
+        .map_err(named("/dev"))?;
+    for device in DEVICES {
+        let (source, target) = (format!("/dev/{device}"), format!("dev/{device}"));
+        fs::write(&target, "").map_err(named(&source))?;
+        mount_bind(&source, &target).map_err(|error| named(&source)(error.into()))?;
+    }
+    for (link, target) in [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+    ] {
+        std::os::unix::fs::symlink(target, format!("dev/{link}")).map_err(named(link))?;
+    }
+    fs::create_dir("dev/shm").map_err(named("/dev/shm"))?;
+    let options = format!("mode=1777,size={SHARED_MEMORY_BYTES},nr_inodes=16384");
+    tmpfs(Path::new("dev/shm"), MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, &options)
+        .map_err(named("/dev/shm"))?;
+    protect(Path::new("dev"), MOUNT_ATTR_RDONLY).map_err(named("/dev"))
+}
+
+fn mount_processes() -> Result<(), Failure> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "proc", "proc", flags, None).map_err(|error| Failure::new(Stage::Processes, "/proc", error))?;
+    let failed = |path: &str, error: io::Error| Failure::new(Stage::Processes, format!("/{path}"), error);
+    silence_version_6()?;
+    cover("proc/", Stage::Processes)?;
+    for path in READ_ONLY.iter().filter(|path| Path::new(path).exists()) {
+        mount_bind(*path, *path).map_err(|error| failed(path, error.into()))?;
+        protect(Path::new(path), MOUNT_ATTR_RDONLY).map_err(|error| failed(path, error))?;
+    }
+    Ok(())
+}
+
+/// Has the loopback interface speak version 4 only, as containers of the other engine without a network do.
+fn silence_version_6() -> Result<(), Failure> {
+    match fs::write("proc/sys/net/ipv6/conf/all/disable_ipv6", "1") {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Failure::new(Stage::Loopback, "disable_ipv6", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Covers what tells too much, below a beginning of the path.
+fn cover(beginning: &str, stage: Stage) -> Result<(), Failure> {
+    let there = |path: &&str| path.starts_with(beginning) && Path::new(path).exists();
+    for path in COVERED_FILES.iter().copied().filter(there) {
+        mount_bind("dev/null", path).map_err(|error| Failure::new(stage, format!("/{path}"), error))?;
+    }
+    for path in COVERED_DIRECTORIES.iter().copied().filter(there) {
+        tmpfs(Path::new(path), MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV, "mode=0555,size=4k")
+            .map_err(|error| Failure::new(stage, format!("/{path}"), error))?;
+    }
+    Ok(())
+}
+
+/// Mounts `/sys` read-only, and in it the container's own control groups, so that it sees its limits as elsewhere.
+fn mount_system(plan: &Plan) -> Result<(), Failure> {
+    let failed = |path: String, error: io::Error| Failure::new(Stage::System, path, error);
+    let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    match mount("sysfs", "sys", "sysfs", flags, None) {
+        Ok(()) => cover("sys/", Stage::System)?,
+        // A container around this one covers parts of its /sys: nothing is as good as a part.
+        Err(rustix::io::Errno::PERM) => {
+            tmpfs(Path::new("sys"), flags - MountFlags::RDONLY, "mode=0755,size=64k")
+                .and_then(|()| fs::create_dir_all("sys/fs/cgroup"))
+                .map_err(|error| failed("/sys".into(), error))?;
+        }
+        Err(error) => return Err(failed("/sys".into(), error.into())),
+    }
+    let groups = Path::new("sys/fs/cgroup");
+    if plan.groups.is_empty() || !groups.exists() {
+        return Ok(());
+    }
+    let mut shown = BTreeSet::new();
+    let account = |error: io::Error| Failure::new(Stage::Accounts, "/sys/fs/cgroup", error);
+    if plan.groups.iter().all(|group| !group.shown_as.is_empty()) {
+        tmpfs(groups, flags - MountFlags::RDONLY, "mode=0755,size=64k").map_err(account)?;
+    }
+    for group in &plan.groups {
+        let place = groups.join(&group.shown_as);
+        if !shown.insert(place.clone()) {
+            continue;
+        }
+        fs::create_dir_all(&place).map_err(account)?;
+        mount_bind(&group.directory, &place).map_err(|error| account(error.into()))?;
+        protect(&place, READ_ONLY_INPUT | MOUNT_ATTR_NOEXEC).map_err(account)?;
+    }
+    protect(groups, MOUNT_ATTR_RDONLY).map_err(account)
+}
+
+fn tmpfs(place: &Path, flags: MountFlags, options: &str) -> io::Result<()> {
+    let options = text(Path::new(options))?;
+    Ok(mount("tmpfs", place, "tmpfs", flags, Some(options.as_c_str()))?)
+}
+
+const MOUNT_ATTR_RDONLY: u64 = 1;
+const MOUNT_ATTR_NOSUID: u64 = 2;
+const MOUNT_ATTR_NODEV: u64 = 4;
+const MOUNT_ATTR_NOEXEC: u64 = 8;
+const READ_ONLY_INPUT: u64 = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+/// Adds protections to a mount and takes none away: those that a mount from outside has may not be undone in here.
+fn protect(place: &Path, attributes: u64) -> io::Result<()> {
+    #[repr(C)]
+    struct Attributes {
+        set: u64,
+        clear: u64,
+        propagation: u64,
+        namespace: u64,
+    }
+    let attributes = Attributes { set: attributes, clear: 0, propagation: 0, namespace: 0 };
+    let place = text(place)?;
+    // SAFETY: both pointers are to live values, the second of the length said.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            place.as_ptr(),
+            0,
+            &raw const attributes,
+            size_of::<Attributes>(),
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,223 @@
+//! What the engine tells its runtime, and what the runtime answers: values that cross a socket as lines of JSON.
+
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::spec::{ReadOnlyMount, Scratch};
+use super::cgroup::Group;
+
+/// The hidden subcommand by which this program becomes the runtime of one container.
+pub(super) const RUNTIME_SUBCOMMAND: &str = "container-runtime";
+
+/// Longest line that either side takes, in bytes.
+pub(super) const MAX_LINE: usize = 1 << 20;
+
+/// A container to make.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Plan {
+    /// The directory of unpacked layers, absolute.
+    pub(super) unpacked: PathBuf,
+    /// Names of the image's layers in it, highest first.
+    pub(super) layers: Vec<String>,
+    /// Read-only inputs, the init and the door among them.
+    pub(super) inputs: Vec<ReadOnlyMount>,
+    /// Writable directories.
+    pub(super) scratch: Vec<Scratch>,
+    /// Control groups to make; empty where none can be made.
+    pub(super) groups: Vec<Group>,
+    /// The init's arguments, its own name first.
+    pub(super) arguments: Vec<String>,
+}
+
+/// What the runtime says, in this order: one of the first two, then the last.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "message", rename_all = "snake_case")]
+pub(super) enum Message {
+    /// The container's init runs.
+    Started,
+    /// There is no container.
+    Failed(Failure),
+    /// The container has ended and nothing of it is left.
+    Ended {
+        /// Exit status; 128 and the signal's number where a signal ended it.
+        exit_code: i64,
+        /// The memory limit ended some process in it.
+        memory_limit_met: bool,
+    },
+}
+
+/// A step of making a container that failed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Failure {
+    pub(super) stage: Stage,
+    /// The operating system's error number, 0 where there was none.
+    pub(super) errno: i32,
+    /// The path or value in question.
+    pub(super) detail: String,
+}
+
+impl Failure {
+    pub(super) fn new(stage: Stage, detail: impl Into<String>, error: impl Into<io::Error>) -> Self {
+        Self { stage, errno: error.into().raw_os_error().unwrap_or(0), detail: detail.into() }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.stage.words())?;
+        if !self.detail.is_empty() {
+            write!(f, " ({})", self.detail)?;
+        }
+        match self.errno {
+            0 => Ok(()),
+            errno => write!(f, ": {}", io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+/// The steps of making a container, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// The runtime hears what to make.
+    Request,
+    /// Control groups are made and get their limits.
+    Groups,
+    /// A process in namespaces of its own.
+    Namespaces,
+    /// Its users are mapped to users outside.
+    Users,
+    /// It is moved into the control groups.
+    Placement,
+    /// Mounts go no further than its namespace.
+    Private,
+    /// A place for the new root.
+    Staging,
+    /// The layers become one tree.
+    Layers,
+    /// Inputs and scratch.
+    Mounts,
+    /// `/dev`.
+    Devices,
+    /// `/proc`.
+    Processes,
+    /// `/sys`.
+    System,
+    /// Its own view of its control groups.
+    Accounts,
+    /// The host's name.
+    HostName,
+    /// The loopback interface.
+    Loopback,
+    /// The tree becomes the root, and nothing else can be reached.
+    Root,
+    /// Capabilities are given up.
+    Capabilities,
+    /// It becomes the task's user.
+    Identity,
+    /// No program may give rights back.
+    Privileges,
+    /// The init is started.
+    Init,
+}
+
+impl Stage {
+    /// Returns what was being done.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Request => "hearing what to make",
+            Self::Groups => "making a control group",
+            Self::Namespaces => "making a process in namespaces of its own",
+            Self::Users => "mapping users",
+            Self::Placement => "moving a process into a control group",
+            Self::Private => "keeping mounts private",
+            Self::Staging => "mounting a place for the new root",
+            Self::Layers => "mounting the layers as one tree",
+            Self::Mounts => "mounting an input or scratch",
+            Self::Devices => "making /dev",
+            Self::Processes => "mounting /proc",
+            Self::System => "mounting /sys",
+            Self::Accounts => "showing the control groups",
+            Self::HostName => "setting the host's name",
+            Self::Loopback => "starting the loopback interface",
+            Self::Root => "changing the root",
+            Self::Capabilities => "giving up capabilities",
+            Self::Identity => "becoming the task's user",
+            Self::Privileges => "giving up new privileges",
+            Self::Init => "starting the init",
+        }
+    }
+
+    /// Returns what the user can do about a failure with this error number, where something is known.
+    pub fn remedy(self, errno: i32) -> Option<&'static str> {
+        match (self, errno) {
+            (Self::Namespaces, libc::ENOSPC | libc::EUSERS) => Some(
+                "user namespaces are switched off or used up: `sysctl -w user.max_user_namespaces=15000` (and the \
+                 other user.max_*_namespaces)",
+            ),
+            (Self::Namespaces, libc::EPERM | libc::ENOSYS | libc::EINVAL) => Some(
+                "this machine or the container around it forbids user namespaces: `sysctl -w \
+                 kernel.unprivileged_userns_clone=1` on Debian's older kernels; in a container, let its seccomp \
+                 profile allow clone3 and unshare, or use the outer engine",
+            ),
+            (Self::Namespaces, libc::EAGAIN) => Some("the limit of this user's processes is met (`ulimit -u`)"),
+            (Self::Private | Self::Staging | Self::Mounts | Self::Layers | Self::Users, libc::EACCES) => Some(
+                "AppArmor keeps programs in user namespaces from mounting: give this program a profile with `userns,` \
+                 or `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu 23.10 and later); or the data \
+                 directory is closed to this user",
+            ),
+            (Self::Private | Self::Staging | Self::Users, libc::EPERM) => Some(
+                "the machine allows user namespaces but gives no rights in them: AppArmor \
+                 (kernel.apparmor_restrict_unprivileged_userns), SELinux, or the seccomp profile of a container around \
+                 this one",
+            ),
+            (Self::Layers, libc::EPERM | libc::EINVAL | libc::ENODEV | libc::ENOTSUP) => Some(
+                "overlayfs can't be used there: it needs Linux 5.12 or later, and a data directory on a local file \
+                 system such as ext4, xfs or btrfs (not NFS or FUSE): name one with `--data-dir`",
+            ),
+            (Self::Mounts | Self::Devices, libc::ENOSYS) => Some("Linux 5.12 or later is needed (mount_setattr)"),
+            (Self::Processes, libc::EPERM) => Some(
+                "the container around this one covers parts of its /proc, so a new one can't be mounted: start that \
+                 one with an unmasked /proc (`--security-opt systempaths=unconfined`), or use the outer engine",
+            ),
+            (Self::Groups | Self::Placement, _) => Some(
+                "the control groups look writable but are not: run with `--engine native` outside of the container or \
+                 service that owns them, or have them delegated (`systemd-run --user --scope -p Delegate=yes`)",
+            ),
+            (Self::Mounts, libc::ENOENT) => Some("an input vanished; run the command again"),
+            (_, libc::ENOSPC | libc::ENOMEM) => Some("the machine is out of memory, mounts or disk"),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_step_path_and_cause() {
+        let errno = io::Error::from_raw_os_error(libc::EPERM);
+        let failure = Failure::new(Stage::Processes, "proc", errno);
+        let line = serde_json::to_string(&Message::Failed(failure)).unwrap();
+        let Message::Failed(read) = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
+        assert_eq!(read.to_string(), "mounting /proc (proc): Operation not permitted (os error 1)");
+        assert!(read.stage.remedy(read.errno).unwrap().contains("systempaths=unconfined"));
+    }
+
+    #[test]
+    fn known_refusals_have_a_remedy() {
+        for (stage, errno, word) in [
+            (Stage::Namespaces, libc::ENOSPC, "max_user_namespaces"),
+            (Stage::Namespaces, libc::EPERM, "unprivileged_userns_clone"),
+            (Stage::Staging, libc::EACCES, "AppArmor"),
+            (Stage::Layers, libc::EINVAL, "5.12"),
+            (Stage::Placement, libc::EACCES, "Delegate=yes"),
+        ] {
+            assert!(stage.remedy(errno).unwrap().contains(word), "{stage:?}");
+        }
+        assert_eq!(Stage::Identity.remedy(libc::EPERM), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! Users of a container: which ones outside they are.
+//!
+//! The task's user is this process's own where that is all it may have. With root's rights it is one that nobody else
+//! has, different for every container, and everybody else stays who they are, so that files of any owner can be mounted
+//! while the container is made; afterwards it holds nothing that would let it become another.
+
+use std::io;
+
+use fs_err as fs;
+
+use super::super::spec::TASK_USER;
+
+/// Users of containers that root starts: this and the runtime's process number.
+const FIRST_USER: u32 = 0x7E57_0000;
+
+/// Some users in a row: inside, outside, how many.
+type Extent = (u32, u32, u32);
+
+/// Gives a process in a new user namespace its users and groups.
+pub(super) fn map(process: libc::pid_t) -> io::Result<()> {
+    let path = |file: &str| format!("/proc/{process}/{file}");
+    let own = std::process::id();
+    for (kind, id) in [("uid", rustix::process::geteuid().as_raw()), ("gid", rustix::process::getegid().as_raw())] {
+        let known = extents(&fs::read_to_string(format!("/proc/self/{kind}_map"))?);
+        if let Some(all) = privileged(id, &known, FIRST_USER.saturating_add(own)) {
+            match fs::write(path(&format!("{kind}_map")), lines(&all)) {
+                Ok(()) => continue,
+                // Root without the right to be somebody else, as in some containers.
+                Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if kind == "gid" {
+            // Who may not map groups at will must not be able to drop them either.
+            fs::write(path("setgroups"), "deny")?;
+        }
+        fs::write(path(&format!("{kind}_map")), lines(&[(TASK_USER, id, 1)]))?;
+    }
+    Ok(())
+}
+
+/// Reads a map of this process's own namespace: which users exist here.
+fn extents(text: &str) -> Vec<(u32, u32)> {
+    text.lines()
+        .filter_map(|line| {
+            let mut numbers = line.split_whitespace().map(str::parse::<u32>);
+            let (first, _, count) = (numbers.next()?.ok()?, numbers.next()?, numbers.next()?.ok()?);
+            Some((first, count))
+        })
+        .collect()
+}
+
+/// Returns a map in which everybody is themselves, but the task's user and `stand_in` have changed places; `None` for
+/// who is not root, or knows neither of the two. Where `stand_in` does not exist the last user that does takes its place.
+fn privileged(own: u32, known: &[(u32, u32)], stand_in: u32) -> Option<Vec<Extent>> {
+    let exists = |user: u32| known.iter().any(|(first, count)| user >= *first && user - first < *count);
+    if own != 0 || !exists(TASK_USER) {
+        return None;
+    }
+    let stand_in = if exists(stand_in) {
+        stand_in
+    } else {
+        known.iter().map(|(first, count)| first.saturating_add(count - 1)).max().filter(|last| *last > TASK_USER)?
+    };
+    let mut all = vec![(TASK_USER, stand_in, 1), (stand_in, TASK_USER, 1)];
+    for (first, count) in known {
+        let end = u64::from(*first) + u64::from(*count);
+        let mut from = u64::from(*first);
+        for cut in [u64::from(TASK_USER), u64::from(stand_in), end] {
+            if cut > from && cut <= end {
+                all.push((from as u32, from as u32, (cut - from) as u32));
+            }
+            from = from.max(cut + 1);
+        }
+    }
+    Some(all)
+}
+
+fn lines(extents: &[Extent]) -> String {
+    extents.iter().map(|(inside, outside, count)| format!("{inside} {outside} {count}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_hands_the_task_to_a_user_that_nobody_is() {
+        let all = privileged(0, &extents("         0          0 4294967295\n"), 2_000_000_000).unwrap();
+        assert_eq!(
+            all,
+            [
+                (1000, 2_000_000_000, 1),
+                (2_000_000_000, 1000, 1),
+                (0, 0, 1000),
+                (1001, 1001, 1_999_998_999),
+                (2_000_000_001, 2_000_000_001, 2_294_967_294)
+            ]
+        );
+        let few = privileged(0, &extents("0 100000 65536\n"), 2_000_000_000).unwrap();
+        assert_eq!(few, [(1000, 65535, 1), (65535, 1000, 1), (0, 0, 1000), (1001, 1001, 64534)]);
+    }
+
+    #[test]
+    fn everybody_else_stays_themselves() {
+        assert_eq!(privileged(1001, &extents("0 0 4294967295\n"), 2_000_000_000), None);
+        assert_eq!(privileged(0, &extents("0 1001 1\n"), 2_000_000_000), None, "root of a namespace of one user");
+        assert_eq!(lines(&[(1000, 1001, 1)]), "1000 1001 1\n");
+    }
+}
