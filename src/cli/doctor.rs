@@ -6,10 +6,12 @@ use clap::Args;
 use fs_err as fs;
 
 use super::Context;
+use super::workbench::Workbench;
 use crate::artifact::fetch::{Client, FetchError};
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
 use crate::data_dir::DataDir;
-use crate::doctor::engines::{Engines, engines};
+use crate::doctor::engines::{Engines, engines, program};
+use crate::doctor::native::{Native, native};
 use crate::doctor::origins::{FoundOrigins, origins};
 use crate::doctor::work::{Progress, work};
 use crate::doctor::{Check, Report, Status, machine, sources};
@@ -48,10 +50,7 @@ pub(super) fn run(arguments: &DoctorArguments, context: &Context) -> Result<(), 
 async fn examine(context: &Context) -> (Report, Option<CommandError>) {
     let options = &context.options;
     let mut checks = vec![machine::platform(), machine::resources(options.jobs.get())];
-    let Engines { checks: found, missing: no_engine } = match daemon(options.engine) {
-        Ok(daemon) => engines(&daemon).await,
-        Err(check) => Engines { checks: vec![*check], missing: None },
-    };
+    let (found, no_engine) = find_engines(context).await;
     checks.extend(found);
     let (opened, check) = data_dir(context);
     checks.push(check);
@@ -83,17 +82,36 @@ async fn examine(context: &Context) -> (Report, Option<CommandError>) {
     (Report::new(checks), missing)
 }
 
-fn daemon(choice: EngineChoice) -> Result<Daemon, Box<Check>> {
-    match choice {
-        EngineChoice::Auto => Ok(Daemon::Any),
-        EngineChoice::Docker => Ok(Daemon::Docker),
-        EngineChoice::Podman => Ok(Daemon::Podman),
-        EngineChoice::Native => Err(Box::new(Check::fail(
-            "engine",
-            "the built-in engine is not part of this version",
-            "use `--engine docker` or `--engine podman`",
-        ))),
+/// Looks at the engines that are meant; the error is that of having none.
+async fn find_engines(context: &Context) -> (Vec<Check>, Option<CommandError>) {
+    let daemon = match context.options.engine {
+        EngineChoice::Auto => Some(Daemon::Any),
+        EngineChoice::Docker => Some(Daemon::Docker),
+        EngineChoice::Podman => Some(Daemon::Podman),
+        EngineChoice::Native => None,
+    };
+    let mut found = match &daemon {
+        Some(daemon) => engines(daemon).await,
+        None => Engines { checks: vec![program()], missing: None },
+    };
+    if !matches!(context.options.engine, EngineChoice::Auto | EngineChoice::Native) {
+        return (found.checks, found.missing.map(CommandError::from));
     }
+    let needed = daemon.is_none() || found.missing.is_some();
+    let workbench = match Workbench::open(context) {
+        Ok(workbench) => workbench,
+        // The data directory has a check of its own.
+        Err(error) => return (found.checks, found.missing.map(CommandError::from).or(needed.then_some(error))),
+    };
+    let Native { checks, missing } = native(workbench.native(), &workbench.data_dir.temporary(), needed).await;
+    if needed && missing.is_none() {
+        // It makes up for the daemons that do not answer.
+        for check in found.checks.iter_mut().filter(|check| check.check == "engine") {
+            (check.status, check.advice) = (Status::Ok, None);
+        }
+    }
+    found.checks.extend(checks);
+    (found.checks, missing.map(CommandError::from))
 }
 
 fn data_dir(context: &Context) -> (Result<&DataDir, CommandError>, Check) {

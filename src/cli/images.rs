@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use fs_err as fs;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Context;
 use super::workbench::Workbench;
 use crate::artifact::store::Store;
+use crate::digest::Digest;
 use crate::engine::{EngineError, ImageRemoval};
 use crate::error::CommandError;
 use crate::execution::images::{PrunedImage, prune_loaded, superfluous};
@@ -368,10 +370,12 @@ fn prune(workbench: &Workbench<'_>, format: OutputFormat) -> Result<(), CommandE
         true => Vec::new(),
         false => context.block_on(prune_engine(workbench, builder.catalog(), dry_run))?,
     };
+    let unpacked = prune_unpacked(workbench, builder.catalog(), dry_run)?;
     let pruned = builder.catalog().prune(dry_run)?;
     match format {
         OutputFormat::Json => context.output.json(&json!({
-            "schema": 1, "layers": pruned.layers, "bytes": pruned.bytes, "loaded": loaded, "dry_run": dry_run,
+            "schema": 1, "layers": pruned.layers, "bytes": pruned.bytes, "loaded": loaded,
+            "unpacked": unpacked, "dry_run": dry_run,
         })),
         OutputFormat::Text => {
             for layer in &pruned.layers {
@@ -388,6 +392,11 @@ fn prune(workbench: &Workbench<'_>, format: OutputFormat) -> Result<(), CommandE
             let layers = counted(pruned.layers.len(), "layer", "layers");
             let verb = if dry_run { "would be removed" } else { "removed" };
             context.output.line(&format!("{layers} {verb}, {} MB", megabytes(pruned.bytes)))?;
+            if !unpacked.is_empty() {
+                let layers = counted(unpacked.len(), "unpacked layer", "unpacked layers");
+                let bytes = unpacked.iter().map(|layer| layer.bytes).sum();
+                context.output.line(&format!("{layers} {verb}, {} MB", megabytes(bytes)))?;
+            }
             let removed = loaded.iter().filter(|image| !matches!(image.removal, Some(ImageRemoval::Kept { .. })));
             match removed.count() {
                 0 => Ok(()),
@@ -396,6 +405,29 @@ fn prune(workbench: &Workbench<'_>, format: OutputFormat) -> Result<(), CommandE
                     context.output.line(&format!("{images} {verb} from the engine"))
                 }
             }
+        }
+    }
+}
+
+/// An unpacked layer of the built-in engine that no built image has.
+#[derive(Debug, Serialize)]
+struct Unpacked {
+    diff_id: Digest,
+    bytes: u64,
+}
+
+/// Removes unpacked layers that no built image has.
+fn prune_unpacked(workbench: &Workbench<'_>, catalog: &Catalog, dry_run: bool) -> Result<Vec<Unpacked>, CommandError> {
+    if !workbench.store.root().join("unpacked").exists() {
+        return Ok(Vec::new());
+    }
+    let built = catalog.all()?;
+    let used = built.iter().flat_map(|built| &built.image.layers).map(|layer| layer.diff_id).collect();
+    match workbench.native()?.prune(&used, dry_run)? {
+        Some(pruned) => Ok(pruned.into_iter().map(|(diff_id, bytes)| Unpacked { diff_id, bytes }).collect()),
+        None => {
+            workbench.context.events.warning("unpacked layers stay: another process runs containers from them");
+            Ok(Vec::new())
         }
     }
 }

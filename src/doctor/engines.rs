@@ -79,22 +79,23 @@ fn advice(reason: &str) -> &'static str {
     }
 }
 
-fn limits(found: &EngineDescription) -> Check {
+pub(super) fn limits(found: &EngineDescription) -> Check {
     let missing = &found.isolation.unenforced;
     let facts = json!({"unenforced": missing});
     if missing.is_empty() {
         return Check::ok("limits", "memory, swap, cpu and processes are enforced").with(facts);
     }
     let advice = "what is not enforced stands in every record; give the daemon's machine those cgroup controllers \
-                  (kernel parameters `cgroup_enable=memory swapaccount=1`, or delegation for a rootless daemon)";
+                  (kernel parameters `cgroup_enable=memory swapaccount=1`, or delegation for an engine without root's \
+                  rights: `systemd-run --user --scope -p Delegate=yes`)";
     Check::warn("limits", format!("not enforced: {}", missing.join(", ")), advice).with(facts)
 }
 
-fn isolation(found: &EngineDescription) -> Check {
+pub(super) fn isolation(found: &EngineDescription) -> Check {
     let isolation = &found.isolation;
     let yes = |fact: bool, name: &str| format!("{}{name}", if fact { "" } else { "no " });
     let detail = [
-        if isolation.rootless { "rootless daemon" } else { "daemon with root's rights" }.to_owned(),
+        if isolation.rootless { "an engine without root's rights" } else { "an engine with root's rights" }.to_owned(),
         yes(isolation.seccomp, "seccomp filter"),
         yes(isolation.user_namespace, "user namespace"),
         isolation.mandatory_access_control.clone().unwrap_or_else(|| "no AppArmor or SELinux".to_owned()),
@@ -113,7 +114,7 @@ fn storage(directory: &Path) -> Check {
 }
 
 /// Checks that this program can be the init of containers.
-fn program() -> Check {
+pub fn program() -> Check {
     match own_executable() {
         Ok(path) => Check::ok("program", format!("`{}` can be the containers' init", path.display())),
         Err(error) => {

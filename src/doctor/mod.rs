@@ -6,6 +6,7 @@
 
 pub mod engines;
 pub mod machine;
+pub mod native;
 pub mod origins;
 pub mod sources;
 pub mod work;

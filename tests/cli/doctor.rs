@@ -49,7 +49,7 @@ fn run(line: &CommandLine, more: &[&str], origins: &[String]) -> String {
 fn a_missing_engine_is_named_with_what_to_do() {
     let line = CommandLine::new();
     let origins = origins(&line);
-    assert_snapshot!(checks(&run(&line, &[], &origins), &["engine", "limits", "data", "origin", "work"]), @r"
+    assert_snapshot!(checks(&run(&line, &["--engine", "docker"], &origins), &["engine", "limits", "data", "origin", "work"]), @r"
     exit 7
     fail  engine          not at unix://[DIRECTORY]/none.sock: Socket not found: [DIRECTORY]/none.sock
                           → install and start Docker or Podman (`podman system service` opens Podman's socket), or name its socket in DOCKER_HOST
@@ -62,12 +62,23 @@ fn a_missing_engine_is_named_with_what_to_do() {
     error: no container engine answers at unix://[DIRECTORY]/none.sock (Socket not found: [DIRECTORY]/none.sock)
     hint: start Docker or Podman (its socket must be open to this user: group `docker`, or the user's own podman.socket), or name the socket in DOCKER_HOST; `doctor` shows what was found
     ");
-    let text = run(&line, &["--format", "json"], &origins);
+    let text = run(&line, &["--engine", "docker", "--format", "json"], &origins);
     let values: Vec<Value> =
         text.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(values.len(), 1);
     assert_eq!((&values[0]["schema"], &values[0]["status"]), (&1.into(), &"fail".into()));
     assert!(values[0]["checks"].as_array().unwrap().iter().all(|check| check["facts"] != "x" && check["check"] != ""));
+}
+
+#[test]
+fn the_built_in_engine_makes_up_for_a_missing_daemon() {
+    let line = CommandLine::new();
+    let origins = origins(&line);
+    for engine in ["auto", "native"] {
+        let text = run(&line, &["--engine", engine], &origins);
+        assert!(text.contains("ok    engine          native") && text.contains("a container was made"), "{text}");
+        assert!(!text.contains("fail  engine"), "{text}");
+    }
 }
 
 #[test]

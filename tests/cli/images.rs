@@ -9,7 +9,7 @@ use testevo_sandbox::execution::proof::{self, PROOF_SCHEMA, Proof, ProvenExecuti
 use testevo_sandbox::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, ready_tag, tag};
 use testevo_sandbox::lock::{JdkLock, LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
 
-use crate::engine::support::engine;
+use crate::engine::support::daemon;
 use crate::support::command::CommandLine;
 
 /// Builds an image that holds nothing but what the recipe generates and a Maven cache of these files.
@@ -174,7 +174,7 @@ async fn an_export_loads_and_what_no_built_image_names_leaves_the_engine() {
     let image = built.image.config_digest;
     line.run(&["images", "export", "one", "--output", "one.tar"]);
     let archive = fs::read(line.path().join("one.tar")).unwrap();
-    let engine = engine().await;
+    let engine = daemon().await;
     let pieces = futures_util::stream::iter([Ok(archive.into())]);
     engine.load_image(&image, Box::pin(pieces)).await.unwrap();
     let name = tag(&built.image, Some(&built.repository), 8);

@@ -8,7 +8,8 @@ use testevo_sandbox::engine::spec::Step;
 
 use super::support::*;
 
-#[tokio::test]
+on_every_engine!(connections_to_loopback_reach_the_hosts_socket_and_nothing_else_does);
+
 async fn connections_to_loopback_reach_the_hosts_socket_and_nothing_else_does() {
     let outside = directory();
     let socket = outside.path().join("door.sock");
@@ -27,7 +28,7 @@ async fn connections_to_loopback_reach_the_hosts_socket_and_nothing_else_does() 
             });
         }
     });
-    let image = loaded_image(&engine().await).await;
+    let image = loaded_image(&*engine().await).await;
     let mut steps = vec![
         step(&["get", "127.0.0.1:8099", &"a".repeat(2000)]),
         step(&["get-many", "127.0.0.1:8099", "20"]),

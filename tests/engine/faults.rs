@@ -36,7 +36,7 @@ async fn failure(
 
 #[tokio::test]
 async fn what_the_engine_refuses_is_named_with_a_hint() {
-    let engine = engine().await;
+    let engine = daemon().await;
     let inputs = directory();
     let root = inputs.path();
     let closed = root.join("closed");
@@ -103,7 +103,7 @@ async fn an_init_that_is_none_is_told() {
 
 #[tokio::test]
 async fn a_program_of_another_version_is_rejected() {
-    let engine = engine().await;
+    let engine = daemon().await;
     let mut spec = spec(loaded_image(&engine).await, vec![step(&["say", "hello"])]);
     spec.program.schema = 99;
     let run = finish(&spec).await;
@@ -170,7 +170,7 @@ async fn holds_a_container() {
 
 #[tokio::test]
 async fn a_dead_owners_container_goes_and_a_living_neighbours_stays() {
-    let engine = engine().await;
+    let engine = daemon().await;
     loaded_image(&engine).await;
     let (mut dead, living) = (Other::start().await, Other::start().await);
     engine.sweep().await.unwrap();
@@ -184,7 +184,7 @@ async fn a_dead_owners_container_goes_and_a_living_neighbours_stays() {
 
 #[tokio::test]
 async fn a_container_that_is_killed_or_removed_from_outside_is_told_so() {
-    let engine = engine().await;
+    let engine = daemon().await;
     let image = loaded_image(&engine).await;
     for (action, removed) in [("kill", false), ("rm", true)] {
         let mut spec = spec(image, vec![step(&["sleep", "600"])]);
@@ -213,7 +213,7 @@ async fn a_container_that_is_killed_or_removed_from_outside_is_told_so() {
 
 #[tokio::test]
 async fn who_gives_up_leaves_no_container() {
-    let engine = engine().await;
+    let engine = daemon().await;
     let mut spec = spec(loaded_image(&engine).await, vec![step(&["say", "begun"]), step(&["sleep", "600"])]);
     spec.purpose = "given-up".into();
     let spool = directory();
@@ -240,7 +240,7 @@ fn peak() -> u64 {
 #[tokio::test]
 #[ignore = "run by another test, in a process of its own"]
 async fn listens_to_much() {
-    let image = loaded_image(&engine().await).await;
+    let image = loaded_image(&daemon().await).await;
     let before = peak();
     let mut large = command(&["flood", "2000000000"]);
     large.limits.output_bytes = 400 * MIB;
@@ -252,7 +252,7 @@ async fn listens_to_much() {
 
 #[tokio::test]
 async fn memory_stays_flat_whatever_is_printed() {
-    loaded_image(&engine().await).await;
+    loaded_image(&daemon().await).await;
     let output = Process::new(std::env::current_exe().unwrap())
         .args(["--exact", "engine::faults::listens_to_much", "--ignored", "--nocapture"])
         .output()

@@ -7,6 +7,13 @@ use testevo_sandbox::engine::spec::{ContainerSpec, ProgramEnd, Step, StepResult}
 
 use super::support::*;
 
+on_every_engine!(
+    a_tree_keeps_modes_times_and_links_on_every_way,
+    an_archive_replaces_files_but_writes_nothing_through_links,
+    unfit_archives_and_a_full_scratch_are_failures_with_their_cause,
+    long_streams_go_to_files_unchanged
+);
+
 const TIME: u64 = 981_173_106;
 
 /// An archive as a revision's tree makes it, with what archives of strangers may hold.
@@ -38,7 +45,7 @@ fn link(builder: &mut tar::Builder<Vec<u8>>, path: &str, kind: tar::EntryType, t
 async fn with_archive(bytes: &[u8], steps: Vec<Step>) -> (ContainerSpec, tempfile::TempDir) {
     let input = directory();
     fs_err::write(input.path().join("tree.tar"), bytes).unwrap();
-    let image = loaded_image(&engine().await).await;
+    let image = loaded_image(&*engine().await).await;
     let mut spec = spec(image, steps);
     spec.mounts.push(mount(input.path(), "/testevo/input"));
     (spec, input)
@@ -73,7 +80,6 @@ fn listed(bytes: &[u8]) -> Vec<String> {
     archive.entries().unwrap().map(|entry| text(entry.unwrap())).collect()
 }
 
-#[tokio::test]
 async fn a_tree_keeps_modes_times_and_links_on_every_way() {
     let long = format!("{}/File.java", ["a-rather-long-directory-name"; 8].join("/"));
     let bytes = archive(|tar| {
@@ -105,12 +111,14 @@ async fn a_tree_keeps_modes_times_and_links_on_every_way() {
     lines.retain(|line| {
         !line.starts_with("implied Dir") && !line.starts_with("implied/parent Dir") && !line.contains("a-rather")
     });
-    insta::assert_snapshot!(lines.join("\n").replace(&"x".repeat(300), "[300 times x]"));
+    insta::assert_snapshot!(
+        "a_tree_keeps_modes_times_and_links_on_every_way",
+        lines.join("\n").replace(&"x".repeat(300), "[300 times x]")
+    );
     assert_eq!(run.stdout(5), "text\r\n");
     assert!(matches!(run.result(6), StepResult::Failed { errno: Some(libc::EEXIST), .. }), "{:?}", run.result(6));
 }
 
-#[tokio::test]
 async fn an_archive_replaces_files_but_writes_nothing_through_links() {
     let bytes = archive(|tar| {
         entry(tar, "link", tar::EntryType::Regular, 0o644, b"replaced");
@@ -132,7 +140,6 @@ async fn an_archive_replaces_files_but_writes_nothing_through_links() {
     assert!(matches!(run.result(1), StepResult::Failed { errno: Some(libc::ENOTDIR), .. }), "{:?}", run.result(1));
 }
 
-#[tokio::test]
 async fn unfit_archives_and_a_full_scratch_are_failures_with_their_cause() {
     let parent = archive(|tar| {
         let mut header = tar::Header::new_old();
@@ -166,7 +173,6 @@ async fn unfit_archives_and_a_full_scratch_are_failures_with_their_cause() {
     }
 }
 
-#[tokio::test]
 async fn long_streams_go_to_files_unchanged() {
     let content: Vec<u8> = (0..3_000_000u32).flat_map(|number| number.to_le_bytes()).collect();
     let bytes = archive(|tar| entry(tar, "large", tar::EntryType::Regular, 0o644, &content));

@@ -1,9 +1,11 @@
-//! The engine against the real daemon: every limit and every protection, shown by a program that tries.
+//! The engines, as root, as a normal user, and a daemon: every limit and every protection, shown by a program that tries.
 
+mod attacks;
 mod door;
 mod faults;
 mod files;
 mod hostile;
 mod limits;
+mod native;
 mod program;
 pub(crate) mod support;

@@ -5,17 +5,17 @@ use testevo_sandbox::engine::spec::{ProgramEnd, Step, StepResult};
 
 use super::support::*;
 
-#[tokio::test]
+on_every_engine!(a_command_runs_sealed, streams_and_statuses_are_told_apart);
+
 async fn a_command_runs_sealed() {
     let mut described = command(&["self"]);
     described.environment.push(("GREETING".into(), "hello".into()));
     let run = steps(vec![Step::Run(described)]).await;
     run.assert_completed();
     assert_eq!(run.end(0).exit_code, Some(0));
-    insta::assert_snapshot!(run.stdout(0));
+    insta::assert_snapshot!("a_command_runs_sealed", run.stdout(0));
 }
 
-#[tokio::test]
 async fn streams_and_statuses_are_told_apart() {
     let mut streams = command(&["streams"]);
     streams.events = true;

@@ -1,4 +1,4 @@
-//! What the tests of the engine share: the daemon, a tiny image, and programs.
+//! What the tests of the engines share: the engines, a tiny image, and programs.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use futures_util::stream;
 use testevo_sandbox::data_dir::Owner;
 use testevo_sandbox::digest::Digest;
 use testevo_sandbox::engine::docker::{Daemon, DockerEngine};
+use testevo_sandbox::engine::native::NativeEngine;
 use testevo_sandbox::engine::session::{self, ContainerRun, RunEnd, StepOutput};
 use testevo_sandbox::engine::spec::{
     Command, CommandEnd, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ProgramEnd,
@@ -17,17 +18,176 @@ use testevo_sandbox::engine::spec::{
 use testevo_sandbox::engine::{Engine, EngineError};
 
 /// The program under test, which becomes the containers' init.
-pub(crate) fn init() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_testevo-sandbox"))
+pub(crate) fn init() -> PathBuf {
+    program("TESTEVO_TEST_INIT", || env!("CARGO_BIN_EXE_testevo-sandbox").into())
 }
 
-/// An engine of this process. A missing daemon fails the test.
-pub(crate) async fn engine() -> DockerEngine {
-    DockerEngine::connect(&Daemon::Any, &Owner::current().unwrap(), init()).await.unwrap()
+/// A program that another process of the tests named, or one of this build's.
+fn program(variable: &str, built: impl FnOnce() -> PathBuf) -> PathBuf {
+    std::env::var_os(variable).map_or_else(built, PathBuf::from)
 }
+
+/// Which engine a test runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A daemon, whichever answers.
+    Daemon,
+    /// The built-in engine, as whoever runs the tests.
+    Native,
+}
+
+thread_local! {
+    static KIND: std::cell::Cell<Kind> = const { std::cell::Cell::new(Kind::Daemon) };
+}
+
+/// Has this thread's tests run on an engine.
+pub(crate) fn run_on(kind: Kind) {
+    KIND.set(kind);
+}
+
+/// Tells whether init keeps the limits by its own account.
+pub(crate) async fn by_own_account() -> bool {
+    engine().await.describe().await.unwrap().isolation.unenforced.iter().any(|name| name == "memory")
+}
+
+/// An engine of some kind.
+pub(crate) enum AnyEngine {
+    Daemon(DockerEngine),
+    Native(NativeEngine),
+}
+
+impl AnyEngine {
+    pub(crate) async fn wait_for_removals(&self) {
+        match self {
+            Self::Daemon(engine) => engine.wait_for_removals().await,
+            Self::Native(engine) => engine.wait_for_removals().await,
+        }
+    }
+}
+
+impl std::ops::Deref for AnyEngine {
+    type Target = dyn Engine;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Daemon(engine) => engine,
+            Self::Native(engine) => engine,
+        }
+    }
+}
+
+/// Where the built-in engine of this user's tests keeps unpacked layers.
+pub(crate) fn unpacked(user: u32) -> PathBuf {
+    program("TESTEVO_TEST_UNPACKED", || Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("unpacked-{user}")))
+}
+
+/// The daemon as an engine of this process. A missing one fails the test.
+pub(crate) async fn daemon() -> DockerEngine {
+    DockerEngine::connect(&Daemon::Any, &Owner::current().unwrap(), &init()).await.unwrap()
+}
+
+/// The built-in engine, with this process's owner.
+pub(crate) fn native() -> NativeEngine {
+    let user = rustix::process::geteuid().as_raw();
+    NativeEngine::open(&unpacked(user), &Owner::current().unwrap(), &init()).unwrap()
+}
+
+/// The engine that the test runs on.
+pub(crate) async fn engine() -> AnyEngine {
+    match KIND.get() {
+        Kind::Daemon => AnyEngine::Daemon(daemon().await),
+        Kind::Native => AnyEngine::Native(native()),
+    }
+}
+
+/// A user without any rights or even a name.
+const NOBODY: u32 = 61_234;
+
+/// Runs a test of this binary and returns what it said, as a user without rights; where this one has none it is that one.
+pub(crate) fn as_nobody(test: &str) -> String {
+    use std::os::unix::process::CommandExt as _;
+    let (_, test) = test.split_once("::").unwrap();
+    let root = rustix::process::geteuid().is_root();
+    let mut process = Process::new(std::env::current_exe().unwrap());
+    if root {
+        // It may not see what is closed to it: the programs are given to it where it can.
+        static PROGRAMS: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
+        let programs = PROGRAMS.get_or_init(|| {
+            let programs = directory();
+            for (name, program) in
+                [("tests", std::env::current_exe().unwrap()), ("init", init()), ("misbehave", misbehave())]
+            {
+                let place = programs.path().join(name);
+                fs_err::hard_link(&program, &place).or_else(|_| fs_err::copy(&program, &place).map(|_| ())).unwrap();
+                fs_err::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            programs
+        });
+        let layers = programs.path().join("unpacked");
+        fs_err::create_dir_all(&layers).unwrap();
+        std::os::unix::fs::chown(&layers, Some(NOBODY), Some(NOBODY)).unwrap();
+        let at = |name: &str| programs.path().join(name);
+        process = Process::new(at("tests"));
+        process.uid(NOBODY).gid(NOBODY).current_dir("/");
+        for (variable, name) in [
+            ("TESTEVO_TEST_INIT", "init"),
+            ("TESTEVO_TEST_MISBEHAVE", "misbehave"),
+            ("TESTEVO_TEST_UNPACKED", "unpacked"),
+        ] {
+            process.env(variable, at(name));
+        }
+    }
+    let output = process
+        .args(["--exact", test, "--nocapture", "--include-ignored"])
+        .env("INSTA_UPDATE", "no")
+        .env("INSTA_WORKSPACE_ROOT", env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 passed"), "{test} as user {NOBODY}:\n{said}");
+    said
+}
+
+/// Has every test run on the daemon, on the built-in engine, and on the latter as a user without rights.
+macro_rules! on_every_engine {
+    ($($test:ident),* $(,)?) => {
+        mod daemon {
+            $(#[tokio::test]
+            async fn $test() {
+                crate::engine::support::run_on(crate::engine::support::Kind::Daemon);
+                super::$test().await;
+            })*
+        }
+        crate::engine::support::on_the_native_engine!($($test),*);
+    };
+}
+
+/// As [`on_every_engine`], without the daemon.
+macro_rules! on_the_native_engine {
+    ($($test:ident),* $(,)?) => {
+        mod native {
+            $(#[tokio::test]
+            async fn $test() {
+                crate::engine::support::run_on(crate::engine::support::Kind::Native);
+                super::$test().await;
+            })*
+        }
+        mod native_as_nobody {
+            $(#[test]
+            fn $test() {
+                let own = module_path!().replace("native_as_nobody", "native");
+                crate::engine::support::as_nobody(&format!("{own}::{}", stringify!($test)));
+            })*
+        }
+    };
+}
+pub(crate) use {on_every_engine, on_the_native_engine};
 
 /// The program that misbehaves in containers, built where it is missing or older than its source.
 pub(crate) fn misbehave() -> PathBuf {
+    if let Some(given) = std::env::var_os("TESTEVO_TEST_MISBEHAVE") {
+        return given.into();
+    }
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/misbehave.rs");
     let built = init().with_file_name("examples").join("misbehave");
     let time = |path: &Path| fs_err::metadata(path).and_then(|found| found.modified());
@@ -86,8 +246,11 @@ fn image() -> (Digest, Vec<u8>) {
 
 /// The image's digest, once it is loaded.
 pub(crate) async fn loaded_image(engine: &dyn Engine) -> Digest {
-    static LOADED: tokio::sync::OnceCell<Digest> = tokio::sync::OnceCell::const_new();
-    *LOADED
+    type Loaded = tokio::sync::OnceCell<Digest>;
+    static DAEMON: Loaded = Loaded::const_new();
+    static NATIVE: Loaded = Loaded::const_new();
+    let loaded = if KIND.get() == Kind::Daemon { &DAEMON } else { &NATIVE };
+    *loaded
         .get_or_init(|| async {
             let (digest, archive) = image();
             if !engine.has_image(&digest).await.unwrap() {
@@ -163,7 +326,7 @@ pub(crate) async fn finish(spec: &ContainerSpec) -> Finished {
 pub(crate) async fn attempt(spec: &ContainerSpec) -> Result<Finished, EngineError> {
     let engine = engine().await;
     let spool = directory();
-    let run = session::run(&engine, spec, spool.path()).await?;
+    let run = session::run(&*engine, spec, spool.path()).await?;
     // Removals are waited for: the test's runtime ends with it.
     engine.wait_for_removals().await;
     Ok(Finished { run, _spool: spool })
@@ -171,7 +334,7 @@ pub(crate) async fn attempt(spec: &ContainerSpec) -> Result<Finished, EngineErro
 
 /// Runs steps in a container of their own.
 pub(crate) async fn steps(steps: Vec<Step>) -> Finished {
-    let image = loaded_image(&engine().await).await;
+    let image = loaded_image(&*engine().await).await;
     finish(&spec(image, steps)).await
 }
 

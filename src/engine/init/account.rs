@@ -23,6 +23,8 @@ pub(super) struct Account {
     directories: Vec<PathBuf>,
     kills: u64,
     process_limit_met: bool,
+    /// The process that was ended last.
+    dying: Option<i32>,
 }
 
 /// A process besides init.
@@ -38,7 +40,7 @@ impl Account {
             Some(_) => scratch(&fs_err::read_to_string("/proc/self/mountinfo").unwrap_or_default()),
             None => Vec::new(),
         };
-        Self { limits, directories, kills: 0, process_limit_met: false }
+        Self { limits, directories, kills: 0, process_limit_met: false, dying: None }
     }
 
     /// Returns how many processes may be started, where that is init's to see to.
@@ -66,6 +68,14 @@ impl Account {
     pub(super) fn begin(&mut self) {
         self.kills = 0;
         self.process_limit_met = false;
+        self.dying = None;
+    }
+
+    /// Looks at what a command that has ended left: besides that there was the command itself, and its process counts.
+    pub(super) fn look_at_the_end(&mut self) {
+        if let Some(limit) = self.limits.processes {
+            self.process_limit_met |= threads(&living()) + 2 >= u64::from(limit);
+        }
     }
 
     /// Looks at all processes, ends the largest where they hold too much, and returns when to look again; `None` where
@@ -77,16 +87,20 @@ impl Account {
         let all = living();
         if let Some(limit) = self.limits.processes {
             // Init and what passes connections on count as well.
-            let threads: u64 = all.iter().map(|process| process.threads).sum::<u64>() + 1;
-            self.process_limit_met |= threads >= u64::from(limit);
+            self.process_limit_met |= threads(&all) + 1 >= u64::from(limit);
         }
         let Some(limit) = self.limits.memory_bytes else { return Some(Duration::from_millis(50)) };
         let held: u64 = all.iter().map(|process| process.held_bytes).sum::<u64>()
             + self.directories.iter().map(used_bytes).sum::<u64>();
+        if self.dying.is_some_and(|dying| all.iter().any(|process| process.number == dying)) {
+            // What it holds comes back only when it is gone.
+            return Some(SHORTEST);
+        }
         if held > limit
             && let Some(largest) = all.iter().max_by_key(|process| process.held_bytes)
         {
             self.kills += 1;
+            self.dying = Some(largest.number);
             // SAFETY: no memory is involved. One that has ended meanwhile holds nothing any more.
             unsafe { libc::kill(largest.number, libc::SIGKILL) };
             return Some(SHORTEST);
@@ -94,6 +108,10 @@ impl Account {
         let room = Duration::from_millis((limit.saturating_sub(held)).saturating_mul(1000) / FILLING_SPEED);
         Some(room.clamp(SHORTEST, Duration::from_millis(50)))
     }
+}
+
+fn threads(all: &[Process]) -> u64 {
+    all.iter().map(|process| process.threads).sum()
 }
 
 fn used_bytes(directory: &PathBuf) -> u64 {

@@ -21,7 +21,7 @@ const FRAME: usize = 32 << 10;
 
 /// Runs the command to its end and ends everything that it left.
 pub(super) fn run(session: &mut Session, index: usize, command: &Command) -> Result<StepResult, StepError> {
-    let Session { children, door, cgroup, account, reporter } = session;
+    let Session { children, door, cgroup, account, shield, reporter } = session;
     account.begin();
     let hits_before = cgroup.process_limit_hits();
     let kills_before = cgroup.memory_limit_kills();
@@ -34,7 +34,7 @@ pub(super) fn run(session: &mut Session, index: usize, command: &Command) -> Res
     };
     let broken = |error: std::io::Error| StepError::failed(format!("init: {error}"), error.raw_os_error());
     let started = Instant::now();
-    let Started { process, stdout, stderr, events } = match spawn::spawn(command, account) {
+    let Started { process, stdout, stderr, events } = match spawn::spawn(command, account, shield) {
         Ok(started) => started,
         Err(error) => {
             // The forwarder and a child that failed before its exec.
@@ -82,6 +82,10 @@ pub(super) fn run(session: &mut Session, index: usize, command: &Command) -> Res
             }
         }
     };
+    // What it left tells whether it met the limit of processes since the last look.
+    if sums.end.is_some() {
+        account.look_at_the_end();
+    }
     children.end_all(|ended| sums.add_killed(ended)).map_err(broken)?;
     // Nobody holds the pipes any more: what is in them is all there will ever be.
     output.drain(reporter)?;

@@ -12,6 +12,7 @@ mod account;
 mod cgroup;
 mod command;
 mod copy;
+mod filter;
 mod forward;
 mod reap;
 pub(in crate::engine) mod report;
@@ -33,6 +34,7 @@ use self::account::Account;
 use self::cgroup::Cgroup;
 use self::forward::Door;
 use self::report::Reporter;
+use self::shield::Shield;
 use self::tree::StepError;
 use super::spec::{
     INIT_SUBCOMMAND, InitLimits, MAX_PROGRAM_BYTES, PROGRAM_SCHEMA, Program, ProgramEnd, Step, StepReport, StepResult,
@@ -85,12 +87,14 @@ fn run() -> Result<(), InitError> {
         Ok(limits) => limits,
         Err(reason) => return Ok(reporter.end(&ProgramEnd::Rejected { reason })?),
     };
+    let shield = Shield::new(limits.memory_bytes.is_some()).map_err(|error| InitError::Setup("filter", error))?;
     let program = match read_program().and_then(|program| Ok((Door::open(program.door_port)?, program))) {
         Ok(ready) => ready,
         Err(reason) => return Ok(reporter.end(&ProgramEnd::Rejected { reason })?),
     };
     let (door, program) = program;
-    let mut session = Session { children, door, cgroup: Cgroup::discover(), account: Account::new(limits), reporter };
+    let mut session =
+        Session { children, door, cgroup: Cgroup::discover(), account: Account::new(limits), shield, reporter };
     let end = session.perform(&program)?;
     Ok(session.reporter.end(&end)?)
 }
@@ -128,6 +132,7 @@ struct Session {
     door: Option<Door>,
     cgroup: Cgroup,
     account: Account,
+    shield: Shield,
     reporter: Reporter,
     /// Standard input as it is after the program, until a command takes it.
     input: Option<OwnedFd>,

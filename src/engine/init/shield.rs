@@ -1,12 +1,14 @@
-//! A small system call filter that keeps commands from steering init.
+//! The system call filters of commands: the allow-list, and a small one that keeps commands from steering init.
 //!
 //! Commands run as init's own user, and some calls ask for no more than that: a command could give process 1 a
 //! processor time of a second (`prlimit`) or the lowest priority, and so turn its own failure into one of the sandbox.
-//! This filter only closes that; the engine's own filter (Docker's default profile) stays in force beneath it.
+//! The small filter closes that, and says `EPERM` as those calls do; an engine's own filter (Docker's default profile)
+//! stays in force beneath both.
 
 use std::io;
 
 use libc::{BPF_ABS, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter};
+use seccompiler::BpfProgram;
 
 const INIT: u32 = 1;
 const FIRST_X32_CALL: u32 = 0x4000_0000;
@@ -27,9 +29,25 @@ const ON_A_PROCESS: [libc::c_long; 5] = [
 /// Calls whose first argument is a kind and whose second a process, a group or a user.
 const ON_A_KIND: [libc::c_long; 2] = [libc::SYS_setpriority, libc::SYS_ioprio_set];
 
-/// Puts the filter in force for this thread and all that it becomes and starts.
-pub(super) fn raise() -> io::Result<()> {
-    let mut filter = program();
+/// The filters, made once.
+pub(super) struct Shield {
+    allowed: BpfProgram,
+}
+
+impl Shield {
+    /// Makes the filters; `accounted` says that init itself adds up the memory of processes.
+    pub(super) fn new(accounted: bool) -> io::Result<Self> {
+        Ok(Self { allowed: super::filter::compile(accounted)? })
+    }
+
+    /// Puts the filters in force for this thread and all that it becomes and starts.
+    pub(super) fn raise(&self) -> io::Result<()> {
+        raise(program())?;
+        seccompiler::apply_filter(&self.allowed).map_err(io::Error::other)
+    }
+}
+
+fn raise(mut filter: Vec<sock_filter>) -> io::Result<()> {
     let length = u16::try_from(filter.len()).map_err(io::Error::other)?;
     let program = libc::sock_fprog { len: length, filter: filter.as_mut_ptr() };
     // SAFETY: the program outlives the call, which copies it.

@@ -11,7 +11,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::super::spec::Command;
 use super::account::Account;
-use super::shield;
+use super::shield::Shield;
 use super::tree::StepError;
 
 /// Most descriptors that a command may have open.
@@ -56,7 +56,7 @@ impl Stage {
 }
 
 /// Starts the command in a session of its own, with nothing of init's but the pipes.
-pub(super) fn spawn(command: &Command, account: &Account) -> Result<Started, StepError> {
+pub(super) fn spawn(command: &Command, account: &Account, shield: &Shield) -> Result<Started, StepError> {
     let program = command.argv.first().ok_or_else(|| StepError::failed("a command without a program", None))?;
     let failed = |what: &str, error: io::Error| {
         StepError::failed(format!("`{program}` could not be started: {what}: {error}"), error.raw_os_error())
@@ -83,6 +83,7 @@ pub(super) fn spawn(command: &Command, account: &Account) -> Result<Started, Ste
         || -> io::Result<_> { Ok((pipe()?, pipe()?, if command.events { Some(pipe()?) } else { None }, pipe()?)) };
     let (stdout, stderr, events, status) = pipes().map_err(|error| failed("its pipes", error))?;
     let child = Child {
+        shield,
         path: &path,
         arguments: &argument_pointers,
         environment: &environment_pointers,
@@ -149,6 +150,7 @@ fn find_program(program: &str, environment: &[(String, String)]) -> PathBuf {
 }
 
 struct Child<'a> {
+    shield: &'a Shield,
     path: &'a CString,
     arguments: &'a [*const libc::c_char],
     environment: &'a [*const libc::c_char],
@@ -213,7 +215,7 @@ impl Child<'_> {
                 let mut none: libc::sigset_t = std::mem::zeroed();
                 libc::sigemptyset(&mut none);
                 checked(Stage::Session, libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()).into())?;
-                shield::raise().map_err(|error| (Stage::Shield, error))
+                self.shield.raise().map_err(|error| (Stage::Shield, error))
             }
         };
         if let Err(failure) = prepare() {

@@ -237,7 +237,9 @@ fn clear(directory: &Path) -> io::Result<()> {
         match fs::remove_dir(directory) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) if Instant::now() >= deadline || error.raw_os_error() != Some(libc::EBUSY) => return Err(error),
+            Err(error) if Instant::now() >= deadline || error.kind() != io::ErrorKind::ResourceBusy => {
+                return Err(error);
+            }
             Err(_) => {}
         }
         let processes = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();

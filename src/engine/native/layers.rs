@@ -209,10 +209,15 @@ impl Layers {
     }
 
     /// Removes all layers but these, with the images that have them, and returns which; with `dry_run` only which.
-    pub(super) fn prune(&self, used: &BTreeSet<Digest>, dry_run: bool) -> Result<Vec<(Digest, u64)>, EngineError> {
+    /// `None` where somebody else may use them.
+    pub(super) fn prune(
+        &self,
+        used: &BTreeSet<Digest>,
+        dry_run: bool,
+    ) -> Result<Option<Vec<(Digest, u64)>>, EngineError> {
         let _lock = self.lock()?;
         if !dry_run && !self.is_ours_alone()? {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         if !dry_run {
             for (image, record) in self.all()? {
@@ -222,7 +227,7 @@ impl Layers {
                 }
             }
         }
-        self.remove_trees(&|layer| !used.contains(layer), dry_run)
+        self.remove_trees(&|layer| !used.contains(layer), dry_run).map(Some)
     }
 
     fn remove_trees(
@@ -328,6 +333,8 @@ mod tests {
     fn link(tar: &mut tar::Builder<Vec<u8>>, path: &str, kind: tar::EntryType, target: &str) {
         let mut header = tar::Header::new_ustar();
         header.set_entry_type(kind);
+        header.set_mode(0o777);
+        header.set_mtime(0);
         header.set_size(0);
         tar.append_link(&mut header, path, target).unwrap();
     }
@@ -376,7 +383,8 @@ mod tests {
         let layers = Layers::open(directory.path(), &Owner::current().unwrap()).unwrap();
         let (_, bytes) = sample();
         let wrong = add(&layers, &Digest::of(b"image"), &(Digest::of(b"other"), bytes));
-        assert!(wrong.unwrap_err().to_string().contains("its content has the digest"), "named");
+        let wrong = wrong.unwrap_err().to_string();
+        assert!(wrong.contains("its content has the digest"), "{wrong}");
         let left = fs::read_dir(directory.path()).unwrap();
         let left: Vec<_> = left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         assert!(left.iter().all(|name| !name.starts_with(UNFINISHED) && Digest::from_hex(name).is_err()), "{left:?}");
@@ -414,13 +422,13 @@ mod tests {
             add(&layers, &one.0, one).unwrap();
         }
         let used = BTreeSet::from([kept.0]);
-        let found = layers.prune(&used, true).unwrap();
+        let found = layers.prune(&used, true).unwrap().unwrap();
         assert_eq!(found.iter().map(|(layer, _)| *layer).collect::<Vec<_>>(), [doomed.0]);
         {
             let _other = Layers::open(directory.path(), &owner).unwrap();
-            assert!(layers.prune(&used, false).unwrap().is_empty(), "another engine may use it");
+            assert!(layers.prune(&used, false).unwrap().is_none(), "another engine may use it");
         }
-        assert_eq!(layers.prune(&used, false).unwrap().len(), 1);
+        assert_eq!(layers.prune(&used, false).unwrap().unwrap().len(), 1);
         assert_eq!((layers.of(&doomed.0).unwrap(), layers.of(&kept.0).unwrap().is_some()), (None, true));
         assert_eq!(layers.remove(&kept.0).unwrap(), ImageRemoval::Removed);
         assert!(!directory.path().join(kept.0.hex()).exists());

@@ -12,6 +12,7 @@ mod layers;
 mod load;
 mod mounts;
 mod plan;
+mod probe;
 pub mod runtime;
 mod unpack;
 mod users;
@@ -82,12 +83,12 @@ impl NativeEngine {
         self.under_way.reopen();
     }
 
-    /// Removes unpacked layers but these, and returns them with their bytes on the disk; with `dry_run` they stay, and
-    /// so they do where another process runs containers from such layers.
+    /// Removes unpacked layers but these, and returns them with their bytes on the disk; with `dry_run` they stay. `None`
+    /// where another process may run containers from such layers: nothing was done.
     ///
     /// # Errors
     /// [`EngineError::Layers`].
-    pub fn prune(&self, used: &BTreeSet<Digest>, dry_run: bool) -> Result<Vec<(Digest, u64)>, EngineError> {
+    pub fn prune(&self, used: &BTreeSet<Digest>, dry_run: bool) -> Result<Option<Vec<(Digest, u64)>>, EngineError> {
         self.layers.prune(used, dry_run)
     }
 

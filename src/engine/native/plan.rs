@@ -60,8 +60,20 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn new(stage: Stage, detail: impl Into<String>, error: impl Into<io::Error>) -> Self {
-        Self { stage, errno: error.into().raw_os_error().unwrap_or(0), detail: detail.into() }
+        Self { stage, errno: number_of(&error.into()), detail: detail.into() }
     }
+}
+
+/// Returns the operating system's number of an error, which may lie within one that names the file.
+fn number_of(error: &io::Error) -> i32 {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(number) = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
+            return number;
+        }
+        next = error.source();
+    }
+    0
 }
 
 impl std::fmt::Display for Failure {
@@ -205,6 +217,13 @@ mod tests {
         let Message::Failed(read) = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
         assert_eq!(read.to_string(), "mounting /proc (proc): Operation not permitted (os error 1)");
         assert!(read.stage.remedy(read.errno).unwrap().contains("systempaths=unconfined"));
+    }
+
+    #[test]
+    fn the_number_is_found_within_an_error_that_names_a_file() {
+        let error = fs_err::read("/nowhere/at/all").unwrap_err();
+        assert_eq!(Failure::new(Stage::Mounts, "", error).errno, libc::ENOENT);
+        assert_eq!(Failure::new(Stage::Mounts, "", io::Error::other("no number")).errno, 0);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) fn map(process: libc::pid_t) -> io::Result<()> {
             match fs::write(path(&format!("{kind}_map")), lines(&all)) {
                 Ok(()) => continue,
                 // Root without the right to be somebody else, as in some containers.
-                Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                 Err(error) => return Err(error),
             }
         }

@@ -170,11 +170,16 @@ pub async fn run(engine: &dyn Engine, spec: &ContainerSpec, spool: &Path) -> Res
         Some(end) => RunEnd::Program(end),
         None => cause(&exit, overdue, &complaint),
     };
+    let steps = collector.finish().await?;
+    let told = |step: &StepOutput| match step.result() {
+        Some(StepResult::Ended(end)) => end.memory_limit_kills.is_some_and(|kills| kills > 0),
+        _ => false,
+    };
     Ok(ContainerRun {
-        steps: collector.finish().await?,
         end,
         exit_code: exit.exit_code,
-        memory_limit_met: exit.memory_limit_met,
+        memory_limit_met: exit.memory_limit_met || steps.iter().any(told),
+        steps,
         wall: requested.elapsed(),
         until_begun,
     })
