@@ -75,7 +75,7 @@ pub(super) async fn from_archive(
 ) -> Result<(), EngineError> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let (layers, number) = (Arc::clone(layers), NEXT.fetch_add(1, Ordering::Relaxed));
-    let spool = layers.root().join(format!(".unfinished-{owner}-archive{number}-0"));
+    let spool = layers.root().join(format!(".unfinished-{owner}-a{number}"));
     let mut reader = SyncIoBridge::new(StreamReader::new(archive));
     off_the_runtime(move || {
         let failed = |source: io::Error| EngineError::Layers { doing: "reading an image's archive".into(), source };

@@ -64,16 +64,19 @@ impl Failure {
     }
 }
 
-/// Returns the operating system's number of an error, which may lie within one that names the file.
+/// Returns the operating system's number of an error. One that names its file hides the number; its kind tells enough.
 fn number_of(error: &io::Error) -> i32 {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = next {
-        if let Some(number) = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
-            return number;
-        }
-        next = error.source();
-    }
-    0
+    let by_kind = || match error.kind() {
+        io::ErrorKind::NotFound => libc::ENOENT,
+        io::ErrorKind::PermissionDenied => libc::EACCES,
+        io::ErrorKind::AlreadyExists => libc::EEXIST,
+        io::ErrorKind::StorageFull => libc::ENOSPC,
+        io::ErrorKind::ReadOnlyFilesystem => libc::EROFS,
+        io::ErrorKind::ResourceBusy => libc::EBUSY,
+        io::ErrorKind::InvalidInput => libc::EINVAL,
+        _ => 0,
+    };
+    error.raw_os_error().unwrap_or_else(by_kind)
 }
 
 impl std::fmt::Display for Failure {

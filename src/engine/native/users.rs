@@ -23,20 +23,26 @@ pub(super) fn map(process: libc::pid_t) -> io::Result<()> {
     for (kind, id) in [("uid", rustix::process::geteuid().as_raw()), ("gid", rustix::process::getegid().as_raw())] {
         let known = extents(&fs::read_to_string(format!("/proc/self/{kind}_map"))?);
         if let Some(all) = privileged(id, &known, FIRST_USER.saturating_add(own)) {
-            match fs::write(path(&format!("{kind}_map")), lines(&all)) {
+            match write(&path(&format!("{kind}_map")), &lines(&all)) {
                 Ok(()) => continue,
                 // Root without the right to be somebody else, as in some containers.
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
                 Err(error) => return Err(error),
             }
         }
         if kind == "gid" {
             // Who may not map groups at will must not be able to drop them either.
-            fs::write(path("setgroups"), "deny")?;
+            write(&path("setgroups"), "deny")?;
         }
-        fs::write(path(&format!("{kind}_map")), lines(&[(TASK_USER, id, 1)]))?;
+        write(&path(&format!("{kind}_map")), &lines(&[(TASK_USER, id, 1)]))?;
     }
     Ok(())
+}
+
+/// Writes a file of the kernel's. Not fs_err: the number of the error is needed, and the step names the file.
+fn write(path: &str, content: &str) -> io::Result<()> {
+    use std::io::Write as _;
+    std::fs::OpenOptions::new().write(true).open(path)?.write_all(content.as_bytes())
 }
 
 /// Reads a map of this process's own namespace: which users exist here.
