@@ -78,7 +78,7 @@ async fn examine(context: &Context) -> (Report, Option<CommandError>) {
     checks.push(sources::git(options.git_mirror.is_some()));
     checks.push(sources::mirror(options.git_mirror.as_deref(), &repositories));
     checks.push(work(progress));
-    let missing = no_engine.map(CommandError::from).or(no_origin.map(CommandError::from)).or(unusable);
+    let missing = no_engine.or(no_origin.map(CommandError::from)).or(unusable);
     (Report::new(checks), missing)
 }
 

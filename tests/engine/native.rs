@@ -16,6 +16,8 @@ on_the_native_engine!(
     who_gives_up_leaves_no_container,
     what_can_not_be_made_is_named,
     many_at_once_keep_apart,
+    strict_isolation_is_refused_where_a_limit_can_not_be_enforced,
+    a_probe_makes_a_container,
 );
 
 /// Processes whose command lines hold all of these words, with their parents.
@@ -252,6 +254,23 @@ async fn many_at_once_keep_apart() {
         assert!(said(1).contains("processes: 2\n"), "{}", said(1));
     }
     engine.wait_for_removals().await;
+}
+
+async fn strict_isolation_is_refused_where_a_limit_can_not_be_enforced() {
+    let description = engine().await.describe().await.unwrap();
+    let strict = description.require_strict();
+    assert_eq!(strict.is_err(), by_own_account().await);
+    if let Err(error) = strict {
+        assert!(matches!(&error, EngineError::Isolation { missing, .. } if missing.contains(&"memory".to_owned())));
+        let error = testevo_sandbox::error::CommandError::from(error);
+        assert_eq!(error.exit_status(), testevo_sandbox::error::ExitStatus::Engine);
+    }
+}
+
+async fn a_probe_makes_a_container() {
+    let spool = directory();
+    let took = native().probe(spool.path()).await.unwrap();
+    assert!(!took.is_zero());
 }
 
 /// Prints how long a container takes from the request to its end, beside `docker run`, and how many a second there are

@@ -53,7 +53,7 @@ pub(crate) async fn by_own_account() -> bool {
 /// An engine of some kind.
 pub(crate) enum AnyEngine {
     Daemon(DockerEngine),
-    Native(NativeEngine),
+    Native(Box<NativeEngine>),
 }
 
 impl AnyEngine {
@@ -71,7 +71,7 @@ impl std::ops::Deref for AnyEngine {
     fn deref(&self) -> &Self::Target {
         match self {
             Self::Daemon(engine) => engine,
-            Self::Native(engine) => engine,
+            Self::Native(engine) => engine.as_ref(),
         }
     }
 }
@@ -96,7 +96,7 @@ pub(crate) fn native() -> NativeEngine {
 pub(crate) async fn engine() -> AnyEngine {
     match KIND.get() {
         Kind::Daemon => AnyEngine::Daemon(daemon().await),
-        Kind::Native => AnyEngine::Native(native()),
+        Kind::Native => AnyEngine::Native(Box::new(native())),
     }
 }
 

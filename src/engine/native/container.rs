@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
@@ -28,6 +29,9 @@ use super::plan::{MAX_LINE, Message, Plan, RUNTIME_SUBCOMMAND};
 /// How a container whose runtime was killed has ended.
 const KILLED: i64 = 128 + libc::SIGKILL as i64;
 
+/// How long a container may take to be made.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// Starts a container and returns it when its init runs.
 pub(super) async fn start(
     program: &Path,
@@ -40,7 +44,12 @@ pub(super) async fn start(
     let Launched { child, socket, input, output, complaints } = launch(program, &plan).map_err(failed)?;
     let (read, write) = socket.into_split();
     let mut runtime = Runtime { child, words: BufReader::new(read), socket: Some(write), groups: plan.groups };
-    match runtime.hear().await {
+    let heard = tokio::time::timeout(START_TIMEOUT, runtime.hear()).await.unwrap_or_else(|_| {
+        // A mount that hangs: with its runtime what was begun goes, too.
+        drop(runtime.child.start_kill());
+        None
+    });
+    match heard {
         Some(Message::Started) => {}
         Some(Message::Failed(failure)) => {
             runtime.finish().await;

@@ -20,11 +20,14 @@ use crate::digest::Digest;
 /// Longest configuration or manifest of an image that is read, in bytes.
 const MAX_DESCRIPTION: u64 = 16 << 20;
 
+/// Opens a layer's bytes.
+type Open = Box<dyn Fn() -> Result<Box<dyn Read>, EngineError>>;
+
 /// Unpacks an image's layers from the store, where they stay as they are.
 pub(super) async fn from_store(layers: &Arc<Layers>, image: StoredImage) -> Result<(), EngineError> {
     let layers = Arc::clone(layers);
     off_the_runtime(move || {
-        let opens: Vec<Box<dyn Fn() -> Result<Box<dyn Read>, EngineError>>> = image
+        let opens: Vec<Open> = image
             .layers
             .iter()
             .map(|layer| {
@@ -36,7 +39,7 @@ pub(super) async fn from_store(layers: &Arc<Layers>, image: StoredImage) -> Resu
                     })?;
                     Ok(Box::new(file))
                 };
-                Box::new(open) as Box<dyn Fn() -> _>
+                Box::new(open) as Open
             })
             .collect();
         let sources: Vec<Source<'_>> =
@@ -127,7 +130,7 @@ fn load(layers: &Layers, image: Digest, files: &BTreeMap<String, PathBuf>) -> Re
         if diff_ids.len() != manifest.layers.len() || diff_ids.is_empty() {
             return Err(not_loaded("it has not as many layers as its configuration says"));
         }
-        let mut opens: Vec<Box<dyn Fn() -> Result<Box<dyn Read>, EngineError>>> = Vec::new();
+        let mut opens: Vec<Open> = Vec::new();
         let mut size = 0;
         for name in &manifest.layers {
             let path = files.get(name).ok_or_else(|| not_loaded(&format!("the archive has no `{name}`")))?.clone();
