@@ -17,6 +17,9 @@ use crate::data_dir::Owner;
 /// Memory behind `/dev/shm`, which counts as the container's memory.
 const SHARED_MEMORY_BYTES: i64 = 64 << 20;
 
+/// Descriptors that init may have open.
+const MAX_OPEN_FILES: i64 = 4096;
+
 /// Returns the container's name, unique among all processes that were ever started on this machine.
 pub(super) fn name(purpose: &str, owner: &Owner, number: u64) -> String {
     let fit = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
@@ -53,7 +56,7 @@ pub(super) fn create_body(
         memory_swap: Some(memory),
         nano_cpus: Some(i64::from(limits.cpus).saturating_mul(1_000_000_000)),
         pids_limit: Some(limits.processes.into()),
-        ulimits: Some(vec![ResourcesUlimits { name: Some("core".into()), soft: Some(0), hard: Some(0) }]),
+        ulimits: Some(ulimits(shared.podman)),
         ipc_mode: Some("private".into()),
         shm_size: Some(SHARED_MEMORY_BYTES),
         // Frames go to whoever is attached; a copy on the daemon's disk would have no bound.
@@ -83,6 +86,20 @@ pub(super) fn create_body(
         host_config: Some(host_config),
         ..ContainerCreateBody::default()
     })
+}
+
+/// Returns the limits of single processes. Those of commands are the init's to set, and lower than these.
+fn ulimits(podman: bool) -> Vec<ResourcesUlimits> {
+    let limit =
+        |name: &str, value: i64| ResourcesUlimits { name: Some(name.into()), soft: Some(value), hard: Some(value) };
+    let mut limits = vec![limit("core", 0)];
+    if podman {
+        // Its own defaults can lie above what the machine lets it set. Unlimited is -1.
+        limits.push(limit("nofile", MAX_OPEN_FILES));
+        let processes = rustix::process::getrlimit(rustix::process::Resource::Nproc).maximum;
+        limits.push(limit("nproc", processes.map_or(-1, signed)));
+    }
+    limits
 }
 
 fn signed(number: u64) -> i64 {
