@@ -131,7 +131,7 @@ struct Running {
     process: libc::pid_t,
     descriptor: OwnedFd,
     /// Kept open: its end tells the container that this process is gone.
-    _alive: OwnedFd,
+    alive: OwnedFd,
 }
 
 fn start<'a>(plan: &'a Plan, streams: [OwnedFd; 3], groups: &mut Groups<'a>) -> Result<Running, Failure> {
@@ -174,7 +174,7 @@ fn start<'a>(plan: &'a Plan, streams: [OwnedFd; 3], groups: &mut Groups<'a>) -> 
     // SAFETY: the kernel has just given this descriptor to this process.
     let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
     drop((go_read, status_write, streams));
-    let running = Running { process, descriptor, _alive: go_write };
+    let running = Running { process, descriptor, alive: go_write };
     let begun = running.begin(plan, status_read);
     if begun.is_err() {
         running.kill();
@@ -194,7 +194,7 @@ impl Running {
                 .take(process)
                 .map_err(|error| Failure::new(Stage::Placement, group.directory.display().to_string(), error))?;
         }
-        rustix::io::write(&self._alive, b"g").map_err(|error| Failure::new(Stage::Namespaces, "go", error))?;
+        rustix::io::write(&self.alive, b"g").map_err(|error| Failure::new(Stage::Namespaces, "go", error))?;
         let mut told = Vec::new();
         std::fs::File::from(status)
             .read_to_end(&mut told)
