@@ -52,7 +52,7 @@ pub(crate) async fn by_own_account() -> bool {
 
 /// An engine of some kind.
 pub(crate) enum AnyEngine {
-    Daemon(DockerEngine),
+    Daemon(Box<DockerEngine>),
     Native(Box<NativeEngine>),
 }
 
@@ -70,7 +70,7 @@ impl std::ops::Deref for AnyEngine {
 
     fn deref(&self) -> &Self::Target {
         match self {
-            Self::Daemon(engine) => engine,
+            Self::Daemon(engine) => engine.as_ref(),
             Self::Native(engine) => engine.as_ref(),
         }
     }
@@ -95,7 +95,7 @@ pub(crate) fn native() -> NativeEngine {
 /// The engine that the test runs on.
 pub(crate) async fn engine() -> AnyEngine {
     match KIND.get() {
-        Kind::Daemon => AnyEngine::Daemon(daemon().await),
+        Kind::Daemon => AnyEngine::Daemon(Box::new(daemon().await)),
         Kind::Native => AnyEngine::Native(Box::new(native())),
     }
 }
