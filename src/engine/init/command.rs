@@ -20,9 +20,17 @@ const TICK: Duration = Duration::from_millis(50);
 const FRAME: usize = 32 << 10;
 
 /// Runs the command to its end and ends everything that it left.
-pub(super) fn run(session: &mut Session, index: usize, command: &Command) -> Result<StepResult, StepError> {
-    let Session { children, door, cgroup, account, shield, reporter } = session;
+///
+/// A command with an `input` of its own converses: what it says is passed on at once.
+pub(super) fn run(
+    session: &mut Session,
+    index: usize,
+    command: &Command,
+    input: Option<OwnedFd>,
+) -> Result<StepResult, StepError> {
+    let Session { children, door, cgroup, account, shield, reporter, .. } = session;
     account.begin();
+    let converses = input.is_some();
     let hits_before = cgroup.process_limit_hits();
     let kills_before = cgroup.memory_limit_kills();
     let time_before = cgroup.processor_time();
@@ -34,7 +42,7 @@ pub(super) fn run(session: &mut Session, index: usize, command: &Command) -> Res
     };
     let broken = |error: std::io::Error| StepError::failed(format!("init: {error}"), error.raw_os_error());
     let started = Instant::now();
-    let Started { process, stdout, stderr, events } = match spawn::spawn(command, account, shield) {
+    let Started { process, stdout, stderr, events } = match spawn::spawn(command, input, account, shield) {
         Ok(started) => started,
         Err(error) => {
             // The forwarder and a child that failed before its exec.

@@ -88,15 +88,24 @@ fn run() -> Result<(), InitError> {
         Err(reason) => return Ok(reporter.end(&ProgramEnd::Rejected { reason })?),
     };
     let shield = Shield::new(limits.memory_bytes.is_some()).map_err(|error| InitError::Setup("filter", error))?;
-    let program = match read_program().and_then(|program| Ok((Door::open(program.door_port)?, program))) {
+    let program = match keep_input()
+        .and_then(|input| Ok((input, read_program()?)))
+        .and_then(|(input, program)| Ok((Door::open(program.door_port)?, program, input)))
+    {
         Ok(ready) => ready,
         Err(reason) => return Ok(reporter.end(&ProgramEnd::Rejected { reason })?),
     };
-    let (door, program) = program;
-    let mut session =
-        Session { children, door, cgroup: Cgroup::discover(), account: Account::new(limits), shield, reporter };
+    let (door, program, input) = program;
+    let (cgroup, account) = (Cgroup::discover(), Account::new(limits));
+    let mut session = Session { children, door, cgroup, account, shield, reporter, input: Some(input) };
     let end = session.perform(&program)?;
     Ok(session.reporter.end(&end)?)
+}
+
+/// Keeps standard input for a command that converses, out of every other command's reach.
+fn keep_input() -> Result<OwnedFd, String> {
+    rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 10)
+        .map_err(|error| format!("standard input could not be kept: {error}"))
 }
 
 /// Returns what init itself has to keep, as the engine that started it says.

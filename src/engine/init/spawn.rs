@@ -55,8 +55,13 @@ impl Stage {
     }
 }
 
-/// Starts the command in a session of its own, with nothing of init's but the pipes.
-pub(super) fn spawn(command: &Command, account: &Account, shield: &Shield) -> Result<Started, StepError> {
+/// Starts the command in a session of its own, with nothing of init's but the pipes and the input that it is given.
+pub(super) fn spawn(
+    command: &Command,
+    input: Option<OwnedFd>,
+    account: &Account,
+    shield: &Shield,
+) -> Result<Started, StepError> {
     let program = command.argv.first().ok_or_else(|| StepError::failed("a command without a program", None))?;
     let failed = |what: &str, error: io::Error| {
         StepError::failed(format!("`{program}` could not be started: {what}: {error}"), error.raw_os_error())
