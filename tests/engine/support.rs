@@ -103,6 +103,24 @@ pub(crate) async fn engine() -> AnyEngine {
 /// A user without any rights or even a name.
 const NOBODY: u32 = 61_234;
 
+/// A directory that everybody may look into and that all tests of this process share; those of dead processes go.
+fn shared_directory() -> PathBuf {
+    const NAME: &str = "testevo-sandbox-tests-";
+    let owner = Owner::current().unwrap();
+    for entry in fs_err::read_dir(std::env::temp_dir()).unwrap().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let left = name.strip_prefix(NAME).and_then(Owner::parse).is_some_and(|owner| !owner.is_alive());
+        if left {
+            // Another test process may be at it, too.
+            let _ = fs_err::remove_dir_all(entry.path());
+        }
+    }
+    let directory = std::env::temp_dir().join(format!("{NAME}{owner}"));
+    fs_err::create_dir(&directory).unwrap();
+    fs_err::set_permissions(&directory, std::fs::Permissions::from_mode(0o755)).unwrap();
+    directory
+}
+
 /// Runs a test of this binary and returns what it said, as a user without rights; where this one has none it is that one.
 pub(crate) fn as_nobody(test: &str) -> String {
     use std::os::unix::process::CommandExt as _;
@@ -111,22 +129,22 @@ pub(crate) fn as_nobody(test: &str) -> String {
     let mut process = Process::new(std::env::current_exe().unwrap());
     if root {
         // It may not see what is closed to it: the programs are given to it where it can.
-        static PROGRAMS: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
+        static PROGRAMS: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
         let programs = PROGRAMS.get_or_init(|| {
-            let programs = directory();
+            let programs = shared_directory();
             for (name, program) in
                 [("tests", std::env::current_exe().unwrap()), ("init", init()), ("misbehave", misbehave())]
             {
-                let place = programs.path().join(name);
+                let place = programs.join(name);
                 fs_err::hard_link(&program, &place).or_else(|_| fs_err::copy(&program, &place).map(|_| ())).unwrap();
                 fs_err::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
             }
             programs
         });
-        let layers = programs.path().join("unpacked");
+        let layers = programs.join("unpacked");
         fs_err::create_dir_all(&layers).unwrap();
         std::os::unix::fs::chown(&layers, Some(NOBODY), Some(NOBODY)).unwrap();
-        let at = |name: &str| programs.path().join(name);
+        let at = |name: &str| programs.join(name);
         process = Process::new(at("tests"));
         process.uid(NOBODY).gid(NOBODY).current_dir("/");
         for (variable, name) in [
