@@ -9,6 +9,7 @@ mod images;
 mod import;
 mod lock;
 mod man;
+mod measure;
 pub mod options;
 mod progress;
 mod report;
@@ -77,6 +78,9 @@ enum Command {
     Explain(explain::ExplainArguments),
     /// Do the whole job on a sample repository and explain it
     Demo(demo::DemoArguments),
+    /// Measure cells side by side: the paper's literal harness, the reference path, the direct path, the floor
+    #[command(hide = true)]
+    Measure(measure::MeasureArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
     /// Print the manual page of the program or of a subcommand
@@ -232,6 +236,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
     match command {
         Command::Doctor(arguments) => doctor::run(arguments, context),
         Command::Import(arguments) => import::run(arguments, context),
+        Command::Measure(arguments) => measure::run(arguments, context),
         Command::Tasks(arguments) => tasks::run(arguments, context),
         Command::Lock(arguments) => lock::run(arguments, context),
         Command::BuildImages(arguments) => build_images::run(arguments, context),

@@ -19,6 +19,7 @@ use crate::engine::docker::{Daemon, DockerEngine};
 use crate::engine::native::NativeEngine;
 use crate::engine::{Engine, EngineError, own_executable};
 use crate::error::CommandError;
+use crate::execution::ahead::Ahead;
 use crate::execution::cell::{Environment, Executor};
 use crate::execution::compiler::Compilers;
 use crate::execution::direct::Direct;
@@ -327,8 +328,9 @@ impl<'a> Workbench<'a> {
         let prepared = PreparedRevisions::new(&self.data_dir, &self.store, &self.context.events);
         let jobs = self.context.options.jobs.get();
         let temporary = self.data_dir.temporary();
-        let compilers = Compilers::new(Arc::clone(engine), jars.compiler.clone(), temporary, jobs);
-        Direct::new(prepared, compilers, &jars.compiler)
+        let compilers = Compilers::new(Arc::clone(engine), jars.compiler.clone(), temporary.clone(), jobs);
+        let ahead = Ahead::new(Arc::clone(engine), temporary, jobs);
+        Direct::new(prepared, compilers, ahead, &jars.compiler)
     }
 
     /// Returns what executes the cells of repositories with these limits.

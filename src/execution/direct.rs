@@ -14,17 +14,18 @@ use std::time::Instant;
 use fs_err as fs;
 use tokio::sync::OnceCell;
 
+use super::ahead::Ahead;
 use super::cell::{CellIdentity, Environment, Executor, Launched, launched};
 use super::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Files, Input};
 use super::fault::{ATTEMPTS, Spool, milliseconds, of_engine, unique};
 use super::logs::CellLogs;
 use super::masked::MaskedRevision;
-use super::maven::{self, Launch, REPLACED, SWAPPED, direct_launch_program};
+use super::maven::{self, Launch, REPLACED, SWAPPED, TREE, direct_launch_program};
 use super::prepared::{CompiledRevision, Prepared, PreparedRevisions, RevisionInput, blocking};
 use super::record::{CellRecord, ExecutionPath, Measured};
 use super::trees::CellFacts;
 use crate::digest::Digest;
-use crate::engine::session::{self, StepOutput};
+use crate::engine::session::StepOutput;
 use crate::engine::spec::{ReadOnlyMount, StepResult};
 use crate::outcome::compile::of_diagnostics;
 use crate::outcome::{CompileReason, ExecReason, Outcome};
@@ -44,6 +45,7 @@ type Masked = Arc<OnceCell<Result<Arc<MaskedRevision>, Unfit>>>;
 pub struct Direct {
     prepared: PreparedRevisions,
     compilers: Compilers,
+    ahead: Ahead,
     /// The compiler's jar by digest, a part of every key.
     compiler: String,
     masked: Mutex<Vec<((Digest, String), Masked)>>,
@@ -147,10 +149,11 @@ pub struct DirectCell<'a> {
 }
 
 impl Direct {
-    /// Returns the direct path over prepared revisions and compilers; `compiler` is the compiler's jar.
-    pub fn new(prepared: PreparedRevisions, compilers: Compilers, compiler: &Path) -> Self {
+    /// Returns the direct path over prepared revisions, compilers and containers started ahead; `compiler` is the
+    /// compiler's jar.
+    pub fn new(prepared: PreparedRevisions, compilers: Compilers, ahead: Ahead, compiler: &Path) -> Self {
         let compiler = super::fault::file_name(compiler).to_owned();
-        Self { prepared, compilers, compiler, masked: Mutex::default() }
+        Self { prepared, compilers, ahead, compiler, masked: Mutex::default() }
     }
 
     /// Returns a code revision, prepared where it was not. `archive` writes the revision's own tree and returns where.
@@ -357,7 +360,7 @@ impl Direct {
         loop {
             let one = {
                 let _shared = executor.alone.read().await;
-                launch_once(executor, environment, swapped, launch, logs, attempt).await?
+                launch_once(&self.ahead, executor, environment, swapped, launch, logs, attempt).await?
             };
             match one.outcome {
                 Outcome::InfraFail(_) if attempt < ATTEMPTS => attempt += 1,
@@ -366,7 +369,7 @@ impl Direct {
             }
         }
         let _alone = executor.alone.write().await;
-        launch_once(executor, environment, swapped, launch, logs, attempt + 1).await
+        launch_once(&self.ahead, executor, environment, swapped, launch, logs, attempt + 1).await
     }
 
     /// Executes a gold cell. `archive` writes the code revision's own tree and returns where.
@@ -481,6 +484,7 @@ fn test_request(masked: &MaskedRevision, text: Vec<u8>) -> std::io::Result<Compi
 }
 
 async fn launch_once(
+    ahead: &Ahead,
     executor: &Executor,
     environment: &Environment,
     swapped: &SwappedTree,
@@ -502,17 +506,16 @@ async fn launch_once(
     };
     let (program, steps) = direct_launch_program(&launch, options.replaced.is_some(), &options.files, &executor.limits);
     let limits = (executor.limits.launch, executor.limits.launch_scratch_bytes);
-    let tree = swapped.masked.tree.clone();
-    let mut spec = maven::container("launch", environment.image, tree, &executor.jars, limits, program);
-    spec.mounts.push(ReadOnlyMount { source: swapped.archive.clone(), target: SWAPPED.to_owned() });
-    let replaced = options.replaced.iter().cloned();
-    spec.mounts.extend(replaced.map(|source| ReadOnlyMount { source, target: REPLACED.to_owned() }));
+    let mut spec = maven::container_without_tree("launch", environment.image, &executor.jars, limits, program);
     spec.mounts.extend(options.mounts.iter().cloned());
+    let name_of = |path: &'static str| path.rsplit('/').next().unwrap_or(path);
+    let mut files = vec![(name_of(TREE), swapped.masked.tree.as_path()), (name_of(SWAPPED), &swapped.archive)];
+    files.extend(options.replaced.as_deref().map(|archive| (name_of(REPLACED), archive)));
     let base = Measured { path: ExecutionPath::Direct, ..executor.measured(logs) };
     let name = format!("{name}-{attempt}");
     logs.invocation(&name, &spec.program, steps.launch.java)?;
     let spool = Spool::create(&executor.temporary)?;
-    let run = match session::run(executor.engine.as_ref(), &spec, spool.path()).await {
+    let run = match ahead.run(&spec, &files, spool.path()).await {
         Ok(run) => run,
         Err(error) => {
             let fault = of_engine(&error);

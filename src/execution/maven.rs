@@ -17,6 +17,8 @@ pub const MAVEN_REPOSITORY: &str = "/opt/maven-repository";
 pub(super) const HOME: &str = "/work/home";
 /// Temporary directory of launched methods, emptied before each.
 const TEMPORARY: &str = "/work/tmp";
+/// Where a container's inputs are.
+pub const INPUTS: &str = "/testevo/input";
 /// The one input archive of a container.
 pub const TREE: &str = "/testevo/input/tree.tar";
 /// What the direct path puts over the tree: the swapped file and classes.
@@ -190,6 +192,11 @@ pub fn maven_command(
 /// Goals of the reference compilation. Source: protocol §2.2.
 pub const COMPILE_GOALS: [&str; 2] = ["test-compile", BUILD_CLASSPATH_GOAL];
 
+/// Returns the file that the class path of the task's module is written to.
+pub(super) fn class_path_file(module: &ModuleArguments) -> String {
+    format!("{}/{CLASS_PATH_FILE}", module.path())
+}
+
 /// Indexes of the steps of [`compile_program`].
 #[derive(Clone, Copy, Debug)]
 pub struct CompileSteps {
@@ -215,7 +222,7 @@ pub fn compile_program(
         Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() },
         Step::Run(command),
         Step::SendFile { path: RECORDING.to_owned(), max_bytes: 32 << 20 },
-        Step::SendFile { path: format!("{}/{CLASS_PATH_FILE}", module.path()), max_bytes: 1 << 20 },
+        Step::SendFile { path: class_path_file(module), max_bytes: 1 << 20 },
         Step::SendArchive { root: PROJECT.to_owned(), max_bytes: limits.compile_scratch_bytes },
     ];
     let program = Program { schema: PROGRAM_SCHEMA, door_port: None, steps };
@@ -254,6 +261,8 @@ pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command 
     argv.extend(
         [
             "-XX:ActiveProcessorCount=2",
+            // A method's JVM lives too briefly for the second compiler to pay.
+            "-XX:TieredStopAtLevel=1",
             "-XX:-UsePerfData",
             "-Dfile.encoding=UTF-8",
             "-Duser.language=en",
@@ -409,12 +418,23 @@ pub fn container(
     (limits, scratch_bytes): (ContainerLimits, u64),
     program: Program,
 ) -> ContainerSpec {
-    let mut mounts = vec![ReadOnlyMount { source: tree, target: TREE.to_owned() }];
-    mounts.extend(jars.mounts());
+    let mut spec = container_without_tree(purpose, image, jars, (limits, scratch_bytes), program);
+    spec.mounts.insert(0, ReadOnlyMount { source: tree, target: TREE.to_owned() });
+    spec
+}
+
+/// Returns a container that has no input besides our own files.
+pub fn container_without_tree(
+    purpose: &str,
+    image: crate::digest::Digest,
+    jars: &ToolJars,
+    (limits, scratch_bytes): (ContainerLimits, u64),
+    program: Program,
+) -> ContainerSpec {
     ContainerSpec {
         purpose: purpose.to_owned(),
         image,
-        mounts,
+        mounts: jars.mounts().into(),
         door: None,
         scratch: vec![
             Scratch { target: "/work".to_owned(), size_bytes: scratch_bytes },

@@ -3,6 +3,7 @@
 //! [`maven`] says what is asked of Maven and of the launcher; [`cell`] runs one cell, [`validation`] many; [`record`] is
 //! what is kept of each method, [`run_directory`] where. [`scoring`] does the same for submissions. [`jars`] are our own tools inside containers.
 
+pub mod ahead;
 pub mod cell;
 pub mod compiled_tree;
 pub mod compiler;
@@ -14,6 +15,7 @@ pub mod images;
 pub mod inputs;
 pub mod jars;
 pub mod key;
+pub mod literal;
 pub mod logs;
 pub mod masked;
 pub mod maven;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testevo_sandbox::execution::record::CellRecord;
+use testevo_sandbox::execution::record::{CellRecord, ExecutionPath};
 use testevo_sandbox::outcome::Outcome;
 use testevo_sandbox::outcome::label::cells_of;
 use testevo_sandbox::sample::SampleRepository;
@@ -55,12 +55,13 @@ fn hostile_17() {
     check("hostile-17");
 }
 
+/// Runs everything on both paths, which must agree wherever each says what the miniature says.
 fn check(name: &str) {
     let repository = miniature::load(name);
     let workshop = Workshop::new(&repository);
     let (this, run) = (workshop.repository.as_str(), repository.name.file_stem());
     let locked = workshop.prepare(&repository, overrides(name));
-    let validated = workshop.try_run(&["validate", "--run-id", &run, "--format", "json", this]);
+    let validated = workshop.try_run(&["validate", "--paths", "both", "--run-id", &run, "--format", "json", this]);
     let Some(records) = workshop.records(&run) else {
         panic!("{name}: nothing was executed\n{locked}\n{}", validated.1);
     };
@@ -69,21 +70,23 @@ fn check(name: &str) {
         for method in &miniature.methods {
             for cell in cells_of(miniature.track) {
                 let task = format!("{}__{}", repository.name.file_stem(), miniature.name);
-                let found = records.get(&(task, *cell, method.id.to_string()));
                 let expected = &method.expected[cell];
-                if found.is_none_or(|record| !expected.contains(&record.outcome)) {
-                    let got = found.map_or_else(
-                        || "no record".to_owned(),
-                        |record| format!("{}: {}", record.outcome, record.detail),
-                    );
-                    let expected: Vec<String> = expected.iter().map(Outcome::to_string).collect();
-                    wrong.push(format!(
-                        "{} {} {}: expected {}, got {got}",
-                        miniature.name,
-                        cell.name(),
-                        method.id,
-                        expected.join(" or ")
-                    ));
+                for path in [ExecutionPath::Maven, ExecutionPath::Direct] {
+                    let found = records.get(&(task.clone(), *cell, method.id.to_string(), path));
+                    if found.is_none_or(|record| !expected.contains(&record.outcome)) {
+                        let got = found.map_or_else(
+                            || "no record".to_owned(),
+                            |record| format!("{}: {}", record.outcome, record.detail),
+                        );
+                        let expected: Vec<String> = expected.iter().map(Outcome::to_string).collect();
+                        wrong.push(format!(
+                            "{} {} {} ({path}): expected {}, got {got}",
+                            miniature.name,
+                            cell.name(),
+                            method.id,
+                            expected.join(" or ")
+                        ));
+                    }
                 }
             }
         }
@@ -101,7 +104,7 @@ pub(super) struct Workshop {
     _busy: fs_err::File,
 }
 
-type Records = BTreeMap<(String, testevo_sandbox::task::Cell, String), CellRecord>;
+type Records = BTreeMap<(String, testevo_sandbox::task::Cell, String, ExecutionPath), CellRecord>;
 
 impl Workshop {
     pub(super) fn new(repository: &SampleRepository) -> Self {
@@ -168,7 +171,9 @@ impl Workshop {
         let records = text.lines().map(|line| serde_json::from_str::<CellRecord>(line).unwrap());
         Some(
             records
-                .map(|record| ((record.task_id.to_string(), record.cell, record.method.to_string()), record))
+                .map(|record| {
+                    ((record.task_id.to_string(), record.cell, record.method.to_string(), record.path), record)
+                })
                 .collect(),
         )
     }

@@ -121,13 +121,26 @@ impl StepOutput {
 /// [`EngineError`] for faults of the engine or of what it was given. That a container ended before its program did is no
 /// error here but [`ContainerRun::end`].
 pub async fn run(engine: &dyn Engine, spec: &ContainerSpec, spool: &Path) -> Result<ContainerRun, EngineError> {
+    let requested = Instant::now();
+    let container = engine.start(spec).await?;
+    go_through(container, spec, spool, requested).await
+}
+
+/// Goes through the program of `spec` in a container that was started, and was `requested` then.
+///
+/// # Errors
+/// As [`run`].
+pub async fn go_through(
+    mut container: Container,
+    spec: &ContainerSpec,
+    spool: &Path,
+    requested: Instant,
+) -> Result<ContainerRun, EngineError> {
     let mut program = serde_json::to_vec(&spec.program)?;
     if program.len() > MAX_PROGRAM_BYTES {
         return Err(EngineError::ProgramTooLong { purpose: spec.purpose.clone(), length: program.len() });
     }
     program.push(b'\n');
-    let requested = Instant::now();
-    let mut container = engine.start(spec).await?;
     let deadline = Instant::now() + Duration::from_secs(spec.limits.wall_seconds);
     let mut listener = Listener {
         spec,

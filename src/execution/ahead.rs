@@ -1,0 +1,129 @@
+//! Launch containers that are started before it is known what they are for.
+//!
+//! Such a container has its image, limits and our own jars; its inputs are a directory of its own that is still empty, and
+//! its init waits for the program. Each is used for one launch and is gone afterwards, like every other: what is saved
+//! is the wait for the engine, which works while the launch before still runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fs_err as fs;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::fault::unique;
+use super::maven::INPUTS;
+use crate::engine::session::{self, ContainerRun};
+use crate::engine::spec::{ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount};
+use crate::engine::{Container, Engine, EngineError};
+
+/// Containers that wait, of all images together.
+pub struct Ahead {
+    engine: Arc<dyn Engine>,
+    temporary: PathBuf,
+    most: usize,
+    waiting: Mutex<Vec<(String, JoinHandle<Result<Waiting, EngineError>>)>>,
+}
+
+/// A container that waits. Dropping it ends it and removes its directory.
+struct Waiting {
+    container: Option<Container>,
+    inputs: PathBuf,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // What can't be removed now goes with this process's temporary directory.
+        if let Err(error) = fs::remove_dir_all(&self.inputs) {
+            tracing::debug!("{error}");
+        }
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        for (_, starting) in self.waiting.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // One that is being started is removed by its engine, one that was started by its value.
+            starting.abort();
+        }
+    }
+}
+
+impl Ahead {
+    /// Returns a pool in which at most `most` containers wait; with none each is started when it is needed.
+    pub fn new(engine: Arc<dyn Engine>, temporary: PathBuf, most: usize) -> Self {
+        Self { engine, temporary, most, waiting: Mutex::default() }
+    }
+
+    /// Runs the program of `spec` with `files` as its inputs (name below [`INPUTS`] and file on the host, of the same file
+    /// system as this process's temporary directory), in a container that waited where there is one.
+    ///
+    /// # Errors
+    /// As [`session::run`].
+    pub async fn run(
+        &self,
+        spec: &ContainerSpec,
+        files: &[(&str, &Path)],
+        spool: &Path,
+    ) -> Result<ContainerRun, EngineError> {
+        let requested = Instant::now();
+        let kind = kind(spec);
+        let found = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = waiting.iter().position(|(known, _)| *known == kind);
+            found.map(|at| waiting.remove(at).1)
+        };
+        let waited = match found {
+            Some(starting) => starting.await.ok().and_then(Result::ok),
+            None => None,
+        };
+        let mut waiting = match waited {
+            Some(waiting) => waiting,
+            // None was there, or it did not start: whether that comes again shows now.
+            None => start(self.engine.as_ref(), spec, &self.temporary).await?,
+        };
+        self.start_next(kind, spec);
+        for (name, file) in files {
+            fs::hard_link(file, waiting.inputs.join(name)).map_err(EngineError::Spool)?;
+        }
+        match waiting.container.take() {
+            Some(container) => session::go_through(container, spec, spool, requested).await,
+            None => unreachable!("a container is taken once"),
+        }
+    }
+
+    /// Starts a container like this one in the background, and makes room for it.
+    fn start_next(&self, kind: String, spec: &ContainerSpec) {
+        if self.most == 0 {
+            return;
+        }
+        let (engine, temporary) = (Arc::clone(&self.engine), self.temporary.clone());
+        let spec = ContainerSpec {
+            program: Program { schema: PROGRAM_SCHEMA, door_port: None, steps: Vec::new() },
+            ..spec.clone()
+        };
+        let starting = tokio::spawn(async move { start(engine.as_ref(), &spec, &temporary).await });
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push((kind, starting));
+        let over = waiting.len().saturating_sub(self.most);
+        for (_, oldest) in waiting.drain(..over) {
+            oldest.abort();
+        }
+    }
+}
+
+/// Returns what two containers must have in common to be used for one another.
+fn kind(spec: &ContainerSpec) -> String {
+    let (limits, scratch, mounts) = (&spec.limits, &spec.scratch, &spec.mounts);
+    format!("{} {} {limits:?} {scratch:?} {mounts:?}", spec.purpose, spec.image)
+}
+
+async fn start(engine: &dyn Engine, spec: &ContainerSpec, temporary: &Path) -> Result<Waiting, EngineError> {
+    let inputs = temporary.join(format!("inputs-{}", unique()));
+    fs::create_dir_all(&inputs).map_err(EngineError::Spool)?;
+    let mut waiting = Waiting { container: None, inputs };
+    let mut spec = spec.clone();
+    spec.mounts.push(ReadOnlyMount { source: waiting.inputs.clone(), target: INPUTS.to_owned() });
+    waiting.container = Some(engine.start(&spec).await?);
+    Ok(waiting)
+}
