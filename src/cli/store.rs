@@ -13,6 +13,7 @@ use super::Context;
 use super::workbench::Workbench;
 use crate::artifact::garbage::{Garbage, Verified, collect, verify};
 use crate::error::CommandError;
+use crate::execution::prepared::prune;
 use crate::lock::archive::{LockArchive, LockArchiveError};
 use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
 use crate::manifest::RepositoryManifest;
@@ -43,6 +44,12 @@ enum StoreCommand {
         /// Keep what is younger: a command that runs may be about to name it
         #[arg(long, value_name = "HOURS", default_value_t = 24)]
         min_age: u64,
+        /// Give up prepared revisions unused for so long
+        #[arg(long, value_name = "DAYS", default_value_t = 30)]
+        prepared_days: u64,
+        /// Give up the least recently used ones beyond this size
+        #[arg(long, value_name = "GIB", default_value_t = 20)]
+        prepared_gib: u64,
         /// How results are written
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
@@ -71,7 +78,11 @@ pub(super) fn run(arguments: &StoreArguments, context: &Context) -> Result<(), C
     let workbench = Workbench::open(context)?;
     match &arguments.command {
         StoreCommand::Verify { repair, format } => verify_all(&workbench, *repair, *format),
-        StoreCommand::Gc { min_age, format } => collect_garbage(&workbench, *min_age, *format),
+        StoreCommand::Gc { min_age, prepared_days, prepared_gib, format } => {
+            let prepared =
+                (Duration::from_secs(prepared_days.saturating_mul(86_400)), prepared_gib.saturating_mul(1 << 30));
+            collect_garbage(&workbench, *min_age, prepared, *format)
+        }
         StoreCommand::Export { names, output } => export(&workbench, names, output),
         StoreCommand::Import { archive, replace } => import(&workbench, archive, *replace),
     }
@@ -108,14 +119,21 @@ fn verify_all(workbench: &Workbench<'_>, repair: bool, format: OutputFormat) -> 
     }
 }
 
-fn collect_garbage(workbench: &Workbench<'_>, min_age: u64, format: OutputFormat) -> Result<(), CommandError> {
+fn collect_garbage(
+    workbench: &Workbench<'_>,
+    min_age: u64,
+    (prepared_age, prepared_bytes): (Duration, u64),
+    format: OutputFormat,
+) -> Result<(), CommandError> {
     let (context, dry_run) = (workbench.context, workbench.context.options.dry_run);
     let age = Duration::from_secs(min_age.saturating_mul(3600));
+    // First, so that what they name is garbage.
+    let prepared = prune(&workbench.store, prepared_age, prepared_bytes, dry_run).map_err(CommandError::Runtime)?;
     let garbage: Garbage = collect(&workbench.store, age, dry_run)?;
     match format {
         OutputFormat::Json => context.output.json(&json!({
             "schema": 1, "removed": garbage.blobs, "bytes": garbage.bytes, "young": garbage.young,
-            "used": garbage.used, "dry_run": dry_run,
+            "used": garbage.used, "prepared": prepared, "dry_run": dry_run,
         })),
         OutputFormat::Text => {
             let verb = if dry_run { "would be removed" } else { "removed" };
@@ -125,7 +143,14 @@ fn collect_garbage(workbench: &Workbench<'_>, min_age: u64, format: OutputFormat
                 garbage.bytes >> 20,
                 garbage.used,
                 garbage.young
-            ))
+            ))?;
+            match prepared {
+                0 => Ok(()),
+                _ => {
+                    let revisions = counted(prepared, "prepared revision", "prepared revisions");
+                    context.output.line(&format!("{revisions} {verb}"))
+                }
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use fs_err as fs;
 use serde::Serialize;
 
 use super::logs::{log_name, read_command};
-use super::record::CellRecord;
+use super::record::{CellRecord, ExecutionPath};
 use super::run_directory::RunDirectoryError;
 use super::runs::StoredRun;
 use crate::engine::spec::Command;
@@ -44,7 +44,11 @@ pub fn explain(run: &StoredRun, task: &TaskId) -> Result<Vec<Explained>, RunDire
         let (compile, launch) = match &logs {
             Some(directory) => {
                 let launch = format!("{}-{}", record.method.method(), record.repeat);
-                (last_command(directory, "compile")?, last_command(directory, &launch)?)
+                match record.measured.path {
+                    ExecutionPath::Maven => (last_command(directory, "compile")?, last_command(directory, &launch)?),
+                    // The revision was compiled for many cells, and the rest by a compiler that no command line starts.
+                    ExecutionPath::Direct => (None, last_command(directory, &format!("direct-{launch}"))?),
+                }
             }
             None => (None, None),
         };

@@ -32,8 +32,8 @@ pub fn literal_program(
                       --include-engine junit-vintage --class-path \
                       \"target/test-classes:target/classes:$(cat \"$3\")\" --select-method \"$4\"";
         let java = format!("{}/bin/java", environment.java_home);
-        let selected = format!("{class}#{method}");
-        let words = ["/bin/sh", "-c", script, "sh", &java, console_for(&[], 8), &class_path_file(module), &selected];
+        let (class_path, selected) = (class_path_file(module), format!("{class}#{method}"));
+        let words: [&str; 8] = ["/bin/sh", "-c", script, "sh", &java, console_for(&[], 8), &class_path, &selected];
         steps.push(Step::Run(Command {
             argv: words.map(str::to_owned).into(),
             environment: maven.environment.clone(),

@@ -220,5 +220,109 @@ mod tests {
         assert_eq!(hash_order(&[]), Vec::<String>::new());
     }
 
+    /// Returns a masked revision of these files, with what keeps its files alive.
+    fn masked(files: &[(&str, &[u8])], file: &str) -> (tempfile::TempDir, Result<MaskedRevision, String>) {
+        use crate::digest::Digest;
+        use crate::execution::direct::write_files;
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("store"), directory.path()).unwrap();
+        let archive = directory.path().join("tree.tar");
+        write_files(&archive, files.iter().copied()).unwrap();
+        let bytes = fs::read(&archive).unwrap();
+        let sources = files.iter().map(|(path, _)| *path).filter(|path| path.ends_with(".java"));
+        let call = serde_json::json!({
+            "project": "g:a", "goal": "testCompile", "compiler": "javac", "arguments": [],
+            "sources": sources.map(|path| format!("{PROJECT}/{path}")).collect::<Vec<_>>(),
+            "source_roots": [format!("{PROJECT}/src")], "output": "", "generated_sources": null, "proc": null,
+        });
+        let revision = CompiledRevision {
+            key: Digest::of(b"key"),
+            tree: store.put(&bytes).unwrap(),
+            tree_bytes: bytes.len() as u64,
+            recording: Digest::of(b""),
+            module: PROJECT.into(),
+            output: format!("{PROJECT}/target/classes"),
+            test_output: format!("{PROJECT}/target/test-classes"),
+            class_path: Vec::new(),
+            jars: BTreeMap::new(),
+            test_call: serde_json::from_value(call).unwrap(),
+            main_calls: BTreeMap::new(),
+            settings: Default::default(),
+            generates: false,
+            unfit: None,
+        };
+        let masked = MaskedRevision::new(&store, Arc::new(revision), file, directory.path()).unwrap();
+        (directory, masked)
+    }
+
+    #[test]
+    fn a_container_sees_nothing_of_the_file() {
+        use crate::workspace::class_file::sample;
+        let class = |name: &str, source: &str| sample(name, Some(source));
+        let (own, nested) = (class("p/ATest", "ATest.java"), class("p/ATest$B", "ATest.java"));
+        let (beside, other) = (class("p/Beside", "ATest.java"), class("p/ATestOther", "ATestOther.java"));
+        let elsewhere = class("q/ATest", "ATest.java");
+        let files: [(&str, &[u8]); 10] = [
+            ("src/p/ATest.java", b"package p; class ATest { static class B {} } class Beside {}"),
+            ("src/p/ATestOther.java", b"package p; class ATestOther {}"),
+            ("src/q/ATest.java", b"package q; class ATest {}"),
+            ("target/classes/p/Main.class", b"main"),
+            ("target/maven-status/x/inputFiles.lst", b"/work/project/src/p/ATest.java"),
+            ("target/test-classes/p/ATest$B.class", &nested),
+            ("target/test-classes/p/ATest.class", &own),
+            ("target/test-classes/p/ATestOther.class", &other),
+            ("target/test-classes/p/Beside.class", &beside),
+            ("target/test-classes/q/ATest.class", &elsewhere),
+        ];
+        let (_directory, masked) = masked(&files, "src/p/ATest.java");
+        let masked = masked.unwrap();
+        let left = CompiledTree::open(&masked.tree).unwrap();
+        let left: Vec<&str> = left.files_below("").map(|(path, _)| path).collect();
+        let expected = [
+            "src/p/ATestOther.java",
+            "src/q/ATest.java",
+            "target/classes/p/Main.class",
+            "target/test-classes/p/ATestOther.class",
+            "target/test-classes/q/ATest.class",
+        ];
+        assert_eq!(left, expected);
+        let jar = zip::ZipArchive::new(fs::File::open(&masked.test_classes).unwrap()).unwrap();
+        assert_eq!(jar.len(), 2);
+        let path = masked.tree.clone();
+        drop(masked);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn dependents_are_found_through_what_they_inherit() {
+        let files: [(&str, &[u8]); 5] = [
+            ("src/ATest.java", b"class ATest { class Inner {} }"),
+            ("src/Middle.java", b"class Middle extends ATest {}"),
+            ("src/Last.java", b"class Last extends Middle { Inner inner; }"),
+            ("src/New.java", b"class New { Fresh fresh; }"),
+            ("src/Alone.java", b"class Alone {}"),
+        ];
+        let (_directory, masked) = masked(&files, "src/ATest.java");
+        let masked = masked.unwrap();
+        let dependents = |text: &[u8]| -> Vec<String> {
+            let mut found: Vec<String> = masked.dependents(text).unwrap().into_iter().map(|(path, _)| path).collect();
+            found.sort();
+            found
+        };
+        let path = |name: &str| format!("{PROJECT}/src/{name}.java");
+        assert_eq!(dependents(b"class ATest {}"), [path("Last"), path("Middle")]);
+        assert_eq!(dependents(b"class ATest {} class Fresh {}"), [path("Last"), path("Middle"), path("New")]);
+    }
+
+    #[test]
+    fn files_that_are_not_compiled_with_the_others_are_unfit() {
+        let unnamed = crate::workspace::class_file::sample("ATest", None);
+        let files: [(&str, &[u8]); 2] =
+            [("src/ATest.java", b"class ATest {}"), ("target/test-classes/ATest.class", &unnamed)];
+        assert!(masked(&files, "src/ATest.java").1.is_err(), "it can't be told which classes are its own");
+        assert!(masked(&files, "other/BTest.java").1.is_err(), "it lies in no source root");
+        assert!(masked(&files, "src/BTest.java").1.is_ok());
+    }
+
     const JAVA_ORDER: [&str; 4] = ["/a/A.java", "/x/Y.java", "/a/Longer.java", "/a/B.java"];
 }

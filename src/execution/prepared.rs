@@ -7,9 +7,10 @@
 //! to start from then.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io;
+use std::io::{self, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
@@ -348,9 +349,11 @@ impl PreparedRevisions {
             let generates = generated.is_some_and(|path| tree_index.files_below(path).next().is_some());
             let mut jars = BTreeMap::new();
             for directory in class_directories(&parsed, &test_output, &tree_index) {
-                let mut writer = io::Cursor::new(Vec::new());
-                writer = tree_index.write_jar(in_tree(&directory), |_| false, writer)?;
-                jars.insert(directory, store.put(writer.get_ref())?);
+                let mut jar = tree_index.write_jar(in_tree(&directory), |_| false, store.unnamed_file()?)?;
+                jar.rewind()?;
+                let mut writer = store.writer()?;
+                io::copy(&mut jar, &mut writer)?;
+                jars.insert(directory, writer.commit()?.0);
             }
             let main_calls = parsed.compilations.iter().filter(|call| call.goal == "compile");
             Ok(CompiledRevision {
@@ -372,6 +375,53 @@ impl PreparedRevisions {
         });
         Ok(Ok(Prepared::Compiled(Box::new(compiled.await?))))
     }
+}
+
+/// Removes descriptions of prepared revisions that were not used for `age`, then the least recently used ones until the
+/// rest's trees take at most `most_bytes`; returns how many. Their blobs become garbage of the store. What can't be read is
+/// removed as well: it would be made anew.
+///
+/// # Errors
+/// The file system's.
+pub fn prune(store: &Store, age: Duration, most_bytes: u64, dry_run: bool) -> io::Result<usize> {
+    let directory = store.root().join("prepared");
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        // Other descriptions lie there too, such as that of our own jars.
+        if stem.is_none_or(|stem| Digest::from_hex(stem).is_err()) {
+            continue;
+        }
+        let used = fs::metadata(&path)?.modified()?;
+        let bytes = match serde_json::from_slice::<Description>(&fs::read(&path)?) {
+            Ok(Description { prepared: Prepared::Compiled(revision), .. }) => Some(revision.tree_bytes),
+            Ok(Description { prepared: Prepared::Failed { .. }, .. }) => Some(0),
+            Err(_) => None,
+        };
+        found.push((used, bytes, path));
+    }
+    found.sort();
+    found.reverse();
+    let (now, mut kept, mut removed) = (SystemTime::now(), 0u64, 0);
+    for (used, bytes, path) in found {
+        let young = now.duration_since(used).map_or(true, |since| since < age);
+        match bytes {
+            Some(bytes) if young && kept.saturating_add(bytes) <= most_bytes => kept += bytes,
+            _ => {
+                removed += 1;
+                if !dry_run {
+                    fs::remove_file(path)?;
+                }
+            }
+        }
+    }
+    Ok(removed)
 }
 
 /// Returns the key of a revision in an environment.
@@ -493,5 +543,95 @@ pub(super) async fn blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => Err(io::Error::other(error).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call() -> CompilerCall {
+        fitness(&Recording::default(), "g:a", "/work/project/target/test-classes").0
+    }
+
+    fn describe(store: &Store, name: &str, tree_bytes: u64, age: Duration) -> PathBuf {
+        let key = Digest::of(name.as_bytes());
+        let revision = CompiledRevision {
+            key,
+            tree: key,
+            tree_bytes,
+            recording: key,
+            module: PROJECT.into(),
+            output: String::new(),
+            test_output: String::new(),
+            class_path: Vec::new(),
+            jars: BTreeMap::new(),
+            test_call: call(),
+            main_calls: BTreeMap::new(),
+            settings: JvmSettings::default(),
+            generates: false,
+            unfit: None,
+        };
+        let prepared = Prepared::Compiled(Box::new(revision));
+        let path = store.root().join("prepared").join(format!("{}.json", key.hex()));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, serde_json::to_vec(&Description { schema: PREPARED_SCHEMA, key, prepared }).unwrap()).unwrap();
+        fs::File::open(&path).unwrap().file().set_modified(SystemTime::now() - age).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_failed_revision_can_be_described() {
+        let outcome = Outcome::CompileFail(crate::outcome::CompileReason::OtherTestFile);
+        let failed = Prepared::Failed { outcome, detail: "x".into() };
+        let text = serde_json::to_string(&failed).unwrap();
+        assert_eq!(serde_json::from_str::<Prepared>(&text).unwrap(), failed, "{text}");
+    }
+
+    #[test]
+    fn the_old_and_the_least_used_are_pruned() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
+        let hour = Duration::from_secs(3600);
+        let old = describe(&store, "old", 1, 50 * hour);
+        let large = describe(&store, "large", 80, 3 * hour);
+        let recent = describe(&store, "recent", 60, hour);
+        let jars = directory.path().join("store/prepared/jars-x.json");
+        fs::write(&jars, "{}").unwrap();
+        assert_eq!(prune(&store, 40 * hour, 1000, true).unwrap(), 1);
+        assert!(old.exists());
+        assert_eq!(prune(&store, 40 * hour, 100, false).unwrap(), 2);
+        assert_eq!([&old, &large, &recent, &jars].map(|path| path.exists()), [false, false, true, true]);
+    }
+
+    #[test]
+    fn builds_that_a_part_can_not_stand_for_are_unfit() {
+        let mut fit = Recording { compilations: vec![call()], ..Recording::default() };
+        fit.compilations[0].compiler = "javac".into();
+        let unfit = |change: &dyn Fn(&mut Recording)| {
+            let mut recording = fit.clone();
+            change(&mut recording);
+            fitness(&recording, "g:a", "/work/project/target/test-classes").1
+        };
+        assert_eq!(unfit(&|_| {}), None);
+        let goal = |plugin: &str, phase: &str| super::super::recording::Goal {
+            project: Some("g:a".into()),
+            plugin: plugin.into(),
+            goal: "x".into(),
+            phase: Some(phase.into()),
+        };
+        assert_eq!(unfit(&|recording| recording.goals.push(goal("x:y:1", "compile"))), None);
+        let changes: [&dyn Fn(&mut Recording); 7] = [
+            &|recording| recording.goals.push(goal("x:y:1", "process-test-sources")),
+            &|recording| recording.compilations.push(recording.compilations[0].clone()),
+            &|recording| recording.compilations.clear(),
+            &|recording| recording.compilations[0].compiler = "eclipse".into(),
+            &|recording| recording.compilations[0].fork = true,
+            &|recording| recording.compilations[0].arguments.push("-g:lines".into()),
+            &|recording| recording.compilations[0].sources.push("/work/project/src/module-info.java".into()),
+        ];
+        for change in changes {
+            assert!(unfit(change).is_some());
+        }
     }
 }

@@ -138,6 +138,25 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Returns a small class file for tests.
+#[cfg(test)]
+pub(crate) fn sample(name: &str, source_file: Option<&str>) -> Vec<u8> {
+    let mut bytes = vec![0xCA, 0xFE, 0xBA, 0xBE, 0, 0, 0, 52, 0, 5];
+    for text in [name, "SourceFile", source_file.unwrap_or("")] {
+        bytes.push(1);
+        bytes.extend(u16::try_from(text.len()).unwrap().to_be_bytes());
+        bytes.extend(text.as_bytes());
+    }
+    bytes.extend([7, 0, 1]);
+    // Access, class, superclass, then no interface, field or method.
+    bytes.extend([0, 1, 0, 4, 0, 4, 0, 0, 0, 0, 0, 0]);
+    match source_file {
+        Some(_) => bytes.extend([0, 1, 0, 2, 0, 0, 0, 2, 0, 3]),
+        None => bytes.extend([0, 0]),
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,6 +189,13 @@ mod tests {
         assert_eq!(facts, ClassFacts { name: "p/A$B".into(), source_file: Some("A.java".into()) });
         assert_eq!(facts.package(), "p");
         assert_eq!(ClassFacts::read(&class_file(false)).unwrap().source_file, None);
+    }
+
+    #[test]
+    fn samples_are_class_files() {
+        let facts = ClassFacts::read(&sample("p/A", Some("A.java"))).unwrap();
+        assert_eq!(facts, ClassFacts { name: "p/A".into(), source_file: Some("A.java".into()) });
+        assert_eq!(ClassFacts::read(&sample("A", None)).unwrap().source_file, None);
     }
 
     #[test]
