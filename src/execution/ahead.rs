@@ -17,12 +17,15 @@ use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount};
 use crate::engine::{Container, Engine, EngineError};
 
+/// A container that is being started, or waits already.
+type Starting = JoinHandle<Result<Waiting, EngineError>>;
+
 /// Containers that wait, of all images together.
 pub struct Ahead {
     engine: Arc<dyn Engine>,
     temporary: PathBuf,
     most: usize,
-    waiting: Mutex<Vec<(String, JoinHandle<Result<Waiting, EngineError>>)>>,
+    waiting: Mutex<Vec<(String, Starting)>>,
 }
 
 /// A container that waits. Dropping it ends it and removes its directory.
