@@ -175,6 +175,7 @@ async fn measure_task(
             methods: &task.test_methods,
             repeats: 1,
             path: ExecutionPath::Maven,
+            apart: false,
         };
         let reference = place.executor.run_cell(&request).await.map_err(failed)?;
         one.reference_ms += milliseconds(started);
