@@ -62,6 +62,9 @@ pub(super) struct ScoreArguments {
     /// Do not measure which focal lines passing tests cover
     #[arg(long)]
     no_coverage: bool,
+    /// Do not make mutants, nor run passing tests on them; they need the direct path
+    #[arg(long)]
+    no_mutation: bool,
     /// Name of the run; an unfinished one with equal inputs is continued
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
@@ -202,6 +205,7 @@ async fn score(
         jdks,
         seed: 0,
         coverage: !arguments.no_coverage && engine.is_some(),
+        mutation: !arguments.no_mutation && engine.is_some() && arguments.path == PathChoice::Direct,
         models: ModelInputs::of(predictions),
         unknown: predictions.unknown.clone(),
         not_selected: predictions.not_selected,
@@ -245,6 +249,7 @@ async fn score(
             _ => None,
         },
         coverage: inputs.coverage,
+        mutation: inputs.mutation,
         cache: ResultCache::new(workbench.data_dir.join("results"), !arguments.no_cache),
     };
     let records = scoring.run(&mut run, known, &context.events, &context.cancellation).await;

@@ -19,6 +19,7 @@ pub mod literal;
 pub mod logs;
 pub mod masked;
 pub mod maven;
+pub mod mutation;
 pub mod prepared;
 pub mod proof;
 pub mod record;

@@ -7,3 +7,4 @@ pub mod aggregate;
 pub mod bootstrap;
 pub mod category;
 pub mod coverage;
+pub mod mutation;

@@ -10,10 +10,13 @@ use serde::Serialize;
 use crate::execution::run_directory::{RunDescription, RunDirectoryError};
 use crate::execution::runs::{RunState, StoredRun, describe, read_at};
 use crate::execution::scoring::inputs::ScoreInputs;
-use crate::execution::scoring::record::{CoverageRecord, ExecutionRecord, FocalRecord, ScoreRecord, SubmissionRecord};
+use crate::execution::scoring::record::{
+    CoverageRecord, ExecutionRecord, FocalRecord, MutantsRecord, MutationRecord, ScoreRecord, SubmissionRecord,
+};
 use crate::metrics::aggregate::{MeasuredAdequacy, MethodScore, TaskScore, TrackFigures, success_rates, track_figures};
 use crate::metrics::bootstrap::paired;
 use crate::metrics::category::{Integrity, Verdict, judge};
+use crate::metrics::mutation::MutantSet;
 use crate::outcome::Outcome;
 use crate::submission::GOLD;
 use crate::submission::predictions::UnknownTask;
@@ -77,6 +80,10 @@ pub struct ScoredTask {
     pub focal: Option<FocalRecord>,
     /// What the submission came to; `None` where it could not be resolved.
     pub submission: Option<SubmissionRecord>,
+    /// Its mutants; empty where there are none.
+    pub mutants: Vec<MutantSet>,
+    /// Whether mutants were asked for.
+    pub mutation: bool,
     /// Its target methods, in published order.
     pub methods: Vec<ScoredMethod>,
 }
@@ -94,6 +101,8 @@ pub struct ScoredMethod {
     pub old: Vec<ExecutionRecord>,
     /// What it covered, where it passed on new code.
     pub coverage: Option<CoverageRecord>,
+    /// What it did to the mutants, where it passed on new code.
+    pub mutation: Option<MutationRecord>,
     /// Values for the figures.
     pub score: MethodScore,
 }
@@ -125,8 +134,16 @@ pub fn scored_models(run: StoredRun<ScoreInputs, ScoreRecord>) -> Result<Vec<Sco
     let mut executions: BTreeMap<(String, TaskId), Vec<ExecutionRecord>> = BTreeMap::new();
     let mut focal: BTreeMap<TaskId, FocalRecord> = BTreeMap::new();
     let mut covered: BTreeMap<(String, TaskId, MethodId), CoverageRecord> = BTreeMap::new();
+    let mut mutants: BTreeMap<TaskId, MutantsRecord> = BTreeMap::new();
+    let mut mutated: BTreeMap<(String, TaskId, MethodId), MutationRecord> = BTreeMap::new();
     for record in run.records {
         match record {
+            ScoreRecord::Mutants(record) => {
+                mutants.insert(record.task_id.clone(), record);
+            }
+            ScoreRecord::Mutation(record) => {
+                mutated.insert((record.model.clone(), record.task_id.clone(), record.method.clone()), record);
+            }
             ScoreRecord::Focal(record) => {
                 focal.insert(record.task_id.clone(), record);
             }
@@ -152,10 +169,21 @@ pub fn scored_models(run: StoredRun<ScoreInputs, ScoreRecord>) -> Result<Vec<Sco
                 method.coverage = of(&model).cloned();
                 method.score.coverage_pred = method.coverage.as_ref().and_then(|record| record.coverage);
                 method.score.coverage_gold = of(GOLD).and_then(|record| record.coverage);
+                let of = |model: &str| mutated.get(&(model.to_owned(), task.id.clone(), method.method.clone()));
+                method.mutation = of(&model).cloned();
+                method.score.mutation_gold = of(GOLD).and_then(|record| record.mutation_score);
+                // Without gold's counts nothing is known of the mutants themselves.
+                method.score.mutation_pred = method
+                    .mutation
+                    .as_ref()
+                    .and_then(|record| record.mutation_score)
+                    .filter(|_| method.score.mutation_gold.is_some());
             }
             tasks.push(ScoredTask {
                 jdk: inputs.jdks.get(&task.repository).copied().unwrap_or_default(),
-                focal: focal.get(&task.id).cloned(),
+                focal: focal.get(&task.id).cloned().filter(|_| inputs.coverage || inputs.mutation),
+                mutants: mutants.get(&task.id).map(|record| record.sets.clone()).unwrap_or_default(),
+                mutation: inputs.mutation,
                 submission: submissions.remove(&key),
                 methods,
                 task: task.clone(),
@@ -192,7 +220,7 @@ fn scored_methods(task: &Task, mut records: Vec<ExecutionRecord>) -> Vec<ScoredM
                 strict_success: verdict.strict_success,
                 ..MethodScore::default()
             };
-            ScoredMethod { method: method.clone(), verdict, new, old, coverage: None, score }
+            ScoredMethod { method: method.clone(), verdict, new, old, coverage: None, mutation: None, score }
         })
         .collect()
 }
@@ -213,8 +241,8 @@ impl ScoredModel {
                 measured: MeasuredAdequacy {
                     coverage_pred: scored.focal.is_some(),
                     coverage_gold: scored.focal.is_some(),
-                    mutation_pred: false,
-                    mutation_gold: false,
+                    mutation_pred: scored.mutation,
+                    mutation_gold: scored.mutation,
                 },
             })
             .collect()

@@ -29,6 +29,7 @@ pub(super) fn run(path: PathBuf, task: &str, format: OutputFormat, context: &Con
                         "new": method.new,
                         "old": method.old,
                         "coverage": method.coverage,
+                        "mutation": method.mutation,
                     })).collect::<Vec<_>>(),
                 }))?,
                 OutputFormat::Text => context.output.lines(&text(model, scored))?,
@@ -73,6 +74,27 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
                 (None, Some(percent)) => text.push_str(&format!("  coverage  {percent:.1} %\n")),
                 (None, None) => text.push_str("  coverage  no executable focal line\n"),
             }
+        }
+    }
+    for set in &scored.mutants {
+        text.push_str(&format!(
+            "\nmutants of {}: {} made, {} redundant, {} do not compile, {} over the cap, {} kept\n",
+            set.path,
+            set.emitted,
+            set.redundant,
+            set.compile_failed,
+            set.capped_out,
+            set.kept.len()
+        ));
+    }
+    for method in &scored.methods {
+        match method.mutation.as_ref().map(|mutation| (&mutation.cause, &mutation.kills)) {
+            Some((Some(cause), _)) => text.push_str(&format!("{}: not run on mutants: {cause}\n", method.method)),
+            Some((None, Some(kills))) => text.push_str(&format!(
+                "{}: {} of {} mutants killed, {} strictly\n",
+                method.method, kills.killed, kills.count, kills.killed_strict
+            )),
+            _ => {}
         }
     }
     text.push('\n');

@@ -1,19 +1,30 @@
 //! A submission's cell on the direct path: the prepared revision with the submission's file in it, each method launched in a
 //! container of its own, and launched again with the coverage agent where that is asked for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::cache::ResultCache;
+use super::record::MutantOutcome;
+use crate::digest::Digest;
 use crate::execution::cell::{CellIdentity, Executor, Launched};
 use crate::execution::coverage::{self, Classes, CoverageRequest, MethodCoverage, NO_DATA};
-use crate::execution::direct::{Direct, LaunchOptions, MethodLaunch, Swap, SwappedTree, Unfit};
-use crate::execution::fault::milliseconds;
+use crate::execution::direct::{
+    Direct, LaunchOptions, MainCompilation, MethodLaunch, Swap, SwappedTree, Unfit, write_files,
+};
+use crate::execution::fault::{milliseconds, unique};
 use crate::execution::logs::CellLogs;
+use crate::execution::mutation::{self, Mutants, MutatedFile, NoMutants, mutants_key};
 use crate::execution::prepared::RevisionInput;
 use crate::execution::record::{CellRecord, ExecutionPath, Measured};
 use crate::execution::trees::{CellFacts, Trees};
+use crate::metrics::mutation::MutantSet;
 use crate::outcome::{CompileReason, Outcome};
-use crate::task::MethodId;
+use crate::task::{MethodId, TaskId};
 
 /// A submission's cell.
 pub(super) struct SubmissionCell<'a> {
@@ -27,9 +38,61 @@ pub(super) struct SubmissionCell<'a> {
     pub(super) repeats: u32,
     /// What is covered, where that is measured.
     pub(super) cover: Option<&'a CoverageRequest<'a>>,
+    /// What is mutated, where that is measured.
+    pub(super) mutate: Option<&'a MutationRequest>,
+    /// Where mutants are kept.
+    pub(super) cache: &'a ResultCache,
 }
 
-type Executed = (Vec<CellRecord>, Vec<MethodCoverage>);
+/// What is mutated.
+pub(super) struct MutationRequest {
+    /// The task.
+    pub(super) task_id: TaskId,
+    /// Path, lines, and source of each file.
+    pub(super) files: Vec<(String, Vec<usize>, Vec<u8>)>,
+    /// Methods to run on mutants whether or not they are launched now.
+    pub(super) methods: Vec<MethodId>,
+}
+
+/// What a method did to a task's mutants.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Mutated {
+    /// The mutants.
+    pub(super) sets: Vec<MutantSet>,
+    /// What became of the method on each kept one, in order.
+    pub(super) mutants: Vec<MutantOutcome>,
+}
+
+impl Mutated {
+    /// Returns the outcomes alone.
+    pub(super) fn outcomes(&self) -> Vec<Outcome> {
+        self.mutants.iter().map(|mutant| mutant.outcome).collect()
+    }
+}
+
+/// Returns the key of what a method does to the mutants of lines, given the key of its launch.
+pub(super) fn mutation_key(launch: Digest, lines: &BTreeMap<String, Vec<usize>>) -> Digest {
+    #[derive(Serialize)]
+    struct Keyed<'a> {
+        schema: u32,
+        what: &'a str,
+        seconds: u64,
+        launch: Digest,
+        lines: &'a BTreeMap<String, Vec<usize>>,
+    }
+    match serde_json::to_vec(&Keyed { schema: 1, what: "mutation", seconds: MUTANT_SECONDS, launch, lines }) {
+        Ok(bytes) => Digest::of(&bytes),
+        Err(error) => unreachable!("the inputs are plain data: {error}"),
+    }
+}
+
+/// A launch on a mutant is ended after so many seconds, or its own limit if that is less: a mutant that loops is killed, and
+/// a run of ten of them must end.
+const MUTANT_SECONDS: u64 = 120;
+
+type MutatedMethods = Vec<(MethodId, Result<Mutated, NoMutants>)>;
+
+type Executed = (Vec<CellRecord>, Vec<MethodCoverage>, MutatedMethods);
 
 /// Executes a cell; where only Maven can, says why.
 pub(super) async fn run_cell(
@@ -43,7 +106,7 @@ pub(super) async fn run_cell(
     let mut measured = Measured { path: ExecutionPath::Direct, ..executor.measured(&logs) };
     let all = |outcome, detail: &str, attempts, measured: &Measured| {
         let launched = || Launched { outcome, detail: detail.to_owned(), attempts, measured: measured.clone() };
-        (executor.records(identity, cell.methods, cell.repeats, launched), Vec::new())
+        (executor.records(identity, cell.methods, cell.repeats, launched), Vec::new(), Vec::new())
     };
     let (Some(text), Some(module)) = (&cell.facts.text, &cell.facts.module) else {
         let detail = "the target file lies in no module of this tree";
@@ -93,7 +156,77 @@ pub(super) async fn run_cell(
         Some(cover) => covered(direct, executor, cell, cover, &swapped, &records, &logs).await?,
         None => Vec::new(),
     };
-    Ok(Ok((records, covered)))
+    let mutated = match cell.mutate {
+        Some(request) => mutated(direct, executor, cell, request, &swapped, &records, &logs).await?,
+        None => Vec::new(),
+    };
+    Ok(Ok((records, covered, mutated)))
+}
+
+/// Makes the mutants, unless they are kept, and launches what passes on each.
+async fn mutated(
+    direct: &Direct,
+    executor: &Executor,
+    cell: &SubmissionCell<'_>,
+    request: &MutationRequest,
+    swapped: &SwappedTree,
+    records: &[CellRecord],
+    logs: &CellLogs,
+) -> std::io::Result<MutatedMethods> {
+    let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
+    let methods: Vec<&MethodId> = request.methods.iter().chain(passed.map(|record| &record.method)).collect();
+    if methods.is_empty() {
+        return Ok(Vec::new());
+    }
+    let environment = cell.identity.environment;
+    let revision = &swapped.masked.revision;
+    let mut sets = Vec::new();
+    for (path, lines, source) in &request.files {
+        let file = MutatedFile { task_id: &request.task_id, path, source, lines };
+        let key = mutants_key(environment, revision, &file);
+        let known: Option<Mutants> = cell.cache.value(key)?;
+        match known {
+            Some(known) => sets.push(known),
+            None => match mutation::make(direct, executor, environment, revision, &file).await? {
+                Ok(made) => {
+                    cell.cache.put_value(key, &made)?;
+                    sets.push(made);
+                }
+                Err(reason) => {
+                    return Ok(methods.into_iter().map(|method| (method.clone(), Err(reason.clone()))).collect());
+                }
+            },
+        }
+    }
+    let mut limited = executor.clone();
+    let limit = &mut limited.limits.launch_command;
+    limit.wall_seconds = limit.wall_seconds.min(MUTANT_SECONDS);
+    limit.cpu_seconds = limit.cpu_seconds.min(MUTANT_SECONDS);
+    let mut found: Vec<Vec<MutantOutcome>> = vec![Vec::new(); methods.len()];
+    for mutants in &sets {
+        for (number, (mutant, text)) in mutants.set.kept.iter().zip(&mutants.texts).enumerate() {
+            let path = &mutants.set.path;
+            let compiled = direct.compile_main(executor, environment, revision, path, text.as_bytes()).await?;
+            let MainCompilation::Compiled(classes) = compiled else {
+                let reason =
+                    NoMutants { cause: format!("a mutant of {path} compiled before and does not now"), may_pass: true };
+                return Ok(methods.into_iter().map(|method| (method.clone(), Err(reason.clone()))).collect());
+            };
+            let replaced = executor.temporary.join(format!("mutant-{}.tar", unique()));
+            write_files(&replaced, classes.iter().map(|(path, content)| (path.as_str(), content.as_slice())))?;
+            let options = LaunchOptions { replaced: Some(replaced.clone()), ..LaunchOptions::default() };
+            for (method, outcomes) in methods.iter().zip(&mut found) {
+                let name = format!("mutant-{}-{}", number + 1, method.method());
+                let launch = MethodLaunch { class: &cell.facts.class, method, options: &options, name: &name };
+                let one = direct.launch(&limited, environment, swapped, &launch, logs).await?;
+                outcomes.push(MutantOutcome { id: mutant.id, outcome: one.outcome });
+            }
+            fs::remove_file(&replaced)?;
+        }
+    }
+    let sets: Vec<MutantSet> = sets.into_iter().map(|mutants| mutants.set).collect();
+    let of = |mutants| Ok(Mutated { sets: sets.clone(), mutants });
+    Ok(methods.into_iter().cloned().zip(found.into_iter().map(of)).collect())
 }
 
 async fn covered(

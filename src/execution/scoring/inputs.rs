@@ -23,6 +23,8 @@ pub struct ScoreInputs {
     pub seed: u64,
     /// Whether coverage is measured.
     pub coverage: bool,
+    /// Whether mutants are made and run.
+    pub mutation: bool,
     /// What was handed in, by model.
     pub models: BTreeMap<String, ModelInputs>,
     /// Predictions for tasks that are not known.

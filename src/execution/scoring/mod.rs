@@ -24,6 +24,7 @@ use super::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
 use super::coverage::{CoverageRequest, Lines, MethodCoverage, SourceFile, coverage_key};
 use super::direct::Direct;
 use super::logs::log_name;
+use super::mutation::{NoMutants, lines_to_mutate};
 use super::record::{CellRecord, ExecutionPath, Measured};
 use super::run_directory::RunDirectory;
 use super::trees::{CellFacts, Trees};
@@ -33,6 +34,7 @@ use crate::digest::Digest;
 use crate::event::{Event, EventSink};
 use crate::focal::FocalLines;
 use crate::metrics::coverage::{FocalCoverage, coverage, coverage_range};
+use crate::metrics::mutation::Kills;
 use crate::outcome::launch::shortened;
 use crate::outcome::{HarnessReason, InfraReason, Outcome};
 use crate::submission::predictions::{Place, Prediction, Predictions};
@@ -40,10 +42,11 @@ use crate::submission::{Content, GOLD};
 use crate::task::{Cell, MethodId, RepositoryName, Side, Task, TaskId};
 use crate::workspace::WorkspaceError;
 
-use self::direct::SubmissionCell;
+use self::direct::{Mutated, MutationRequest, SubmissionCell, mutation_key};
 use cache::{CachedResult, ResultCache};
 use record::{
-    CoverageRecord, ExecutionRecord, FocalRecord, SCORE_SCHEMA, ScoreRecord, SubmissionFault, SubmissionRecord,
+    CoverageRecord, ExecutionRecord, FocalRecord, MutantsRecord, MutationRecord, SCORE_SCHEMA, ScoreRecord,
+    SubmissionFault, SubmissionRecord,
 };
 use trees::SubmissionTrees;
 
@@ -76,6 +79,9 @@ pub struct Scoring<'a> {
     pub cache: ResultCache,
     /// Whether the focal lines that passing methods cover are measured, those of the developers' tests too.
     pub coverage: bool,
+    /// Whether mutants are made of the focal lines that new code adds, and passing methods run on them. Only on the direct
+    /// path.
+    pub mutation: bool,
 }
 
 /// One cell of one submission that is not done.
@@ -88,8 +94,24 @@ struct Job<'a> {
     methods: Vec<MethodId>,
     /// Methods that passed and of which no coverage is known.
     cover: Vec<MethodId>,
+    /// Methods that passed and of which nothing is known on mutants.
+    mutate: Vec<MethodId>,
     /// Lines of the task's focal methods.
     focal: Vec<FocalLines>,
+}
+
+/// What is left to do of a job, after what was done before.
+#[derive(Default)]
+struct Todo {
+    methods: Vec<MethodId>,
+    cover: Vec<MethodId>,
+    mutate: Vec<MethodId>,
+}
+
+impl Todo {
+    fn is_empty(&self) -> bool {
+        self.methods.is_empty() && self.cover.is_empty() && self.mutate.is_empty()
+    }
 }
 
 impl Scoring<'_> {
@@ -157,12 +179,12 @@ impl Scoring<'_> {
             .iter()
             .filter_map(|record| match record {
                 ScoreRecord::Submission(record) => Some((record.model.clone(), record.task_id.clone())),
-                ScoreRecord::Focal(_) | ScoreRecord::Execution(_) | ScoreRecord::Coverage(_) => None,
+                _ => None,
             })
             .collect();
         let pairs: Vec<(&str, &Task)> =
             self.pairs().filter(|(model, task)| !done.contains(&((*model).to_owned(), task.id.clone()))).collect();
-        if self.coverage {
+        if self.coverage || self.mutation {
             self.find_focal(run, records, cancellation).await?;
         }
         let mut resolving = futures_util::stream::iter(pairs)
@@ -238,7 +260,7 @@ impl Scoring<'_> {
 
     /// Returns the models, and the developers' tests as what they are measured against.
     fn models(&self) -> impl Iterator<Item = &str> {
-        let reference = self.coverage && !self.predictions.models.contains_key(GOLD);
+        let reference = (self.coverage || self.mutation) && !self.predictions.models.contains_key(GOLD);
         self.predictions.models.keys().map(String::as_str).chain(reference.then_some(GOLD))
     }
 
@@ -326,17 +348,25 @@ impl Scoring<'_> {
                     let outcome = Outcome::HarnessFail(HarnessReason::NoTargetMethod);
                     let detail = "the test file does not declare the method";
                     unexecuted.extend(self.unexecuted(model, task, code, &without, outcome, detail));
-                    let focal = done.focal.get(&task.id).filter(|_| self.coverage && code == Side::New);
+                    let measured = (self.coverage || self.mutation) && code == Side::New;
+                    let focal = done.focal.get(&task.id).filter(|_| measured);
                     let focal: Vec<FocalLines> =
                         focal.map(|focal| focal.lines().into_iter().cloned().collect()).unwrap_or_default();
-                    let uncovered = |method: &&MethodId| {
-                        !focal.is_empty()
-                            && done.passed.contains(&(model, &task.id, *method))
-                            && !done.covered.contains(&(model, &task.id, *method))
+                    let unmeasured = |known: &BTreeSet<(&str, &TaskId, &MethodId)>| -> Vec<MethodId> {
+                        let lacks = |method: &&MethodId| {
+                            let name = (model, &task.id, *method);
+                            done.passed.contains(&name) && !known.contains(&name)
+                        };
+                        task.test_methods.iter().filter(lacks).cloned().collect()
                     };
-                    let cover: Vec<MethodId> = task.test_methods.iter().filter(uncovered).cloned().collect();
-                    if let Some(file) = submission.post_image.filter(|_| !methods.is_empty() || !cover.is_empty()) {
-                        jobs.push(Job { model, task, code, file, methods, cover, focal });
+                    let wanted = |yes: bool, known| if yes { unmeasured(known) } else { Vec::new() };
+                    let cover = wanted(self.coverage && !focal.is_empty(), &done.covered);
+                    let mutate = wanted(self.mutation && !lines_to_mutate(&focal).is_empty(), &done.mutated);
+                    if let Some(file) = submission.post_image {
+                        let job = Job { model, task, code, file, methods, cover, mutate, focal };
+                        if !(job.methods.is_empty() && job.cover.is_empty() && job.mutate.is_empty()) {
+                            jobs.push(job);
+                        }
                     }
                 }
             }
@@ -401,25 +431,34 @@ impl Scoring<'_> {
             Ok(facts) => facts,
             Err(error) => return Ok(all(Outcome::InfraFail(InfraReason::Source), &error.to_string())),
         };
-        let files = source_files(&job.focal);
+        let files = if self.coverage { source_files(&job.focal) } else { Vec::new() };
+        let lines = if self.mutation { lines_to_mutate(&job.focal) } else { BTreeMap::new() };
         let mut records = Vec::new();
-        let (mut methods, mut cover) = (job.methods.clone(), job.cover.clone());
+        let mut todo = Todo { methods: job.methods.clone(), cover: job.cover.clone(), mutate: job.mutate.clone() };
         // The order of methods is a part of the order of executions.
-        shuffle(&mut methods, self.seed ^ first_bytes(job.file));
+        shuffle(&mut todo.methods, self.seed ^ first_bytes(job.file));
         let mut unfit = None;
         let paths = self.direct.iter().map(|_| ExecutionPath::Direct).chain([ExecutionPath::Maven]);
         for path in paths {
             let identity = self.identity(job, &facts, environment, path);
-            self.take_kept(executor, &identity, job, &files, (&mut methods, &mut cover), &mut records)?;
-            if methods.is_empty() && cover.is_empty() {
+            self.take_kept(executor, &identity, job, (&files, &lines), &mut todo, &mut records)?;
+            if todo.is_empty() {
                 return Ok(records);
             }
-            let request = CoverageRequest { methods: &cover, files: &files };
+            let request = CoverageRequest { methods: &todo.cover, files: &files };
             let request = (!files.is_empty()).then_some(&request);
-            let (executed, covered) = match (path, &self.direct) {
+            let (executed, covered, mutated) = match (path, &self.direct) {
                 (ExecutionPath::Direct, Some(direct)) => {
-                    let (methods, repeats) = (&methods, self.repeats);
-                    let cell = SubmissionCell { identity, facts: &facts, methods, repeats, cover: request };
+                    let mutate = self.mutation_request(job, &lines, &todo.mutate).await?;
+                    let cell = SubmissionCell {
+                        identity,
+                        facts: &facts,
+                        methods: &todo.methods,
+                        repeats: self.repeats,
+                        cover: request,
+                        mutate: mutate.as_ref(),
+                        cache: &self.cache,
+                    };
                     match direct::run_cell(direct, executor, &self.revisions, &cell).await? {
                         Ok(executed) => executed,
                         Err(reason) => {
@@ -436,18 +475,20 @@ impl Scoring<'_> {
                         Ok(input) => input,
                         Err(error) => return Ok(all(Outcome::InfraFail(InfraReason::Source), &error.to_string())),
                     };
-                    let cell = self.request(job, &input, environment, &methods);
+                    let cell = self.request(job, &input, environment, &todo.methods);
                     let executed = executor.run_and_cover(&cell, request).await;
                     match fs::remove_file(&input.archive) {
                         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
                         _ => {}
                     }
-                    let mut executed = executed?;
-                    executed.0.iter_mut().for_each(|record| record.measured.unfit.clone_from(&unfit));
-                    executed
+                    let (mut executed, covered) = executed?;
+                    executed.iter_mut().for_each(|record| record.measured.unfit.clone_from(&unfit));
+                    let mutated = unmutated(&executed, &todo.mutate, &lines, unfit.as_deref());
+                    (executed, covered, mutated)
                 }
             };
             self.keep(executor, &identity, job, &files, (executed, covered), &mut records)?;
+            self.keep_mutated(executor, &identity, job, &lines, mutated, &mut records)?;
             return Ok(records);
         }
         Ok(records)
@@ -459,15 +500,17 @@ impl Scoring<'_> {
         executor: &Executor,
         identity: &CellIdentity<'_>,
         job: &Job<'_>,
-        files: &[SourceFile],
-        (methods, cover): (&mut Vec<MethodId>, &mut Vec<MethodId>),
+        (files, lines): (&[SourceFile], &LinesToMutate),
+        todo: &mut Todo,
         records: &mut Vec<ScoreRecord>,
     ) -> std::io::Result<()> {
+        let Todo { methods, cover, mutate } = todo;
         for method in std::mem::take(methods) {
             match self.kept(executor, identity, job, &method)? {
                 Some(kept) => {
                     let passed = kept.first().is_some_and(|first| first.outcome == Outcome::Pass);
                     cover.extend((passed && !files.is_empty()).then(|| method.clone()));
+                    mutate.extend((passed && !lines.is_empty()).then(|| method.clone()));
                     records.extend(kept.into_iter().map(ScoreRecord::Execution));
                 }
                 None => methods.push(method),
@@ -482,6 +525,54 @@ impl Scoring<'_> {
                 }
                 None => cover.push(method),
             }
+        }
+        for method in std::mem::take(mutate) {
+            let key = mutation_key(executor.key(identity, &method, 1, identity.path), lines);
+            match self.cache.value::<Mutated>(key)? {
+                Some(known) => records.extend(mutation_records(job, &method, Ok(known), true)),
+                None => mutate.push(method),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what is mutated for a job; `None` where nothing is.
+    async fn mutation_request(
+        &self,
+        job: &Job<'_>,
+        lines: &LinesToMutate,
+        methods: &[MethodId],
+    ) -> std::io::Result<Option<MutationRequest>> {
+        let mut files = Vec::new();
+        for (path, lines) in lines {
+            let (trees, task, wanted) = (Arc::clone(&self.trees), job.task.clone(), path.clone());
+            match blocking(move || trees.new_file(&task, &wanted)).await? {
+                Ok(source) => files.push((path.clone(), lines.clone(), source)),
+                // The same file is a part of the tree, whose archive then tells.
+                Err(error) => tracing::warn!(task = %job.task.id, %error, "a focal file can't be read"),
+            }
+        }
+        let task_id = job.task.id.clone();
+        Ok((!files.is_empty()).then(|| MutationRequest { task_id, files, methods: methods.to_vec() }))
+    }
+
+    /// Keeps what methods did to mutants for other runs, and makes records of it.
+    fn keep_mutated(
+        &self,
+        executor: &Executor,
+        identity: &CellIdentity<'_>,
+        job: &Job<'_>,
+        lines: &LinesToMutate,
+        mutated: Vec<(MethodId, Result<Mutated, NoMutants>)>,
+        records: &mut Vec<ScoreRecord>,
+    ) -> std::io::Result<()> {
+        for (method, result) in mutated {
+            if let Ok(known) = &result
+                && Kills::of(&known.outcomes()).is_some()
+            {
+                self.cache.put_value(mutation_key(executor.key(identity, &method, 1, identity.path), lines), known)?;
+            }
+            records.extend(mutation_records(job, &method, result, false));
         }
         Ok(())
     }
@@ -591,6 +682,7 @@ struct Done<'a> {
     /// Methods that passed on new code in the first repeat.
     passed: BTreeSet<(&'a str, &'a TaskId, &'a MethodId)>,
     covered: BTreeSet<(&'a str, &'a TaskId, &'a MethodId)>,
+    mutated: BTreeSet<(&'a str, &'a TaskId, &'a MethodId)>,
 }
 
 impl<'a> Done<'a> {
@@ -601,6 +693,7 @@ impl<'a> Done<'a> {
             executions: BTreeSet::new(),
             passed: BTreeSet::new(),
             covered: BTreeSet::new(),
+            mutated: BTreeSet::new(),
         };
         for record in records {
             match record {
@@ -619,6 +712,10 @@ impl<'a> Done<'a> {
                 ScoreRecord::Coverage(one) => {
                     done.covered.insert((&one.model, &one.task_id, &one.method));
                 }
+                ScoreRecord::Mutation(one) => {
+                    done.mutated.insert((&one.model, &one.task_id, &one.method));
+                }
+                ScoreRecord::Mutants(_) => {}
             }
         }
         done
@@ -664,6 +761,57 @@ fn coverage_record(
         cause,
         cached,
     }
+}
+
+/// Lines to mutate, by file.
+type LinesToMutate = BTreeMap<String, Vec<usize>>;
+
+fn mutation_records(
+    job: &Job<'_>,
+    method: &MethodId,
+    result: Result<Mutated, NoMutants>,
+    cached: bool,
+) -> Vec<ScoreRecord> {
+    let (sets, mutants, cause) = match result {
+        Ok(mutated) => (mutated.sets, mutated.mutants, None),
+        Err(reason) => (Vec::new(), Vec::new(), Some(shortened(&reason.cause))),
+    };
+    let outcomes: Vec<Outcome> = mutants.iter().map(|mutant| mutant.outcome).collect();
+    let kills = if cause.is_none() { Kills::of(&outcomes) } else { None };
+    let lost = "a fault of the infrastructure ended a launch on a mutant";
+    let mutation = MutationRecord {
+        schema: SCORE_SCHEMA,
+        model: job.model.to_owned(),
+        task_id: job.task.id.clone(),
+        method: method.clone(),
+        kills,
+        mutation_score: kills.as_ref().and_then(Kills::score),
+        mutants,
+        cause: cause.or_else(|| kills.is_none().then(|| lost.to_owned())),
+        cached,
+    };
+    let sets = MutantsRecord { schema: SCORE_SCHEMA, task_id: job.task.id.clone(), sets };
+    let known = (!sets.sets.is_empty()).then_some(ScoreRecord::Mutants(sets));
+    known.into_iter().chain([ScoreRecord::Mutation(mutation)]).collect()
+}
+
+/// Says of passing methods on the reference path why they are not run on mutants.
+fn unmutated(
+    executed: &[CellRecord],
+    mutate: &[MethodId],
+    lines: &LinesToMutate,
+    unfit: Option<&str>,
+) -> Vec<(MethodId, Result<Mutated, NoMutants>)> {
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let cause = match unfit {
+        Some(reason) => format!("mutants need the direct path, which does not fit: {reason}"),
+        None => "mutants need the direct path".to_owned(),
+    };
+    let passed = executed.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
+    let methods = mutate.iter().chain(passed.map(|record| &record.method));
+    methods.map(|method| (method.clone(), Err(NoMutants { cause: cause.clone(), may_pass: false }))).collect()
 }
 
 fn executed_record(job: &Job<'_>, record: CellRecord) -> ExecutionRecord {

@@ -7,6 +7,7 @@ use crate::execution::record::Measured;
 use crate::execution::run_directory::RunRecord;
 use crate::focal::{Focal, FocalLines, Found};
 use crate::metrics::coverage::FocalCoverage;
+use crate::metrics::mutation::{Kills, MutantSet};
 use crate::outcome::{HarnessReason, Outcome};
 use crate::submission::ContentKind;
 use crate::submission::extraction::Dropped;
@@ -27,6 +28,10 @@ pub enum ScoreRecord {
     Execution(ExecutionRecord),
     /// What a passing method covered of the focal methods.
     Coverage(CoverageRecord),
+    /// The mutants of a task.
+    Mutants(MutantsRecord),
+    /// What a passing method did to the mutants.
+    Mutation(MutationRecord),
 }
 
 /// What a submission comes to before anything is executed.
@@ -154,6 +159,50 @@ pub struct CoverageRecord {
     pub cached: bool,
 }
 
+/// The mutants of a task: the same for all its methods, gold and every submission.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MutantsRecord {
+    /// [`SCORE_SCHEMA`].
+    pub schema: u32,
+    /// The task.
+    pub task_id: TaskId,
+    /// A set for each file with lines to mutate, by path.
+    pub sets: Vec<MutantSet>,
+}
+
+/// What a passing method did to the mutants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MutationRecord {
+    /// [`SCORE_SCHEMA`].
+    pub schema: u32,
+    /// The model.
+    pub model: String,
+    /// The task.
+    pub task_id: TaskId,
+    /// The target method.
+    pub method: MethodId,
+    /// Mutants, killed ones, strictly killed ones; `None` where that could not be measured.
+    pub kills: Option<Kills>,
+    /// In [0, 1]; `None` where there are no mutants or nothing was measured.
+    pub mutation_score: Option<f64>,
+    /// What became of the method on each mutant, in the order of the sets.
+    pub mutants: Vec<MutantOutcome>,
+    /// Why nothing was measured.
+    pub cause: Option<String>,
+    /// Whether the result was found by its key instead of measured.
+    pub cached: bool,
+}
+
+/// What became of a method on one mutant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MutantOutcome {
+    /// SHA-256 of the mutant's text.
+    pub id: Digest,
+    /// The outcome and its reason.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
 /// What a record is of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ScoreName {
@@ -176,6 +225,8 @@ impl RunRecord for ScoreRecord {
             Self::Execution(record) => record.schema,
             Self::Focal(record) => record.schema,
             Self::Coverage(record) => record.schema,
+            Self::Mutants(record) => record.schema,
+            Self::Mutation(record) => record.schema,
         }
     }
 
@@ -185,11 +236,14 @@ impl RunRecord for ScoreRecord {
             Self::Focal(record) => (1, "", &record.task_id),
             Self::Execution(record) => (2, record.model.as_str(), &record.task_id),
             Self::Coverage(record) => (3, record.model.as_str(), &record.task_id),
+            Self::Mutants(record) => (4, "", &record.task_id),
+            Self::Mutation(record) => (5, record.model.as_str(), &record.task_id),
         };
         let (code, method, repeat) = match self {
-            Self::Submission(_) | Self::Focal(_) => (None, None, 0),
+            Self::Submission(_) | Self::Focal(_) | Self::Mutants(_) => (None, None, 0),
             Self::Execution(record) => (Some(record.code), Some(record.method.clone()), record.repeat),
             Self::Coverage(record) => (None, Some(record.method.clone()), 0),
+            Self::Mutation(record) => (None, Some(record.method.clone()), 0),
         };
         ScoreName { kind, model: model.to_owned(), task_id: task_id.clone(), code, method, repeat }
     }

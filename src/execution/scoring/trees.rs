@@ -74,6 +74,14 @@ impl SubmissionTrees {
         Ok(Resolved { start: start.as_deref().map(Digest::of), extraction, without })
     }
 
+    /// Returns a file of the new revision; empty where there is none.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub fn new_file(&self, task: &Task, path: &str) -> Result<Vec<u8>, WorkspaceError> {
+        Ok(self.repository(task)?.tree(&task.rev2)?.read(path)?.unwrap_or_default())
+    }
+
     /// Returns what decides an execution of the file on a side's code.
     ///
     /// # Errors

@@ -1,0 +1,196 @@
+//! Mutants and what they say of a test: which of those that were made are kept, and how many a test kills. Source:
+//! protocol §4.
+//!
+//! Always holds: `emitted = count + compile_failed + redundant + capped_out`.
+
+use std::collections::BTreeSet;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::digest::Digest;
+use crate::outcome::{ExecReason, Outcome};
+
+/// The most mutants of one file that are kept.
+pub const MOST_KEPT: usize = 10;
+
+/// A mutant as the mutator emits it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Emitted {
+    /// The mutated line, counted from 1.
+    pub line: usize,
+    /// The whole file's text.
+    pub text: String,
+}
+
+/// The mutants of one file of a task: the same for all methods, gold and every submission.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MutantSet {
+    /// The file.
+    pub path: String,
+    /// Lines that were to be mutated, ascending.
+    pub lines: Vec<usize>,
+    /// Those of them on which anything compiles, such as comments; their mutants count as never made.
+    pub dead_lines: Vec<usize>,
+    /// Mutants on the other lines.
+    pub emitted: usize,
+    /// Those that equal the source or an earlier one.
+    pub redundant: usize,
+    /// Those that do not compile.
+    pub compile_failed: usize,
+    /// Those that the cap leaves out.
+    pub capped_out: usize,
+    /// Those that are kept, in the order in which they were made.
+    pub kept: Vec<KeptMutant>,
+}
+
+/// A mutant that is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptMutant {
+    /// SHA-256 of its text.
+    pub id: Digest,
+    /// The mutated line, counted from 1.
+    pub line: usize,
+}
+
+impl MutantSet {
+    /// Tells whether every emitted mutant is accounted for exactly once.
+    pub fn is_accounted(&self) -> bool {
+        self.emitted == self.kept.len() + self.compile_failed + self.redundant + self.capped_out
+    }
+}
+
+/// Returns the lines on which the mutator made something: the mutator's own check puts garbage on each of these alone.
+pub fn mutated_lines(emitted: &[Emitted]) -> BTreeSet<usize> {
+    emitted.iter().map(|mutant| mutant.line).collect()
+}
+
+/// Returns a line's garbage, as the mutator makes it: what is no code stays as it is.
+pub fn garbage(line: &str) -> String {
+    line.chars()
+        .map(|c| match c {
+            '(' => ' ',
+            c if c.is_whitespace() || matches!(c, '*' | '/' | '#' | '-') => c,
+            _ => 'Q',
+        })
+        .collect()
+}
+
+/// Returns the mutants of living lines that are neither the source nor an earlier one, in order, and how many are.
+pub fn distinct(source: &str, emitted: Vec<Emitted>) -> (Vec<Emitted>, usize) {
+    let mut seen = BTreeSet::from([Digest::of(source.as_bytes())]);
+    let number = emitted.len();
+    let distinct: Vec<Emitted> =
+        emitted.into_iter().filter(|mutant| seen.insert(Digest::of(mutant.text.as_bytes()))).collect();
+    let redundant = number - distinct.len();
+    (distinct, redundant)
+}
+
+/// Returns the indexes of the mutants that are kept of so many, ascending. Which ones follows from task and path alone.
+pub fn sample(task_id: &str, path: &str, number: usize) -> Vec<usize> {
+    let mut indexes: Vec<usize> = (0..number).collect();
+    if number <= MOST_KEPT {
+        return indexes;
+    }
+    let seed = Sha256::digest([task_id.as_bytes(), b"\0", path.as_bytes(), b"\0v1"].concat());
+    let mut random = ChaCha8Rng::from_seed(seed.into());
+    for place in 0..MOST_KEPT {
+        let other = place + below(&mut random, number - place);
+        indexes.swap(place, other);
+    }
+    indexes.truncate(MOST_KEPT);
+    indexes.sort_unstable();
+    indexes
+}
+
+/// Returns a number below another, each as likely: what would favour small ones is drawn again.
+fn below(random: &mut ChaCha8Rng, number: usize) -> usize {
+    let number = number as u64;
+    let fair = u64::MAX - u64::MAX % number;
+    loop {
+        let drawn = random.next_u64();
+        if drawn < fair {
+            return usize::try_from(drawn % number).unwrap_or_default();
+        }
+    }
+}
+
+/// What a test did to the kept mutants.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kills {
+    /// Mutants that it was run on.
+    pub count: usize,
+    /// Those with which it does not pass.
+    pub killed: usize,
+    /// Those with which it fails on an assertion or exception.
+    pub killed_strict: usize,
+}
+
+impl Kills {
+    /// Counts the outcomes of a test on each mutant; `None` where one could not be judged.
+    pub fn of(outcomes: &[Outcome]) -> Option<Self> {
+        if outcomes.iter().any(|outcome| matches!(outcome, Outcome::InfraFail(_))) {
+            return None;
+        }
+        let strict =
+            |outcome: &&Outcome| matches!(outcome, Outcome::ExecFail(ExecReason::Assertion | ExecReason::Exception));
+        Some(Self {
+            count: outcomes.len(),
+            killed: outcomes.iter().filter(|outcome| **outcome != Outcome::Pass).count(),
+            killed_strict: outcomes.iter().filter(strict).count(),
+        })
+    }
+
+    /// Returns the mutation score, in [0, 1]; `None` where there are no mutants.
+    pub fn score(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.killed as f64 / self.count as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::InfraReason;
+
+    fn mutant(line: usize, text: &str) -> Emitted {
+        Emitted { line, text: text.to_owned() }
+    }
+
+    #[test]
+    fn what_was_there_before_is_redundant() {
+        let emitted = vec![mutant(1, "a"), mutant(1, "s"), mutant(2, "a"), mutant(2, "b")];
+        assert_eq!(mutated_lines(&emitted), BTreeSet::from([1, 2]));
+        assert_eq!(distinct("s", emitted), (vec![mutant(1, "a"), mutant(2, "b")], 2));
+    }
+
+    #[test]
+    fn garbage_leaves_comments_comments() {
+        assert_eq!(garbage("  int x = f(1); // y\n"), "  QQQ Q Q Q QQQ // Q\n");
+    }
+
+    #[test]
+    fn the_sample_follows_from_task_and_path() {
+        assert_eq!(sample("t", "p", 7), (0..7).collect::<Vec<_>>());
+        let kept = sample("t", "p", 100);
+        assert_eq!(kept.len(), MOST_KEPT);
+        assert!(kept.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(kept, sample("t", "p", 100));
+        assert_ne!(kept, sample("u", "p", 100));
+        assert_ne!(kept, sample("t", "q", 100));
+        // Over many tasks every place comes up.
+        let all: BTreeSet<usize> = (0..100).flat_map(|task| sample(&task.to_string(), "p", 20)).collect();
+        assert_eq!(all.len(), 20);
+    }
+
+    #[test]
+    fn kills_are_counted_twice_over() {
+        let assertion = Outcome::ExecFail(ExecReason::Assertion);
+        let timeout = Outcome::ExecFail(ExecReason::Timeout);
+        let kills = Kills::of(&[Outcome::Pass, assertion, timeout, Outcome::Pass]).unwrap();
+        assert_eq!((kills.killed, kills.killed_strict, kills.score()), (2, 1, Some(0.5)));
+        assert_eq!(Kills::of(&[]).unwrap().score(), None);
+        assert_eq!(Kills::of(&[assertion, Outcome::InfraFail(InfraReason::Engine)]), None);
+    }
+}
