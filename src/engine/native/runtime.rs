@@ -1,7 +1,7 @@
 //! The runtime of one container: a process of this program with one thread, between the engine and the container's init.
 //!
 //! Namespaces must never be made by a program with threads, so the engine starts its own file anew. Standard input is a
-//! socket: the [`Plan`] comes in with the container's three standard streams, [`Message`]s go out. When the other end is
+//! socket: the `Plan` comes in with the container's three standard streams, `Message`s go out. When the other end is
 //! closed, however that came about, the container is ended and everything of it removed.
 
 use std::ffi::OsStr;
