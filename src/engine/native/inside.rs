@@ -72,6 +72,7 @@ fn start(arguments: &[String]) -> Failure {
     };
     let pointers: Vec<*const libc::c_char> = texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
     let environment: [*const libc::c_char; 1] = [std::ptr::null()];
+    default_signals();
     // SAFETY: both arrays end with a null pointer and hold pointers to texts that outlive the call.
     unsafe { libc::execve(path.as_ptr(), pointers.as_ptr(), environment.as_ptr()) };
     failed(io::Error::last_os_error())
@@ -167,4 +168,18 @@ fn become_the_task() -> Result<(), Failure> {
 /// Returns a path as the kernel takes it.
 pub(super) fn text(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+/// Gives every signal its default meaning: what the caller's own caller ignored must not reach the task. The C library
+/// refuses to touch signals that it keeps for itself, so the kernel is asked.
+fn default_signals() {
+    const SIGNALS: libc::c_int = 64;
+    // The kernel's own form of an action: handler, flags, restorer, mask; all zero is the default one.
+    let action = [0u64; 4];
+    for signal in 1..=SIGNALS {
+        // SAFETY: the action is of the kernel's size and outlives the call. Two signals can't be changed; they are default.
+        unsafe {
+            libc::syscall(libc::SYS_rt_sigaction, signal, action.as_ptr(), std::ptr::null::<u64>(), size_of::<u64>());
+        }
+    }
 }
