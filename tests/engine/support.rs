@@ -121,12 +121,25 @@ fn shared_directory() -> PathBuf {
     directory
 }
 
+/// Gives the tests' snapshots to everybody: the sources may lie where only their owner may look.
+fn copy_snapshots(root: &Path) {
+    let place = "tests/engine/snapshots";
+    fs_err::create_dir_all(root.join(place)).unwrap();
+    for entry in fs_err::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(place)).unwrap() {
+        let entry = entry.unwrap();
+        let copy = root.join(place).join(entry.file_name());
+        fs_err::copy(entry.path(), &copy).unwrap();
+        fs_err::set_permissions(&copy, std::fs::Permissions::from_mode(0o644)).unwrap();
+    }
+}
+
 /// Runs a test of this binary and returns what it said, as a user without rights; where this one has none it is that one.
 pub(crate) fn as_nobody(test: &str) -> String {
     use std::os::unix::process::CommandExt as _;
     let (_, test) = test.split_once("::").unwrap();
     let root = rustix::process::geteuid().is_root();
     let mut process = Process::new(std::env::current_exe().unwrap());
+    process.env("INSTA_WORKSPACE_ROOT", env!("CARGO_MANIFEST_DIR"));
     if root {
         // It may not see what is closed to it: the programs are given to it where it can.
         static PROGRAMS: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
@@ -139,6 +152,7 @@ pub(crate) fn as_nobody(test: &str) -> String {
                 fs_err::hard_link(&program, &place).or_else(|_| fs_err::copy(&program, &place).map(|_| ())).unwrap();
                 fs_err::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
             }
+            copy_snapshots(&programs.join("sources"));
             programs
         });
         let layers = programs.join("unpacked");
@@ -146,7 +160,7 @@ pub(crate) fn as_nobody(test: &str) -> String {
         std::os::unix::fs::chown(&layers, Some(NOBODY), Some(NOBODY)).unwrap();
         let at = |name: &str| programs.join(name);
         process = Process::new(at("tests"));
-        process.uid(NOBODY).gid(NOBODY).current_dir("/");
+        process.uid(NOBODY).gid(NOBODY).current_dir("/").env("INSTA_WORKSPACE_ROOT", programs.join("sources"));
         for (variable, name) in [
             ("TESTEVO_TEST_INIT", "init"),
             ("TESTEVO_TEST_MISBEHAVE", "misbehave"),
@@ -155,12 +169,8 @@ pub(crate) fn as_nobody(test: &str) -> String {
             process.env(variable, at(name));
         }
     }
-    let output = process
-        .args(["--exact", test, "--nocapture", "--include-ignored"])
-        .env("INSTA_UPDATE", "no")
-        .env("INSTA_WORKSPACE_ROOT", env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
+    let output =
+        process.args(["--exact", test, "--nocapture", "--include-ignored"]).env("INSTA_UPDATE", "no").output().unwrap();
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && said.contains("1 passed"), "{test} as user {NOBODY}:\n{said}");
     said
