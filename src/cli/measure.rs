@@ -219,8 +219,8 @@ async fn direct_cell(
     };
     let request = DirectCell { identity, facts: &facts, methods: &task.test_methods, repeats: 1 };
     let (trees, wanted, side): (_, _, Side) = (Arc::clone(trees), task.clone(), cell.code());
-    let records = direct.run_cell(&place.executor, &request, move || trees.revision(&wanted, side)).await;
-    Ok(records.map_err(CommandError::Runtime)?.ok())
+    let executed = direct.run_cell(&place.executor, &request, move || trees.revision(&wanted, side)).await;
+    Ok(executed.map_err(CommandError::Runtime)?.ok().map(|executed| executed.records))
 }
 
 /// Runs a cell as the paper does, in one container, and returns how long that took.

@@ -18,7 +18,7 @@ use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::cell::Environment;
-use crate::execution::inputs::{INPUTS_SCHEMA, RunInputs};
+use crate::execution::inputs::RunInputs;
 use crate::execution::maven::ExecutionLimits;
 use crate::execution::record::ExecutionPath;
 use crate::execution::run_directory::RunDirectory;
@@ -188,20 +188,9 @@ async fn score(
         Some(engine) => Some(workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?),
         None => None,
     };
+    let surefire = arguments.surefire.into();
     let mut inputs = ScoreInputs {
-        run: RunInputs {
-            schema: INPUTS_SCHEMA,
-            tasks: tasks.to_vec(),
-            images: environments.iter().map(|(name, environment)| (name.clone(), environment.image)).collect(),
-            maven_arguments: environments
-                .iter()
-                .map(|(name, environment)| (name.clone(), environment.maven_arguments.clone()))
-                .collect(),
-            limits: limits.clone(),
-            surefire: arguments.surefire.into(),
-            paths: vec![arguments.path()],
-            repeats: arguments.repeat.get(),
-        },
+        run: RunInputs::new(tasks, &environments, &limits, surefire, &[arguments.path()], arguments.repeat.get()),
         jdks,
         seed: 0,
         coverage: !arguments.no_coverage && engine.is_some(),

@@ -14,7 +14,7 @@ use super::workbench::{Workbench, by_repository, environment};
 use crate::canonical_json::canonical_json;
 use crate::error::CommandError;
 use crate::execution::cell::Environment;
-use crate::execution::inputs::{INPUTS_SCHEMA, RunInputs};
+use crate::execution::inputs::RunInputs;
 use crate::execution::maven::ExecutionLimits;
 use crate::execution::record::{CellRecord, ExecutionPath};
 use crate::execution::run_directory::RunDirectory;
@@ -167,19 +167,8 @@ pub(super) async fn validate(
         paths.insert(repository, workbench.repository(&manifest, &tasks).await?.path().to_owned());
     }
     let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
-    let inputs = RunInputs {
-        schema: INPUTS_SCHEMA,
-        tasks: tasks.to_vec(),
-        images: environments.iter().map(|(name, environment)| (name.clone(), environment.image)).collect(),
-        maven_arguments: environments
-            .iter()
-            .map(|(name, environment)| (name.clone(), environment.maven_arguments.clone()))
-            .collect(),
-        limits: limits.clone(),
-        surefire: arguments.surefire.into(),
-        paths: arguments.paths().to_vec(),
-        repeats: arguments.repeat.get(),
-    };
+    let (surefire, repeats) = (arguments.surefire.into(), arguments.repeat.get());
+    let inputs = RunInputs::new(tasks, &environments, &limits, surefire, arguments.paths(), repeats);
     let inputs = canonical_json(&inputs).map_err(|error| CommandError::Output(error.into()))?;
     let (mut run, known) =
         RunDirectory::open(&workbench.data_dir, "validate", &inputs, arguments.run_id.as_deref(), arguments.fresh)?;

@@ -148,6 +148,14 @@ pub struct DirectCell<'a> {
     pub repeats: u32,
 }
 
+/// What a cell came to.
+pub struct ExecutedCell {
+    /// A record per method and repeat.
+    pub records: Vec<CellRecord>,
+    /// The tree that methods were launched on and where their logs are, for further launches; `None` where none was.
+    pub launched: Option<(SwappedTree, CellLogs)>,
+}
+
 impl Direct {
     /// Returns the direct path over prepared revisions, compilers and containers started ahead; `compiler` is the
     /// compiler's jar.
@@ -372,7 +380,7 @@ impl Direct {
         launch_once(&self.ahead, executor, environment, swapped, launch, logs, attempt + 1).await
     }
 
-    /// Executes a gold cell. `archive` writes the code revision's own tree and returns where.
+    /// Executes a cell. `archive` writes the code revision's own tree and returns where.
     ///
     /// # Errors
     /// The file system's.
@@ -381,7 +389,7 @@ impl Direct {
         executor: &Executor,
         cell: &DirectCell<'_>,
         archive: impl FnOnce() -> Result<PathBuf, String> + Send + 'static,
-    ) -> std::io::Result<Result<Vec<CellRecord>, Unfit>> {
+    ) -> std::io::Result<Result<ExecutedCell, Unfit>> {
         let identity = &cell.identity;
         let environment = identity.environment;
         let logs = CellLogs::create(executor.logs.as_deref(), &identity.task.id, identity.cell)?;
@@ -391,12 +399,13 @@ impl Direct {
             let launched = || Launched { outcome, detail: detail.to_owned(), attempts, measured: measured.clone() };
             executor.records(identity, cell.methods, cell.repeats, launched)
         };
+        let unlaunched = |records| Ok(Ok(ExecutedCell { records, launched: None }));
         let Some(text) = &cell.facts.text else {
-            return Ok(Ok(all(Outcome::Absent, "the revision has no such test file", 0, &measured)));
+            return unlaunched(all(Outcome::Absent, "the revision has no such test file", 0, &measured));
         };
         let Some(module) = &cell.facts.module else {
             let detail = "the target file lies in no module of this tree";
-            return Ok(Ok(all(Outcome::CompileFail(CompileReason::NoModule), detail, 0, &measured)));
+            return unlaunched(all(Outcome::CompileFail(CompileReason::NoModule), detail, 0, &measured));
         };
         let started = Instant::now();
         let input = RevisionInput { tree: cell.facts.tree.clone(), module: module.clone() };
@@ -415,7 +424,7 @@ impl Direct {
         let swapped = match swap {
             Swap::Compiled(swapped) => swapped,
             Swap::Failed { reason, detail, .. } => {
-                return Ok(Ok(all(Outcome::CompileFail(reason), &detail, 1, &measured)));
+                return unlaunched(all(Outcome::CompileFail(reason), &detail, 1, &measured));
             }
             Swap::Unfit(unfit) => return Ok(Err(unfit)),
         };
@@ -436,7 +445,7 @@ impl Direct {
                 records.push(executor.record(identity, method, repeat, one));
             }
         }
-        Ok(Ok(records))
+        Ok(Ok(ExecutedCell { records, launched: Some((swapped, logs)) }))
     }
 
     /// Returns the compiler's jar by digest.

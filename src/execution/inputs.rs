@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::cell::Environment;
 use super::maven::ExecutionLimits;
 use super::record::ExecutionPath;
 use super::surefire::Surefire;
@@ -34,4 +35,31 @@ pub struct RunInputs {
     pub paths: Vec<ExecutionPath>,
     /// Launches of every method and cell.
     pub repeats: u32,
+}
+
+impl RunInputs {
+    /// Returns the inputs of a run in these environments.
+    pub fn new(
+        tasks: &[Task],
+        environments: &BTreeMap<RepositoryName, Environment>,
+        limits: &BTreeMap<RepositoryName, ExecutionLimits>,
+        surefire: Surefire,
+        paths: &[ExecutionPath],
+        repeats: u32,
+    ) -> Self {
+        let of = |(name, environment): (&RepositoryName, &Environment)| {
+            ((name.clone(), environment.image), (name.clone(), environment.maven_arguments.clone()))
+        };
+        let (images, maven_arguments) = environments.iter().map(of).unzip();
+        Self {
+            schema: INPUTS_SCHEMA,
+            tasks: tasks.to_vec(),
+            images,
+            maven_arguments,
+            limits: limits.clone(),
+            surefire,
+            paths: paths.to_vec(),
+            repeats,
+        }
+    }
 }

@@ -6,6 +6,8 @@
 //! reads one checks every blob. A revision whose own tests do not compile is kept as failed: the direct path has nothing
 //! to start from then.
 
+mod fitness;
+
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Seek as _};
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
+use self::fitness::fitness;
 use super::cell::{Environment, Executor};
 use super::compiled_tree::CompiledTree;
 use super::fault::{ATTEMPTS, Fault, Spool, command_end, done, file_name, memory_limit_met, not_done, of_engine};
@@ -30,7 +33,6 @@ use crate::engine::session::{self, Captured};
 use crate::event::EventSink;
 use crate::outcome::Outcome;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
-use crate::outcome::launch::shortened;
 
 /// Version of the description's schema.
 pub const PREPARED_SCHEMA: u32 = 1;
@@ -471,71 +473,6 @@ fn class_directories(recording: &Recording, test_output: &str, tree: &CompiledTr
     directories
 }
 
-/// Goals in the phases of tests that do nothing to the tests' sources or classes.
-const HARMLESS: [&str; 4] = [
-    "org.apache.maven.plugins:maven-resources-plugin:",
-    "org.apache.maven.plugins:maven-compiler-plugin:",
-    "org.apache.maven.plugins:maven-dependency-plugin:",
-    "org.codehaus.mojo:build-helper-maven-plugin:",
-];
-
-const TEST_PHASES: [&str; 5] = [
-    "generate-test-sources",
-    "process-test-sources",
-    "generate-test-resources",
-    "process-test-resources",
-    "test-compile",
-];
-
-/// Returns what the compiler was asked for, and why a build is not one that compiling some of its tests again gives the
-/// same classes as compiling all.
-fn fitness(recording: &Recording, project: &str, test_output: &str) -> (CompilerCall, Option<String>) {
-    let mut calls = recording.calls(project, "testCompile");
-    let Some(call) = calls.next().cloned() else {
-        let none = CompilerCall {
-            project: project.to_owned(),
-            goal: "testCompile".to_owned(),
-            compiler: String::new(),
-            arguments: Vec::new(),
-            sources: Vec::new(),
-            source_roots: Vec::new(),
-            includes: Vec::new(),
-            excludes: Vec::new(),
-            generated_sources: None,
-            output: test_output.to_owned(),
-            class_path: Vec::new(),
-            module_path: Vec::new(),
-            processor_path: Vec::new(),
-            processors: Vec::new(),
-            proc: None,
-            fork: false,
-        };
-        return (none, Some("the revision has no tests that were compiled".to_owned()));
-    };
-    let other = recording.goals.iter().find(|goal| {
-        goal.project.as_deref() == Some(project)
-            && goal.phase.as_deref().is_some_and(|phase| TEST_PHASES.contains(&phase))
-            && !HARMLESS.iter().any(|plugin| goal.plugin.starts_with(plugin))
-    });
-    let has_descriptor = call.sources.iter().any(|source| source.ends_with("/module-info.java"));
-    let unfit = if calls.next().is_some() {
-        Some("tests are compiled more than once".to_owned())
-    } else if call.compiler != "javac" {
-        Some(format!("tests are compiled by `{}`", call.compiler))
-    } else if call.fork {
-        Some("tests are compiled by a process of its own".to_owned())
-    } else if call.output != test_output {
-        Some("test classes do not go where the module's tests are".to_owned())
-    } else if call.arguments.iter().any(|argument| argument.starts_with("-g:") && !argument.contains("source")) {
-        Some("test classes do not say which source they come from".to_owned())
-    } else if has_descriptor {
-        Some("the tests are a module of their own".to_owned())
-    } else {
-        other.map(|goal| format!("{}:{} works on the tests", goal.plugin, goal.goal))
-    };
-    (call, unfit.map(|reason| shortened(&reason)))
-}
-
 /// Runs work that blocks on a thread of its own.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, PreparedError> + Send + 'static,
@@ -602,36 +539,5 @@ mod tests {
         assert!(old.exists());
         assert_eq!(prune(&store, 40 * hour, 100, false).unwrap(), 2);
         assert_eq!([&old, &large, &recent, &jars].map(|path| path.exists()), [false, false, true, true]);
-    }
-
-    #[test]
-    fn builds_that_a_part_can_not_stand_for_are_unfit() {
-        let mut fit = Recording { compilations: vec![call()], ..Recording::default() };
-        fit.compilations[0].compiler = "javac".into();
-        let unfit = |change: &dyn Fn(&mut Recording)| {
-            let mut recording = fit.clone();
-            change(&mut recording);
-            fitness(&recording, "g:a", "/work/project/target/test-classes").1
-        };
-        assert_eq!(unfit(&|_| {}), None);
-        let goal = |plugin: &str, phase: &str| super::super::recording::Goal {
-            project: Some("g:a".into()),
-            plugin: plugin.into(),
-            goal: "x".into(),
-            phase: Some(phase.into()),
-        };
-        assert_eq!(unfit(&|recording| recording.goals.push(goal("x:y:1", "compile"))), None);
-        let changes: [&dyn Fn(&mut Recording); 7] = [
-            &|recording| recording.goals.push(goal("x:y:1", "process-test-sources")),
-            &|recording| recording.compilations.push(recording.compilations[0].clone()),
-            &|recording| recording.compilations.clear(),
-            &|recording| recording.compilations[0].compiler = "eclipse".into(),
-            &|recording| recording.compilations[0].fork = true,
-            &|recording| recording.compilations[0].arguments.push("-g:lines".into()),
-            &|recording| recording.compilations[0].sources.push("/work/project/src/module-info.java".into()),
-        ];
-        for change in changes {
-            assert!(unfit(change).is_some());
-        }
     }
 }

@@ -142,7 +142,7 @@ impl Validation<'_> {
             let request = DirectCell { identity, facts: &facts, methods: &task.test_methods, repeats: self.repeats };
             let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
             match direct.run_cell(executor, &request, move || trees.revision(&wanted, cell.code())).await? {
-                Ok(records) => return Ok(records),
+                Ok(executed) => return Ok(executed.records),
                 Err(reason) => unfit = Some(reason.0),
             }
         }

@@ -9,10 +9,11 @@ use fs_err as fs;
 use insta::{assert_snapshot, with_settings};
 use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::digest::Digest;
-use testevo_sandbox::lock::{JdkLock, LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
+use testevo_sandbox::lock::{LockFile as _, MavenFile, RepositoryLock};
 
 use super::import::write_published;
 use crate::support::command::CommandLine;
+use crate::support::locks;
 
 const CONTENT: &[u8] = b"the bytes of a jar";
 const BUILD: [&str; 4] = ["build-images", "first/one", "--proof", "none"];
@@ -24,14 +25,7 @@ fn locked() -> CommandLine {
     line.run(&["import", "published"]);
     let data_dir = DataDir::open(&line.path().join("data")).unwrap();
     fs::create_dir_all(data_dir.join("locks")).unwrap();
-    let toolchain = ToolchainLock {
-        schema: 1,
-        base: Vec::new(),
-        jdks: vec![JdkLock { major: 8, packages: Vec::new() }],
-        tools_packages: Vec::new(),
-        tools: Vec::new(),
-        indexes: Vec::new(),
-    };
+    let toolchain = locks::toolchain();
     let file = MavenFile {
         path: "g/a/1/a-1.jar".to_owned(),
         origin: "central".to_owned(),
@@ -39,14 +33,7 @@ fn locked() -> CommandLine {
         size: CONTENT.len() as u64,
         own: false,
     };
-    let lock = RepositoryLock {
-        schema: 1,
-        repository: "first/one".parse().unwrap(),
-        jdk: 8,
-        files: vec![file],
-        metadata: Vec::new(),
-        build_sets: vec!["set".to_owned()],
-    };
+    let lock = locks::repository("first/one", vec![file], &["set"]);
     toolchain.store(&data_dir.join("locks/toolchain.lock")).unwrap();
     lock.store(&lock_path(&line)).unwrap();
     line

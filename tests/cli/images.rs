@@ -7,10 +7,11 @@ use testevo_sandbox::engine::{Engine as _, ImageRemoval};
 use testevo_sandbox::execution::images::ensure_loaded;
 use testevo_sandbox::execution::proof::{self, PROOF_SCHEMA, Proof, ProvenExecution};
 use testevo_sandbox::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, ready_tag, tag};
-use testevo_sandbox::lock::{JdkLock, LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
+use testevo_sandbox::lock::{LockFile as _, MavenFile};
 
 use crate::engine::support::daemon;
 use crate::support::command::CommandLine;
+use crate::support::locks;
 
 /// Builds an image that holds nothing but what the recipe generates and a Maven cache of these files.
 fn build(line: &CommandLine, repository: &str, files: &[&str]) -> BuiltImage {
@@ -21,14 +22,7 @@ fn build(line: &CommandLine, repository: &str, files: &[&str]) -> BuiltImage {
 fn build_locked(line: &CommandLine, repository: &str, files: &[&str], build_sets: &[&str]) -> BuiltImage {
     let data_dir = DataDir::open(&line.path().join("data")).unwrap();
     let store = data_dir.store().unwrap();
-    let toolchain = ToolchainLock {
-        schema: 1,
-        base: Vec::new(),
-        jdks: vec![JdkLock { major: 8, packages: Vec::new() }],
-        tools_packages: Vec::new(),
-        tools: Vec::new(),
-        indexes: Vec::new(),
-    };
+    let toolchain = locks::toolchain();
     let file = |path: &&str| MavenFile {
         path: (*path).to_owned(),
         origin: "central".to_owned(),
@@ -36,14 +30,7 @@ fn build_locked(line: &CommandLine, repository: &str, files: &[&str], build_sets
         size: path.len() as u64,
         own: false,
     };
-    let lock = RepositoryLock {
-        schema: 1,
-        repository: repository.parse().unwrap(),
-        jdk: 8,
-        files: files.iter().map(file).collect(),
-        metadata: Vec::new(),
-        build_sets: build_sets.iter().map(|set| (*set).to_owned()).collect(),
-    };
+    let lock = locks::repository(repository, files.iter().map(file).collect(), build_sets);
     toolchain.store(&data_dir.join("locks/toolchain.lock")).unwrap();
     lock.store(&data_dir.join("locks").join(format!("{}.lock", lock.repository.file_stem()))).unwrap();
     let builder = ImageBuilder::new(&data_dir, |_| {}).unwrap();

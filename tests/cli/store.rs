@@ -4,10 +4,11 @@ use fs_err as fs;
 use insta::assert_snapshot;
 use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::digest::Digest;
-use testevo_sandbox::lock::{JdkLock, LOCK_SCHEMA, LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
+use testevo_sandbox::lock::{JdkLock, LockFile as _, MavenFile, ToolchainLock};
 
 use super::import::write_published;
 use crate::support::command::CommandLine;
+use crate::support::locks;
 
 /// Imports the published sample and writes locks for it whose bytes are in the store; returns the jar's digest.
 fn locked(line: &CommandLine) -> Digest {
@@ -16,31 +17,13 @@ fn locked(line: &CommandLine) -> Digest {
     let data_dir = DataDir::open(&line.path().join("data")).unwrap();
     let jar = data_dir.store().unwrap().put(b"a jar").unwrap();
     fs::create_dir_all(data_dir.join("locks")).unwrap();
-    let toolchain = ToolchainLock {
-        schema: LOCK_SCHEMA,
-        base: Vec::new(),
-        jdks: vec![JdkLock { major: 8, packages: Vec::new() }],
-        tools_packages: Vec::new(),
-        tools: Vec::new(),
-        indexes: Vec::new(),
-    };
+    let toolchain = locks::toolchain();
     toolchain.store(&data_dir.join("locks/toolchain.lock")).unwrap();
     let manifest = fs::read_dir(data_dir.join("manifests")).unwrap().next().unwrap().unwrap().path();
     let stem = manifest.file_stem().unwrap().to_str().unwrap().to_owned();
-    let lock = RepositoryLock {
-        schema: LOCK_SCHEMA,
-        repository: stem.replacen("__", "/", 1).parse().unwrap(),
-        jdk: 8,
-        files: vec![MavenFile {
-            path: "g/a/1/a-1.jar".to_owned(),
-            origin: "central".to_owned(),
-            sha256: jar,
-            size: 5,
-            own: false,
-        }],
-        metadata: Vec::new(),
-        build_sets: Vec::new(),
-    };
+    let file =
+        MavenFile { path: "g/a/1/a-1.jar".to_owned(), origin: "central".to_owned(), sha256: jar, size: 5, own: false };
+    let lock = locks::repository(&stem.replacen("__", "/", 1), vec![file], &[]);
     lock.store(&data_dir.join(format!("locks/{stem}.lock"))).unwrap();
     jar
 }

@@ -35,15 +35,20 @@ pub(super) fn gold_is_scored_as_expected(workshop: &Workshop, repository: &Sampl
     assert!(wrong.is_empty(), "{}:\n{}", repository.name, wrong.join("\n"));
 }
 
-/// Five of each category and more, on both tracks.
-#[test]
-fn submissions_made_for_a_category_come_to_it() {
+/// Returns the sample that the demonstration uses, with its image built.
+fn sample() -> (SampleRepository, Workshop) {
     let repository = SampleRepository::demo().unwrap();
     let workshop = Workshop::new(&repository);
     workshop.import(&repository, "");
-    let this = repository.name.to_string();
-    workshop.run(&["lock", &this]);
-    workshop.run(&["build-images", "--proof", "none", &this]);
+    workshop.run(&["lock", repository.name.as_str()]);
+    workshop.run(&["build-images", "--proof", "none", repository.name.as_str()]);
+    (repository, workshop)
+}
+
+/// Five of each category and more, on both tracks.
+#[test]
+fn submissions_made_for_a_category_come_to_it() {
+    let (repository, workshop) = sample();
     let mut lines = String::new();
     let mut expected = BTreeMap::new();
     for miniature in &repository.miniatures {
@@ -82,19 +87,14 @@ fn submissions_made_for_a_category_come_to_it() {
 /// The developers' tests meet mutants: every one that was made is accounted for, and some are killed.
 #[test]
 fn mutants_are_made_and_killed() {
-    let repository = SampleRepository::demo().unwrap();
-    let workshop = Workshop::new(&repository);
-    workshop.import(&repository, "");
-    let this = repository.name.to_string();
-    workshop.run(&["lock", &this]);
-    workshop.run(&["build-images", "--proof", "none", &this]);
+    let (repository, workshop) = sample();
     let run = "score-mutants";
     let directory = workshop.data_dir.join("runs").join(run);
     if directory.exists() {
         fs_err::remove_dir_all(&directory).unwrap();
     }
     let chosen = ["--predictions", "gold", "--path", "direct", "--no-coverage", "--no-cache", "--limit", "2"];
-    workshop.run(&[&["score", &this, "--run-id", run][..], &chosen].concat());
+    workshop.run(&[&["score", repository.name.as_str(), "--run-id", run][..], &chosen].concat());
     let text = fs_err::read_to_string(directory.join("records.jsonl")).unwrap();
     let records: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of_kind = |kind: &'static str| records.iter().filter(move |record| record["record"] == kind);

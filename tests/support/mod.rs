@@ -1,4 +1,5 @@
 //! What several tests share.
 
 pub(crate) mod command;
+pub(crate) mod locks;
 pub(crate) mod miniature;

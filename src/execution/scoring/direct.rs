@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
@@ -11,31 +10,24 @@ use serde::{Deserialize, Serialize};
 use super::cache::ResultCache;
 use super::record::MutantOutcome;
 use crate::digest::Digest;
-use crate::execution::cell::{CellIdentity, Executor, Launched};
+use crate::execution::cell::Executor;
 use crate::execution::coverage::{self, Classes, CoverageRequest, MethodCoverage, NO_DATA};
 use crate::execution::direct::{
-    Direct, LaunchOptions, MainCompilation, MethodLaunch, Swap, SwappedTree, Unfit, write_files,
+    Direct, DirectCell, ExecutedCell, LaunchOptions, MainCompilation, MethodLaunch, SwappedTree, Unfit, write_files,
 };
-use crate::execution::fault::{milliseconds, unique};
+use crate::execution::fault::unique;
 use crate::execution::logs::CellLogs;
 use crate::execution::mutation::{self, Mutants, MutatedFile, NoMutants, mutants_key};
-use crate::execution::prepared::RevisionInput;
-use crate::execution::record::{CellRecord, ExecutionPath, Measured};
-use crate::execution::trees::{CellFacts, Trees};
+use crate::execution::record::CellRecord;
+use crate::execution::trees::Trees;
 use crate::metrics::mutation::MutantSet;
-use crate::outcome::{CompileReason, Outcome};
+use crate::outcome::Outcome;
 use crate::task::{MethodId, TaskId};
 
 /// A submission's cell.
 pub(super) struct SubmissionCell<'a> {
-    /// What records are about.
-    pub(super) identity: CellIdentity<'a>,
-    /// The tree and the file.
-    pub(super) facts: &'a CellFacts,
-    /// Methods to launch.
-    pub(super) methods: &'a [MethodId],
-    /// Repeats of each launch.
-    pub(super) repeats: u32,
+    /// What is executed of it.
+    pub(super) executed: DirectCell<'a>,
     /// What is covered, where that is measured.
     pub(super) cover: Option<&'a CoverageRequest<'a>>,
     /// What is mutated, where that is measured.
@@ -101,57 +93,14 @@ pub(super) async fn run_cell(
     trees: &Arc<Trees>,
     cell: &SubmissionCell<'_>,
 ) -> std::io::Result<Result<Executed, Unfit>> {
-    let identity = &cell.identity;
-    let logs = CellLogs::create(executor.logs.as_deref(), &identity.task.id, identity.cell)?;
-    let mut measured = Measured { path: ExecutionPath::Direct, ..executor.measured(&logs) };
-    let all = |outcome, detail: &str, attempts, measured: &Measured| {
-        let launched = || Launched { outcome, detail: detail.to_owned(), attempts, measured: measured.clone() };
-        (executor.records(identity, cell.methods, cell.repeats, launched), Vec::new(), Vec::new())
-    };
-    let (Some(text), Some(module)) = (&cell.facts.text, &cell.facts.module) else {
-        let detail = "the target file lies in no module of this tree";
-        return Ok(Ok(all(Outcome::CompileFail(CompileReason::NoModule), detail, 0, &measured)));
-    };
-    let started = Instant::now();
-    let input = RevisionInput { tree: cell.facts.tree.clone(), module: module.clone() };
+    let identity = &cell.executed.identity;
     let (trees, task, side) = (Arc::clone(trees), identity.task.clone(), identity.cell.code());
     let archive = move || trees.revision(&task, side);
-    let revision = match direct.revision(executor, identity.environment, &input, archive).await? {
-        Ok(revision) => revision,
+    let ExecutedCell { records, launched } = match direct.run_cell(executor, &cell.executed, archive).await? {
+        Ok(executed) => executed,
         Err(unfit) => return Ok(Err(unfit)),
     };
-    let masked = match direct.masked(executor, &revision, identity.task.test_file.as_str()).await? {
-        Ok(masked) => masked,
-        Err(unfit) => return Ok(Err(unfit)),
-    };
-    measured.prepare_ms = Some(milliseconds(started));
-    let started = Instant::now();
-    let swap = direct.swap(executor, identity.environment, &masked, text).await?;
-    measured.compile_ms = Some(milliseconds(started));
-    let swapped = match swap {
-        Swap::Compiled(swapped) => swapped,
-        Swap::Failed { reason, detail, .. } => {
-            return Ok(Ok(all(Outcome::CompileFail(reason), &detail, 1, &measured)));
-        }
-        Swap::Unfit(unfit) => return Ok(Err(unfit)),
-    };
-    let mut records = Vec::new();
-    let options = LaunchOptions::default();
-    for repeat in 1..=cell.repeats {
-        for method in cell.methods {
-            let name = format!("direct-{}-{repeat}", method.method());
-            let launch = MethodLaunch { class: &cell.facts.class, method, options: &options, name: &name };
-            let one = direct.launch(executor, identity.environment, &swapped, &launch, &logs).await?;
-            let measured = Measured {
-                prepare_ms: measured.prepare_ms,
-                compile_ms: measured.compile_ms,
-                logs: measured.logs.clone(),
-                ..one.measured
-            };
-            let one = Launched { outcome: one.outcome, detail: one.detail, attempts: one.attempts, measured };
-            records.push(executor.record(identity, method, repeat, one));
-        }
-    }
+    let Some((swapped, logs)) = launched else { return Ok(Ok((records, Vec::new(), Vec::new()))) };
     let covered = match cell.cover {
         Some(cover) => covered(direct, executor, cell, cover, &swapped, &records, &logs).await?,
         None => Vec::new(),
@@ -178,7 +127,7 @@ async fn mutated(
     if methods.is_empty() {
         return Ok(Vec::new());
     }
-    let environment = cell.identity.environment;
+    let environment = cell.executed.identity.environment;
     let revision = &swapped.masked.revision;
     let mut sets = Vec::new();
     for (path, lines, source) in &request.files {
@@ -217,7 +166,7 @@ async fn mutated(
             let options = LaunchOptions { replaced: Some(replaced.clone()), ..LaunchOptions::default() };
             for (method, outcomes) in methods.iter().zip(&mut found) {
                 let name = format!("mutant-{}-{}", number + 1, method.method());
-                let launch = MethodLaunch { class: &cell.facts.class, method, options: &options, name: &name };
+                let launch = MethodLaunch { class: &cell.executed.facts.class, method, options: &options, name: &name };
                 let one = direct.launch(&limited, environment, swapped, &launch, logs).await?;
                 outcomes.push(MutantOutcome { id: mutant.id, outcome: one.outcome });
             }
@@ -247,8 +196,8 @@ async fn covered(
     let mut data = Vec::new();
     for method in cover.methods.iter().chain(passed.map(|record| &record.method)) {
         let name = format!("coverage-{}", method.method());
-        let launch = MethodLaunch { class: &cell.facts.class, method, options: &options, name: &name };
-        let environment = cell.identity.environment;
+        let launch = MethodLaunch { class: &cell.executed.facts.class, method, options: &options, name: &name };
+        let environment = cell.executed.identity.environment;
         let mut one = direct.launch(executor, environment, swapped, &launch, logs).await?;
         let written = match (one.outcome, one.files.pop().flatten()) {
             (Outcome::Pass, Some(data)) => Ok(data),
@@ -259,5 +208,5 @@ async fn covered(
     }
     let revision = &swapped.masked.revision;
     let classes = Classes { archive: &swapped.masked.tree, class_path: &revision.class_path };
-    executor.analyse(cell.identity.environment, &classes, data, cover.files).await
+    executor.analyse(cell.executed.identity.environment, &classes, data, cover.files).await
 }

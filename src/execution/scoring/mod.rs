@@ -6,48 +6,47 @@
 
 pub mod cache;
 mod direct;
+mod done;
 pub mod inputs;
+mod kept;
+mod order;
 pub mod record;
+mod resolution;
 pub mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use fs_err as fs;
 use futures_util::StreamExt as _;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use tokio_util::sync::CancellationToken;
 
 use super::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
-use super::coverage::{CoverageRequest, Lines, MethodCoverage, SourceFile, coverage_key};
-use super::direct::Direct;
+use super::coverage::CoverageRequest;
+use super::direct::{Direct, DirectCell};
 use super::logs::log_name;
-use super::mutation::{NoMutants, lines_to_mutate};
-use super::record::{CellRecord, ExecutionPath, Measured};
+use super::mutation::lines_to_mutate;
+use super::record::{ExecutionPath, Measured};
 use super::run_directory::RunDirectory;
 use super::trees::{CellFacts, Trees};
 use super::validation::ValidationError;
-use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::event::{Event, EventSink};
 use crate::focal::FocalLines;
-use crate::metrics::coverage::{FocalCoverage, coverage, coverage_range};
-use crate::metrics::mutation::Kills;
 use crate::outcome::launch::shortened;
 use crate::outcome::{HarnessReason, InfraReason, Outcome};
-use crate::submission::predictions::{Place, Prediction, Predictions};
-use crate::submission::{Content, GOLD};
+use crate::submission::GOLD;
+use crate::submission::predictions::Predictions;
 use crate::task::{Cell, MethodId, RepositoryName, Side, Task, TaskId};
 use crate::workspace::WorkspaceError;
 
-use self::direct::{Mutated, MutationRequest, SubmissionCell, mutation_key};
-use cache::{CachedResult, ResultCache};
-use record::{
-    CoverageRecord, ExecutionRecord, FocalRecord, MutantsRecord, MutationRecord, SCORE_SCHEMA, ScoreRecord,
-    SubmissionFault, SubmissionRecord,
-};
+use self::direct::{MutationRequest, SubmissionCell};
+use self::done::Done;
+use self::kept::{LinesToMutate, source_files, unmutated};
+use self::order::shuffle;
+use cache::ResultCache;
+use record::{ExecutionRecord, SCORE_SCHEMA, ScoreRecord};
 use trees::SubmissionTrees;
 
 /// Where a run keeps the test files that it executes, by digest.
@@ -166,90 +165,6 @@ impl Scoring<'_> {
         Ok(records)
     }
 
-    /// Resolves the submissions that have no record yet. A selected task that a model has nothing for counts as one for
-    /// which it handed in nothing.
-    async fn resolve_all(
-        &self,
-        run: &mut RunDirectory,
-        records: &mut Vec<ScoreRecord>,
-        submissions: &Path,
-        cancellation: &CancellationToken,
-    ) -> Result<(), ValidationError> {
-        let done: BTreeSet<(String, TaskId)> = records
-            .iter()
-            .filter_map(|record| match record {
-                ScoreRecord::Submission(record) => Some((record.model.clone(), record.task_id.clone())),
-                _ => None,
-            })
-            .collect();
-        let pairs: Vec<(&str, &Task)> =
-            self.pairs().filter(|(model, task)| !done.contains(&((*model).to_owned(), task.id.clone()))).collect();
-        if self.coverage || self.mutation {
-            self.find_focal(run, records, cancellation).await?;
-        }
-        let mut resolving = futures_util::stream::iter(pairs)
-            .map(|(model, task)| async move {
-                let resolved = self.resolve(model, task, submissions).await;
-                (model, task, resolved)
-            })
-            .buffered(self.jobs.max(1));
-        while let Some((model, task, resolved)) = resolving.next().await {
-            if cancellation.is_cancelled() {
-                return Err(ValidationError::Interrupted);
-            }
-            let more = match resolved? {
-                Ok(record) => vec![ScoreRecord::Submission(record)],
-                // Nothing can be said of the submission now; a continued run tries again.
-                Err(cause) => {
-                    let outcome = Outcome::InfraFail(InfraReason::Source);
-                    let sides = [Side::Old, Side::New].into_iter();
-                    sides
-                        .filter(|code| self.counts(model, *code))
-                        .flat_map(|code| self.unexecuted(model, task, code, &task.test_methods, outcome, &cause))
-                        .map(ScoreRecord::Execution)
-                        .collect()
-                }
-            };
-            for record in more {
-                run.append(&record)?;
-                records.push(record);
-            }
-        }
-        Ok(())
-    }
-
-    async fn find_focal(
-        &self,
-        run: &mut RunDirectory,
-        records: &mut Vec<ScoreRecord>,
-        cancellation: &CancellationToken,
-    ) -> Result<(), ValidationError> {
-        let known: BTreeSet<TaskId> = Done::of(records).focal.into_keys().cloned().collect();
-        let tasks: Vec<&Task> = self.tasks.iter().filter(|task| !known.contains(&task.id)).collect();
-        let mut finding = futures_util::stream::iter(tasks)
-            .map(|task| async move {
-                let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
-                (task, blocking(move || trees.focal(&wanted)).await)
-            })
-            .buffered(self.jobs.max(1));
-        while let Some((task, found)) = finding.next().await {
-            if cancellation.is_cancelled() {
-                return Err(ValidationError::Interrupted);
-            }
-            match found? {
-                Ok(focal) => {
-                    let focal = FocalRecord { schema: SCORE_SCHEMA, task_id: task.id.clone(), focal };
-                    let record = ScoreRecord::Focal(focal);
-                    run.append(&record)?;
-                    records.push(record);
-                }
-                // The same sources are needed for the executions, whose records then tell.
-                Err(error) => tracing::warn!(task = %task.id, %error, "focal methods can't be looked for"),
-            }
-        }
-        Ok(())
-    }
-
     fn pairs(&self) -> impl Iterator<Item = (&str, &Task)> {
         let all = self.models().flat_map(|model| self.tasks.iter().map(move |task| (model, task)));
         // What nothing is executed of is not measured against anything either.
@@ -267,54 +182,6 @@ impl Scoring<'_> {
     /// Tells whether a side's executions count for a model. The reference is only measured, which needs new code.
     fn counts(&self, model: &str, code: Side) -> bool {
         code == Side::New || self.predictions.models.contains_key(model)
-    }
-
-    async fn resolve(
-        &self,
-        model: &str,
-        task: &Task,
-        submissions: &Path,
-    ) -> std::io::Result<Result<SubmissionRecord, String>> {
-        let absent = |content| Prediction {
-            content,
-            cost_usd: None,
-            tokens: None,
-            place: Place { path: PathBuf::new(), line: None },
-        };
-        let prediction = match self.predictions.models.get(model) {
-            Some(tasks) => tasks.get(&task.id).cloned().unwrap_or_else(|| absent(Content::Nothing)),
-            None => absent(Content::Gold),
-        };
-        let (trees, wanted, content) = (Arc::clone(&self.trees), task.clone(), prediction.content.clone());
-        let resolved = blocking(move || trees.resolve(&wanted, &content)).await?;
-        let resolved = match resolved {
-            Ok(resolved) => resolved,
-            Err(error) => return Ok(Err(error.to_string())),
-        };
-        let (post_image, fault) = match resolved.extraction.content {
-            Ok(file) => {
-                let digest = Digest::of(&file);
-                write_atomically(&submissions.join(file_name(digest)), &file)?;
-                (Some(digest), None)
-            }
-            Err(fault) => (None, Some(SubmissionFault { reason: fault.reason, detail: shortened(&fault.detail) })),
-        };
-        let bytes = prediction.content.bytes();
-        Ok(Ok(SubmissionRecord {
-            schema: SCORE_SCHEMA,
-            model: model.to_owned(),
-            task_id: task.id.clone(),
-            kind: prediction.content.kind(),
-            submitted: (!bytes.is_empty()).then(|| Digest::of(bytes)),
-            start: resolved.start,
-            post_image,
-            fault,
-            without: resolved.without,
-            dropped: resolved.extraction.dropped,
-            line_ends_adapted: resolved.extraction.line_ends_adapted,
-            cost_usd: prediction.cost_usd,
-            tokens: prediction.tokens,
-        }))
     }
 
     /// Returns the cells for which not every method and repeat has a record, or not every passing method a coverage. What
@@ -450,11 +317,9 @@ impl Scoring<'_> {
             let (executed, covered, mutated) = match (path, &self.direct) {
                 (ExecutionPath::Direct, Some(direct)) => {
                     let mutate = self.mutation_request(job, &lines, &todo.mutate).await?;
+                    let (methods, repeats) = (&todo.methods, self.repeats);
                     let cell = SubmissionCell {
-                        identity,
-                        facts: &facts,
-                        methods: &todo.methods,
-                        repeats: self.repeats,
+                        executed: DirectCell { identity, facts: &facts, methods, repeats },
                         cover: request,
                         mutate: mutate.as_ref(),
                         cache: &self.cache,
@@ -494,48 +359,6 @@ impl Scoring<'_> {
         Ok(records)
     }
 
-    /// Takes what was executed and covered before out of what there is to do.
-    fn take_kept(
-        &self,
-        executor: &Executor,
-        identity: &CellIdentity<'_>,
-        job: &Job<'_>,
-        (files, lines): (&[SourceFile], &LinesToMutate),
-        todo: &mut Todo,
-        records: &mut Vec<ScoreRecord>,
-    ) -> std::io::Result<()> {
-        let Todo { methods, cover, mutate } = todo;
-        for method in std::mem::take(methods) {
-            match self.kept(executor, identity, job, &method)? {
-                Some(kept) => {
-                    let passed = kept.first().is_some_and(|first| first.outcome == Outcome::Pass);
-                    cover.extend((passed && !files.is_empty()).then(|| method.clone()));
-                    mutate.extend((passed && !lines.is_empty()).then(|| method.clone()));
-                    records.extend(kept.into_iter().map(ScoreRecord::Execution));
-                }
-                None => methods.push(method),
-            }
-        }
-        for method in std::mem::take(cover) {
-            let key = coverage_key(executor.key(identity, &method, 1, identity.path), files);
-            match self.cache.value::<Vec<(SourceFile, Lines)>>(key)? {
-                Some(lines) => {
-                    let lines = Ok(lines.into_iter().collect());
-                    records.push(ScoreRecord::Coverage(coverage_record(job, &method, lines, true)));
-                }
-                None => cover.push(method),
-            }
-        }
-        for method in std::mem::take(mutate) {
-            let key = mutation_key(executor.key(identity, &method, 1, identity.path), lines);
-            match self.cache.value::<Mutated>(key)? {
-                Some(known) => records.extend(mutation_records(job, &method, Ok(known), true)),
-                None => mutate.push(method),
-            }
-        }
-        Ok(())
-    }
-
     /// Returns what is mutated for a job; `None` where nothing is.
     async fn mutation_request(
         &self,
@@ -554,88 +377,6 @@ impl Scoring<'_> {
         }
         let task_id = job.task.id.clone();
         Ok((!files.is_empty()).then(|| MutationRequest { task_id, files, methods: methods.to_vec() }))
-    }
-
-    /// Keeps what methods did to mutants for other runs, and makes records of it.
-    fn keep_mutated(
-        &self,
-        executor: &Executor,
-        identity: &CellIdentity<'_>,
-        job: &Job<'_>,
-        lines: &LinesToMutate,
-        mutated: Vec<(MethodId, Result<Mutated, NoMutants>)>,
-        records: &mut Vec<ScoreRecord>,
-    ) -> std::io::Result<()> {
-        for (method, result) in mutated {
-            if let Ok(known) = &result
-                && Kills::of(&known.outcomes()).is_some()
-            {
-                self.cache.put_value(mutation_key(executor.key(identity, &method, 1, identity.path), lines), known)?;
-            }
-            records.extend(mutation_records(job, &method, result, false));
-        }
-        Ok(())
-    }
-
-    /// Keeps what was executed and covered for other runs, and makes records of it.
-    fn keep(
-        &self,
-        executor: &Executor,
-        identity: &CellIdentity<'_>,
-        job: &Job<'_>,
-        files: &[SourceFile],
-        (executed, covered): (Vec<CellRecord>, Vec<MethodCoverage>),
-        records: &mut Vec<ScoreRecord>,
-    ) -> std::io::Result<()> {
-        for record in executed {
-            if let Some(result) = record.key.and_then(|key| {
-                CachedResult::new(key, record.outcome, &record.detail, record.attempts, &record.measured)
-            }) {
-                self.cache.put(&result)?;
-            }
-            records.push(ScoreRecord::Execution(executed_record(job, record)));
-        }
-        for one in covered {
-            if let Ok(lines) = &one.lines {
-                let lines: Vec<(&SourceFile, &Lines)> = lines.iter().collect();
-                let key = coverage_key(executor.key(identity, &one.method, 1, identity.path), files);
-                self.cache.put_value(key, &lines)?;
-            }
-            records.push(ScoreRecord::Coverage(coverage_record(job, &one.method, one.lines, false)));
-        }
-        Ok(())
-    }
-
-    /// Returns the records of a method whose every repeat was executed before.
-    fn kept(
-        &self,
-        executor: &Executor,
-        identity: &CellIdentity<'_>,
-        job: &Job<'_>,
-        method: &MethodId,
-    ) -> std::io::Result<Option<Vec<ExecutionRecord>>> {
-        let mut kept = Vec::new();
-        for repeat in 1..=self.repeats {
-            let key = executor.key(identity, method, repeat, identity.path);
-            let Some(result) = self.cache.get(key)? else { return Ok(None) };
-            kept.push(ExecutionRecord {
-                schema: SCORE_SCHEMA,
-                model: job.model.to_owned(),
-                task_id: job.task.id.clone(),
-                repository: job.task.repository.clone(),
-                track: job.task.track,
-                code: job.code,
-                method: method.clone(),
-                repeat,
-                outcome: result.outcome,
-                detail: result.detail,
-                attempts: result.attempts,
-                key: Some(key),
-                cached: true,
-                measured: result.measured,
-            });
-        }
-        Ok(Some(kept))
     }
 
     fn identity<'a>(
@@ -674,166 +415,6 @@ impl Scoring<'_> {
     }
 }
 
-/// What a run has already.
-struct Done<'a> {
-    submissions: BTreeMap<(&'a str, &'a TaskId), &'a SubmissionRecord>,
-    focal: BTreeMap<&'a TaskId, &'a FocalRecord>,
-    executions: BTreeSet<(&'a str, &'a TaskId, Side, &'a MethodId, u32)>,
-    /// Methods that passed on new code in the first repeat.
-    passed: BTreeSet<(&'a str, &'a TaskId, &'a MethodId)>,
-    covered: BTreeSet<(&'a str, &'a TaskId, &'a MethodId)>,
-    mutated: BTreeSet<(&'a str, &'a TaskId, &'a MethodId)>,
-}
-
-impl<'a> Done<'a> {
-    fn of(records: &'a [ScoreRecord]) -> Self {
-        let mut done = Self {
-            submissions: BTreeMap::new(),
-            focal: BTreeMap::new(),
-            executions: BTreeSet::new(),
-            passed: BTreeSet::new(),
-            covered: BTreeSet::new(),
-            mutated: BTreeSet::new(),
-        };
-        for record in records {
-            match record {
-                ScoreRecord::Submission(one) => {
-                    done.submissions.insert((&one.model, &one.task_id), one);
-                }
-                ScoreRecord::Focal(one) => {
-                    done.focal.insert(&one.task_id, one);
-                }
-                ScoreRecord::Execution(one) => {
-                    done.executions.insert((&one.model, &one.task_id, one.code, &one.method, one.repeat));
-                    if one.code == Side::New && one.repeat == 1 && one.outcome == Outcome::Pass {
-                        done.passed.insert((&one.model, &one.task_id, &one.method));
-                    }
-                }
-                ScoreRecord::Coverage(one) => {
-                    done.covered.insert((&one.model, &one.task_id, &one.method));
-                }
-                ScoreRecord::Mutation(one) => {
-                    done.mutated.insert((&one.model, &one.task_id, &one.method));
-                }
-                ScoreRecord::Mutants(_) => {}
-            }
-        }
-        done
-    }
-}
-
-/// Returns the files that focal lines are in, as JaCoCo names them, each once.
-fn source_files(focal: &[FocalLines]) -> Vec<SourceFile> {
-    let files: BTreeSet<SourceFile> = focal.iter().map(source_file).collect();
-    files.into_iter().collect()
-}
-
-fn source_file(focal: &FocalLines) -> SourceFile {
-    let name = focal.path.rsplit('/').next().unwrap_or(&focal.path).to_owned();
-    SourceFile { package: focal.package.clone(), name }
-}
-
-fn coverage_record(
-    job: &Job<'_>,
-    method: &MethodId,
-    lines: Result<BTreeMap<SourceFile, Lines>, String>,
-    cached: bool,
-) -> CoverageRecord {
-    let (focal, cause) = match lines {
-        Ok(lines) => {
-            let none = Lines::new();
-            let of = |focal: &FocalLines| {
-                let file = lines.get(&source_file(focal)).unwrap_or(&none);
-                FocalCoverage::of((focal.first_line, focal.last_line), file)
-            };
-            (job.focal.iter().map(of).collect(), None)
-        }
-        Err(cause) => (Vec::new(), Some(shortened(&cause))),
-    };
-    CoverageRecord {
-        schema: SCORE_SCHEMA,
-        model: job.model.to_owned(),
-        task_id: job.task.id.clone(),
-        method: method.clone(),
-        coverage: coverage(&focal),
-        coverage_range: coverage_range(&focal),
-        focal,
-        cause,
-        cached,
-    }
-}
-
-/// Lines to mutate, by file.
-type LinesToMutate = BTreeMap<String, Vec<usize>>;
-
-fn mutation_records(
-    job: &Job<'_>,
-    method: &MethodId,
-    result: Result<Mutated, NoMutants>,
-    cached: bool,
-) -> Vec<ScoreRecord> {
-    let (sets, mutants, cause) = match result {
-        Ok(mutated) => (mutated.sets, mutated.mutants, None),
-        Err(reason) => (Vec::new(), Vec::new(), Some(shortened(&reason.cause))),
-    };
-    let outcomes: Vec<Outcome> = mutants.iter().map(|mutant| mutant.outcome).collect();
-    let kills = if cause.is_none() { Kills::of(&outcomes) } else { None };
-    let lost = "a fault of the infrastructure ended a launch on a mutant";
-    let mutation = MutationRecord {
-        schema: SCORE_SCHEMA,
-        model: job.model.to_owned(),
-        task_id: job.task.id.clone(),
-        method: method.clone(),
-        kills,
-        mutation_score: kills.as_ref().and_then(Kills::score),
-        mutants,
-        cause: cause.or_else(|| kills.is_none().then(|| lost.to_owned())),
-        cached,
-    };
-    let sets = MutantsRecord { schema: SCORE_SCHEMA, task_id: job.task.id.clone(), sets };
-    let known = (!sets.sets.is_empty()).then_some(ScoreRecord::Mutants(sets));
-    known.into_iter().chain([ScoreRecord::Mutation(mutation)]).collect()
-}
-
-/// Says of passing methods on the reference path why they are not run on mutants.
-fn unmutated(
-    executed: &[CellRecord],
-    mutate: &[MethodId],
-    lines: &LinesToMutate,
-    unfit: Option<&str>,
-) -> Vec<(MethodId, Result<Mutated, NoMutants>)> {
-    if lines.is_empty() {
-        return Vec::new();
-    }
-    let cause = match unfit {
-        Some(reason) => format!("mutants need the direct path, which does not fit: {reason}"),
-        None => "mutants need the direct path".to_owned(),
-    };
-    let passed = executed.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
-    let methods = mutate.iter().chain(passed.map(|record| &record.method));
-    methods.map(|method| (method.clone(), Err(NoMutants { cause: cause.clone(), may_pass: false }))).collect()
-}
-
-fn executed_record(job: &Job<'_>, record: CellRecord) -> ExecutionRecord {
-    let logs = record.measured.logs.as_ref().map(|logs| format!("{}/{logs}", model_directory(job.model)));
-    ExecutionRecord {
-        schema: SCORE_SCHEMA,
-        model: job.model.to_owned(),
-        task_id: record.task_id,
-        repository: record.repository,
-        track: record.track,
-        code: job.code,
-        method: record.method,
-        repeat: record.repeat,
-        outcome: record.outcome,
-        detail: record.detail,
-        attempts: record.attempts,
-        key: record.key,
-        cached: false,
-        measured: Measured { logs, ..record.measured },
-    }
-}
-
 /// Returns the directory of a model's logs: its name as far as a path may hold it, and what tells it from others.
 pub fn model_directory(model: &str) -> String {
     let name: String = log_name(model).chars().take(60).collect();
@@ -861,16 +442,6 @@ fn side_name(side: Side) -> &'static str {
     }
 }
 
-/// Puts items into an order that only the seed decides. Source: Fisher and Yates, as Durstenfeld has it.
-fn shuffle<T>(items: &mut [T], seed: u64) {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    for last in (1..items.len()).rev() {
-        // The remainder's bias is far below what any order could show: there are never 2^32 items.
-        let other = random.next_u64() % (last as u64 + 1);
-        items.swap(last, usize::try_from(other).unwrap_or(last));
-    }
-}
-
 fn first_bytes(digest: Digest) -> u64 {
     digest.hex().get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default()
 }
@@ -895,20 +466,6 @@ async fn blocking<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn orders_are_decided_by_their_seed() {
-        let order = |seed| {
-            let mut items: Vec<u32> = (0..50).collect();
-            shuffle(&mut items, seed);
-            items
-        };
-        assert_eq!(order(1), order(1));
-        assert_ne!(order(1), order(2));
-        let mut sorted = order(3);
-        sorted.sort_unstable();
-        assert_eq!(sorted, (0..50).collect::<Vec<_>>());
-    }
 
     #[test]
     fn models_have_directories_of_their_own_and_no_other() {

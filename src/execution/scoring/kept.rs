@@ -1,0 +1,256 @@
+//! What was executed before is taken from the cache, what is executed now is kept there; records are made of both.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::cache::CachedResult;
+use super::direct::{Mutated, mutation_key};
+use super::record::{CoverageRecord, ExecutionRecord, MutantsRecord, MutationRecord, SCORE_SCHEMA, ScoreRecord};
+use super::{Job, Scoring, Todo, model_directory};
+use crate::execution::cell::{CellIdentity, Executor};
+use crate::execution::coverage::{Lines, MethodCoverage, SourceFile, coverage_key};
+use crate::execution::mutation::NoMutants;
+use crate::execution::record::{CellRecord, Measured};
+use crate::focal::FocalLines;
+use crate::metrics::coverage::{FocalCoverage, coverage, coverage_range};
+use crate::metrics::mutation::Kills;
+use crate::outcome::Outcome;
+use crate::outcome::launch::shortened;
+use crate::task::MethodId;
+
+impl Scoring<'_> {
+    /// Takes what was executed and covered before out of what there is to do.
+    pub(super) fn take_kept(
+        &self,
+        executor: &Executor,
+        identity: &CellIdentity<'_>,
+        job: &Job<'_>,
+        (files, lines): (&[SourceFile], &LinesToMutate),
+        todo: &mut Todo,
+        records: &mut Vec<ScoreRecord>,
+    ) -> std::io::Result<()> {
+        let Todo { methods, cover, mutate } = todo;
+        for method in std::mem::take(methods) {
+            match self.kept(executor, identity, job, &method)? {
+                Some(kept) => {
+                    let passed = kept.first().is_some_and(|first| first.outcome == Outcome::Pass);
+                    cover.extend((passed && !files.is_empty()).then(|| method.clone()));
+                    mutate.extend((passed && !lines.is_empty()).then(|| method.clone()));
+                    records.extend(kept.into_iter().map(ScoreRecord::Execution));
+                }
+                None => methods.push(method),
+            }
+        }
+        for method in std::mem::take(cover) {
+            let key = coverage_key(executor.key(identity, &method, 1, identity.path), files);
+            match self.cache.value::<Vec<(SourceFile, Lines)>>(key)? {
+                Some(lines) => {
+                    let lines = Ok(lines.into_iter().collect());
+                    records.push(ScoreRecord::Coverage(coverage_record(job, &method, lines, true)));
+                }
+                None => cover.push(method),
+            }
+        }
+        for method in std::mem::take(mutate) {
+            let key = mutation_key(executor.key(identity, &method, 1, identity.path), lines);
+            match self.cache.value::<Mutated>(key)? {
+                Some(known) => records.extend(mutation_records(job, &method, Ok(known), true)),
+                None => mutate.push(method),
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what methods did to mutants for other runs, and makes records of it.
+    pub(super) fn keep_mutated(
+        &self,
+        executor: &Executor,
+        identity: &CellIdentity<'_>,
+        job: &Job<'_>,
+        lines: &LinesToMutate,
+        mutated: Vec<(MethodId, Result<Mutated, NoMutants>)>,
+        records: &mut Vec<ScoreRecord>,
+    ) -> std::io::Result<()> {
+        for (method, result) in mutated {
+            if let Ok(known) = &result
+                && Kills::of(&known.outcomes()).is_some()
+            {
+                self.cache.put_value(mutation_key(executor.key(identity, &method, 1, identity.path), lines), known)?;
+            }
+            records.extend(mutation_records(job, &method, result, false));
+        }
+        Ok(())
+    }
+
+    /// Keeps what was executed and covered for other runs, and makes records of it.
+    pub(super) fn keep(
+        &self,
+        executor: &Executor,
+        identity: &CellIdentity<'_>,
+        job: &Job<'_>,
+        files: &[SourceFile],
+        (executed, covered): (Vec<CellRecord>, Vec<MethodCoverage>),
+        records: &mut Vec<ScoreRecord>,
+    ) -> std::io::Result<()> {
+        for record in executed {
+            if let Some(result) = record.key.and_then(|key| {
+                CachedResult::new(key, record.outcome, &record.detail, record.attempts, &record.measured)
+            }) {
+                self.cache.put(&result)?;
+            }
+            records.push(ScoreRecord::Execution(executed_record(job, record)));
+        }
+        for one in covered {
+            if let Ok(lines) = &one.lines {
+                let lines: Vec<(&SourceFile, &Lines)> = lines.iter().collect();
+                let key = coverage_key(executor.key(identity, &one.method, 1, identity.path), files);
+                self.cache.put_value(key, &lines)?;
+            }
+            records.push(ScoreRecord::Coverage(coverage_record(job, &one.method, one.lines, false)));
+        }
+        Ok(())
+    }
+
+    /// Returns the records of a method whose every repeat was executed before.
+    fn kept(
+        &self,
+        executor: &Executor,
+        identity: &CellIdentity<'_>,
+        job: &Job<'_>,
+        method: &MethodId,
+    ) -> std::io::Result<Option<Vec<ExecutionRecord>>> {
+        let mut kept = Vec::new();
+        for repeat in 1..=self.repeats {
+            let key = executor.key(identity, method, repeat, identity.path);
+            let Some(result) = self.cache.get(key)? else { return Ok(None) };
+            kept.push(ExecutionRecord {
+                schema: SCORE_SCHEMA,
+                model: job.model.to_owned(),
+                task_id: job.task.id.clone(),
+                repository: job.task.repository.clone(),
+                track: job.task.track,
+                code: job.code,
+                method: method.clone(),
+                repeat,
+                outcome: result.outcome,
+                detail: result.detail,
+                attempts: result.attempts,
+                key: Some(key),
+                cached: true,
+                measured: result.measured,
+            });
+        }
+        Ok(Some(kept))
+    }
+}
+
+/// Returns the files that focal lines are in, as JaCoCo names them, each once.
+pub(super) fn source_files(focal: &[FocalLines]) -> Vec<SourceFile> {
+    let files: BTreeSet<SourceFile> = focal.iter().map(source_file).collect();
+    files.into_iter().collect()
+}
+
+fn source_file(focal: &FocalLines) -> SourceFile {
+    let name = focal.path.rsplit('/').next().unwrap_or(&focal.path).to_owned();
+    SourceFile { package: focal.package.clone(), name }
+}
+
+fn coverage_record(
+    job: &Job<'_>,
+    method: &MethodId,
+    lines: Result<BTreeMap<SourceFile, Lines>, String>,
+    cached: bool,
+) -> CoverageRecord {
+    let (focal, cause) = match lines {
+        Ok(lines) => {
+            let none = Lines::new();
+            let of = |focal: &FocalLines| {
+                let file = lines.get(&source_file(focal)).unwrap_or(&none);
+                FocalCoverage::of((focal.first_line, focal.last_line), file)
+            };
+            (job.focal.iter().map(of).collect(), None)
+        }
+        Err(cause) => (Vec::new(), Some(shortened(&cause))),
+    };
+    CoverageRecord {
+        schema: SCORE_SCHEMA,
+        model: job.model.to_owned(),
+        task_id: job.task.id.clone(),
+        method: method.clone(),
+        coverage: coverage(&focal),
+        coverage_range: coverage_range(&focal),
+        focal,
+        cause,
+        cached,
+    }
+}
+
+/// Lines to mutate, by file.
+pub(super) type LinesToMutate = BTreeMap<String, Vec<usize>>;
+
+fn mutation_records(
+    job: &Job<'_>,
+    method: &MethodId,
+    result: Result<Mutated, NoMutants>,
+    cached: bool,
+) -> Vec<ScoreRecord> {
+    let (sets, mutants, cause) = match result {
+        Ok(mutated) => (mutated.sets, mutated.mutants, None),
+        Err(reason) => (Vec::new(), Vec::new(), Some(shortened(&reason.cause))),
+    };
+    let outcomes: Vec<Outcome> = mutants.iter().map(|mutant| mutant.outcome).collect();
+    let kills = if cause.is_none() { Kills::of(&outcomes) } else { None };
+    let lost = "a fault of the infrastructure ended a launch on a mutant";
+    let mutation = MutationRecord {
+        schema: SCORE_SCHEMA,
+        model: job.model.to_owned(),
+        task_id: job.task.id.clone(),
+        method: method.clone(),
+        kills,
+        mutation_score: kills.as_ref().and_then(Kills::score),
+        mutants,
+        cause: cause.or_else(|| kills.is_none().then(|| lost.to_owned())),
+        cached,
+    };
+    let sets = MutantsRecord { schema: SCORE_SCHEMA, task_id: job.task.id.clone(), sets };
+    let known = (!sets.sets.is_empty()).then_some(ScoreRecord::Mutants(sets));
+    known.into_iter().chain([ScoreRecord::Mutation(mutation)]).collect()
+}
+
+/// Says of passing methods on the reference path why they are not run on mutants.
+pub(super) fn unmutated(
+    executed: &[CellRecord],
+    mutate: &[MethodId],
+    lines: &LinesToMutate,
+    unfit: Option<&str>,
+) -> Vec<(MethodId, Result<Mutated, NoMutants>)> {
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let cause = match unfit {
+        Some(reason) => format!("mutants need the direct path, which does not fit: {reason}"),
+        None => "mutants need the direct path".to_owned(),
+    };
+    let passed = executed.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
+    let methods = mutate.iter().chain(passed.map(|record| &record.method));
+    methods.map(|method| (method.clone(), Err(NoMutants { cause: cause.clone(), may_pass: false }))).collect()
+}
+
+fn executed_record(job: &Job<'_>, record: CellRecord) -> ExecutionRecord {
+    let logs = record.measured.logs.as_ref().map(|logs| format!("{}/{logs}", model_directory(job.model)));
+    ExecutionRecord {
+        schema: SCORE_SCHEMA,
+        model: job.model.to_owned(),
+        task_id: record.task_id,
+        repository: record.repository,
+        track: record.track,
+        code: job.code,
+        method: record.method,
+        repeat: record.repeat,
+        outcome: record.outcome,
+        detail: record.detail,
+        attempts: record.attempts,
+        key: record.key,
+        cached: false,
+        measured: Measured { logs, ..record.measured },
+    }
+}

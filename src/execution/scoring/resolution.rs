@@ -1,0 +1,155 @@
+//! What is known of submissions before anything is executed: their files, and the focal methods of their tasks.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::done::Done;
+use super::record::{FocalRecord, SCORE_SCHEMA, ScoreRecord, SubmissionFault, SubmissionRecord};
+use super::{Scoring, blocking, file_name};
+use crate::data_dir::write_atomically;
+use crate::digest::Digest;
+use crate::execution::run_directory::RunDirectory;
+use crate::execution::validation::ValidationError;
+use crate::outcome::launch::shortened;
+use crate::outcome::{InfraReason, Outcome};
+use crate::submission::Content;
+use crate::submission::predictions::{Place, Prediction};
+use crate::task::{Side, Task, TaskId};
+
+impl Scoring<'_> {
+    /// Resolves the submissions that have no record yet. A selected task that a model has nothing for counts as one for
+    /// which it handed in nothing.
+    pub(super) async fn resolve_all(
+        &self,
+        run: &mut RunDirectory,
+        records: &mut Vec<ScoreRecord>,
+        submissions: &Path,
+        cancellation: &CancellationToken,
+    ) -> Result<(), ValidationError> {
+        let done: BTreeSet<(String, TaskId)> = records
+            .iter()
+            .filter_map(|record| match record {
+                ScoreRecord::Submission(record) => Some((record.model.clone(), record.task_id.clone())),
+                _ => None,
+            })
+            .collect();
+        let pairs: Vec<(&str, &Task)> =
+            self.pairs().filter(|(model, task)| !done.contains(&((*model).to_owned(), task.id.clone()))).collect();
+        if self.coverage || self.mutation {
+            self.find_focal(run, records, cancellation).await?;
+        }
+        let mut resolving = futures_util::stream::iter(pairs)
+            .map(|(model, task)| async move {
+                let resolved = self.resolve(model, task, submissions).await;
+                (model, task, resolved)
+            })
+            .buffered(self.jobs.max(1));
+        while let Some((model, task, resolved)) = resolving.next().await {
+            if cancellation.is_cancelled() {
+                return Err(ValidationError::Interrupted);
+            }
+            let more = match resolved? {
+                Ok(record) => vec![ScoreRecord::Submission(record)],
+                // Nothing can be said of the submission now; a continued run tries again.
+                Err(cause) => {
+                    let outcome = Outcome::InfraFail(InfraReason::Source);
+                    let sides = [Side::Old, Side::New].into_iter();
+                    sides
+                        .filter(|code| self.counts(model, *code))
+                        .flat_map(|code| self.unexecuted(model, task, code, &task.test_methods, outcome, &cause))
+                        .map(ScoreRecord::Execution)
+                        .collect()
+                }
+            };
+            for record in more {
+                run.append(&record)?;
+                records.push(record);
+            }
+        }
+        Ok(())
+    }
+
+    async fn find_focal(
+        &self,
+        run: &mut RunDirectory,
+        records: &mut Vec<ScoreRecord>,
+        cancellation: &CancellationToken,
+    ) -> Result<(), ValidationError> {
+        let known: BTreeSet<TaskId> = Done::of(records).focal.into_keys().cloned().collect();
+        let tasks: Vec<&Task> = self.tasks.iter().filter(|task| !known.contains(&task.id)).collect();
+        let mut finding = futures_util::stream::iter(tasks)
+            .map(|task| async move {
+                let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
+                (task, blocking(move || trees.focal(&wanted)).await)
+            })
+            .buffered(self.jobs.max(1));
+        while let Some((task, found)) = finding.next().await {
+            if cancellation.is_cancelled() {
+                return Err(ValidationError::Interrupted);
+            }
+            match found? {
+                Ok(focal) => {
+                    let focal = FocalRecord { schema: SCORE_SCHEMA, task_id: task.id.clone(), focal };
+                    let record = ScoreRecord::Focal(focal);
+                    run.append(&record)?;
+                    records.push(record);
+                }
+                // The same sources are needed for the executions, whose records then tell.
+                Err(error) => tracing::warn!(task = %task.id, %error, "focal methods can't be looked for"),
+            }
+        }
+        Ok(())
+    }
+
+    async fn resolve(
+        &self,
+        model: &str,
+        task: &Task,
+        submissions: &Path,
+    ) -> std::io::Result<Result<SubmissionRecord, String>> {
+        let absent = |content| Prediction {
+            content,
+            cost_usd: None,
+            tokens: None,
+            place: Place { path: PathBuf::new(), line: None },
+        };
+        let prediction = match self.predictions.models.get(model) {
+            Some(tasks) => tasks.get(&task.id).cloned().unwrap_or_else(|| absent(Content::Nothing)),
+            None => absent(Content::Gold),
+        };
+        let (trees, wanted, content) = (Arc::clone(&self.trees), task.clone(), prediction.content.clone());
+        let resolved = blocking(move || trees.resolve(&wanted, &content)).await?;
+        let resolved = match resolved {
+            Ok(resolved) => resolved,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let (post_image, fault) = match resolved.extraction.content {
+            Ok(file) => {
+                let digest = Digest::of(&file);
+                write_atomically(&submissions.join(file_name(digest)), &file)?;
+                (Some(digest), None)
+            }
+            Err(fault) => (None, Some(SubmissionFault { reason: fault.reason, detail: shortened(&fault.detail) })),
+        };
+        let bytes = prediction.content.bytes();
+        Ok(Ok(SubmissionRecord {
+            schema: SCORE_SCHEMA,
+            model: model.to_owned(),
+            task_id: task.id.clone(),
+            kind: prediction.content.kind(),
+            submitted: (!bytes.is_empty()).then(|| Digest::of(bytes)),
+            start: resolved.start,
+            post_image,
+            fault,
+            without: resolved.without,
+            dropped: resolved.extraction.dropped,
+            line_ends_adapted: resolved.extraction.line_ends_adapted,
+            cost_usd: prediction.cost_usd,
+            tokens: prediction.tokens,
+        }))
+    }
+}

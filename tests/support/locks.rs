@@ -1,0 +1,27 @@
+//! Locks that name nothing but what a test puts into them.
+
+use testevo_sandbox::lock::{JdkLock, LOCK_SCHEMA, MavenFile, RepositoryLock, ToolchainLock};
+
+/// A toolchain of one development kit that consists of nothing: images of it are what the recipe generates.
+pub(crate) fn toolchain() -> ToolchainLock {
+    ToolchainLock {
+        schema: LOCK_SCHEMA,
+        base: Vec::new(),
+        jdks: vec![JdkLock { major: 8, packages: Vec::new() }],
+        tools_packages: Vec::new(),
+        tools: Vec::new(),
+        indexes: Vec::new(),
+    }
+}
+
+/// A repository's lock of these files.
+pub(crate) fn repository(name: &str, files: Vec<MavenFile>, build_sets: &[&str]) -> RepositoryLock {
+    RepositoryLock {
+        schema: LOCK_SCHEMA,
+        repository: name.parse().unwrap(),
+        jdk: 8,
+        files,
+        metadata: Vec::new(),
+        build_sets: build_sets.iter().map(|set| (*set).to_owned()).collect(),
+    }
+}
