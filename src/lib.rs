@@ -33,4 +33,5 @@ pub mod sample;
 pub mod settings;
 pub mod submission;
 pub mod task;
+pub mod umask;
 pub mod workspace;

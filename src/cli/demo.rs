@@ -34,6 +34,7 @@ pub(super) fn run(_arguments: &DemoArguments, context: &Context) -> Result<(), C
         output: context.output,
         events: context.events.clone(),
         cancellation: context.cancellation.clone(),
+        umask: context.umask,
         data_dir: OnceLock::new(),
     };
     step(context, "1. Tasks: one test file at two revisions each. `import` reads the published data.", "import")?;

@@ -105,8 +105,12 @@ pub(super) fn run(arguments: &ImagesArguments, context: &Context) -> Result<(), 
         ImagesCommand::Export { name, target } => {
             let built = find(&catalog, name)?;
             match (&target.output, &target.context) {
-                (_, Some(directory)) => Ok(export_context(&built.image, built.jdk, catalog.store(), directory)?),
-                (Some(file), None) => export(&built, catalog.store(), file),
+                (_, Some(directory)) => {
+                    let exporting = |source| ImageError::Io { doing: "exporting a build context".to_owned(), source };
+                    context.umask.create_directory(directory).map_err(exporting)?;
+                    Ok(export_context(&built.image, built.jdk, catalog.store(), directory)?)
+                }
+                (Some(file), None) => export(&built, catalog.store(), file, context),
                 (None, None) => Err(CommandError::Usage {
                     message: "nothing says where the image goes".to_owned(),
                     hint: "name a file with `--output` or a directory with `--context`".to_owned(),
@@ -326,7 +330,7 @@ fn write_difference(before: &Image, after: &Image, found: &Difference, context: 
     Ok(())
 }
 
-fn export(built: &BuiltImage, store: &Store, file: &Path) -> Result<(), CommandError> {
+fn export(built: &BuiltImage, store: &Store, file: &Path, context: &Context) -> Result<(), CommandError> {
     let tags = [tag(&built.image, Some(&built.repository), built.jdk)];
     if file == Path::new("-") {
         let stdout = io::stdout();
@@ -349,7 +353,7 @@ fn export(built: &BuiltImage, store: &Store, file: &Path) -> Result<(), CommandE
     };
     let io = |source| ImageError::Io { doing: "exporting an image".to_owned(), source };
     let write = || -> Result<(), ImageError> {
-        let mut out = io::BufWriter::with_capacity(1 << 20, fs::File::create(&unfinished).map_err(io)?);
+        let mut out = io::BufWriter::with_capacity(1 << 20, context.umask.create_file(&unfinished).map_err(io)?);
         write_image_archive(&built.image, store, &tags, &mut out)?;
         out.flush().map_err(io)?;
         fs::rename(&unfinished, file).map_err(io)

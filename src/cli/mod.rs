@@ -28,10 +28,11 @@ use std::sync::OnceLock;
 use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
-use crate::data_dir::DataDir;
+use crate::data_dir::{DataDir, DataDirError};
 use crate::error::{CommandError, ExitStatus};
 use crate::event::EventSink;
 use crate::output::{Output, json_line};
+use crate::umask::Umask;
 use crate::workspace::{MirrorTemplate, Sources};
 
 use options::{EventFormat, GlobalArguments, GlobalOptions};
@@ -97,6 +98,8 @@ pub struct Context {
     pub events: EventSink,
     /// Cancelled by the first interrupt; work that cleans up after itself watches it.
     pub cancellation: CancellationToken,
+    /// What the caller lets others do with files that are theirs alone.
+    pub umask: Umask,
     data_dir: OnceLock<DataDir>,
 }
 
@@ -109,7 +112,10 @@ impl Context {
         if let Some(data_dir) = self.data_dir.get() {
             return Ok(data_dir);
         }
-        let opened = DataDir::open(&self.options.data_dir)?;
+        let path = &self.options.data_dir;
+        let unusable = |source| DataDirError::Io { path: path.clone(), source };
+        self.umask.create_directory(path).map_err(unusable)?;
+        let opened = DataDir::open(path)?;
         Ok(self.data_dir.get_or_init(|| opened))
     }
 
@@ -185,7 +191,8 @@ impl Interrupts {
 }
 
 /// Parses the arguments (the program's name first), does what they say, and returns the exit code.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
+pub fn run(arguments: impl IntoIterator<Item = OsString>, umask: Umask) -> ExitStatus {
+    umask.relax();
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -195,7 +202,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
         }
     };
     let (color, format) = (cli.global.early_color(), cli.global.event_format());
-    match start(cli) {
+    match start(cli, umask) {
         Ok(()) => ExitStatus::Fine,
         // The reader of stdout went away: there is nothing left to say, and nothing is wrong.
         Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitStatus::Fine,
@@ -210,7 +217,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
     }
 }
 
-fn start(cli: Cli) -> Result<(), CommandError> {
+fn start(cli: Cli, umask: Umask) -> Result<(), CommandError> {
     let options = cli.global.resolve()?;
     let progress = match options.events {
         EventFormat::Json => progress::json_lines(),
@@ -224,6 +231,7 @@ fn start(cli: Cli) -> Result<(), CommandError> {
         output: Output,
         events: progress.sink(),
         cancellation: CancellationToken::new(),
+        umask,
         data_dir: OnceLock::new(),
     };
     let done = dispatch(&cli.command, &context);

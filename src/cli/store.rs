@@ -211,8 +211,9 @@ fn write_file(archive: &LockArchive, workbench: &Workbench<'_>, output: &Path) -
     };
     let unfinished = output.with_file_name(format!(".{}.unfinished", file_name.to_string_lossy()));
     let io = |source| LockArchiveError::Io { name: name.clone(), doing: "written", source };
+    let create = |path: &Path| workbench.context.umask.create_file(path);
     let write = || -> Result<(), LockArchiveError> {
-        let mut out = io::BufWriter::with_capacity(1 << 20, fs::File::create(&unfinished).map_err(io)?);
+        let mut out = io::BufWriter::with_capacity(1 << 20, create(&unfinished).map_err(io)?);
         archive.write(&workbench.store, &name, &mut out)?;
         out.flush().map_err(io)?;
         fs::rename(&unfinished, output).map_err(io)

@@ -148,7 +148,10 @@ impl Locking<'_> {
             return Ok(unresolved);
         }
         fs::create_dir_all(&self.temporary)?;
-        let socket = self.temporary.join(format!("{}.sock", self.repository.file_stem()));
+        // Whoever can connect to the door is served what this user may read of the origins.
+        let private = self.temporary.join("door");
+        std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700).create(&private)?;
+        let socket = private.join(format!("{}.sock", self.repository.file_stem()));
         let mut origins = vec![OriginName::central()];
         origins.extend(self.origins.iter().cloned());
         let door = Door::open(

@@ -82,6 +82,17 @@ fn the_built_in_engine_makes_up_for_a_missing_daemon() {
 }
 
 #[test]
+fn containers_do_not_depend_on_the_callers_umask() {
+    for umask in ["077", "027", "002"] {
+        let line = CommandLine::new();
+        let socket = format!("unix://{}/none.sock", line.path().display());
+        let arguments = ["doctor", "--engine", "native", "--offline"];
+        let text = line.run_under(umask, &[("DOCKER_HOST", &socket)], &arguments);
+        assert!(text.contains("a container was made"), "{umask}: {text}");
+    }
+}
+
+#[test]
 fn a_missing_origin_is_named_and_its_address_is_not() {
     let line = CommandLine::new();
     let mut origins = origins(&line);

@@ -148,6 +148,26 @@ fn an_exported_lock_is_taken_elsewhere_and_never_over_another_one() {
     assert!(there.path().join(format!("data/locks/history/{kept}.lock")).is_file());
 }
 
+/// Returns the permissions of a file or directory below the working directory.
+fn mode(line: &CommandLine, path: impl AsRef<std::path::Path>) -> u32 {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(line.path().join(path)).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn containers_may_read_what_is_stored_and_others_only_what_the_caller_lets_them() {
+    for (umask, directory, file, blobs) in [("077", 0o700, 0o600, 0o644), ("002", 0o775, 0o664, 0o664)] {
+        let (line, there) = (CommandLine::new(), CommandLine::new());
+        let jar = locked(&line);
+        assert!(line.run_under(umask, &[], &["store", "export", "--output", "x.tar"]).starts_with("exit 0"));
+        assert_eq!(mode(&line, "x.tar"), file, "{umask}");
+        fs::rename(line.path().join("x.tar"), there.path().join("x.tar")).unwrap();
+        assert!(there.run_under(umask, &[], &["store", "import", "x.tar"]).starts_with("exit 0"));
+        assert_eq!(mode(&there, "data"), directory, "{umask}");
+        assert_eq!(mode(&there, blob(&there, &jar)), blobs, "{umask}");
+    }
+}
+
 #[test]
 fn what_is_no_archive_is_refused() {
     let line = CommandLine::new();

@@ -33,7 +33,17 @@ impl CommandLine {
 
     /// Runs the program as [`CommandLine::run`] does, with these variables.
     pub(crate) fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> String {
-        let mut command = assert_cmd::Command::cargo_bin("testevo-sandbox").unwrap();
+        self.finish(assert_cmd::Command::cargo_bin("testevo-sandbox").unwrap(), variables, arguments)
+    }
+
+    /// Runs the program as [`CommandLine::run_with`] does, for a user with this umask.
+    pub(crate) fn run_under(&self, umask: &str, variables: &[(&str, &str)], arguments: &[&str]) -> String {
+        let mut shell = assert_cmd::Command::new("sh");
+        shell.args(["-c", &format!("umask {umask} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_testevo-sandbox")]);
+        self.finish(shell, variables, arguments)
+    }
+
+    fn finish(&self, mut command: assert_cmd::Command, variables: &[(&str, &str)], arguments: &[&str]) -> String {
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("TESTEVO_SANDBOX_") {
                 command.env_remove(name);
