@@ -69,12 +69,23 @@ final class Compilation {
                     null,
                     files.getJavaFileObjectsFromStrings(request.sources));
             boolean successful = task.call();
-            if (!successful && said.toString().contains("\tat com.sun.tools.javac.")) {
+            if (!successful && crashed(said.toString())) {
                 response.broken(said.toString());
             } else {
                 response.ended(successful);
             }
         }
+    }
+
+    /** Tells a compiler that broke from one that found errors: from JDK 9 on, frames begin with their module. */
+    private static boolean crashed(String said) {
+        for (String line : said.split("\\R")) {
+            if (line.startsWith("\tat ") && line.contains("com.sun.tools.javac.")
+                    || line.startsWith("The system is out of resources")) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private void collect() throws IOException {
