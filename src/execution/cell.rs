@@ -333,6 +333,22 @@ impl Executor {
         }
     }
 
+    /// Compiles a cell's tree as the reference path does; where it does not, says what that comes to and why.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub async fn compiles(
+        &self,
+        request: &CellRequest<'_>,
+        module: &ModuleArguments,
+    ) -> std::io::Result<Result<(), (Outcome, String)>> {
+        let logs = CellLogs::create(self.logs.as_deref(), &request.task.id, request.cell)?;
+        match self.compile(request, module, &logs).await?.0 {
+            Compiled::Ready(ready) => remove(&ready.archive).map(Ok),
+            Compiled::Failed { outcome, detail } => Ok(Err((outcome, detail))),
+        }
+    }
+
     async fn compile(
         &self,
         request: &CellRequest<'_>,
@@ -440,10 +456,16 @@ impl Executor {
     ) -> std::io::Result<Launched> {
         let _alone = self.alone.write().await;
         let spec = self.launch_spec(request, module, ready, &[method]);
-        let mut launched = self.launch_once(request, &spec, &[method], repeat, 2, logs).await?;
-        match launched.pop() {
-            Some(launched) => Ok(launched),
-            None => Err(std::io::Error::other("a launch of one method gave no result")),
+        let mut attempt = 2;
+        loop {
+            let mut launched = self.launch_once(request, &spec, &[method], repeat, attempt, logs).await?;
+            match launched.pop() {
+                Some(launched) if matches!(launched.outcome, Outcome::InfraFail(_)) && attempt <= ATTEMPTS => {
+                    attempt += 1;
+                }
+                Some(launched) => return Ok(launched),
+                None => return Err(std::io::Error::other("a launch of one method gave no result")),
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::cell::{CellRequest, Environment, Executor, Ready};
-use super::fault::{Spool, command_end, not_done, of_engine, unique};
+use super::fault::{ATTEMPTS, Spool, command_end, not_done, of_engine, unique};
 use super::logs::CellLogs;
 use super::maven::{self, ExecutionLimits, Launch, PROJECT, TREE, launch_program};
 use crate::digest::Digest;
@@ -219,18 +219,27 @@ impl Executor {
             limits: self.limits.compile,
             program,
         };
-        let run = {
-            let _shared = self.alone.read().await;
-            session::run(self.engine.as_ref(), &spec, spool.path()).await
-        };
-        for (method, (java, sent)) in methods.into_iter().zip(steps) {
-            let (lines, may_pass) = match &run {
-                Ok(run) => analysed(run, java, sent, files)?,
-                Err(error) => (Err(of_engine(error).detail), true),
+        let mut attempt = 1;
+        loop {
+            let output = Spool::create(&self.temporary)?;
+            let run = {
+                let _shared = self.alone.read().await;
+                session::run(self.engine.as_ref(), &spec, output.path()).await
             };
-            covered.push(MethodCoverage { method, lines, may_pass });
+            let mut analysed_methods = Vec::new();
+            for (method, (java, sent)) in methods.iter().zip(&steps) {
+                let (lines, may_pass) = match &run {
+                    Ok(run) => analysed(run, *java, *sent, files)?,
+                    Err(error) => (Err(of_engine(error).detail), true),
+                };
+                analysed_methods.push(MethodCoverage { method: method.clone(), lines, may_pass });
+            }
+            if attempt == ATTEMPTS || !analysed_methods.iter().any(|one| one.lines.is_err() && one.may_pass) {
+                covered.extend(analysed_methods);
+                return Ok(covered);
+            }
+            attempt += 1;
         }
-        Ok(covered)
     }
 }
 
@@ -283,6 +292,8 @@ fn analysing_program(
     let directories = classes.class_path.iter().skip(1);
     let directories: Vec<&String> =
         directories.filter(|path| path.starts_with(PROJECT) && !path.ends_with(".jar")).collect();
+    // A module without main sources has no directory of classes, and JaCoCo takes what is none for a file.
+    steps.extend(directories.iter().map(|path| Step::MakeDirectory { path: (*path).clone() }));
     let mut indexes = Vec::new();
     for index in 0..number {
         let xml = format!("/work/xml/{index}.xml");

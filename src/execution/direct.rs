@@ -2,9 +2,8 @@
 //! and a container of its own. Source: design §7.
 //!
 //! In steps, each of use alone: [`Direct::revision`] prepares, [`Direct::masked`] leaves the target file out,
-//! [`Direct::swap`] puts a text in its place and compiles, [`Direct::launch`] runs one method; [`Direct::compile_main`]
-//! compiles another text of a main source, for a launch to put over the tree. [`Direct::run_cell`] does a gold cell. What the
-//! direct path can't do exactly as Maven would is `Unfit`, and the caller takes the reference path.
+//! [`Direct::swap`] puts a text in its place and compiles, [`Direct::launch`] runs one method; [`Direct::run_cell`] does a
+//! whole cell. What the direct path can't do exactly as Maven would is `Unfit`, and the caller takes the reference path.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use tokio::sync::OnceCell;
 
 use super::ahead::Ahead;
 use super::cell::{CellIdentity, Environment, Executor, Launched, launched};
-use super::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Files, Input};
+use super::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Input};
 use super::fault::{ATTEMPTS, Spool, milliseconds, of_engine, unique};
 use super::logs::CellLogs;
 use super::masked::MaskedRevision;
@@ -25,6 +24,7 @@ use super::prepared::{CompiledRevision, Prepared, PreparedRevisions, RevisionInp
 use super::record::{CellRecord, ExecutionPath, Measured};
 use super::trees::CellFacts;
 use crate::digest::Digest;
+use crate::engine::EngineError;
 use crate::engine::session::StepOutput;
 use crate::engine::spec::{ReadOnlyMount, StepResult};
 use crate::outcome::compile::of_diagnostics;
@@ -81,17 +81,6 @@ pub enum Swap {
         errors: Vec<Diagnostic>,
     },
     /// Only Maven can say.
-    Unfit(Unfit),
-}
-
-/// What came of compiling another text of a main source.
-#[derive(Clone, Debug)]
-pub enum MainCompilation {
-    /// Its classes, by path relative to the tree.
-    Compiled(Files),
-    /// It does not compile.
-    Errors(Vec<Diagnostic>),
-    /// The compiler ran out of something, or makes more than classes of it.
     Unfit(Unfit),
 }
 
@@ -302,50 +291,25 @@ impl Direct {
         })
     }
 
-    /// Compiles another text of the main source at `path` (relative to the tree) alone, as the mutation of one file is.
+    /// Compiles, in a warm compiler.
     ///
     /// # Errors
-    /// The file system's.
-    pub async fn compile_main(
+    /// [`EngineError`] where none can be had.
+    pub(super) async fn compile(
         &self,
-        executor: &Executor,
         environment: &Environment,
-        revision: &CompiledRevision,
-        path: &str,
-        text: &[u8],
-    ) -> std::io::Result<MainCompilation> {
-        let absolute = format!("{}/{path}", maven::PROJECT);
-        let Some(call) = revision.main_calls.values().find(|call| call.sources.contains(&absolute)) else {
-            return Ok(MainCompilation::Unfit(Unfit(format!("`{path}` is no source that was compiled"))));
-        };
-        let mut request = CompileRequest {
-            arguments: call.arguments.clone(),
-            inputs: self.inputs(revision),
-            output: call.output.clone(),
-            directories: call.generated_sources.iter().chain(&call.source_roots).cloned().collect(),
-            files: vec![(absolute.clone(), text.to_owned())],
-            sources: vec![absolute],
-        };
-        request.directories.dedup();
-        let _shared = executor.alone.read().await;
-        Ok(match self.compilers.compile(environment, &request).await {
-            Ok(CompileAnswer::Compiled { classes, generated }) if generated.is_empty() => {
-                let output = super::prepared::in_tree(&call.output);
-                let classes = classes.into_iter();
-                MainCompilation::Compiled(
-                    classes.map(|(path, content)| (format!("{output}/{path}"), content)).collect(),
-                )
-            }
-            Ok(CompileAnswer::Compiled { .. }) => {
-                MainCompilation::Unfit(Unfit("annotation processors make more than classes of it".to_owned()))
-            }
-            Ok(CompileAnswer::Errors(errors)) => MainCompilation::Errors(errors),
-            Ok(CompileAnswer::Broken(cause)) => MainCompilation::Unfit(Unfit(cause)),
-            Err(error) => MainCompilation::Unfit(Unfit(error.to_string())),
-        })
+        request: &CompileRequest,
+    ) -> Result<CompileAnswer, EngineError> {
+        self.compilers.compile(environment, request).await
     }
 
-    fn inputs(&self, revision: &CompiledRevision) -> BTreeMap<String, Input> {
+    /// Returns where the compiled tree of a revision is.
+    pub(super) fn archive(&self, revision: &CompiledRevision) -> PathBuf {
+        self.prepared.store().path(&revision.tree)
+    }
+
+    /// Returns the jars that stand for class directories of the project.
+    pub(super) fn inputs(&self, revision: &CompiledRevision) -> BTreeMap<String, Input> {
         let store = self.prepared.store();
         let jars = revision.jars.iter();
         jars.map(|(path, digest)| (path.clone(), Input { file: store.path(digest), name: digest.hex() })).collect()
@@ -377,7 +341,13 @@ impl Direct {
             }
         }
         let _alone = executor.alone.write().await;
-        launch_once(&self.ahead, executor, environment, swapped, launch, logs, attempt + 1).await
+        loop {
+            attempt += 1;
+            let one = launch_once(&self.ahead, executor, environment, swapped, launch, logs, attempt).await?;
+            if attempt > ATTEMPTS || !matches!(one.outcome, Outcome::InfraFail(_)) {
+                return Ok(one);
+            }
+        }
     }
 
     /// Executes a cell. `archive` writes the code revision's own tree and returns where.

@@ -246,7 +246,7 @@ mod tests {
             class_path: Vec::new(),
             jars: BTreeMap::new(),
             test_call: serde_json::from_value(call).unwrap(),
-            main_calls: BTreeMap::new(),
+            main_calls: Vec::new(),
             settings: Default::default(),
             generates: false,
             unfit: None,

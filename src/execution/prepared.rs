@@ -35,7 +35,7 @@ use crate::outcome::Outcome;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
 
 /// Version of the description's schema.
-pub const PREPARED_SCHEMA: u32 = 1;
+pub const PREPARED_SCHEMA: u32 = 2;
 
 /// What can go wrong with prepared revisions besides the build itself.
 #[derive(Debug, thiserror::Error)]
@@ -109,8 +109,8 @@ pub struct CompiledRevision {
     pub jars: BTreeMap<String, Digest>,
     /// What the compiler was asked for to compile the module's tests.
     pub test_call: CompilerCall,
-    /// What it was asked for to compile main classes, by `groupId:artifactId`, of every module of the reactor.
-    pub main_calls: BTreeMap<String, CompilerCall>,
+    /// What it was asked for to compile main classes, of every module of the reactor, in order: a module may have several.
+    pub main_calls: Vec<CompilerCall>,
     /// What launches take from the project's settings for Surefire.
     pub settings: JvmSettings,
     /// Whether annotation processors made sources while tests were compiled.
@@ -199,7 +199,15 @@ impl PreparedRevisions {
             let made = self.make(executor, environment, revision, key, archive).await?;
             Ok::<_, PreparedError>(Arc::new(made))
         });
-        prepared.await.cloned()
+        let prepared = prepared.await.cloned()?;
+        if matches!(prepared.as_ref(), Prepared::Failed { outcome: Outcome::InfraFail(_), .. }) {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            // Whoever comes next tries again, unless somebody does already.
+            if known.get(&key).is_some_and(|there| Arc::ptr_eq(there, &cell)) {
+                known.remove(&key);
+            }
+        }
+        Ok(prepared)
     }
 
     fn path(&self, key: Digest) -> PathBuf {
@@ -369,7 +377,7 @@ impl PreparedRevisions {
                 class_path,
                 jars,
                 test_call,
-                main_calls: main_calls.map(|call| (call.project.clone(), call.clone())).collect(),
+                main_calls: main_calls.cloned().collect(),
                 settings,
                 generates,
                 unfit,
@@ -504,7 +512,7 @@ mod tests {
             class_path: Vec::new(),
             jars: BTreeMap::new(),
             test_call: call(),
-            main_calls: BTreeMap::new(),
+            main_calls: Vec::new(),
             settings: JvmSettings::default(),
             generates: false,
             unfit: None,

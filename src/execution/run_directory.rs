@@ -340,8 +340,8 @@ pub(super) fn read_records<R: RunRecord>(file: &mut fs::File, path: &Path) -> Re
     }
 }
 
-/// Keeps the last record of each execution: a cell that was cut off is executed again as a whole.
-fn latest<R: RunRecord>(records: Vec<R>) -> Vec<R> {
+/// Keeps the last record of each execution, sorted: a cell that was cut off is executed again as a whole.
+pub fn latest<R: RunRecord>(records: Vec<R>) -> Vec<R> {
     let mut by_name = BTreeMap::new();
     for record in records {
         by_name.insert(record.name(), record);

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
 use super::direct::{Direct, DirectCell};
 use super::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
-use super::run_directory::{RunDirectory, RunDirectoryError};
+use super::run_directory::{RunDirectory, RunDirectoryError, latest};
 use super::trees::Trees;
 use crate::event::{Event, EventSink};
 use crate::outcome::label::cells_of;
@@ -99,7 +99,7 @@ impl Validation<'_> {
         }
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
-        Ok(records)
+        Ok(latest(records))
     }
 
     /// Returns the cells and paths for which not every method and repeat has a record.

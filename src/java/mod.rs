@@ -73,6 +73,41 @@ impl Unit {
     }
 }
 
+/// Returns what a source declares, without the bodies of methods, constructors and initializers and without comments: texts
+/// of which that is equal mean the same to other sources. `None` where it can't be parsed.
+pub fn declarations(source: &[u8]) -> Option<String> {
+    if source.len() > MOST_BYTES {
+        return None;
+    }
+    let mut parser = Parser::new();
+    parser.set_language(&tree_sitter_java::LANGUAGE.into()).ok()?;
+    let tree = parser.parse(source, None)?;
+    if tree.root_node().has_error() {
+        return None;
+    }
+    let mut tokens = String::new();
+    let mut cursor = tree.walk();
+    loop {
+        let node = cursor.node();
+        let is_left_out = matches!(node.kind(), "block" | "constructor_body" | "line_comment" | "block_comment");
+        if !is_left_out {
+            // Strings have their content between the tokens that begin and end them.
+            if node.child_count() == 0 || node.kind() == "string_literal" {
+                tokens.push_str(&String::from_utf8_lossy(&source[node.byte_range()]));
+                tokens.push(' ');
+            }
+            if node.kind() != "string_literal" && cursor.goto_first_child() {
+                continue;
+            }
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return Some(tokens);
+            }
+        }
+    }
+}
+
 /// The name that constructors have in class files.
 const CONSTRUCTOR: &str = "<init>";
 
@@ -274,6 +309,26 @@ interface J extends K { }
             assert_eq!(unit.methods(class, method).count(), 1, "{class}#{method}");
         }
         assert_eq!(unit.methods("A", "n").count(), 0);
+    }
+
+    #[test]
+    fn declarations_are_what_other_sources_see() {
+        let of = |source: &str| declarations(source.as_bytes());
+        let own =
+            of("class A { static final String S = \"x y\"; int m(int a) { return a; } A() { } static { m(1); } }");
+        assert!(own.is_some());
+        let alike = "class A { // noted\n static final String S = \"x y\"; int m(int a) { return -a; }\n\
+            /* more */ A() { this(1); } static { } }";
+        assert_eq!(of(alike), own);
+        for other in [
+            "class A { static final String S = \"x  y\"; int m(int a) { return a; } A() { } static { m(1); } }",
+            "class A { static final String S = \"x y\"; long m(int a) { return a; } A() { } static { m(1); } }",
+            "class A { static final String S = \"x y\"; A() { } static { m(1); } }",
+            "class A { static final String S = \"x y\"; int m(int a); A() { } static { m(1); } }",
+        ] {
+            assert_ne!(of(other), own, "{other}");
+        }
+        assert_eq!(of("class A { int m( }"), None);
     }
 
     #[test]

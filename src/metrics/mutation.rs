@@ -72,7 +72,8 @@ pub fn garbage(line: &str) -> String {
     line.chars()
         .map(|c| match c {
             '(' => ' ',
-            c if c.is_whitespace() || matches!(c, '*' | '/' | '#' | '-') => c,
+            // Separators are blanks to the mutator.
+            c if c.is_whitespace() || matches!(c, '\x1c'..='\x1f' | '*' | '/' | '#' | '-') => c,
             _ => 'Q',
         })
         .collect()

@@ -2,7 +2,7 @@
 //!
 //! [`read`] turns runs into scored tasks, [`figures`] adds them up; the formats are below.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -11,7 +11,8 @@ use crate::execution::run_directory::{RunDescription, RunDirectoryError};
 use crate::execution::runs::{RunState, StoredRun, describe, read_at};
 use crate::execution::scoring::inputs::ScoreInputs;
 use crate::execution::scoring::record::{
-    CoverageRecord, ExecutionRecord, FocalRecord, MutantsRecord, MutationRecord, ScoreRecord, SubmissionRecord,
+    CoverageRecord, ExecutionRecord, FocalRecord, MutantsRecord, MutationRecord, ScoreRecord, StartRecord,
+    SubmissionRecord,
 };
 use crate::metrics::aggregate::{MeasuredAdequacy, MethodScore, TaskScore, TrackFigures, success_rates, track_figures};
 use crate::metrics::bootstrap::paired;
@@ -59,7 +60,7 @@ pub struct ScoredModel {
     pub path: PathBuf,
     /// The model.
     pub model: String,
-    /// Whether the run came to its end and every method could be judged.
+    /// Whether the run came to its end, every method could be judged, and no measurement was lost.
     pub complete: bool,
     /// The selected tasks, sorted by id.
     pub tasks: Vec<ScoredTask>,
@@ -80,10 +81,12 @@ pub struct ScoredTask {
     pub focal: Option<FocalRecord>,
     /// What the submission came to; `None` where it could not be resolved.
     pub submission: Option<SubmissionRecord>,
+    /// Whether its starting file compiles; `None` where that was not looked at, as for update tasks.
+    pub start: Option<StartRecord>,
     /// Its mutants; empty where there are none.
     pub mutants: Vec<MutantSet>,
-    /// Whether mutants were asked for.
-    pub mutation: bool,
+    /// Which values were measured.
+    pub measured: MeasuredAdequacy,
     /// Its target methods, in published order.
     pub methods: Vec<ScoredMethod>,
 }
@@ -135,9 +138,13 @@ pub fn scored_models(run: StoredRun<ScoreInputs, ScoreRecord>) -> Result<Vec<Sco
     let mut focal: BTreeMap<TaskId, FocalRecord> = BTreeMap::new();
     let mut covered: BTreeMap<(String, TaskId, MethodId), CoverageRecord> = BTreeMap::new();
     let mut mutants: BTreeMap<TaskId, MutantsRecord> = BTreeMap::new();
+    let mut starts: BTreeMap<TaskId, StartRecord> = BTreeMap::new();
     let mut mutated: BTreeMap<(String, TaskId, MethodId), MutationRecord> = BTreeMap::new();
     for record in run.records {
         match record {
+            ScoreRecord::Start(record) => {
+                starts.insert(record.task_id.clone(), record);
+            }
             ScoreRecord::Mutants(record) => {
                 mutants.insert(record.task_id.clone(), record);
             }
@@ -158,9 +165,12 @@ pub fn scored_models(run: StoredRun<ScoreInputs, ScoreRecord>) -> Result<Vec<Sco
             }
         }
     }
+    let measured_against: BTreeSet<TaskId> =
+        submissions.keys().filter(|(model, _)| model == GOLD).map(|(_, task)| task.clone()).collect();
     let mut models = Vec::new();
     for (model, handed_in) in inputs.models {
         let mut tasks = Vec::new();
+        let mut whole = true;
         for task in &inputs.run.tasks {
             let key = (model.clone(), task.id.clone());
             let mut methods = scored_methods(task, executions.remove(&key).unwrap_or_default());
@@ -179,11 +189,32 @@ pub fn scored_models(run: StoredRun<ScoreInputs, ScoreRecord>) -> Result<Vec<Sco
                     .and_then(|record| record.mutation_score)
                     .filter(|_| method.score.mutation_gold.is_some());
             }
+            let lost = |model: &str| {
+                let of = |method: &MethodId| (model.to_owned(), task.id.clone(), method.clone());
+                let any = |lost: &dyn Fn(&MethodId) -> bool| task.test_methods.iter().any(lost);
+                (
+                    any(&|method| covered.get(&of(method)).is_some_and(|record| record.lost)),
+                    any(&|method| mutated.get(&of(method)).is_some_and(|record| record.lost)),
+                )
+            };
+            let focal = focal.get(&task.id).cloned();
+            // The developers' test is run only where some model handed something in for the repository.
+            let gold_ran = model == GOLD || measured_against.contains(&task.id);
+            let (pred_lost, gold_lost) = (lost(&model), lost(GOLD));
+            let (coverage, mutation) = (inputs.coverage && focal.is_some(), inputs.mutation && focal.is_some());
+            let measured = MeasuredAdequacy {
+                coverage_pred: coverage && !pred_lost.0,
+                coverage_gold: coverage && gold_ran && !gold_lost.0,
+                mutation_pred: mutation && !pred_lost.1 && !gold_lost.1,
+                mutation_gold: mutation && gold_ran && !gold_lost.1,
+            };
+            whole &= ![pred_lost.0, pred_lost.1, gold_lost.0, gold_lost.1].contains(&true);
             tasks.push(ScoredTask {
                 jdk: inputs.jdks.get(&task.repository).copied().unwrap_or_default(),
-                focal: focal.get(&task.id).cloned().filter(|_| inputs.coverage || inputs.mutation),
+                focal: focal.filter(|_| inputs.coverage || inputs.mutation),
+                start: starts.get(&task.id).cloned(),
                 mutants: mutants.get(&task.id).map(|record| record.sets.clone()).unwrap_or_default(),
-                mutation: inputs.mutation,
+                measured,
                 submission: submissions.remove(&key),
                 methods,
                 task: task.clone(),
@@ -195,7 +226,7 @@ pub fn scored_models(run: StoredRun<ScoreInputs, ScoreRecord>) -> Result<Vec<Sco
             run_id: run_id.clone(),
             path: run.path.clone(),
             model,
-            complete: judged && run.state == RunState::Finished,
+            complete: judged && whole && run.state == RunState::Finished,
             tasks,
             missing: handed_in.missing,
             unknown: inputs.unknown.clone(),
@@ -238,12 +269,7 @@ impl ScoredModel {
                 jdk: scored.jdk,
                 methods: scored.methods.iter().map(|method| method.score).collect(),
                 cost_usd: scored.submission.as_ref().and_then(|submission| submission.cost_usd),
-                measured: MeasuredAdequacy {
-                    coverage_pred: scored.focal.is_some(),
-                    coverage_gold: scored.focal.is_some(),
-                    mutation_pred: scored.mutation,
-                    mutation_gold: scored.mutation,
-                },
+                measured: scored.measured,
             })
             .collect()
     }
@@ -267,7 +293,7 @@ pub struct RunFigures {
     pub run_id: String,
     /// The model.
     pub model: String,
-    /// Whether the run came to its end and every method could be judged.
+    /// Whether the run came to its end, every method could be judged, and no measurement was lost.
     pub complete: bool,
     /// Selected tasks that the model has nothing for; they count as failed.
     pub missing: Vec<TaskId>,

@@ -22,6 +22,7 @@ pub(super) fn run(path: PathBuf, task: &str, format: OutputFormat, context: &Con
                     "model": model.model,
                     "task": scored.task,
                     "submission": scored.submission,
+                    "start_compiles": scored.start.as_ref().and_then(|start| start.start_compiles),
                     "focal": scored.focal.as_ref().map(|focal| &focal.focal),
                     "methods": scored.methods.iter().map(|method| json!({
                         "method": method.method,
@@ -53,6 +54,10 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
         for dropped in &submission.dropped {
             text.push_str(&format!("dropped     {}\n", dropped.path));
         }
+    }
+    if let Some(compiles) = scored.start.as_ref().and_then(|start| start.start_compiles) {
+        let does = if compiles { "compiles" } else { "does not compile" };
+        text.push_str(&format!("start       the file that an agent starts from {does} on new code\n"));
     }
     for method in &scored.methods {
         let category = method.verdict.paper_verdict.map_or("unscored", |category| category.name());

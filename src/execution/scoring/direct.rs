@@ -13,11 +13,11 @@ use crate::digest::Digest;
 use crate::execution::cell::Executor;
 use crate::execution::coverage::{self, Classes, CoverageRequest, MethodCoverage, NO_DATA};
 use crate::execution::direct::{
-    Direct, DirectCell, ExecutedCell, LaunchOptions, MainCompilation, MethodLaunch, SwappedTree, Unfit, write_files,
+    Direct, DirectCell, ExecutedCell, LaunchOptions, MethodLaunch, SwappedTree, Unfit, write_files,
 };
 use crate::execution::fault::unique;
 use crate::execution::logs::CellLogs;
-use crate::execution::mutation::{self, Mutants, MutatedFile, NoMutants, mutants_key};
+use crate::execution::mutation::{self, MainCompilation, MainCompiler, Mutants, MutatedFile, NoMutants, mutants_key};
 use crate::execution::record::CellRecord;
 use crate::execution::trees::Trees;
 use crate::metrics::mutation::MutantSet;
@@ -42,8 +42,17 @@ pub(super) struct MutationRequest {
     pub(super) task_id: TaskId,
     /// Path, lines, and source of each file.
     pub(super) files: Vec<(String, Vec<usize>, Vec<u8>)>,
-    /// Methods to run on mutants whether or not they are launched now.
-    pub(super) methods: Vec<MethodId>,
+    /// Methods to run on mutants that are not launched now.
+    pub(super) passing: Vec<Passing>,
+}
+
+/// A method that passes on new code.
+#[derive(Clone, Debug)]
+pub(super) struct Passing {
+    /// The method.
+    pub(super) method: MethodId,
+    /// How long its JVM took, in milliseconds, where that is known.
+    pub(super) launch_ms: Option<u64>,
 }
 
 /// What a method did to a task's mutants.
@@ -72,14 +81,14 @@ pub(super) fn mutation_key(launch: Digest, lines: &BTreeMap<String, Vec<usize>>)
         launch: Digest,
         lines: &'a BTreeMap<String, Vec<usize>>,
     }
-    match serde_json::to_vec(&Keyed { schema: 1, what: "mutation", seconds: MUTANT_SECONDS, launch, lines }) {
+    match serde_json::to_vec(&Keyed { schema: 2, what: "mutation", seconds: MUTANT_SECONDS, launch, lines }) {
         Ok(bytes) => Digest::of(&bytes),
         Err(error) => unreachable!("the inputs are plain data: {error}"),
     }
 }
 
-/// A launch on a mutant is ended after so many seconds, or its own limit if that is less: a mutant that loops is killed, and
-/// a run of ten of them must end.
+/// A launch on a mutant is ended after so many seconds, three times what it takes without one if that is more, and its own
+/// limit if that is less: a mutant that loops is killed, and a run of ten of them must end.
 const MUTANT_SECONDS: u64 = 120;
 
 type MutatedMethods = Vec<(MethodId, Result<Mutated, NoMutants>)>;
@@ -123,10 +132,14 @@ async fn mutated(
     logs: &CellLogs,
 ) -> std::io::Result<MutatedMethods> {
     let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
-    let methods: Vec<&MethodId> = request.methods.iter().chain(passed.map(|record| &record.method)).collect();
-    if methods.is_empty() {
+    let passed = passed.map(|record| Passing { method: record.method.clone(), launch_ms: record.measured.launch_ms });
+    let passing: Vec<Passing> = request.passing.iter().cloned().chain(passed).collect();
+    if passing.is_empty() {
         return Ok(Vec::new());
     }
+    let none = |reason: NoMutants| -> std::io::Result<MutatedMethods> {
+        Ok(passing.iter().map(|one| (one.method.clone(), Err(reason.clone()))).collect())
+    };
     let environment = cell.executed.identity.environment;
     let revision = &swapped.masked.revision;
     let mut sets = Vec::new();
@@ -135,47 +148,59 @@ async fn mutated(
         let key = mutants_key(environment, revision, &file);
         let known: Option<Mutants> = cell.cache.value(key)?;
         match known {
-            Some(known) => sets.push(known),
+            Some(known) => sets.push((known, source)),
             None => match mutation::make(direct, executor, environment, revision, &file).await? {
                 Ok(made) => {
                     cell.cache.put_value(key, &made)?;
-                    sets.push(made);
+                    sets.push((made, source));
                 }
-                Err(reason) => {
-                    return Ok(methods.into_iter().map(|method| (method.clone(), Err(reason.clone()))).collect());
-                }
+                Err(reason) => return none(reason),
             },
         }
     }
-    let mut limited = executor.clone();
-    let limit = &mut limited.limits.launch_command;
-    limit.wall_seconds = limit.wall_seconds.min(MUTANT_SECONDS);
-    limit.cpu_seconds = limit.cpu_seconds.min(MUTANT_SECONDS);
-    let mut found: Vec<Vec<MutantOutcome>> = vec![Vec::new(); methods.len()];
-    for mutants in &sets {
+    let mut found: Vec<Vec<MutantOutcome>> = vec![Vec::new(); passing.len()];
+    for (mutants, source) in sets.iter().filter(|(mutants, _)| !mutants.texts.is_empty()) {
+        let path = &mutants.set.path;
+        let compiler = match MainCompiler::new(direct, executor, environment, revision, path, source).await? {
+            Ok(compiler) => compiler,
+            Err(reason) => return none(reason),
+        };
         for (number, (mutant, text)) in mutants.set.kept.iter().zip(&mutants.texts).enumerate() {
-            let path = &mutants.set.path;
-            let compiled = direct.compile_main(executor, environment, revision, path, text.as_bytes()).await?;
-            let MainCompilation::Compiled(classes) = compiled else {
-                let reason =
-                    NoMutants { cause: format!("a mutant of {path} compiled before and does not now"), may_pass: true };
-                return Ok(methods.into_iter().map(|method| (method.clone(), Err(reason.clone()))).collect());
+            let files = match compiler.compile(text).await? {
+                Ok(MainCompilation::Compiled(files)) => files,
+                Ok(MainCompilation::Errors) => {
+                    let cause = format!("a mutant of {path} compiled before and does not now");
+                    return none(NoMutants { cause, may_pass: true });
+                }
+                Err(reason) => return none(reason),
             };
             let replaced = executor.temporary.join(format!("mutant-{}.tar", unique()));
-            write_files(&replaced, classes.iter().map(|(path, content)| (path.as_str(), content.as_slice())))?;
+            write_files(&replaced, files.iter().map(|(path, content)| (path.as_str(), content.as_slice())))?;
             let options = LaunchOptions { replaced: Some(replaced.clone()), ..LaunchOptions::default() };
-            for (method, outcomes) in methods.iter().zip(&mut found) {
-                let name = format!("mutant-{}-{}", number + 1, method.method());
-                let launch = MethodLaunch { class: &cell.executed.facts.class, method, options: &options, name: &name };
-                let one = direct.launch(&limited, environment, swapped, &launch, logs).await?;
-                outcomes.push(MutantOutcome { id: mutant.id, outcome: one.outcome });
+            for (one, outcomes) in passing.iter().zip(&mut found) {
+                let name = format!("mutant-{}-{}", number + 1, one.method.method());
+                let class = &cell.executed.facts.class;
+                let launch = MethodLaunch { class, method: &one.method, options: &options, name: &name };
+                let limited = limited(executor, one.launch_ms);
+                let launched = direct.launch(&limited, environment, swapped, &launch, logs).await?;
+                outcomes.push(MutantOutcome { id: mutant.id, outcome: launched.outcome });
             }
             fs::remove_file(&replaced)?;
         }
     }
-    let sets: Vec<MutantSet> = sets.into_iter().map(|mutants| mutants.set).collect();
+    let sets: Vec<MutantSet> = sets.into_iter().map(|(mutants, _)| mutants.set).collect();
     let of = |mutants| Ok(Mutated { sets: sets.clone(), mutants });
-    Ok(methods.into_iter().cloned().zip(found.into_iter().map(of)).collect())
+    Ok(passing.into_iter().map(|one| one.method).zip(found.into_iter().map(of)).collect())
+}
+
+/// Returns the executor with the limits of a launch on a mutant.
+fn limited(executor: &Executor, launch_ms: Option<u64>) -> Executor {
+    let seconds = MUTANT_SECONDS.max(3 * launch_ms.unwrap_or_default() / 1000);
+    let mut limited = executor.clone();
+    let limit = &mut limited.limits.launch_command;
+    limit.wall_seconds = limit.wall_seconds.min(seconds);
+    limit.cpu_seconds = limit.cpu_seconds.min(seconds);
+    limited
 }
 
 async fn covered(

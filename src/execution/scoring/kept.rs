@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cache::CachedResult;
-use super::direct::{Mutated, mutation_key};
+use super::direct::{Mutated, Passing, mutation_key};
 use super::record::{CoverageRecord, ExecutionRecord, MutantsRecord, MutationRecord, SCORE_SCHEMA, ScoreRecord};
 use super::{Job, Scoring, Todo, model_directory};
 use crate::execution::cell::{CellIdentity, Executor};
@@ -34,7 +34,9 @@ impl Scoring<'_> {
                 Some(kept) => {
                     let passed = kept.first().is_some_and(|first| first.outcome == Outcome::Pass);
                     cover.extend((passed && !files.is_empty()).then(|| method.clone()));
-                    mutate.extend((passed && !lines.is_empty()).then(|| method.clone()));
+                    let launch_ms = kept.first().and_then(|first| first.measured.launch_ms);
+                    let passing = || Passing { method: method.clone(), launch_ms };
+                    mutate.extend((passed && !lines.is_empty()).then(passing));
                     records.extend(kept.into_iter().map(ScoreRecord::Execution));
                 }
                 None => methods.push(method),
@@ -44,17 +46,17 @@ impl Scoring<'_> {
             let key = coverage_key(executor.key(identity, &method, 1, identity.path), files);
             match self.cache.value::<Vec<(SourceFile, Lines)>>(key)? {
                 Some(lines) => {
-                    let lines = Ok(lines.into_iter().collect());
-                    records.push(ScoreRecord::Coverage(coverage_record(job, &method, lines, true)));
+                    let known = MethodCoverage { method, lines: Ok(lines.into_iter().collect()), may_pass: false };
+                    records.push(ScoreRecord::Coverage(coverage_record(job, known, true)));
                 }
                 None => cover.push(method),
             }
         }
-        for method in std::mem::take(mutate) {
-            let key = mutation_key(executor.key(identity, &method, 1, identity.path), lines);
+        for passing in std::mem::take(mutate) {
+            let key = mutation_key(executor.key(identity, &passing.method, 1, identity.path), lines);
             match self.cache.value::<Mutated>(key)? {
-                Some(known) => records.extend(mutation_records(job, &method, Ok(known), true)),
-                None => mutate.push(method),
+                Some(known) => records.extend(mutation_records(job, &passing.method, Ok(known), true)),
+                None => mutate.push(passing),
             }
         }
         Ok(())
@@ -105,7 +107,7 @@ impl Scoring<'_> {
                 let key = coverage_key(executor.key(identity, &one.method, 1, identity.path), files);
                 self.cache.put_value(key, &lines)?;
             }
-            records.push(ScoreRecord::Coverage(coverage_record(job, &one.method, one.lines, false)));
+            records.push(ScoreRecord::Coverage(coverage_record(job, one, false)));
         }
         Ok(())
     }
@@ -154,13 +156,9 @@ fn source_file(focal: &FocalLines) -> SourceFile {
     SourceFile { package: focal.package.clone(), name }
 }
 
-fn coverage_record(
-    job: &Job<'_>,
-    method: &MethodId,
-    lines: Result<BTreeMap<SourceFile, Lines>, String>,
-    cached: bool,
-) -> CoverageRecord {
-    let (focal, cause) = match lines {
+fn coverage_record(job: &Job<'_>, measured: MethodCoverage, cached: bool) -> CoverageRecord {
+    let lost = measured.lines.is_err() && measured.may_pass;
+    let (focal, cause) = match measured.lines {
         Ok(lines) => {
             let none = Lines::new();
             let of = |focal: &FocalLines| {
@@ -175,11 +173,12 @@ fn coverage_record(
         schema: SCORE_SCHEMA,
         model: job.model.to_owned(),
         task_id: job.task.id.clone(),
-        method: method.clone(),
+        method: measured.method,
         coverage: coverage(&focal),
         coverage_range: coverage_range(&focal),
         focal,
         cause,
+        lost,
         cached,
     }
 }
@@ -193,13 +192,15 @@ fn mutation_records(
     result: Result<Mutated, NoMutants>,
     cached: bool,
 ) -> Vec<ScoreRecord> {
+    let may_pass = result.as_ref().is_err_and(|reason| reason.may_pass);
     let (sets, mutants, cause) = match result {
         Ok(mutated) => (mutated.sets, mutated.mutants, None),
         Err(reason) => (Vec::new(), Vec::new(), Some(shortened(&reason.cause))),
     };
     let outcomes: Vec<Outcome> = mutants.iter().map(|mutant| mutant.outcome).collect();
     let kills = if cause.is_none() { Kills::of(&outcomes) } else { None };
-    let lost = "a fault of the infrastructure ended a launch on a mutant";
+    let lost = may_pass || (cause.is_none() && kills.is_none());
+    let ended = "a fault of the infrastructure ended a launch on a mutant";
     let mutation = MutationRecord {
         schema: SCORE_SCHEMA,
         model: job.model.to_owned(),
@@ -208,7 +209,8 @@ fn mutation_records(
         kills,
         mutation_score: kills.as_ref().and_then(Kills::score),
         mutants,
-        cause: cause.or_else(|| kills.is_none().then(|| lost.to_owned())),
+        cause: cause.or_else(|| kills.is_none().then(|| ended.to_owned())),
+        lost,
         cached,
     };
     let sets = MutantsRecord { schema: SCORE_SCHEMA, task_id: job.task.id.clone(), sets };
@@ -219,7 +221,7 @@ fn mutation_records(
 /// Says of passing methods on the reference path why they are not run on mutants.
 pub(super) fn unmutated(
     executed: &[CellRecord],
-    mutate: &[MethodId],
+    mutate: &[Passing],
     lines: &LinesToMutate,
     unfit: Option<&str>,
 ) -> Vec<(MethodId, Result<Mutated, NoMutants>)> {
@@ -231,7 +233,7 @@ pub(super) fn unmutated(
         None => "mutants need the direct path".to_owned(),
     };
     let passed = executed.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
-    let methods = mutate.iter().chain(passed.map(|record| &record.method));
+    let methods = mutate.iter().map(|passing| &passing.method).chain(passed.map(|record| &record.method));
     methods.map(|method| (method.clone(), Err(NoMutants { cause: cause.clone(), may_pass: false }))).collect()
 }
 

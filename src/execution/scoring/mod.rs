@@ -12,6 +12,7 @@ mod kept;
 mod order;
 pub mod record;
 mod resolution;
+mod start;
 pub mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +29,7 @@ use super::direct::{Direct, DirectCell};
 use super::logs::log_name;
 use super::mutation::lines_to_mutate;
 use super::record::{ExecutionPath, Measured};
-use super::run_directory::RunDirectory;
+use super::run_directory::{RunDirectory, latest};
 use super::trees::{CellFacts, Trees};
 use super::validation::ValidationError;
 use crate::digest::Digest;
@@ -41,7 +42,7 @@ use crate::submission::predictions::Predictions;
 use crate::task::{Cell, MethodId, RepositoryName, Side, Task, TaskId};
 use crate::workspace::WorkspaceError;
 
-use self::direct::{MutationRequest, SubmissionCell};
+use self::direct::{MutationRequest, Passing, SubmissionCell};
 use self::done::Done;
 use self::kept::{LinesToMutate, source_files, unmutated};
 use self::order::shuffle;
@@ -94,7 +95,7 @@ struct Job<'a> {
     /// Methods that passed and of which no coverage is known.
     cover: Vec<MethodId>,
     /// Methods that passed and of which nothing is known on mutants.
-    mutate: Vec<MethodId>,
+    mutate: Vec<Passing>,
     /// Lines of the task's focal methods.
     focal: Vec<FocalLines>,
 }
@@ -104,7 +105,7 @@ struct Job<'a> {
 struct Todo {
     methods: Vec<MethodId>,
     cover: Vec<MethodId>,
-    mutate: Vec<MethodId>,
+    mutate: Vec<Passing>,
 }
 
 impl Todo {
@@ -130,6 +131,7 @@ impl Scoring<'_> {
         let submissions = run.path().join(SUBMISSIONS);
         fs::create_dir_all(&submissions)?;
         self.resolve_all(run, &mut records, &submissions, cancellation).await?;
+        self.compile_starts(run, &mut records, cancellation).await?;
         let mut jobs = self.missing(run, &mut records)?;
         shuffle(&mut jobs, self.seed);
         let executors = self.executors_of_models(run.path());
@@ -162,7 +164,7 @@ impl Scoring<'_> {
         }
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
-        Ok(records)
+        Ok(latest(records))
     }
 
     fn pairs(&self) -> impl Iterator<Item = (&str, &Task)> {
@@ -222,13 +224,17 @@ impl Scoring<'_> {
                     let unmeasured = |known: &BTreeSet<(&str, &TaskId, &MethodId)>| -> Vec<MethodId> {
                         let lacks = |method: &&MethodId| {
                             let name = (model, &task.id, *method);
-                            done.passed.contains(&name) && !known.contains(&name)
+                            done.passed.contains_key(&name) && !known.contains(&name)
                         };
                         task.test_methods.iter().filter(lacks).cloned().collect()
                     };
                     let wanted = |yes: bool, known| if yes { unmeasured(known) } else { Vec::new() };
                     let cover = wanted(self.coverage && !focal.is_empty(), &done.covered);
                     let mutate = wanted(self.mutation && !lines_to_mutate(&focal).is_empty(), &done.mutated);
+                    let launch_ms = |method: &MethodId| done.passed.get(&(model, &task.id, method)).copied().flatten();
+                    let mutate = mutate.into_iter();
+                    let mutate: Vec<Passing> =
+                        mutate.map(|method| Passing { launch_ms: launch_ms(&method), method }).collect();
                     if let Some(file) = submission.post_image {
                         let job = Job { model, task, code, file, methods, cover, mutate, focal };
                         if !(job.methods.is_empty() && job.cover.is_empty() && job.mutate.is_empty()) {
@@ -364,7 +370,7 @@ impl Scoring<'_> {
         &self,
         job: &Job<'_>,
         lines: &LinesToMutate,
-        methods: &[MethodId],
+        passing: &[Passing],
     ) -> std::io::Result<Option<MutationRequest>> {
         let mut files = Vec::new();
         for (path, lines) in lines {
@@ -376,7 +382,7 @@ impl Scoring<'_> {
             }
         }
         let task_id = job.task.id.clone();
-        Ok((!files.is_empty()).then(|| MutationRequest { task_id, files, methods: methods.to_vec() }))
+        Ok((!files.is_empty()).then(|| MutationRequest { task_id, files, passing: passing.to_vec() }))
     }
 
     fn identity<'a>(

@@ -24,6 +24,8 @@ pub enum ScoreRecord {
     Submission(SubmissionRecord),
     /// Where a task's focal methods are.
     Focal(FocalRecord),
+    /// Whether a generation task's starting file compiles.
+    Start(StartRecord),
     /// One launch of one method.
     Execution(ExecutionRecord),
     /// What a passing method covered of the focal methods.
@@ -136,6 +138,22 @@ impl FocalRecord {
     }
 }
 
+/// Whether the file that an agent starts from compiles on new code (protocol §3), of a generation task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StartRecord {
+    /// [`SCORE_SCHEMA`].
+    pub schema: u32,
+    /// The task.
+    pub task_id: TaskId,
+    /// `None` where there is no such file, or where that could not be told.
+    pub start_compiles: Option<bool>,
+    /// The first error.
+    pub detail: Option<String>,
+    /// Whether that could not be told: a continued run tries again.
+    #[serde(default)]
+    pub lost: bool,
+}
+
 /// What a passing method covered of the focal methods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoverageRecord {
@@ -155,6 +173,10 @@ pub struct CoverageRecord {
     pub coverage_range: Option<f64>,
     /// Why nothing was measured.
     pub cause: Option<String>,
+    /// Whether nothing was measured for a fault that no submission is to blame for: a continued run measures again, and
+    /// the task is in no mean of this value.
+    #[serde(default)]
+    pub lost: bool,
     /// Whether the result was found by its key instead of measured.
     pub cached: bool,
 }
@@ -189,6 +211,10 @@ pub struct MutationRecord {
     pub mutants: Vec<MutantOutcome>,
     /// Why nothing was measured.
     pub cause: Option<String>,
+    /// Whether nothing was measured for a fault that no submission is to blame for: a continued run measures again, and
+    /// the task is in no mean of this value.
+    #[serde(default)]
+    pub lost: bool,
     /// Whether the result was found by its key instead of measured.
     pub cached: bool,
 }
@@ -224,6 +250,7 @@ impl RunRecord for ScoreRecord {
             Self::Submission(record) => record.schema,
             Self::Execution(record) => record.schema,
             Self::Focal(record) => record.schema,
+            Self::Start(record) => record.schema,
             Self::Coverage(record) => record.schema,
             Self::Mutants(record) => record.schema,
             Self::Mutation(record) => record.schema,
@@ -234,13 +261,14 @@ impl RunRecord for ScoreRecord {
         let (kind, model, task_id) = match self {
             Self::Submission(record) => (0, record.model.as_str(), &record.task_id),
             Self::Focal(record) => (1, "", &record.task_id),
+            Self::Start(record) => (6, "", &record.task_id),
             Self::Execution(record) => (2, record.model.as_str(), &record.task_id),
             Self::Coverage(record) => (3, record.model.as_str(), &record.task_id),
             Self::Mutants(record) => (4, "", &record.task_id),
             Self::Mutation(record) => (5, record.model.as_str(), &record.task_id),
         };
         let (code, method, repeat) = match self {
-            Self::Submission(_) | Self::Focal(_) | Self::Mutants(_) => (None, None, 0),
+            Self::Submission(_) | Self::Focal(_) | Self::Start(_) | Self::Mutants(_) => (None, None, 0),
             Self::Execution(record) => (Some(record.code), Some(record.method.clone()), record.repeat),
             Self::Coverage(record) => (None, Some(record.method.clone()), 0),
             Self::Mutation(record) => (None, Some(record.method.clone()), 0),

@@ -56,7 +56,7 @@ impl SubmissionTrees {
     /// [`WorkspaceError`].
     pub fn resolve(&self, task: &Task, content: &Content) -> Result<Resolved, WorkspaceError> {
         let repository = self.repository(task)?;
-        let start = repository.tree(&task.rev1)?.read(task.test_file.as_str())?;
+        let start = self.start(task)?;
         let new = repository.tree(&task.rev2)?;
         let extraction = if *content == Content::Gold {
             let gold =
@@ -72,6 +72,14 @@ impl SubmissionTrees {
             Err(_) => Vec::new(),
         };
         Ok(Resolved { start: start.as_deref().map(Digest::of), extraction, without })
+    }
+
+    /// Returns the target file that a submission starts from; `None` where the old revision has none.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub fn start(&self, task: &Task) -> Result<Option<Vec<u8>>, WorkspaceError> {
+        self.repository(task)?.tree(&task.rev1)?.read(task.test_file.as_str())
     }
 
     /// Returns a file of the new revision; empty where there is none.

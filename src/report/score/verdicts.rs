@@ -20,13 +20,21 @@ pub fn render(run_id: &str, records: &[ScoreRecord]) -> Result<Vec<u8>, serde_js
     let mut measured = BTreeMap::new();
     for record in sorted {
         let mut value = serde_json::to_value(record)?;
-        if let (Some(fields), ScoreRecord::Execution(one)) = (value.as_object_mut(), record) {
+        let name = match record {
+            ScoreRecord::Execution(one) => {
+                format!("{} {} {:?} {} {}", one.model, one.task_id, one.code, one.method, one.repeat)
+            }
+            ScoreRecord::Coverage(one) => format!("{} {} {} coverage", one.model, one.task_id, one.method),
+            ScoreRecord::Mutation(one) => format!("{} {} {} mutation", one.model, one.task_id, one.method),
+            ScoreRecord::Start(one) => format!("{} start", one.task_id),
+            ScoreRecord::Submission(_) | ScoreRecord::Focal(_) | ScoreRecord::Mutants(_) => String::new(),
+        };
+        if let (Some(fields), false) = (value.as_object_mut(), name.is_empty()) {
             // A message may hold an address or a time, and the key names the init, which differs between builds.
-            let parts: serde_json::Map<String, Value> = ["attempts", "cached", "detail", "key", "measured"]
+            let parts: serde_json::Map<String, Value> = ["attempts", "cached", "cause", "detail", "key", "measured"]
                 .into_iter()
                 .filter_map(|field| Some((field.to_owned(), fields.remove(field)?)))
                 .collect();
-            let name = format!("{} {} {:?} {} {}", one.model, one.task_id, one.code, one.method, one.repeat);
             measured.insert(name, parts);
         }
         verdicts.push(value);

@@ -1,0 +1,207 @@
+//! Runs Universal Mutator in a container, without its own compile check, and reads what it made.
+
+use std::collections::BTreeMap;
+
+use fs_err as fs;
+
+use super::{MOST_SOURCE_BYTES, MutatedFile, NoMutants};
+use crate::engine::session::{self, StepOutput};
+use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
+use crate::execution::cell::{Environment, Executor};
+use crate::execution::fault::{ATTEMPTS, Spool, command_end, done, not_done, of_engine};
+use crate::metrics::mutation::Emitted;
+
+const PYTHON: &str = "/usr/bin/python3";
+const MUTANTS: &str = "/work/mutants";
+/// The name of the record in the archive of mutants.
+const RECORD: &str = "record";
+/// The largest archive of mutants, in bytes: some thousands of whole files.
+const MOST_ARCHIVE_BYTES: u64 = 256 << 20;
+/// The most mutants of one file.
+const MOST_MUTANTS: usize = 20_000;
+
+/// Runs the mutator as its command does, and records of each mutant that it writes, or leaves out as a copy of the source,
+/// which line it takes for mutated. That can't be told from the text: some mutants add a line after an unchanged one.
+const DRIVER: &str = "\
+import runpy
+import sys
+sys.path.append('/opt/python')
+from universalmutator import mutator
+make = mutator.makeMutant
+record = open(sys.argv.pop(1), 'w')
+def recorded(source, mutant, path):
+    made = make(source, mutant, path)
+    record.write('%d %d\\n' % (mutant[0], made))
+    return made
+mutator.makeMutant = recorded
+try:
+    runpy.run_path('/usr/bin/mutate', run_name='__main__')
+finally:
+    record.close()
+";
+
+/// What the mutator made of a source.
+pub(super) struct Emission {
+    /// Mutants, in order.
+    pub(super) mutants: Vec<Emitted>,
+    /// Lines of the copies of the source that it left out, one for each.
+    pub(super) copies: Vec<usize>,
+}
+
+/// Runs the mutator on `source`, at most [`ATTEMPTS`] times where the fault is ours.
+///
+/// # Errors
+/// The file system's.
+pub(super) async fn emit(
+    executor: &Executor,
+    environment: &Environment,
+    file: &MutatedFile<'_>,
+    source: &str,
+) -> std::io::Result<Result<Emission, NoMutants>> {
+    let mut attempt = 1;
+    loop {
+        match emit_once(executor, environment, file, source).await? {
+            Err(reason) if reason.may_pass && attempt < ATTEMPTS => attempt += 1,
+            emission => return Ok(emission),
+        }
+    }
+}
+
+async fn emit_once(
+    executor: &Executor,
+    environment: &Environment,
+    file: &MutatedFile<'_>,
+    source: &str,
+) -> std::io::Result<Result<Emission, NoMutants>> {
+    let spool = Spool::create(&executor.temporary)?;
+    let name = file.path.rsplit('/').next().unwrap_or(file.path);
+    let (on_host, in_container) = (spool.path().join("source.java"), format!("/testevo/input/{name}"));
+    fs::write(&on_host, source)?;
+    let lines: String = file.lines.iter().map(|line| format!("{line}\n")).collect();
+    let text = |text: &str| text.to_owned();
+    let record = format!("{MUTANTS}/{RECORD}");
+    let mutate = [&in_container, "java", "--noCheck", "--lines", "/work/lines", "--mutantDir", MUTANTS];
+    let command = Command {
+        argv: [PYTHON, "-c", DRIVER, &record].into_iter().chain(mutate).map(text).collect(),
+        environment: [
+            ("HOME", "/work"),
+            ("LANG", "en_US.UTF-8"),
+            ("LC_ALL", "en_US.UTF-8"),
+            ("PATH", "/usr/bin:/bin"),
+            // The mutator iterates over sets.
+            ("PYTHONHASHSEED", "0"),
+            ("TZ", "UTC"),
+        ]
+        .map(|(name, value)| (text(name), text(value)))
+        .to_vec(),
+        working_directory: text("/work"),
+        limits: executor.limits.compile_command,
+        events: false,
+        required: false,
+        only_after_success_of: None,
+    };
+    let steps = vec![
+        Step::Write { path: text("/work/lines"), content: lines },
+        Step::MakeDirectory { path: text(MUTANTS) },
+        Step::Run(command),
+        Step::SendArchive { root: text(MUTANTS), max_bytes: MOST_ARCHIVE_BYTES },
+    ];
+    let spec = ContainerSpec {
+        purpose: text("mutate"),
+        image: environment.image,
+        mounts: vec![ReadOnlyMount { source: on_host, target: in_container }],
+        door: None,
+        scratch: vec![
+            Scratch { target: text("/work"), size_bytes: executor.limits.compile_scratch_bytes },
+            Scratch { target: text("/tmp"), size_bytes: executor.limits.compile_scratch_bytes / 4 },
+        ],
+        limits: executor.limits.compile,
+        program: Program { schema: PROGRAM_SCHEMA, door_port: None, steps },
+    };
+    let run = {
+        let _shared = executor.alone.read().await;
+        match session::run(executor.engine.as_ref(), &spec, spool.path()).await {
+            Ok(run) => run,
+            Err(error) => return Ok(Err(NoMutants::passing(of_engine(&error).detail))),
+        }
+    };
+    let (Some(ended), Some(end)) = (run.step(2), command_end(&run, 2)) else {
+        return Ok(Err(NoMutants::passing(not_done(&run, "mutator").detail)));
+    };
+    if end.exit_code != Some(0) {
+        let said = String::from_utf8_lossy(&ended.stderr.bytes()?).into_owned();
+        return Ok(Err(NoMutants::certain(format!("the mutator failed: {said}"))));
+    }
+    match done(&run, 3) {
+        Some(archive) => read(archive, name),
+        None if matches!(run.step(3).and_then(StepOutput::result), Some(StepResult::Refused { .. })) => {
+            Ok(Err(NoMutants::certain("the mutants are too many to be sent")))
+        }
+        None => Ok(Err(NoMutants::passing(not_done(&run, "mutants").detail))),
+    }
+}
+
+/// Reads the record and mutants from an archive of files `<base>.mutant.<number>.java`, in the order of their numbers.
+fn read(archive: &StepOutput, name: &str) -> std::io::Result<Result<Emission, NoMutants>> {
+    let prefix = format!("{}.mutant.", name.strip_suffix(".java").unwrap_or(name));
+    let bytes = archive.content.bytes()?;
+    let mut texts: BTreeMap<usize, String> = BTreeMap::new();
+    let mut record = String::new();
+    for entry in tar::Archive::new(&bytes[..]).entries()? {
+        let mut entry = entry?;
+        if entry.header().entry_type() != tar::EntryType::Regular {
+            continue;
+        }
+        let path = entry.path_bytes().into_owned();
+        let file = String::from_utf8_lossy(path.rsplit(|byte| *byte == b'/').next().unwrap_or(&path)).into_owned();
+        if texts.len() >= MOST_MUTANTS || entry.size() > 2 * MOST_SOURCE_BYTES as u64 {
+            return Ok(Err(NoMutants::certain("there are too many mutants, or too large ones")));
+        }
+        let mut text = Vec::new();
+        std::io::Read::read_to_end(&mut entry, &mut text)?;
+        let Ok(text) = String::from_utf8(text) else {
+            return Ok(Err(NoMutants::certain("a mutant is not UTF-8")));
+        };
+        let number = file.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".java"));
+        match number.and_then(|number| number.parse::<usize>().ok()) {
+            Some(number) => {
+                texts.insert(number, text);
+            }
+            None if file == RECORD => record = text,
+            None => {}
+        }
+    }
+    Ok(emission(&record, texts))
+}
+
+/// Joins the record's lines with the texts.
+fn emission(record: &str, texts: BTreeMap<usize, String>) -> Result<Emission, NoMutants> {
+    let odd = || NoMutants::certain("what the mutator made is not what it says that it made");
+    let (mut made, mut copies) = (Vec::new(), Vec::new());
+    for entry in record.lines() {
+        let (line, was_made) = entry.split_once(' ').ok_or_else(odd)?;
+        let line: usize = line.parse().map_err(|_| odd())?;
+        if was_made == "1" { made.push(line) } else { copies.push(line) }
+    }
+    if made.len() != texts.len() || texts.keys().copied().ne(0..made.len()) {
+        return Err(odd());
+    }
+    let mutants = made.into_iter().zip(texts.into_values()).map(|(line, text)| Emitted { line, text }).collect();
+    Ok(Emission { mutants, copies })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mutants_have_the_line_that_the_mutator_says() {
+        let texts = BTreeMap::from([(0, "a".to_owned()), (1, "b".to_owned())]);
+        let emitted = emission("4 1\n4 0\n9 1\n", texts.clone()).unwrap();
+        let mutants: Vec<(usize, &str)> = emitted.mutants.iter().map(|one| (one.line, one.text.as_str())).collect();
+        assert_eq!((mutants, emitted.copies), (vec![(4, "a"), (9, "b")], vec![4]));
+        for record in ["4 1\n", "4 1\n9 1\n9 1\n", "4 1\nx 1\n", ""] {
+            assert!(emission(record, texts.clone()).is_err(), "{record}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Whether the file that an agent starts from compiles on new code, of generation tasks: what an agent finds there is a
+//! part of what its submission means. Source: protocol §3.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::record::{SCORE_SCHEMA, ScoreRecord, StartRecord};
+use super::{Scoring, blocking};
+use crate::digest::Digest;
+use crate::execution::cell::{CellIdentity, CellRequest};
+use crate::execution::direct::Swap;
+use crate::execution::prepared::RevisionInput;
+use crate::execution::record::ExecutionPath;
+use crate::execution::run_directory::RunDirectory;
+use crate::execution::validation::ValidationError;
+use crate::outcome::launch::shortened;
+use crate::outcome::{InfraReason, Outcome};
+use crate::task::{Cell, Side, Task, TaskId, Track};
+
+/// Whether a starting file compiles, and its first error; the fault where that can't be told.
+type Compiles = Result<(bool, Option<String>), (Outcome, String)>;
+
+impl Scoring<'_> {
+    /// Compiles the starting files that no record is about yet, each once.
+    pub(super) async fn compile_starts(
+        &self,
+        run: &mut RunDirectory,
+        records: &mut Vec<ScoreRecord>,
+        cancellation: &CancellationToken,
+    ) -> Result<(), ValidationError> {
+        let mut known: BTreeSet<TaskId> = BTreeSet::new();
+        let mut handed_in: BTreeMap<TaskId, bool> = BTreeMap::new();
+        for record in records.iter() {
+            match record {
+                ScoreRecord::Start(start) if !start.lost => {
+                    known.insert(start.task_id.clone());
+                }
+                ScoreRecord::Submission(one) if one.post_image.is_some() => {
+                    handed_in.insert(one.task_id.clone(), one.start.is_some());
+                }
+                _ => {}
+            }
+        }
+        let wanted = self.tasks.iter().filter(|task| {
+            task.track == Track::TestGeneration
+                && !known.contains(&task.id)
+                && self.environments.contains_key(&task.repository)
+        });
+        let wanted: Vec<(&Task, bool)> = wanted.filter_map(|task| Some((task, *handed_in.get(&task.id)?))).collect();
+        let mut compiling = futures_util::stream::iter(wanted)
+            .map(|(task, there)| async move {
+                let compiles = if there { self.start_compiles(task).await?.map(Some) } else { Ok(None) };
+                Ok::<_, std::io::Error>((task, compiles))
+            })
+            .buffer_unordered(self.jobs.max(1));
+        loop {
+            let finished = tokio::select! {
+                finished = compiling.next() => finished,
+                () = cancellation.cancelled() => return Err(ValidationError::Interrupted),
+            };
+            let Some(finished) = finished else { return Ok(()) };
+            let (task, compiles) = finished?;
+            let (start_compiles, detail, lost) = match compiles {
+                Ok(None) => (None, None, false),
+                Ok(Some((compiles, detail))) => (Some(compiles), detail, false),
+                Err((outcome, detail)) => (None, Some(shortened(&format!("{outcome}: {detail}"))), true),
+            };
+            let task_id = task.id.clone();
+            let record =
+                ScoreRecord::Start(StartRecord { schema: SCORE_SCHEMA, task_id, start_compiles, detail, lost });
+            run.append(&record)?;
+            records.push(record);
+        }
+    }
+
+    /// Compiles the starting file of a task on its new code, unless that was done before.
+    async fn start_compiles(&self, task: &Task) -> std::io::Result<Compiles> {
+        let none = |detail: &str| Ok(Err((Outcome::InfraFail(InfraReason::Source), detail.to_owned())));
+        let (Some(environment), Some(executor), Some(method)) =
+            (self.environments.get(&task.repository), self.executors.get(&task.repository), task.test_methods.first())
+        else {
+            return none("the repository has no image");
+        };
+        let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
+        let described = blocking(move || {
+            let Some(start) = trees.start(&wanted)? else { return Ok(None) };
+            let facts = trees.describe(&wanted, Side::New, start.clone())?;
+            Ok(Some((start, facts)))
+        });
+        let (start, facts) = match described.await? {
+            Ok(Some(described)) => described,
+            Ok(None) => return none("the starting tree has no such file"),
+            Err(error) => return none(&error.to_string()),
+        };
+        let Some(module) = &facts.module else {
+            return Ok(Ok((false, Some("the target file lies in no module of this tree".to_owned()))));
+        };
+        let path = if self.direct.is_some() { ExecutionPath::Direct } else { ExecutionPath::Maven };
+        let identity =
+            CellIdentity { task, cell: Cell::On, environment, tree: &facts.tree, swapped: facts.swapped(), path };
+        let key = start_key(executor.key(&identity, method, 1, path));
+        if let Some(known) = self.cache.value::<(bool, Option<String>)>(key)? {
+            return Ok(Ok(known));
+        }
+        let mut compiles: Option<Compiles> = None;
+        if let Some(direct) = &self.direct {
+            let input = RevisionInput { tree: facts.tree.clone(), module: module.clone() };
+            let (trees, wanted) = (Arc::clone(&self.revisions), task.clone());
+            let archive = move || trees.revision(&wanted, Side::New);
+            if let Ok(revision) = direct.revision(executor, environment, &input, archive).await?
+                && let Ok(masked) = direct.masked(executor, &revision, task.test_file.as_str()).await?
+            {
+                compiles = match direct.swap(executor, environment, &masked, &start).await? {
+                    Swap::Compiled(_) => Some(Ok((true, None))),
+                    Swap::Failed { detail, .. } => Some(Ok((false, Some(detail)))),
+                    Swap::Unfit(_) => None,
+                };
+            }
+        }
+        let compiles = match compiles {
+            Some(compiles) => compiles,
+            None => {
+                let (trees, wanted, facts) = (Arc::clone(&self.trees), task.clone(), facts.clone());
+                let written = blocking(move || trees.write(&wanted, Side::New, &start, &facts)).await?;
+                let input = match written {
+                    Ok(input) => input,
+                    Err(error) => return none(&error.to_string()),
+                };
+                let methods = &task.test_methods;
+                let (cell, path) = (Cell::On, ExecutionPath::Maven);
+                let request =
+                    CellRequest { task, cell, input: &input, environment, methods, repeats: 1, path, apart: true };
+                let compiles = match executor.compiles(&request, module).await? {
+                    Ok(()) => Ok((true, None)),
+                    Err((Outcome::CompileFail(_), detail)) => Ok((false, Some(detail))),
+                    Err(fault) => Err(fault),
+                };
+                match fs_err::remove_file(&input.archive) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                    _ => compiles,
+                }
+            }
+        };
+        if let Ok(known) = &compiles {
+            self.cache.put_value(key, known)?;
+        }
+        Ok(compiles)
+    }
+}
+
+/// Returns the key of whether a starting file compiles, given that of a launch on it.
+fn start_key(launch: Digest) -> Digest {
+    #[derive(Serialize)]
+    struct Keyed {
+        schema: u32,
+        what: &'static str,
+        launch: Digest,
+    }
+    match serde_json::to_vec(&Keyed { schema: 1, what: "start", launch }) {
+        Ok(bytes) => Digest::of(&bytes),
+        Err(error) => unreachable!("the inputs are plain data: {error}"),
+    }
+}
