@@ -3,6 +3,8 @@
 //! Messages name origins and paths, never addresses: those may hold credentials.
 
 mod body;
+mod connect;
+mod guard;
 mod many;
 
 use std::collections::BTreeMap;
@@ -22,9 +24,6 @@ pub use many::{FetchItem, FetchManyError, FetchSummary};
 
 const ATTEMPTS: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 400 });
-const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-/// How long an origin may be silent in the middle of an answer.
-const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 /// What can go wrong while fetching.
 #[derive(Debug, thiserror::Error)]
@@ -179,6 +178,10 @@ impl Wanted<'_> {
         FetchError::InvalidPath { path: super::origin::printable(self.path) }
     }
 
+    fn private(&self) -> OriginError {
+        OriginError::Private { name: self.origin.clone() }
+    }
+
     fn garbage(&self, expected: String, found: String) -> FetchError {
         FetchError::Garbage { origin: self.origin.clone(), path: self.path.to_owned(), expected, found }
     }
@@ -188,6 +191,9 @@ impl Wanted<'_> {
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
+    /// For addresses that POMs declare.
+    guarded: reqwest::Client,
+    guard: guard::Guard,
     store: Store,
     origins: Arc<Origins>,
     found: Arc<Mutex<BTreeMap<OriginName, Arc<Origin>>>>,
@@ -202,28 +208,23 @@ impl Client {
     /// # Errors
     /// [`FetchError::Setup`].
     pub fn new(origins: Origins, store: Store, events: EventSink) -> Result<Self, FetchError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut roots = rustls::RootCertStore::empty();
-        let native = rustls_native_certs::load_native_certs();
-        let (added, _) = roots.add_parsable_certificates(native.certs);
-        if added == 0 {
-            // Origins on disk and over plain HTTP still work, so this is no error by itself.
-            tracing::warn!(errors = ?native.errors, "no trusted certificates were found");
-        }
-        let tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| FetchError::Setup(error.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .hickory_dns(true)
-            .user_agent(concat!("testevo-sandbox/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_LIMIT)
-            .read_timeout(SILENCE_LIMIT)
-            .build()
-            .map_err(|error| FetchError::Setup(body::cause(&error.without_url())))?;
-        Ok(Self { http, store, origins: Arc::new(origins), found: Arc::default(), discovery: Arc::default(), events })
+        let tls = connect::tls()?;
+        let build = |builder: reqwest::ClientBuilder| {
+            builder.build().map_err(|error| FetchError::Setup(body::cause(&error.without_url())))
+        };
+        let http = build(connect::builder(&tls).hickory_dns(true))?;
+        let guard = guard::Guard::new(&|name| std::env::var(name).ok());
+        let guarded = build(guard.apply(connect::builder(&tls), Arc::new(guard::SystemNames::default())))?;
+        Ok(Self {
+            http,
+            guarded,
+            guard,
+            store,
+            origins: Arc::new(origins),
+            found: Arc::default(),
+            discovery: Arc::default(),
+            events,
+        })
     }
 
     /// Returns the store that everything fetched goes to.
@@ -331,10 +332,19 @@ impl Client {
         }
         self.online(wanted)?;
         tracing::debug!(origin = %wanted.origin, path = wanted.path, "fetching");
+        let http = self.http_for(url, wanted).await?;
         if url.scheme() == "file" {
             return body::copy_file(&self.store, url, wanted).await;
         }
-        body::download(&self.http, &self.store, url, wanted).await
+        body::download(http, &self.store, url, wanted).await
+    }
+
+    /// Returns the client for an address of the wanted file's origin.
+    async fn http_for(&self, url: &Url, wanted: &Wanted<'_>) -> Result<&reqwest::Client, FetchError> {
+        if !self.origin(wanted.origin).await?.is_declared() {
+            return Ok(&self.http);
+        }
+        if self.guard.admits(url) { Ok(&self.guarded) } else { Err(wanted.private().into()) }
     }
 
     fn online(&self, wanted: &Wanted<'_>) -> Result<(), FetchError> {
@@ -369,12 +379,13 @@ impl Client {
     }
 
     async fn head_url(&self, url: &Url, wanted: &Wanted<'_>) -> Result<Head, FetchError> {
+        let http = self.http_for(url, wanted).await?;
         if url.scheme() == "file" {
             return body::head_file(url, wanted).await;
         }
         let mut retries = Retries::new(wanted);
         let response = loop {
-            match body::send(self.http.head(url.clone()), wanted).await {
+            match body::send(http.head(url.clone()), wanted).await {
                 Ok(response) => break response,
                 Err(fault) => retries.after(fault).await?,
             }

@@ -11,7 +11,7 @@ use super::Context;
 use super::selector::SelectorArguments;
 use super::workbench::{Workbench, by_repository, sets_of};
 use crate::artifact::fetch::Client;
-use crate::artifact::origin::OriginName;
+use crate::artifact::origin::{Declared, LeftOut, OriginName, printable};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::image::recipe::java_home;
@@ -184,17 +184,28 @@ async fn lock_repository(
     Ok(summary(&lock, &found.sets, unresolved))
 }
 
-/// Remembers where the repositories that POMs declare are, and returns their names.
+/// Remembers where the repositories that POMs declare are, and returns their names. What is left out is told of.
 fn declared_origins(client: &Client, found: &FoundSets) -> Result<Vec<OriginName>, CommandError> {
     let mut names = Vec::new();
+    let mut left_out = BTreeSet::new();
     for declared in &found.repositories {
-        // What is no name or no address can't be asked; Maven would not get far with it either.
-        let (Ok(name), Ok(address)) = (declared.id.parse::<OriginName>(), declared.url.parse()) else { continue };
-        if name == OriginName::central() || names.contains(&name) {
-            continue;
+        match client.origins().declare(&declared.id, &declared.url)? {
+            Declared::Known(name) if name == OriginName::central() || names.contains(&name) => {}
+            Declared::Known(name) => names.push(name),
+            // Maven has repositories for plugins and for the rest; one that is both is told of once.
+            Declared::LeftOut(reason) => {
+                left_out.insert((printable(&declared.id), reason));
+            }
         }
-        client.origins().recorded().add(&name, &address)?;
-        names.push(name);
+    }
+    for (id, reason) in left_out {
+        let meant = match reason {
+            LeftOut::Id => String::new(),
+            LeftOut::Address | LeftOut::Private => format!("; if it is needed, give `--origin {id}=URL`"),
+        };
+        client
+            .events()
+            .warning(format!("the repository `{id}`, which a POM declares, {reason}: it is not asked{meant}"));
     }
     Ok(names)
 }

@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use reqwest::{StatusCode, Url, header};
 use tokio::sync::mpsc;
 
-use super::{Fault, FetchError, Head, Retries, Wanted, may_pass};
+use super::{Fault, FetchError, Head, Retries, Wanted, guard, may_pass};
 use crate::artifact::store::{BlobWriter, Store, StoreError};
 use crate::digest::Digest;
 
@@ -132,6 +132,9 @@ fn strong_tag(response: &reqwest::Response) -> Option<header::HeaderValue> {
 /// Sends a request and sorts what is no success.
 pub(super) async fn send(request: reqwest::RequestBuilder, wanted: &Wanted<'_>) -> Result<reqwest::Response, Fault> {
     let response = request.send().await.map_err(|error| {
+        if guard::refused(&error) {
+            return Fault::Final(wanted.private().into());
+        }
         let hopeless = is_certificate_trouble(&error) || error.is_builder() || error.is_redirect();
         let error = wanted.unreachable(cause(&error.without_url()));
         if hopeless { Fault::Final(error) } else { Fault::Passing(error) }

@@ -205,6 +205,94 @@ async fn offline_only_the_store_answers() {
     assert_eq!(fetch(&client, Some("content")).await.unwrap().1, 7);
 }
 
+/// A table of names instead of a server of names; what it does not have is this machine.
+struct Names(Vec<(&'static str, SocketAddr)>);
+
+impl reqwest::dns::Resolve for Names {
+    fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
+        let found = self.0.iter().filter(|(known, _)| *known == name.as_str()).map(|(_, address)| *address);
+        let mut found: Vec<SocketAddr> = found.collect();
+        if found.is_empty() {
+            found = vec!["127.0.0.1:0".parse().unwrap(), "[fd00::1]:0".parse().unwrap()];
+        }
+        Box::pin(async move { Ok(Box::new(found.into_iter()) as reqwest::dns::Addrs) })
+    }
+}
+
+/// A client that knows the origin `declared` from a POM. Its server is reached although it is on this machine, as if
+/// `public.test` were a public name; every other name goes through the guard.
+fn guarded_client(directory: &Path, address: &str, public: SocketAddr, proxy: Option<&str>) -> Client {
+    let mut client = client(directory, &["http://127.0.0.1:1/".to_owned()], false);
+    let text = format!("schema = 1\n[origins]\ndeclared = \"{address}\"\n");
+    fs::write(directory.join("origins.toml"), text).unwrap();
+    let proxy = proxy.map(str::to_owned);
+    client.guard = guard::Guard::new(&|name| proxy.clone().filter(|_| name == "http_proxy"));
+    let builder = connect::builder(&connect::tls().unwrap()).no_proxy().resolve("public.test", public);
+    client.guarded = client.guard.apply(builder, Arc::new(Names(Vec::new()))).build().unwrap();
+    client
+}
+
+#[tokio::test]
+async fn what_a_pom_declares_leads_to_nothing_of_this_machine() {
+    let private = Server::start(vec![ok("secret")]).await;
+    let refused = |result: Result<(Digest, u64), FetchError>, case: &str| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, FetchError::Origin(OriginError::Private { .. })), "{case}: {error}");
+        assert!(error.hint().unwrap().contains("--origin declared=URL") && !error.to_string().contains("127.0"));
+    };
+    let port = private.address.port();
+    let elsewhere = [
+        format!("http://127.0.0.1:{port}/"),
+        format!("http://[::ffff:127.0.0.1]:{port}/"),
+        format!("http://localhost:{port}/"),
+        format!("http://inner.test:{port}/"),
+        format!("http://proxy.test:{port}/"),
+    ];
+    for target in &elsewhere {
+        // As the address itself, and as what a public server sends on to.
+        let moved = answer("302 Found", &format!("content-length: 0\r\nlocation: {target}g/a.jar\r\n"), "");
+        let public = Server::start(vec![moved]).await;
+        for address in [target.clone(), format!("http://public.test:{}/", public.address.port())] {
+            let directory = tempfile::tempdir().unwrap();
+            let client = guarded_client(directory.path(), &address, public.address, Some("proxy.test:3128"));
+            let declared = "declared".parse().unwrap();
+            refused(client.fetch(&declared, "g/a.jar", None, 100).await, &address);
+            refused(client.head(&declared, "g/a.jar").await.map(|_| unreachable!()), &address);
+            assert_eq!(fs::read_dir(directory.path().join("store/blobs/sha256")).unwrap().count(), 0);
+        }
+        assert!(!public.requests().is_empty());
+    }
+    assert_eq!(private.requests(), Vec::<String>::new(), "nothing arrived where it may not");
+
+    // A public server is asked, and may send on to another public place.
+    let target = Server::start(vec![ok("content")]).await;
+    let directory = tempfile::tempdir().unwrap();
+    let place = format!("http://public.test:{}/", target.address.port());
+    let client = guarded_client(directory.path(), &place, target.address, None);
+    assert_eq!(client.fetch(&"declared".parse().unwrap(), "g/a.jar", None, 100).await.unwrap().1, 7);
+
+    // The user's own origin may be anywhere.
+    let own = self::client(directory.path(), &[format!("http://127.0.0.1:{port}/")], false);
+    assert_eq!(fetch(&own, None).await.unwrap().1, 6);
+}
+
+#[tokio::test]
+async fn of_a_names_addresses_the_public_ones_are_kept() {
+    use reqwest::dns::Resolve as _;
+    let addresses = |names: Names, proxy: &'static str, name: &'static str| async move {
+        let guard = guard::Guard::new(&|variable| (variable == "HTTPS_PROXY").then(|| proxy.to_owned()));
+        let found = guard.names(Arc::new(names)).resolve(name.parse().unwrap()).await;
+        found.map(|found| found.map(|address| address.ip().to_string()).collect::<Vec<_>>())
+    };
+    let both = || Names(["8.8.8.8:0", "10.0.0.1:0"].map(|address| ("a.test", address.parse().unwrap())).into());
+    assert_eq!(addresses(both(), "", "a.test").await.unwrap(), ["8.8.8.8"]);
+    assert!(guard::refused(addresses(both(), "", "b.test").await.unwrap_err().as_ref()));
+    // A proxy is where it is.
+    for proxy in ["http://user:password@Proxy.test:3128", "proxy.test", "socks5://proxy.test./"] {
+        assert_eq!(addresses(both(), proxy, "proxy.test").await.unwrap().len(), 2, "{proxy}");
+    }
+}
+
 #[tokio::test]
 #[ignore = "needs the network and a machine whose clients know all origins"]
 async fn this_machines_own_origins_answer() {

@@ -2,13 +2,16 @@
 //!
 //! An origin is `debian`, `central`, `pypi` or the id of a repository that a POM declares. Its address is never written
 //! into locks, images or messages. First hit wins: what the user gave, the machine's own clients (apt,
-//! Maven, pip), `origins.toml` in the data directory. What needs fetching to be found (the defaults inside Debian's own
+//! Maven, pip), `origins.toml` in the data directory. What a POM says of addresses is a stranger's word, see
+//! [`Origins::declare`]. What needs fetching to be found (the defaults inside Debian's own
 //! packages) is in [`crate::artifact::discover`].
 
 mod apt;
+mod declared;
 mod maven;
 mod netrc;
 mod pip;
+mod recorded;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,11 +22,12 @@ use fs_err as fs;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-use crate::data_dir::write_atomically;
-
 pub use apt::AptSettings;
+pub use declared::{Declared, LeftOut};
+pub(crate) use declared::{is_public, is_public_address};
 pub(crate) use maven::central_of_super_pom;
 pub(crate) use pip::index_of_source;
+pub use recorded::RecordedOrigins;
 
 /// No file of another program that is read here may be larger, in bytes.
 const CONFIGURATION_LIMIT: u64 = 4 << 20;
@@ -49,6 +53,12 @@ pub enum OriginError {
         /// The origin.
         name: String,
     },
+    /// A POM's repository is where only the user may send this program.
+    #[error("the origin `{name}`, which a POM declares, {}", LeftOut::Private)]
+    Private {
+        /// The origin.
+        name: OriginName,
+    },
     /// `origins.toml` can't be read.
     #[error("the origins `{path}` can't be read: {reason}")]
     Malformed {
@@ -70,7 +80,11 @@ pub struct InvalidAddress;
 impl OriginError {
     /// Returns what the user can do about it.
     pub fn hint(&self) -> Option<String> {
-        let Self::Unknown { name } = self else { return None };
+        let name = match self {
+            Self::Unknown { name } => name,
+            Self::Private { name } => return Some(format!("if that is meant, give `--origin {name}=URL`")),
+            _ => return None,
+        };
         let client = match name.as_str() {
             "debian" => ", or have a Debian archive in apt's sources",
             "central" => ", or have a mirror of `central` in Maven's settings, or Maven installed",
@@ -102,6 +116,11 @@ impl OriginName {
     /// Returns `pypi`: the root of a simple index of Python packages.
     pub fn pypi() -> Self {
         Self("pypi".to_owned())
+    }
+
+    /// Tells whether the name means the same in every lock, whatever POMs call their repositories.
+    fn is_reserved(&self) -> bool {
+        matches!(self.as_str(), "debian" | "central" | "pypi")
     }
 
     /// Returns the text.
@@ -239,6 +258,13 @@ pub struct Origin {
     pub source: AddressSource,
 }
 
+impl Origin {
+    /// Tells whether the address is a POM's word: it may not lead into networks that only this machine is in.
+    pub(crate) fn is_declared(&self) -> bool {
+        self.source == AddressSource::Recorded && !self.name.is_reserved()
+    }
+}
+
 /// Places of the machine's own clients; tests name their own.
 #[derive(Clone)]
 pub struct Machine {
@@ -364,10 +390,19 @@ impl Origins {
         if let Some(address) = self.machine.clients_address(name) {
             return Ok(origin(vec![address], AddressSource::Client));
         }
-        match self.recorded.read()?.remove(name) {
-            Some(address) => Ok(origin(vec![address], AddressSource::Recorded)),
+        // Debian's archive is never found by way of a POM.
+        let recorded = if *name == OriginName::debian() { None } else { self.recorded.find(name)? };
+        match recorded {
+            // What stands there may be older than the rules for it.
+            Some(address) if is_public(address.url()) => Ok(origin(vec![address], AddressSource::Recorded)),
+            Some(_) => Err(OriginError::Private { name: name.clone() }),
             None => Err(OriginError::Unknown { name: name.clone() }),
         }
+    }
+
+    /// Tells whether the user or the machine's own clients say where the origin is.
+    fn is_given(&self, name: &OriginName) -> bool {
+        self.options.addresses.contains_key(name) || self.machine.clients_address(name).is_some()
     }
 
     /// Returns the addresses that the data directory remembers.
@@ -388,69 +423,6 @@ impl Origins {
     /// Returns whether nothing may be fetched.
     pub fn offline(&self) -> bool {
         self.options.offline
-    }
-}
-
-/// `origins.toml`: addresses of repositories that POMs declare, by id. It stays on this machine.
-#[derive(Clone, Debug)]
-pub struct RecordedOrigins {
-    path: PathBuf,
-}
-
-#[derive(Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RecordedFile {
-    schema: u32,
-    #[serde(default)]
-    origins: BTreeMap<OriginName, String>,
-}
-
-impl RecordedOrigins {
-    /// Returns the file in the data directory, which need not exist.
-    pub fn new(data_dir: &Path) -> Self {
-        Self { path: data_dir.join("origins.toml") }
-    }
-
-    /// Returns the addresses by name.
-    ///
-    /// # Errors
-    /// [`OriginError::Malformed`], [`OriginError::Io`].
-    pub fn read(&self) -> Result<BTreeMap<OriginName, OriginAddress>, OriginError> {
-        let origins = self.read_file()?.origins.into_iter();
-        origins
-            .map(|(name, text)| Ok((name, text.parse().map_err(|_| self.malformed("an address is wrong"))?)))
-            .collect()
-    }
-
-    /// Adds an address unless the name has one; tells whether it was added. Callers hold the lock of the data they
-    /// gather it for, so two writers at once are rare; the loser's entry is found again at its next run.
-    ///
-    /// # Errors
-    /// [`OriginError`].
-    pub fn add(&self, name: &OriginName, address: &OriginAddress) -> Result<bool, OriginError> {
-        let mut file = self.read_file()?;
-        if file.origins.contains_key(name) {
-            return Ok(false);
-        }
-        file.schema = 1;
-        file.origins.insert(name.clone(), address.url().to_string());
-        let text = toml::to_string(&file).map_err(|_| self.malformed("it can't be written as TOML"))?;
-        write_atomically(&self.path, text.as_bytes())?;
-        Ok(true)
-    }
-
-    fn malformed(&self, reason: &str) -> OriginError {
-        OriginError::Malformed { path: self.path.clone(), reason: reason.to_owned() }
-    }
-
-    fn read_file(&self) -> Result<RecordedFile, OriginError> {
-        let text = match fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(RecordedFile::default()),
-            Err(error) => return Err(error.into()),
-        };
-        let file: RecordedFile = toml::from_str(&text).map_err(|error| self.malformed(error.message()))?;
-        if file.schema > 1 { Err(self.malformed("a newer program wrote it")) } else { Ok(file) }
     }
 }
 

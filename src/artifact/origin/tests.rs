@@ -125,10 +125,27 @@ fn pips_configuration_beats_its_source() {
     assert_eq!(address(&machine, "pypi").unwrap(), "http://variable.test/s/");
 }
 
+fn origins(directory: &Path, given: &[(&str, &str)]) -> Origins {
+    let given: Vec<(String, String)> = given.iter().map(|(name, url)| ((*name).into(), (*url).into())).collect();
+    let options = OriginOptions::new(given.iter().map(|(name, url)| (name, url)), false, None).unwrap();
+    Origins::new(options, Machine::at(directory, None, &[]), directory)
+}
+
+fn known(origins: &Origins, id: &str, url: &str) -> String {
+    match origins.declare(id, url).unwrap() {
+        Declared::Known(name) => name.to_string(),
+        Declared::LeftOut(reason) => panic!("{id} {url} {reason}"),
+    }
+}
+
+fn resolved(origins: &Origins, name: &str) -> String {
+    origins.resolve(&name.parse().unwrap()).unwrap().addresses[0].url().to_string()
+}
+
 #[test]
 fn recorded_origins_are_kept_and_the_last_to_be_asked() {
     let directory = tempfile::tempdir().unwrap();
-    let origins = Origins::new(OriginOptions::default(), Machine::at(directory.path(), None, &[]), directory.path());
+    let origins = origins(directory.path(), &[]);
     let name: OriginName = "jboss".parse().unwrap();
     let error = origins.resolve(&name).unwrap_err();
     assert!(error.hint().unwrap().contains("--origin jboss=URL"), "{error}");
@@ -139,6 +156,163 @@ fn recorded_origins_are_kept_and_the_last_to_be_asked() {
     assert_eq!(origin.addresses[0].url().as_str(), "https://one.test/");
     fs::write(directory.path().join("origins.toml"), "schema = 2\n").unwrap();
     assert!(matches!(origins.resolve(&name), Err(OriginError::Malformed { .. })));
+}
+
+#[test]
+fn a_pom_names_nothing_of_this_machine_or_of_its_networks() {
+    let directory = tempfile::tempdir().unwrap();
+    let origins = origins(directory.path(), &[("mine", "file:///mirror"), ("inner", "http://10.0.0.1/")]);
+    let left_out = |id: &str, url: &str| match origins.declare(id, url).unwrap() {
+        Declared::LeftOut(reason) => reason,
+        Declared::Known(name) => panic!("{url} is known as {name}"),
+    };
+    for url in ["file:///", "file:///root/.m2/", "ftp://x.test/", "${url}", "", "http://", "jar:file:///x!/"] {
+        assert_eq!(left_out("x", url), LeftOut::Address, "{url}");
+    }
+    for host in [
+        "localhost",
+        "LOCALHOST.:8080",
+        "a.localhost",
+        "localhost.localdomain",
+        "metadata.google.internal",
+        "printer.local",
+        "127.0.0.1",
+        "user:password@127.8.8.8:9",
+        "2130706433",
+        "0x7f.1",
+        "0",
+        "10.1.2.3",
+        "172.31.0.1",
+        "192.168.0.1",
+        "169.254.169.254",
+        "100.100.100.200",
+        "192.0.0.192",
+        "224.0.0.1",
+        "255.255.255.255",
+        "[::]",
+        "[::1]",
+        "[fe80::1]",
+        "[fc00::1]",
+        "[fd00:ec2::254]",
+        "[ff02::1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:a9fe:a9fe]",
+        "[64:ff9b::169.254.169.254]",
+        "[2002:7f00:1::]",
+    ] {
+        for scheme in ["http", "https"] {
+            let url = format!("{scheme}://{host}/m2");
+            assert_eq!(left_out("x", &url), LeftOut::Private, "{url}");
+        }
+    }
+    for id in ["", "../x", "a b"] {
+        assert_eq!(left_out(id, "https://repository.test/"), LeftOut::Id, "{id}");
+    }
+    assert!(!directory.path().join("origins.toml").exists(), "nothing of all that is remembered");
+    for host in ["repository.test", "notlocal", "8.8.8.8", "172.32.0.1", "[2606:4700::1111]", "[2002:808:808::]"] {
+        let id: String = host.chars().filter(char::is_ascii_alphanumeric).collect();
+        assert_eq!(known(&origins, &id, &format!("http://{host}/")), id);
+    }
+    // What the user says holds, whatever the POM says.
+    assert_eq!(known(&origins, "mine", "file:///etc"), "mine");
+    assert_eq!(resolved(&origins, "mine"), "file:///mirror/");
+    assert_eq!(known(&origins, "inner", "http://192.168.0.1/"), "inner");
+    assert_eq!(resolved(&origins, "inner"), "http://10.0.0.1/");
+}
+
+#[test]
+fn what_an_older_program_remembered_is_not_believed_either() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "schema = 1\n[origins]\nx = \"file:///\"\ny = \"http://169.254.169.254/\"\n\
+                pypi = \"http://127.0.0.1/\"\ndebian = \"https://public.test/\"\nz = \"https://public.test/\"\n";
+    fs::write(directory.path().join("origins.toml"), text).unwrap();
+    let origins = origins(directory.path(), &[]);
+    for name in ["x", "y", "pypi"] {
+        let error = origins.resolve(&name.parse().unwrap()).unwrap_err();
+        assert!(matches!(error, OriginError::Private { .. }), "{error}");
+        assert!(error.hint().unwrap().contains(&format!("--origin {name}=URL")));
+    }
+    assert!(matches!(origins.resolve(&OriginName::debian()), Err(OriginError::Unknown { .. })));
+    assert_eq!(resolved(&origins, "z"), "https://public.test/");
+}
+
+#[test]
+fn a_name_means_one_address() {
+    let directory = tempfile::tempdir().unwrap();
+    let origins = origins(directory.path(), &[("mirrored", "https://mirror.test/")]);
+    let (evil, good) = ("https://evil.test/", "https://good.test/m2");
+    assert_eq!(known(&origins, "spring", evil), "spring");
+    let other = known(&origins, "spring", good);
+    assert_eq!(other, format!("spring-{}", &crate::digest::Digest::of(b"https://good.test/m2/").hex()[..8]));
+    assert_eq!(resolved(&origins, &other), "https://good.test/m2/");
+    assert_eq!(resolved(&origins, "spring"), evil);
+    // The same again is the same name, and without the last slash it is the same address.
+    assert_eq!(known(&origins, "spring", "https://good.test/m2/"), other);
+    assert_eq!(known(&origins, "spring", evil), "spring");
+
+    // A stranger who claims the longer name in advance does not get it either.
+    let next = known(&origins, "spring", "https://next.test/");
+    assert_ne!(next, other);
+    let before = tempfile::tempdir().unwrap();
+    let claimed = self::origins(before.path(), &[]);
+    assert_eq!(known(&claimed, &other, evil), other);
+    assert_eq!(known(&claimed, "spring", evil), "spring");
+    let longer = known(&claimed, "spring", good);
+    assert!(longer.starts_with(&other) && longer.len() == "spring-".len() + 16, "{longer}");
+    assert_eq!(resolved(&claimed, &longer), "https://good.test/m2/");
+
+    // Reserved names and those of the user are never a POM's.
+    for id in ["pypi", "debian"] {
+        let name = known(&origins, id, evil);
+        assert!(name.starts_with(&format!("{id}-")), "{name}");
+        assert!(matches!(origins.resolve(&id.parse().unwrap()), Err(OriginError::Unknown { .. })));
+    }
+    assert_eq!(known(&origins, "central", evil), "central");
+    assert!(origins.resolve(&OriginName::central()).is_err(), "a POM does not say where central is");
+    assert_eq!(known(&origins, "mirrored", evil), "mirrored");
+    assert_eq!(resolved(&origins, "mirrored"), "https://mirror.test/");
+    // The user may say where an address of a longer name is to be had.
+    let moved = self::origins(directory.path(), &[(&other, "file:///mirror/good")]);
+    assert_eq!(known(&moved, "spring", good), other);
+    assert_eq!(resolved(&moved, &other), "file:///mirror/good/");
+    // Names stay names, however long an id is.
+    let long = "x".repeat(100);
+    assert_eq!(known(&origins, &long, evil), long);
+    assert_eq!(known(&origins, &long, good).len(), 100);
+}
+
+#[test]
+fn a_lock_of_another_machine_finds_its_origin() {
+    let directory = tempfile::tempdir().unwrap();
+    let origins = origins(directory.path(), &[]);
+    assert_eq!(known(&origins, "spring", "https://good.test/m2"), "spring");
+    // There another address had the short name first.
+    let hex = crate::digest::Digest::of(b"https://good.test/m2/").hex();
+    assert_eq!(resolved(&origins, &format!("spring-{}", &hex[..8])), "https://good.test/m2/");
+    for name in ["spring-00000000".to_owned(), format!("spring-{}", &hex[..1]), format!("other-{}", &hex[..8])] {
+        assert!(matches!(origins.resolve(&name.parse().unwrap()), Err(OriginError::Unknown { .. })), "{name}");
+    }
+}
+
+#[test]
+fn repositories_that_are_declared_at_once_lose_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let names: Vec<(String, String)> = std::thread::scope(|scope| {
+        let declaring: Vec<_> = (0..16)
+            .map(|number| {
+                let directory = directory.path();
+                scope.spawn(move || {
+                    let url = format!("https://host-{number}.test/");
+                    (known(&origins(directory, &[]), "same", &url), url)
+                })
+            })
+            .collect();
+        declaring.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for (name, url) in &names {
+        assert_eq!(resolved(&origins(directory.path(), &[]), name), *url);
+    }
+    assert_eq!(names.iter().map(|(name, _)| name).collect::<std::collections::BTreeSet<_>>().len(), 16);
 }
 
 #[test]
