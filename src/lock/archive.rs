@@ -27,6 +27,18 @@ const MAX_TEXT: u64 = 64 << 20;
 const MAX_BLOB: u64 = 4 << 30;
 /// Largest number of members.
 const MAX_MEMBERS: usize = 500_000;
+/// Largest member that only describes the next one.
+const MAX_NAME: u64 = 64 << 10;
+
+/// What may be in memory at once.
+struct Limits {
+    /// Number of locks, manifests and descriptions.
+    texts: usize,
+    /// Their bytes.
+    text_bytes: u64,
+}
+
+const LIMITS: Limits = Limits { texts: 20_000, text_bytes: 256 << 20 };
 
 /// What can be wrong with an archive of locks.
 #[derive(Debug, thiserror::Error)]
@@ -125,16 +137,33 @@ impl LockArchive {
     /// # Errors
     /// [`LockArchiveError`]; blobs that were sound stay in the store then.
     pub fn read(reader: &mut dyn Read, name: &str, store: &Store) -> Result<Self, LockArchiveError> {
+        Self::read_within(reader, name, store, &LIMITS)
+    }
+
+    fn read_within(
+        reader: &mut dyn Read,
+        name: &str,
+        store: &Store,
+        limits: &Limits,
+    ) -> Result<Self, LockArchiveError> {
         let io = |source| LockArchiveError::Io { name: name.to_owned(), doing: "read", source };
         let malformed = |reason: String| LockArchiveError::Malformed { name: name.to_owned(), reason };
         let mut texts: BTreeMap<String, String> = BTreeMap::new();
+        let mut text_bytes = 0;
+        let mut described = None;
         let mut archive = tar::Archive::new(reader);
-        for (number, member) in archive.entries().map_err(io)?.enumerate() {
+        // Long names are handled here: the library would read one of any length into memory.
+        for (number, member) in archive.entries().map_err(io)?.raw(true).enumerate() {
             if number >= MAX_MEMBERS {
                 return Err(malformed(format!("it has more than {MAX_MEMBERS} members")));
             }
             let mut member = member.map_err(|error| malformed(error.to_string()))?;
-            let path = String::from_utf8_lossy(&member.path_bytes()).into_owned();
+            if let Some(path) = name_of_next(&mut member).map_err(malformed)? {
+                described = path.or(described);
+                continue;
+            }
+            let path = described.take().unwrap_or_else(|| member.header().path_bytes().into_owned());
+            let path = String::from_utf8_lossy(&path).into_owned();
             if member.header().entry_type() != tar::EntryType::Regular {
                 return Err(malformed(format!("`{path}` is no regular file")));
             }
@@ -145,7 +174,16 @@ impl LockArchive {
                 keep(&mut member, &digest, store, &path, &io)?;
                 continue;
             }
+            if !is_text(&path) {
+                return Err(malformed(format!("`{path}` does not belong into it")));
+            }
             within(size, MAX_TEXT).map_err(|reason| malformed(format!("`{path}` {reason}")))?;
+            text_bytes += size;
+            if texts.len() == limits.texts {
+                return Err(malformed(format!("it has more than {} texts", limits.texts)));
+            }
+            within(text_bytes, limits.text_bytes)
+                .map_err(|reason| malformed(format!("the whole of its texts {reason}")))?;
             let mut text = String::new();
             member.read_to_string(&mut text).map_err(|error| malformed(format!("`{path}`: {error}")))?;
             if texts.insert(path.clone(), text).is_some() {
@@ -186,6 +224,55 @@ impl LockArchive {
             None => Ok(archive),
         }
     }
+}
+
+/// Takes in a member that only describes the next one, and returns the next one's name if it tells that; `None` for other
+/// members, which are left alone.
+fn name_of_next<R: Read>(member: &mut tar::Entry<'_, R>) -> Result<Option<Option<Vec<u8>>>, String> {
+    let kind = member.header().entry_type();
+    if !matches!(kind, tar::EntryType::GNULongName | tar::EntryType::XHeader | tar::EntryType::XGlobalHeader) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    member.take(MAX_NAME + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > MAX_NAME {
+        return Err("a name in it is too long".to_owned());
+    }
+    match kind {
+        tar::EntryType::GNULongName => {
+            while bytes.last() == Some(&0) {
+                bytes.pop();
+            }
+            Ok(Some(Some(bytes)))
+        }
+        tar::EntryType::XHeader => {
+            let mut path = None;
+            for record in tar::PaxExtensions::new(&bytes) {
+                let record = record.map_err(|error| error.to_string())?;
+                match record.key_bytes() {
+                    b"path" => path = Some(record.value_bytes().to_vec()),
+                    key if key == b"size" || key.starts_with(b"GNU.sparse") => {
+                        return Err("it holds a sparse or oversized file".to_owned());
+                    }
+                    _ => {}
+                }
+            }
+            Ok(Some(path))
+        }
+        _ => Ok(Some(None)),
+    }
+}
+
+/// Tells whether a text of this name may be in an archive.
+fn is_text(path: &str) -> bool {
+    let of = |start: &str, end: &str| {
+        let stem = path.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
+        stem.is_some_and(|stem| {
+            let name = stem.replacen("__", "/", 1).parse();
+            name.is_ok_and(|name: RepositoryName| name.file_stem() == stem)
+        })
+    };
+    path == DESCRIPTION || path == TOOLCHAIN || of("locks/", ".lock") || of("manifests/", ".toml")
 }
 
 fn within(size: u64, limit: u64) -> Result<(), String> {
@@ -230,126 +317,4 @@ fn blob_path(digest: &Digest) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lock::{LOCK_SCHEMA, MavenFile};
-
-    fn sample(store: &Store) -> LockArchive {
-        let content = b"a jar";
-        let file = MavenFile {
-            path: "g/a/1/a-1.jar".to_owned(),
-            origin: "central".to_owned(),
-            sha256: store.put(content).unwrap(),
-            size: content.len() as u64,
-            own: false,
-        };
-        let repository: RepositoryName = "o/n".parse().unwrap();
-        let lock = RepositoryLock {
-            schema: LOCK_SCHEMA,
-            repository: repository.clone(),
-            jdk: 8,
-            files: vec![file],
-            metadata: Vec::new(),
-            build_sets: vec!["s".to_owned()],
-        };
-        let toolchain = ToolchainLock {
-            schema: LOCK_SCHEMA,
-            base: Vec::new(),
-            jdks: Vec::new(),
-            tools_packages: Vec::new(),
-            tools: Vec::new(),
-            indexes: Vec::new(),
-        };
-        LockArchive { toolchain, repositories: [(repository, (lock, "schema = 1\n".to_owned()))].into() }
-    }
-
-    fn stores() -> (tempfile::TempDir, Store, Store) {
-        let directory = tempfile::tempdir().unwrap();
-        let store = |name: &str| Store::open(&directory.path().join(name), &directory.path().join("tmp")).unwrap();
-        let (from, to) = (store("from"), store("to"));
-        (directory, from, to)
-    }
-
-    fn written(archive: &LockArchive, store: &Store) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        archive.write(store, "x.tar", &mut bytes).unwrap();
-        bytes
-    }
-
-    #[test]
-    fn what_is_written_is_read_with_its_blobs() {
-        let (_directory, from, to) = stores();
-        let archive = sample(&from);
-        let bytes = written(&archive, &from);
-        assert_eq!(LockArchive::read(&mut bytes.as_slice(), "x.tar", &to).unwrap(), archive);
-        for digest in archive.blobs().keys() {
-            to.verify(digest).unwrap();
-        }
-        assert_eq!(bytes, written(&archive, &to), "equal locks give equal bytes");
-    }
-
-    /// Returns the error of reading `archive` after `change` was made to its members (path, kind, bytes).
-    fn error_after(change: impl FnOnce(&mut Vec<(String, tar::EntryType, Vec<u8>)>)) -> String {
-        let (_directory, from, to) = stores();
-        let bytes = written(&sample(&from), &from);
-        let mut members = Vec::new();
-        for member in tar::Archive::new(bytes.as_slice()).entries().unwrap() {
-            let mut member = member.unwrap();
-            let mut content = Vec::new();
-            member.read_to_end(&mut content).unwrap();
-            let path = member.path().unwrap().to_str().unwrap().to_owned();
-            members.push((path, member.header().entry_type(), content));
-        }
-        change(&mut members);
-        let mut changed = tar::Builder::new(Vec::new());
-        for (path, kind, content) in members {
-            let mut header = tar::Header::new_ustar();
-            header.set_entry_type(kind);
-            header.set_size(content.len() as u64);
-            // The library refuses to write hostile paths, so the name is set by hand.
-            header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
-            header.set_cksum();
-            changed.append(&header, content.as_slice()).unwrap();
-        }
-        let changed = changed.into_inner().unwrap();
-        LockArchive::read(&mut changed.as_slice(), "x.tar", &to).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn nothing_hostile_is_taken() {
-        let blob = |members: &[(String, tar::EntryType, Vec<u8>)]| {
-            members.iter().position(|(path, ..)| path.starts_with("blobs/")).unwrap()
-        };
-        assert!(error_after(|members| members[0].0 = "../archive.json".to_owned()).contains("is missing"));
-        let error = error_after(|members| members.push(("../evil".into(), tar::EntryType::Regular, b"x".to_vec())));
-        assert!(error.contains("does not belong"), "{error}");
-        let error = error_after(|members| members[1].1 = tar::EntryType::Symlink);
-        assert!(error.contains("no regular file"), "{error}");
-        let error = error_after(|members| {
-            let at = blob(members);
-            members[at].2 = b"other".to_vec();
-        });
-        assert!(error.contains("was expected"), "{error}");
-        let error = error_after(|members| {
-            let at = blob(members);
-            members.remove(at);
-        });
-        assert!(error.contains("which its locks name, is missing"), "{error}");
-        let error = error_after(|members| {
-            let twice = members[1].clone();
-            members.push(twice);
-        });
-        assert!(error.contains("twice"), "{error}");
-        let error = error_after(|members| members[0].2 = br#"{"schema":9,"repositories":[]}"#.to_vec());
-        assert!(error.contains("schema 9"), "{error}");
-    }
-
-    #[test]
-    fn a_cut_archive_is_an_error() {
-        let (_directory, from, to) = stores();
-        let bytes = written(&sample(&from), &from);
-        for length in (0..bytes.len() - 1024).step_by(97) {
-            assert!(LockArchive::read(&mut &bytes[..length], "x.tar", &to).is_err(), "cut at {length}");
-        }
-    }
-}
+mod tests;
