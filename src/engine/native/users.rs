@@ -70,16 +70,22 @@ fn privileged(own: u32, known: &[(u32, u32)], stand_in: u32) -> Option<Vec<Exten
     };
     let mut all = vec![(TASK_USER, stand_in, 1), (stand_in, TASK_USER, 1)];
     for (first, count) in known {
-        let end = u64::from(*first) + u64::from(*count);
-        let mut from = u64::from(*first);
-        for cut in [u64::from(TASK_USER), u64::from(stand_in), end] {
-            if cut > from && cut <= end {
-                all.push((from as u32, from as u32, (cut - from) as u32));
-            }
-            from = from.max(cut + 1);
+        let extent_of = u64::from(*first)..u64::from(*first) + u64::from(*count);
+        let mut from = extent_of.start;
+        // One of the two may be in this extent, or both, or none.
+        for cut in [u64::from(TASK_USER), u64::from(stand_in)].into_iter().filter(|cut| extent_of.contains(cut)) {
+            all.extend(extent(from, cut));
+            from = cut + 1;
         }
+        all.extend(extent(from, extent_of.end));
     }
     Some(all)
+}
+
+/// Returns the extent of users that stay themselves; `None` where there are none.
+fn extent(from: u64, end: u64) -> Option<Extent> {
+    // Users have 32 bits, and so has every number that is read of them.
+    (from < end).then(|| (from as u32, from as u32, (end - from) as u32))
 }
 
 fn lines(extents: &[Extent]) -> String {
@@ -105,6 +111,34 @@ mod tests {
         );
         let few = privileged(0, &extents("0 100000 65536\n"), 2_000_000_000).unwrap();
         assert_eq!(few, [(1000, 65535, 1), (65535, 1000, 1), (0, 0, 1000), (1001, 1001, 64534)]);
+        // Root's namespace as other rootless engines make it: the user that it is, and those that were granted.
+        let split = privileged(0, &extents("0 1000 1\n1 100000 65536\n"), 2_000_000_000).unwrap();
+        assert_eq!(split, [(1000, 65536, 1), (65536, 1000, 1), (0, 0, 1), (1, 1, 999), (1001, 1001, 64535)]);
+    }
+
+    /// Whatever users there are, each is in the map once, inside and outside, and nobody else is.
+    #[test]
+    fn everybody_has_one_place() {
+        for known in [
+            "0 0 65536\n",
+            "0 1000 1\n1 100000 65536\n",
+            "0 5 1000\n1000 7000 1\n1001 8000 10\n",
+            "0 5 1001\n1001 7000 1\n",
+            "5000 5 10\n0 100 2000\n",
+            "1000 9 2\n0 1 1\n",
+        ] {
+            let known = extents(known);
+            let all = privileged(0, &known, 2_000_000_000).unwrap();
+            let users = |of: &dyn Fn(&Extent) -> u32| -> Vec<u32> {
+                let mut users: Vec<u32> = all.iter().flat_map(|extent| of(extent)..of(extent) + extent.2).collect();
+                users.sort_unstable();
+                users
+            };
+            let mut expected: Vec<u32> = known.iter().flat_map(|(first, count)| *first..first + count).collect();
+            expected.sort_unstable();
+            assert_eq!(users(&|extent| extent.0), expected, "inside, of {known:?}");
+            assert_eq!(users(&|extent| extent.1), expected, "outside, of {known:?}");
+        }
     }
 
     #[test]
