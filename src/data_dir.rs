@@ -7,11 +7,13 @@
 //! store/{blobs/sha256,layers,prepared,unpacked}
 //! images/<owner>__<name>.json           images/loaded/<config digest>  proofs/<config digest>.json
 //! repositories/<owner>__<name>.git      (clones, where no mirror is given)
-//! runs/<run id>/{run.json,records.jsonl,verdicts.json,logs/}   tmp/<owner>/
+//! runs/<run id>/{run.json,records.jsonl,verdicts.json,logs/}   tmp/<owner>/.flock
 //! ```
 //!
-//! Several processes may use one directory. What a process leaves behind in `tmp` carries the owner's pid, start time
-//! and boot id; [`DataDir::sweep`] takes only what dead owners left.
+//! Several processes may use one directory, also of several namespaces and machines. Each holds a lock in its part of
+//! `tmp` as long as it lives; [`DataDir::sweep`] takes only what nobody holds.
+
+mod temporary;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,6 +54,7 @@ pub enum DataDirError {
 pub struct DataDir {
     root: PathBuf,
     owner: Owner,
+    temporary: PathBuf,
 }
 
 impl DataDir {
@@ -83,10 +86,9 @@ impl DataDir {
             fs::create_dir_all(root.join(part)).map_err(io)?;
         }
         let owner = Owner::current().map_err(io)?;
-        let data_dir = Self { root: root.clone(), owner };
-        data_dir.sweep().map_err(io)?;
-        fs::create_dir_all(data_dir.temporary()).map_err(io)?;
-        Ok(data_dir)
+        temporary::sweep(&root.join("tmp")).map_err(io)?;
+        let temporary = temporary::open(&root.join("tmp"), &owner).map_err(io)?;
+        Ok(Self { root, owner, temporary })
     }
 
     /// Returns the directory itself, absolute.
@@ -101,7 +103,7 @@ impl DataDir {
 
     /// Returns this process's own directory for unfinished things.
     pub fn temporary(&self) -> PathBuf {
-        self.root.join("tmp").join(self.owner.to_string())
+        self.temporary.clone()
     }
 
     /// Returns who this process is, for things that must be told from those of dead owners.
@@ -122,31 +124,16 @@ impl DataDir {
     /// # Errors
     /// The file system's.
     pub fn remove_temporary(&self) -> io::Result<()> {
-        match fs::remove_dir_all(self.temporary()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        temporary::remove(&self.temporary)
     }
 
-    /// Removes what dead owners left in `tmp` and returns how many directories that were.
+    /// Removes what dead processes left in `tmp` and returns how many directories that were. What can't be removed is
+    /// logged.
     ///
     /// # Errors
-    /// The file system's.
+    /// `tmp` can't be listed.
     pub fn sweep(&self) -> io::Result<usize> {
-        let mut removed = 0;
-        for entry in fs::read_dir(self.root.join("tmp"))? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let dead = name.to_str().and_then(Owner::parse).is_none_or(|owner| !owner.is_alive());
-            if dead {
-                match fs::remove_dir_all(entry.path()) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    other => other?,
-                }
-                removed += 1;
-            }
-        }
-        Ok(removed)
+        temporary::sweep(&self.root.join("tmp"))
     }
 
     /// Takes the lock `name`, waiting for another process that has it; `waiting` is told who that is, once.
@@ -273,19 +260,6 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_sweep_takes_dead_owners_only() {
-        let directory = tempfile::tempdir().unwrap();
-        let data_dir = DataDir::open(directory.path()).unwrap();
-        let dead = Owner { start_time: 1, ..Owner::current().unwrap() };
-        let other_boot = Owner { boot: "0".into(), ..Owner::current().unwrap() };
-        for owner in [&dead, &other_boot] {
-            fs::create_dir_all(directory.path().join("tmp").join(owner.to_string()).join("x")).unwrap();
-        }
-        assert_eq!(data_dir.sweep().unwrap(), 2);
-        assert!(data_dir.temporary().is_dir());
-    }
 
     #[test]
     fn a_newer_version_is_refused() {

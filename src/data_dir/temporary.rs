@@ -1,0 +1,276 @@
+//! The directory for unfinished things that each process has, and the removal of what dead ones left.
+//!
+//! Whether a process lives can't be told from its number: it may be one of another namespace, or of another machine that
+//! shares the file system. So each holds a lock on a file in its directory, of which the kernel lets go with the process,
+//! and a directory whose lock can be had is nobody's.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::Owner;
+
+/// The lock's name in its directory.
+const LOCK: &str = ".flock";
+
+/// What names of directories end with that are about to be removed.
+const DOOMED: &str = ".doomed";
+
+/// Locks of this process, by directory. They end with the process: what uses a directory may outlive the value that
+/// opened it.
+static HELD: Mutex<BTreeMap<PathBuf, fs::File>> = Mutex::new(BTreeMap::new());
+
+fn held() -> MutexGuard<'static, BTreeMap<PathBuf, fs::File>> {
+    // Every change of the map is one call, so it is sound even where another holder panicked.
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns this process's directory in `tmp`, made where missing.
+pub(super) fn open(tmp: &Path, owner: &Owner) -> io::Result<PathBuf> {
+    let mut held = held();
+    let mut number = 0_u32;
+    loop {
+        // Two namespaces may give one number to two processes that start at the same moment.
+        let name = if number == 0 { owner.to_string() } else { format!("{owner}-{number}") };
+        let directory = tmp.join(name);
+        let ours = match held.get(&directory) {
+            Some(lock) => is_at(lock, &directory.join(LOCK))?,
+            None => false,
+        };
+        if ours {
+            return Ok(directory);
+        }
+        match take(&directory, true)? {
+            Taken::Ours(lock) => {
+                held.insert(directory.clone(), lock);
+                return Ok(directory);
+            }
+            Taken::Others => number += 1,
+            // A sweep came between; nothing was in it yet.
+            Taken::Gone => {}
+        }
+    }
+}
+
+/// Removes a directory of this process.
+pub(super) fn remove(directory: &Path) -> io::Result<()> {
+    let mut held = held();
+    let removed = absent_is_fine(fs::remove_dir_all(directory));
+    held.remove(directory);
+    removed
+}
+
+/// Removes what nobody holds, and returns how many directories that were. What can't be removed is logged: it may be
+/// another user's, and is in nobody's way.
+pub(super) fn sweep(tmp: &Path) -> io::Result<usize> {
+    sweep_with(tmp, &|path| fs::remove_dir_all(path))
+}
+
+fn sweep_with(tmp: &Path, remove_directory: &dyn Fn(&Path) -> io::Result<()>) -> io::Result<usize> {
+    let mut removed = 0;
+    for entry in fs::read_dir(tmp)? {
+        let entry = entry?;
+        match sweep_entry(&entry, remove_directory) {
+            Ok(true) => removed += 1,
+            Ok(false) => {}
+            Err(error) => tracing::warn!("what a dead process left can't be removed: {error}"),
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes an entry of `tmp` if it is nobody's. Tells whether a directory went.
+fn sweep_entry(entry: &fs::DirEntry, remove_directory: &dyn Fn(&Path) -> io::Result<()>) -> io::Result<bool> {
+    let path = entry.path();
+    let is_directory = match entry.file_type() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        kind => kind?.is_dir(),
+    };
+    if !is_directory {
+        absent_is_fine(fs::remove_file(&path))?;
+        return Ok(false);
+    }
+    let _lock = match take(&path, false)? {
+        Taken::Ours(lock) => Some(lock),
+        Taken::Others => return Ok(false),
+        // Rubbish, or of a program that knew no locks yet, or just being made: its maker begins anew then.
+        Taken::Gone => {
+            let owner = entry.file_name().to_str().and_then(Owner::parse);
+            if owner.is_some_and(|owner| owner.is_alive()) {
+                return Ok(false);
+            }
+            None
+        }
+    };
+    // Without its name first: nobody must find half a directory, or lose a new one of this name.
+    let mut doomed = entry.file_name();
+    if !doomed.to_string_lossy().ends_with(DOOMED) {
+        doomed.push(DOOMED);
+        match fs::rename(&path, path.with_file_name(&doomed)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            other => other?,
+        }
+    }
+    absent_is_fine(remove_directory(&path.with_file_name(&doomed)))?;
+    Ok(true)
+}
+
+/// What came of taking a directory's lock.
+enum Taken {
+    Ours(fs::File),
+    Others,
+    /// There is no lock, or not any more.
+    Gone,
+}
+
+/// Takes a directory's lock; both are made where missing if `create` says so.
+fn take(directory: &Path, create: bool) -> io::Result<Taken> {
+    let path = directory.join(LOCK);
+    if create {
+        fs::create_dir_all(directory)?;
+    }
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create(create).truncate(false);
+    // Nobody is waited for, and nothing but a file is meant.
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = match options.open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Gone),
+        other => other?,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Ok(Taken::Others),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(if is_at(&file, &path)? { Taken::Ours(file) } else { Taken::Gone })
+}
+
+/// Tells whether the open file is the one of this name.
+fn is_at(file: &fs::File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+    let open = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (open.dev(), open.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owners() -> (Owner, Owner) {
+        let own = Owner::current().unwrap();
+        (Owner { start_time: 1, ..own.clone() }, Owner { boot: "0".into(), ..own })
+    }
+
+    fn held_by_another(directory: &Path) -> fs::File {
+        match take(directory, true).unwrap() {
+            Taken::Ours(lock) => lock,
+            Taken::Others | Taken::Gone => panic!("somebody has it"),
+        }
+    }
+
+    fn names(tmp: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(tmp).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_sweep_takes_what_nobody_holds() {
+        let directory = tempfile::tempdir().unwrap();
+        let tmp = directory.path();
+        let (dead, other_machine) = owners();
+        // As far as numbers tell neither of them lives.
+        for owner in [&dead, &other_machine] {
+            let part = tmp.join(owner.to_string());
+            let lock = held_by_another(&part);
+            fs::create_dir_all(part.join("x")).unwrap();
+            assert_eq!(sweep(tmp).unwrap(), 0, "it is held, wherever its process is");
+            assert!(part.join("x").exists());
+            drop(lock);
+            assert_eq!(sweep(tmp).unwrap(), 1);
+        }
+        assert_eq!(names(tmp), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_process_has_one_directory_until_its_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let (tmp, owner) = (directory.path(), Owner::current().unwrap());
+        let own = open(tmp, &owner).unwrap();
+        assert_eq!(sweep(tmp).unwrap(), 0);
+        assert!(own.is_dir());
+        assert_eq!(open(tmp, &owner).unwrap(), own);
+        remove(&own).unwrap();
+        assert_eq!(names(tmp), Vec::<String>::new());
+        assert_eq!(open(tmp, &owner).unwrap(), own, "it may have it again");
+        assert!(matches!(take(&own, false).unwrap(), Taken::Others));
+    }
+
+    #[test]
+    fn an_older_programs_directories_go_by_its_owner() {
+        let directory = tempfile::tempdir().unwrap();
+        let (dead, other_boot) = owners();
+        let own = Owner::current().unwrap();
+        for owner in [&dead, &other_boot, &own] {
+            fs::create_dir_all(directory.path().join(owner.to_string()).join("x")).unwrap();
+        }
+        assert_eq!(sweep(directory.path()).unwrap(), 2);
+        assert_eq!(names(directory.path()), [own.to_string()]);
+    }
+
+    #[test]
+    fn a_namesake_of_another_namespace_gets_a_directory_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let owner = Owner::current().unwrap();
+        let first = directory.path().join(owner.to_string());
+        let lock = held_by_another(&first);
+        let second = open(directory.path(), &owner).unwrap();
+        assert_eq!(second, directory.path().join(format!("{owner}-1")));
+        assert_eq!(sweep(directory.path()).unwrap(), 0);
+        drop(lock);
+        assert_eq!(sweep(directory.path()).unwrap(), 1);
+        assert!(second.is_dir() && !first.exists());
+    }
+
+    #[test]
+    fn rubbish_keeps_nobody_from_working() {
+        let directory = tempfile::tempdir().unwrap();
+        let (outside, tmp) = (directory.path().join("outside"), directory.path().join("tmp"));
+        fs::create_dir_all(outside.join("kept")).unwrap();
+        for rubbish in ["foreign/x", "of-root/x", "odd/.flock", "later.doomed/x"] {
+            fs::create_dir_all(tmp.join(rubbish)).unwrap();
+        }
+        fs::write(tmp.join("file"), "x").unwrap();
+        std::os::unix::fs::symlink(&outside, tmp.join("link")).unwrap();
+        fs::create_dir(tmp.join("linked")).unwrap();
+        std::os::unix::fs::symlink(outside.join("kept"), tmp.join("linked").join(LOCK)).unwrap();
+        let refusing = |path: &Path| match path.ends_with("of-root.doomed") {
+            true => Err(io::Error::from(io::ErrorKind::PermissionDenied)),
+            false => fs::remove_dir_all(path),
+        };
+        assert_eq!(sweep_with(&tmp, &refusing).unwrap(), 2);
+        assert_eq!(names(&tmp), ["linked", "odd", "of-root.doomed"], "what can't be is left, and the rest goes");
+        assert!(outside.join("kept").is_dir());
+        open(&tmp, &Owner::current().unwrap()).unwrap();
+        // A later one may be able to.
+        assert_eq!(sweep(&tmp).unwrap(), 1);
+    }
+}
