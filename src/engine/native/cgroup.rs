@@ -14,7 +14,7 @@ use super::super::cgroup::{directory, keyed};
 use super::super::spec::ContainerLimits;
 use crate::data_dir::Owner;
 
-/// What names of our groups begin with; the owner and a number follow.
+/// What names of our groups begin with; the owner's process namespace, the owner and a number follow.
 const PREFIX: &str = "testevo-sandbox-";
 
 /// Period of the processor quota, in microseconds.
@@ -44,6 +44,8 @@ pub(super) struct Layout {
     pub(super) parents: Vec<(String, PathBuf)>,
     /// Whether there is an account of swap that can be limited.
     swap: bool,
+    /// This process's process namespace, in which alone its number means something; 0 where it can't be told.
+    namespace: u64,
 }
 
 /// What [`Layout::find`] asks the machine; a value, so that recorded trees can stand for it.
@@ -52,6 +54,8 @@ pub(super) trait Tree {
     fn read(&self, path: &Path) -> Option<String>;
     /// Tells whether this user may make directories in it and move processes into them.
     fn is_ours(&self, path: &Path) -> bool;
+    /// Returns the number of the process namespace, 0 where it can't be told.
+    fn namespace(&self) -> u64;
 }
 
 /// The machine itself.
@@ -67,6 +71,11 @@ impl Tree for Machine {
         access(path, Access::WRITE_OK | Access::EXEC_OK).is_ok()
             && access(path.join("cgroup.procs"), Access::WRITE_OK).is_ok()
     }
+
+    fn namespace(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt as _;
+        fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
+    }
 }
 
 impl Layout {
@@ -74,6 +83,7 @@ impl Layout {
     pub(super) fn find(tree: &dyn Tree) -> Self {
         let read = |path: &str| tree.read(Path::new(path)).unwrap_or_default();
         let (mounts, groups) = (read("/proc/self/mountinfo"), read("/proc/self/cgroup"));
+        let namespace = tree.namespace();
         let of = |controller: &str| directory(&mounts, &groups, Some(controller));
         if of("memory").is_some() || of("pids").is_some() {
             let parents: Vec<(String, PathBuf)> = ["memory", "pids", "cpu", "cpuacct"]
@@ -84,7 +94,7 @@ impl Layout {
             let swap = parents.iter().any(|(controller, parent)| {
                 controller == "memory" && tree.read(&parent.join("memory.memsw.limit_in_bytes")).is_some()
             });
-            return Self { version: 1, parents, swap };
+            return Self { version: 1, parents, swap, namespace };
         }
         let Some(own) = directory(&mounts, &groups, None) else { return Self::default() };
         let hands_on = |parent: &Path| -> Vec<String> {
@@ -101,7 +111,7 @@ impl Layout {
             Some(parent) => {
                 let parents = hands_on(parent).into_iter().map(|name| (name, parent.to_owned())).collect();
                 // `memory.swap.max` is there wherever the kernel accounts for swap, and tells nothing in the root.
-                Self { version: 2, parents, swap: true }
+                Self { version: 2, parents, swap: true, namespace }
             }
             None => Self::default(),
         }
@@ -126,7 +136,7 @@ impl Layout {
 
     /// Returns the groups of a container with these limits.
     pub(super) fn groups(&self, owner: &Owner, number: u64, limits: &ContainerLimits) -> Vec<Group> {
-        let name = format!("{PREFIX}{owner}-{number}");
+        let name = format!("{PREFIX}{}-{owner}-{number}", self.namespace);
         let mut groups: Vec<Group> = Vec::new();
         for (controller, parent) in &self.parents {
             let directory = parent.join(&name);
@@ -173,13 +183,19 @@ impl Layout {
             for entry in fs::read_dir(parent)? {
                 let entry = entry?;
                 let name = entry.file_name().to_string_lossy().into_owned();
-                if owner_of(&name).is_some_and(|owner| !owner.is_alive()) {
+                if self.is_left_over(&name) {
                     clear(&entry.path())?;
                     names.insert(name);
                 }
             }
         }
         Ok(names.len())
+    }
+
+    /// Tells whether the group of this name is a dead owner's. Of owners in other namespaces nothing can be told.
+    fn is_left_over(&self, name: &str) -> bool {
+        owner_of(name)
+            .is_some_and(|(namespace, owner)| namespace != 0 && namespace == self.namespace && !owner.is_alive())
     }
 }
 
@@ -189,11 +205,12 @@ fn parent_mount(parent: &Path, controller: &str) -> String {
     parent.iter().find(|part| names(part)).map_or(controller.to_owned(), |part| part.to_string_lossy().into_owned())
 }
 
-/// Returns who made the group of this name, if it is one of ours.
-fn owner_of(name: &str) -> Option<Owner> {
+/// Returns who made the group of this name, if it is one of ours: the process namespace, and the process in it.
+fn owner_of(name: &str) -> Option<(u64, Owner)> {
     let (owner, number) = name.strip_prefix(PREFIX)?.rsplit_once('-')?;
     number.parse::<u64>().ok()?;
-    Owner::parse(owner)
+    let (namespace, owner) = owner.split_once('-')?;
+    Some((namespace.parse().ok()?, Owner::parse(owner)?))
 }
 
 impl Group {
@@ -280,6 +297,10 @@ mod tests {
             self.files.get(path).cloned()
         }
 
+        fn namespace(&self) -> u64 {
+            41
+        }
+
         fn is_ours(&self, path: &Path) -> bool {
             self.ours.iter().any(|ours| ours == path)
         }
@@ -309,7 +330,7 @@ mod tests {
         let groups = layout.groups(&owner, 3, &LIMITS);
         let shown: Vec<&str> = groups.iter().map(|group| group.shown_as.as_str()).collect();
         assert_eq!(shown, ["memory", "cpu", "cpuacct"]);
-        let directory = format!("/sys/fs/cgroup/memory/service/one/{PREFIX}{owner}-3");
+        let directory = format!("/sys/fs/cgroup/memory/service/one/{PREFIX}41-{owner}-3");
         assert_eq!(groups[0].directory, PathBuf::from(directory));
         assert_eq!(groups[0].values, [("memory.limit_in_bytes".to_owned(), "1000".to_owned())]);
         assert_eq!(groups[1].values[1], ("cpu.cfs_quota_us".to_owned(), "200000".to_owned()));
@@ -375,9 +396,23 @@ mod tests {
     #[test]
     fn only_our_groups_have_an_owner() {
         let owner = Owner::current().unwrap();
-        assert_eq!(owner_of(&format!("{PREFIX}{owner}-12")), Some(owner.clone()));
-        for other in ["system.slice".to_owned(), format!("{PREFIX}{owner}"), format!("{PREFIX}x-1")] {
-            assert_ne!(owner_of(&other), Some(owner.clone()), "{other}");
+        assert_eq!(owner_of(&format!("{PREFIX}41-{owner}-12")), Some((41, owner.clone())));
+        for other in ["system.slice".to_owned(), format!("{PREFIX}41-{owner}"), format!("{PREFIX}x-1")] {
+            assert_ne!(owner_of(&other).map(|(_, owner)| owner), Some(owner.clone()), "{other}");
         }
+    }
+
+    #[test]
+    fn groups_of_other_namespaces_are_left_alone() {
+        let owner = Owner::current().unwrap();
+        let boot = owner.to_string().rsplit('-').next().unwrap().to_owned();
+        let dead = format!("{}-1-{boot}", std::process::id());
+        let layout = |namespace| Layout { namespace, ..Layout::default() };
+        assert!(layout(41).is_left_over(&format!("{PREFIX}41-{dead}-0")));
+        assert!(!layout(41).is_left_over(&format!("{PREFIX}41-{owner}-0")), "its owner lives");
+        assert!(!layout(41).is_left_over(&format!("{PREFIX}42-{dead}-0")), "the number means another process there");
+        assert!(!layout(0).is_left_over(&format!("{PREFIX}0-{dead}-0")), "nobody knows which namespace that was");
+        assert!(!layout(41).is_left_over(&format!("{PREFIX}{dead}-0")), "an older program did not say which");
+        assert_ne!(Machine.namespace(), 0);
     }
 }

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Makers take a lock, so that no layer is unpacked twice at once; a tree gets its name by one rename, after its digest
-//! was found to be the right one. Engines hold another lock, shared, as long as they may start containers: nothing is
-//! removed while somebody else's containers may use it.
+//! was found to be the right one. What is unfinished while the lock can be had is nobody's. Engines hold another lock,
+//! shared, as long as they may start containers: a tree loses its name only while there is no other engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fs_err as fs;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::super::{EngineError, EngineImage, ImageRemoval};
@@ -30,6 +31,12 @@ const IMAGE_SCHEMA: u32 = 1;
 
 /// What names of unfinished trees begin with; the owner and a number follow.
 const UNFINISHED: &str = ".unfinished-";
+
+/// The makers' lock.
+const LOCK: &str = ".lock";
+
+/// The lock that engines share.
+const IN_USE: &str = ".in-use";
 
 /// The directory of unpacked layers.
 #[derive(Debug)]
@@ -62,7 +69,7 @@ impl Layers {
             fs::create_dir_all(root.join(STAGE))?;
             // Containers of root are made by a process that is only looked up by its own rights.
             let root = fs::canonicalize(root)?;
-            let in_use = open_lock(&root.join(".in-use"))?;
+            let in_use = open_lock(&root.join(IN_USE))?;
             flock(&in_use, FlockOperation::LockShared)?;
             let layers = Self { root, owner: owner.clone(), in_use };
             layers.sweep()?;
@@ -75,14 +82,23 @@ impl Layers {
         &self.root
     }
 
+    /// Removes what dead makers left. Only a maker has something unfinished, and only one at a time can be one; whether
+    /// it lives could not be told from its number in another namespace or on another machine.
     fn sweep(&self) -> io::Result<()> {
+        let lock = open_lock(&self.root.join(LOCK))?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            // Somebody is at work. The next one may sweep.
+            Err(Errno::WOULDBLOCK) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
         for entry in fs::read_dir(&self.root)? {
             let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(maker) = name.strip_prefix(UNFINISHED) else { continue };
-            let owner = maker.rsplit_once('-').and_then(|(owner, _)| Owner::parse(owner));
-            if owner.is_none_or(|owner| !owner.is_alive()) {
-                remove_tree(&entry.path())?;
+            if entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
+                && let Err(error) = remove_tree(&entry.path())
+            {
+                // It may be another user's. It is in nobody's way.
+                tracing::warn!("what a dead process left can't be removed: {error}");
             }
         }
         Ok(())
@@ -198,13 +214,15 @@ impl Layers {
         if self.record(image)?.is_none() {
             return Ok(ImageRemoval::Absent);
         }
-        if !self.is_ours_alone()? {
+        let Some(alone) = self.alone()? else {
             return Ok(ImageRemoval::Kept { reason: "another process runs containers from unpacked layers".into() });
-        }
+        };
         fs::remove_file(self.record_path(image))
             .map_err(|source| EngineError::Layers { doing: "forgetting an image".into(), source })?;
         let used: BTreeSet<Digest> = self.all()?.into_values().flat_map(|record| record.layers).collect();
-        self.remove_trees(&|layer| !used.contains(layer), false)?;
+        let doomed = self.take_names(&alone, &|layer| !used.contains(layer))?;
+        drop(alone);
+        remove_doomed(&doomed)?;
         Ok(ImageRemoval::Removed)
     }
 
@@ -216,66 +234,111 @@ impl Layers {
         dry_run: bool,
     ) -> Result<Option<Vec<(Digest, u64)>>, EngineError> {
         let _lock = self.lock()?;
-        if !dry_run && !self.is_ours_alone()? {
-            return Ok(None);
+        let superfluous = |layer: &Digest| !used.contains(layer);
+        if dry_run {
+            let mut found = Vec::new();
+            for (layer, path) in self.trees(&superfluous)? {
+                found.push((layer, size_of_tree(&path).map_err(removing)?));
+            }
+            return Ok(Some(found));
         }
-        if !dry_run {
-            for (image, record) in self.all()? {
-                if record.layers.iter().any(|layer| !used.contains(layer)) {
-                    fs::remove_file(self.record_path(&image))
-                        .map_err(|source| EngineError::Layers { doing: "forgetting an image".into(), source })?;
-                }
+        let Some(alone) = self.alone()? else { return Ok(None) };
+        for (image, record) in self.all()? {
+            if record.layers.iter().any(superfluous) {
+                fs::remove_file(self.record_path(&image))
+                    .map_err(|source| EngineError::Layers { doing: "forgetting an image".into(), source })?;
             }
         }
-        self.remove_trees(&|layer| !used.contains(layer), dry_run).map(Some)
+        let doomed = self.take_names(&alone, &superfluous)?;
+        // From here on others may come: they find no record and no tree of what goes.
+        drop(alone);
+        remove_doomed(&doomed).map(Some)
     }
 
-    fn remove_trees(
-        &self,
-        superfluous: &dyn Fn(&Digest) -> bool,
-        dry_run: bool,
-    ) -> Result<Vec<(Digest, u64)>, EngineError> {
-        let failed = |source| EngineError::Layers { doing: "removing unpacked layers".into(), source };
-        let mut removed = Vec::new();
-        for entry in fs::read_dir(&self.root).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let Some(layer) = entry.file_name().to_str().and_then(|name| Digest::from_hex(name).ok()) else { continue };
-            if !superfluous(&layer) {
-                continue;
+    /// Returns the layers that are meant, with their trees, sorted.
+    fn trees(&self, meant: &dyn Fn(&Digest) -> bool) -> Result<BTreeMap<Digest, PathBuf>, EngineError> {
+        let mut trees = BTreeMap::new();
+        for entry in fs::read_dir(&self.root).map_err(removing)? {
+            let entry = entry.map_err(removing)?;
+            if let Some(layer) = entry.file_name().to_str().and_then(|name| Digest::from_hex(name).ok())
+                && meant(&layer)
+            {
+                trees.insert(layer, entry.path());
             }
-            let bytes = size_of_tree(&entry.path()).map_err(failed)?;
-            if !dry_run {
-                // Without its name first: half a layer must never be taken for a whole one.
-                let doomed = self.root.join(format!("{UNFINISHED}{}-{}", self.owner, layer.hex()));
-                fs::rename(entry.path(), &doomed).map_err(failed)?;
-                remove_tree(&doomed).map_err(failed)?;
-            }
-            removed.push((layer, bytes));
         }
-        removed.sort();
-        Ok(removed)
+        Ok(trees)
+    }
+
+    /// Takes the names of the layers that are meant: half a layer must never be taken for a whole one. Returns where
+    /// their trees are then.
+    fn take_names(
+        &self,
+        _alone: &Alone<'_>,
+        meant: &dyn Fn(&Digest) -> bool,
+    ) -> Result<BTreeMap<Digest, PathBuf>, EngineError> {
+        let mut trees = self.trees(meant)?;
+        for (layer, path) in &mut trees {
+            let doomed = self.root.join(format!("{UNFINISHED}{}-{}", self.owner, layer.hex()));
+            fs::rename(&*path, &doomed).map_err(removing)?;
+            *path = doomed;
+        }
+        Ok(trees)
     }
 
     /// Takes the makers' lock.
     fn lock(&self) -> Result<fs::File, EngineError> {
         let take = || -> io::Result<fs::File> {
-            let file = open_lock(&self.root.join(".lock"))?;
+            let file = open_lock(&self.root.join(LOCK))?;
             flock(&file, FlockOperation::LockExclusive)?;
             Ok(file)
         };
         take().map_err(|source| EngineError::Layers { doing: "locking the unpacked layers".into(), source })
     }
 
-    /// Tells whether no other engine may start containers from these layers.
-    fn is_ours_alone(&self) -> Result<bool, EngineError> {
-        let alone = flock(&self.in_use, FlockOperation::NonBlockingLockExclusive).is_ok();
-        // Whether it was had or not, it is shared again: a failed change has let go of it.
-        flock(&self.in_use, FlockOperation::LockShared).map_err(|error| EngineError::Layers {
-            doing: "locking the unpacked layers".into(),
-            source: error.into(),
-        })?;
-        Ok(alone)
+    /// Keeps other engines from opening these layers; `None` where one has them open. Only who has the makers' lock may
+    /// ask, so two never wait for each other.
+    fn alone(&self) -> Result<Option<Alone<'_>>, EngineError> {
+        let taken = flock(&self.in_use, FlockOperation::NonBlockingLockExclusive);
+        // Made in any case: a failed change has let go of the shared lock.
+        let alone = Alone(&self.in_use);
+        match taken {
+            Ok(()) => Ok(Some(alone)),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => {
+                Err(EngineError::Layers { doing: "locking the unpacked layers".into(), source: error.into() })
+            }
+        }
     }
+}
+
+/// As long as this lives no other engine has the layers open. Then the lock is shared again.
+struct Alone<'a>(&'a fs::File);
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        // Nobody holds it for long but by sharing it.
+        while let Err(error) = flock(self.0, FlockOperation::LockShared) {
+            if error != Errno::INTR {
+                tracing::warn!("the lock of unpacked layers could not be shared again: {error}");
+                return;
+            }
+        }
+    }
+}
+
+fn removing(source: io::Error) -> EngineError {
+    EngineError::Layers { doing: "removing unpacked layers".into(), source }
+}
+
+/// Removes trees that have lost their names, and returns the layers with the bytes that they took.
+fn remove_doomed(doomed: &BTreeMap<Digest, PathBuf>) -> Result<Vec<(Digest, u64)>, EngineError> {
+    let mut removed = Vec::new();
+    for (layer, path) in doomed {
+        let bytes = size_of_tree(path).map_err(removing)?;
+        remove_tree(path).map_err(removing)?;
+        removed.push((*layer, bytes));
+    }
+    Ok(removed)
 }
 
 fn open_lock(path: &Path) -> io::Result<fs::File> {
@@ -309,142 +372,4 @@ fn size_of_tree(path: &Path) -> io::Result<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-
-    use super::*;
-
-    fn layer(add: impl FnOnce(&mut tar::Builder<Vec<u8>>)) -> (Digest, Vec<u8>) {
-        let mut builder = tar::Builder::new(Vec::new());
-        add(&mut builder);
-        let bytes = builder.into_inner().unwrap();
-        (Digest::of(&bytes), bytes)
-    }
-
-    fn entry(tar: &mut tar::Builder<Vec<u8>>, path: &str, kind: tar::EntryType, mode: u32, content: &[u8]) {
-        let mut header = tar::Header::new_ustar();
-        header.set_entry_type(kind);
-        header.set_mode(mode);
-        header.set_mtime(1_000_000);
-        header.set_size(content.len() as u64);
-        tar.append_data(&mut header, path, content).unwrap();
-    }
-
-    fn link(tar: &mut tar::Builder<Vec<u8>>, path: &str, kind: tar::EntryType, target: &str) {
-        let mut header = tar::Header::new_ustar();
-        header.set_entry_type(kind);
-        header.set_mode(0o777);
-        header.set_mtime(0);
-        header.set_size(0);
-        tar.append_link(&mut header, path, target).unwrap();
-    }
-
-    fn sample() -> (Digest, Vec<u8>) {
-        layer(|tar| {
-            entry(tar, "bin", tar::EntryType::Directory, 0o555, b"");
-            entry(tar, "bin/tool", tar::EntryType::Regular, 0o6755, b"tool");
-            link(tar, "bin/same", tar::EntryType::Link, "bin/tool");
-            link(tar, "bin/link", tar::EntryType::Symlink, "/etc/passwd");
-            entry(tar, ".wh.gone", tar::EntryType::Regular, 0o644, b"");
-        })
-    }
-
-    fn add(layers: &Layers, image: &Digest, (diff_id, bytes): &(Digest, Vec<u8>)) -> Result<(), EngineError> {
-        let bytes = bytes.clone();
-        let open = move || -> Result<Box<dyn Read>, EngineError> { Ok(Box::new(io::Cursor::new(bytes.clone()))) };
-        layers.add(image, &[Source { diff_id: *diff_id, open: &open }], 7)
-    }
-
-    #[test]
-    fn a_layer_is_unpacked_once_with_its_modes_and_links() {
-        let directory = tempfile::tempdir().unwrap();
-        let layers = Layers::open(directory.path(), &Owner::current().unwrap()).unwrap();
-        let image = Digest::of(b"image");
-        let sample = sample();
-        assert_eq!(layers.of(&image).unwrap(), None);
-        add(&layers, &image, &sample).unwrap();
-        assert_eq!(layers.of(&image).unwrap(), Some(vec![sample.0.hex()]));
-        let tree = directory.path().join(sample.0.hex());
-        let tool = fs::metadata(tree.join("bin/tool")).unwrap();
-        assert_eq!(tool.permissions().mode() & 0o7777, 0o755, "no set-uid bits");
-        assert_eq!((tool.ino(), tool.mtime()), (fs::metadata(tree.join("bin/same")).unwrap().ino(), 1_000_000));
-        assert_eq!(fs::read_link(tree.join("bin/link")).unwrap(), Path::new("/etc/passwd"));
-        let whiteout = fs::symlink_metadata(tree.join("gone")).unwrap();
-        assert_eq!((whiteout.rdev(), whiteout.mode() & libc::S_IFMT), (0, libc::S_IFCHR), "a whiteout of overlayfs");
-        // Found, not made again.
-        let before = fs::metadata(&tree).unwrap().ino();
-        add(&layers, &Digest::of(b"another image"), &sample).unwrap();
-        assert_eq!(fs::metadata(&tree).unwrap().ino(), before);
-    }
-
-    #[test]
-    fn a_layer_with_other_content_leaves_nothing() {
-        let directory = tempfile::tempdir().unwrap();
-        let layers = Layers::open(directory.path(), &Owner::current().unwrap()).unwrap();
-        let (_, bytes) = sample();
-        let wrong = add(&layers, &Digest::of(b"image"), &(Digest::of(b"other"), bytes));
-        let wrong = wrong.unwrap_err().to_string();
-        assert!(wrong.contains("its content has the digest"), "{wrong}");
-        let left = fs::read_dir(directory.path()).unwrap();
-        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        assert!(left.iter().all(|name| !name.starts_with(UNFINISHED) && Digest::from_hex(name).is_err()), "{left:?}");
-    }
-
-    #[test]
-    fn hostile_layers_reach_nothing_outside() {
-        let directory = tempfile::tempdir().unwrap();
-        let layers = Layers::open(&directory.path().join("unpacked"), &Owner::current().unwrap()).unwrap();
-        let outside = directory.path().join("outside");
-        fs::create_dir(&outside).unwrap();
-        let through_link = layer(|tar| {
-            link(tar, "way", tar::EntryType::Symlink, outside.to_str().unwrap());
-            entry(tar, "way/astray", tar::EntryType::Regular, 0o644, b"x");
-        });
-        let hard_link = layer(|tar| {
-            link(tar, "way", tar::EntryType::Symlink, "/etc");
-            link(tar, "passwd", tar::EntryType::Link, "way/passwd");
-        });
-        let device = layer(|tar| entry(tar, "disk", tar::EntryType::Block, 0o666, b""));
-        for hostile in [through_link, hard_link, device] {
-            assert!(add(&layers, &hostile.0, &hostile).is_err());
-            assert_eq!(layers.of(&hostile.0).unwrap(), None);
-        }
-        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn what_nobody_needs_goes_and_what_somebody_uses_stays() {
-        let directory = tempfile::tempdir().unwrap();
-        let owner = Owner::current().unwrap();
-        let layers = Layers::open(directory.path(), &owner).unwrap();
-        let (kept, doomed) = (sample(), layer(|tar| entry(tar, "a", tar::EntryType::Regular, 0o644, b"a")));
-        for one in [&kept, &doomed] {
-            add(&layers, &one.0, one).unwrap();
-        }
-        let used = BTreeSet::from([kept.0]);
-        let found = layers.prune(&used, true).unwrap().unwrap();
-        assert_eq!(found.iter().map(|(layer, _)| *layer).collect::<Vec<_>>(), [doomed.0]);
-        {
-            let _other = Layers::open(directory.path(), &owner).unwrap();
-            assert!(layers.prune(&used, false).unwrap().is_none(), "another engine may use it");
-        }
-        assert_eq!(layers.prune(&used, false).unwrap().unwrap().len(), 1);
-        assert_eq!((layers.of(&doomed.0).unwrap(), layers.of(&kept.0).unwrap().is_some()), (None, true));
-        assert_eq!(layers.remove(&kept.0).unwrap(), ImageRemoval::Removed);
-        assert!(!directory.path().join(kept.0.hex()).exists());
-    }
-
-    #[test]
-    fn a_dead_makers_work_is_swept() {
-        let directory = tempfile::tempdir().unwrap();
-        let owner = Owner::current().unwrap();
-        let boot = owner.to_string().rsplit('-').next().unwrap().to_owned();
-        let dead = directory.path().join(format!("{UNFINISHED}{}-1-{boot}-0", std::process::id()));
-        let living = directory.path().join(format!("{UNFINISHED}{owner}-0"));
-        for unfinished in [&dead, &living] {
-            fs::create_dir_all(unfinished.join("x")).unwrap();
-        }
-        Layers::open(directory.path(), &owner).unwrap();
-        assert_eq!((dead.exists(), living.exists()), (false, true));
-    }
-}
+mod tests;

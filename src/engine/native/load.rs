@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use fs_err as fs;
+use fs_err::os::unix::fs::FileExt as _;
 use futures_util::stream::BoxStream;
 use serde::Deserialize;
 use tokio_util::io::{StreamReader, SyncIoBridge};
@@ -20,14 +21,17 @@ use crate::digest::Digest;
 /// Longest configuration or manifest of an image that is read, in bytes.
 const MAX_DESCRIPTION: u64 = 16 << 20;
 
+/// Largest number of files in an image's archive: each is open until the image is loaded.
+const MAX_FILES: usize = 256;
+
 /// Opens a layer's bytes.
-type Open = Box<dyn Fn() -> Result<Box<dyn Read>, EngineError>>;
+type Open<'a> = Box<dyn Fn() -> Result<Box<dyn Read>, EngineError> + 'a>;
 
 /// Unpacks an image's layers from the store, where they stay as they are.
 pub(super) async fn from_store(layers: &Arc<Layers>, image: StoredImage) -> Result<(), EngineError> {
     let layers = Arc::clone(layers);
     off_the_runtime(move || {
-        let opens: Vec<Open> = image
+        let opens: Vec<Open<'_>> = image
             .layers
             .iter()
             .map(|layer| {
@@ -39,7 +43,7 @@ pub(super) async fn from_store(layers: &Arc<Layers>, image: StoredImage) -> Resu
                     })?;
                     Ok(Box::new(file))
                 };
-                Box::new(open) as Open
+                Box::new(open) as Open<'_>
             })
             .collect();
         let sources: Vec<Source<'_>> =
@@ -82,16 +86,47 @@ pub(super) async fn from_archive(
     let mut reader = SyncIoBridge::new(StreamReader::new(archive));
     off_the_runtime(move || {
         let failed = |source: io::Error| EngineError::Layers { doing: "reading an image's archive".into(), source };
-        let kept = fs::create_dir(&spool).and_then(|()| keep_files(&mut reader, &spool)).map_err(failed);
-        let loaded = kept.and_then(|files| load(&layers, image, &files));
-        fs::remove_dir_all(&spool).map_err(failed)?;
-        loaded
+        let files = keep_files(&mut reader, &spool).map_err(failed)?;
+        load(&layers, image, &files)
     })
     .await
 }
 
-/// Writes the archive's files down under numbers, and returns which name has which.
-fn keep_files(archive: &mut dyn Read, spool: &std::path::Path) -> io::Result<BTreeMap<String, PathBuf>> {
+/// A file without a name: it vanishes with its last user, so nobody has to tell whether that one lives.
+struct Unnamed(Arc<fs::File>);
+
+impl Unnamed {
+    /// Makes the file, which has the name `path` for a moment. A sweep may take that name at once.
+    fn create(path: &Path) -> io::Result<Self> {
+        let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(Self(Arc::new(file))),
+        }
+    }
+
+    /// Returns a reader of its own, from the beginning.
+    fn reader(&self) -> impl Read + use<> {
+        FromStart { file: Arc::clone(&self.0), position: 0 }
+    }
+}
+
+/// Reads a file without moving the position that its other users have.
+struct FromStart {
+    file: Arc<fs::File>,
+    position: u64,
+}
+
+impl Read for FromStart {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.position)?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+/// Writes the archive's files down, and returns them by name.
+fn keep_files(archive: &mut dyn Read, spool: &Path) -> io::Result<BTreeMap<String, Unnamed>> {
     let mut files = BTreeMap::new();
     let mut archive = tar::Archive::new(archive);
     for entry in archive.entries()? {
@@ -100,20 +135,24 @@ fn keep_files(archive: &mut dyn Read, spool: &std::path::Path) -> io::Result<BTr
             continue;
         }
         let name = entry.path()?.to_string_lossy().into_owned();
-        let path = spool.join(files.len().to_string());
-        io::copy(&mut entry, &mut fs::File::create(&path)?)?;
-        files.insert(name, path);
+        if files.len() >= MAX_FILES {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it has more than {MAX_FILES} files")));
+        }
+        let file = Unnamed::create(spool)?;
+        io::copy(&mut entry, &mut &*file.0)?;
+        files.insert(name, file);
     }
     Ok(files)
 }
 
-fn load(layers: &Layers, image: Digest, files: &BTreeMap<String, PathBuf>) -> Result<(), EngineError> {
+fn load(layers: &Layers, image: Digest, files: &BTreeMap<String, Unnamed>) -> Result<(), EngineError> {
     let not_loaded = |answer: &str| EngineError::ImageNotLoaded { image, answer: answer.to_owned() };
     let read = |name: &str| -> Result<Vec<u8>, EngineError> {
-        let path = files.get(name).ok_or_else(|| not_loaded(&format!("the archive has no `{name}`")))?;
+        let file = files.get(name).ok_or_else(|| not_loaded(&format!("the archive has no `{name}`")))?;
         let mut bytes = Vec::new();
-        fs::File::open(path)
-            .and_then(|file| file.take(MAX_DESCRIPTION).read_to_end(&mut bytes))
+        file.reader()
+            .take(MAX_DESCRIPTION)
+            .read_to_end(&mut bytes)
             .map_err(|source| EngineError::Layers { doing: "reading an image's archive".into(), source })?;
         Ok(bytes)
     };
@@ -130,16 +169,12 @@ fn load(layers: &Layers, image: Digest, files: &BTreeMap<String, PathBuf>) -> Re
         if diff_ids.len() != manifest.layers.len() || diff_ids.is_empty() {
             return Err(not_loaded("it has not as many layers as its configuration says"));
         }
-        let mut opens: Vec<Open> = Vec::new();
+        let mut opens: Vec<Open<'_>> = Vec::new();
         let mut size = 0;
         for name in &manifest.layers {
-            let path = files.get(name).ok_or_else(|| not_loaded(&format!("the archive has no `{name}`")))?.clone();
-            size += fs::metadata(&path).map_or(0, |found| found.len());
-            opens.push(Box::new(move || {
-                let file = fs::File::open(&path)
-                    .map_err(|source| EngineError::Layers { doing: "reading an image's archive".into(), source })?;
-                Ok(Box::new(file) as Box<dyn Read>)
-            }));
+            let file = files.get(name).ok_or_else(|| not_loaded(&format!("the archive has no `{name}`")))?;
+            size += file.0.metadata().map_or(0, |found| found.len());
+            opens.push(Box::new(|| Ok(Box::new(file.reader()) as Box<dyn Read>)));
         }
         let sources: Vec<Source<'_>> =
             diff_ids.iter().zip(&opens).map(|(diff_id, open)| Source { diff_id: *diff_id, open }).collect();

@@ -1,0 +1,169 @@
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+use super::*;
+
+fn layer(add: impl FnOnce(&mut tar::Builder<Vec<u8>>)) -> (Digest, Vec<u8>) {
+    let mut builder = tar::Builder::new(Vec::new());
+    add(&mut builder);
+    let bytes = builder.into_inner().unwrap();
+    (Digest::of(&bytes), bytes)
+}
+
+fn entry(tar: &mut tar::Builder<Vec<u8>>, path: &str, kind: tar::EntryType, mode: u32, content: &[u8]) {
+    let mut header = tar::Header::new_ustar();
+    header.set_entry_type(kind);
+    header.set_mode(mode);
+    header.set_mtime(1_000_000);
+    header.set_size(content.len() as u64);
+    tar.append_data(&mut header, path, content).unwrap();
+}
+
+fn link(tar: &mut tar::Builder<Vec<u8>>, path: &str, kind: tar::EntryType, target: &str) {
+    let mut header = tar::Header::new_ustar();
+    header.set_entry_type(kind);
+    header.set_mode(0o777);
+    header.set_mtime(0);
+    header.set_size(0);
+    tar.append_link(&mut header, path, target).unwrap();
+}
+
+fn sample() -> (Digest, Vec<u8>) {
+    layer(|tar| {
+        entry(tar, "bin", tar::EntryType::Directory, 0o555, b"");
+        entry(tar, "bin/tool", tar::EntryType::Regular, 0o6755, b"tool");
+        link(tar, "bin/same", tar::EntryType::Link, "bin/tool");
+        link(tar, "bin/link", tar::EntryType::Symlink, "/etc/passwd");
+        entry(tar, ".wh.gone", tar::EntryType::Regular, 0o644, b"");
+    })
+}
+
+fn add(layers: &Layers, image: &Digest, (diff_id, bytes): &(Digest, Vec<u8>)) -> Result<(), EngineError> {
+    let bytes = bytes.clone();
+    let open = move || -> Result<Box<dyn Read>, EngineError> { Ok(Box::new(io::Cursor::new(bytes.clone()))) };
+    layers.add(image, &[Source { diff_id: *diff_id, open: &open }], 7)
+}
+
+#[test]
+fn a_layer_is_unpacked_once_with_its_modes_and_links() {
+    let directory = tempfile::tempdir().unwrap();
+    let layers = Layers::open(directory.path(), &Owner::current().unwrap()).unwrap();
+    let image = Digest::of(b"image");
+    let sample = sample();
+    assert_eq!(layers.of(&image).unwrap(), None);
+    add(&layers, &image, &sample).unwrap();
+    assert_eq!(layers.of(&image).unwrap(), Some(vec![sample.0.hex()]));
+    let tree = directory.path().join(sample.0.hex());
+    let tool = fs::metadata(tree.join("bin/tool")).unwrap();
+    assert_eq!(tool.permissions().mode() & 0o7777, 0o755, "no set-uid bits");
+    assert_eq!((tool.ino(), tool.mtime()), (fs::metadata(tree.join("bin/same")).unwrap().ino(), 1_000_000));
+    assert_eq!(fs::read_link(tree.join("bin/link")).unwrap(), Path::new("/etc/passwd"));
+    let whiteout = fs::symlink_metadata(tree.join("gone")).unwrap();
+    assert_eq!((whiteout.rdev(), whiteout.mode() & libc::S_IFMT), (0, libc::S_IFCHR), "a whiteout of overlayfs");
+    // Found, not made again.
+    let before = fs::metadata(&tree).unwrap().ino();
+    add(&layers, &Digest::of(b"another image"), &sample).unwrap();
+    assert_eq!(fs::metadata(&tree).unwrap().ino(), before);
+}
+
+#[test]
+fn a_layer_with_other_content_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let layers = Layers::open(directory.path(), &Owner::current().unwrap()).unwrap();
+    let (_, bytes) = sample();
+    let wrong = add(&layers, &Digest::of(b"image"), &(Digest::of(b"other"), bytes));
+    let wrong = wrong.unwrap_err().to_string();
+    assert!(wrong.contains("its content has the digest"), "{wrong}");
+    let left = fs::read_dir(directory.path()).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(left.iter().all(|name| !name.starts_with(UNFINISHED) && Digest::from_hex(name).is_err()), "{left:?}");
+}
+
+#[test]
+fn hostile_layers_reach_nothing_outside() {
+    let directory = tempfile::tempdir().unwrap();
+    let layers = Layers::open(&directory.path().join("unpacked"), &Owner::current().unwrap()).unwrap();
+    let outside = directory.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    let through_link = layer(|tar| {
+        link(tar, "way", tar::EntryType::Symlink, outside.to_str().unwrap());
+        entry(tar, "way/astray", tar::EntryType::Regular, 0o644, b"x");
+    });
+    let hard_link = layer(|tar| {
+        link(tar, "way", tar::EntryType::Symlink, "/etc");
+        link(tar, "passwd", tar::EntryType::Link, "way/passwd");
+    });
+    let device = layer(|tar| entry(tar, "disk", tar::EntryType::Block, 0o666, b""));
+    for hostile in [through_link, hard_link, device] {
+        assert!(add(&layers, &hostile.0, &hostile).is_err());
+        assert_eq!(layers.of(&hostile.0).unwrap(), None);
+    }
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
+fn what_nobody_needs_goes_and_what_somebody_uses_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let owner = Owner::current().unwrap();
+    let layers = Layers::open(directory.path(), &owner).unwrap();
+    let (kept, doomed) = (sample(), layer(|tar| entry(tar, "a", tar::EntryType::Regular, 0o644, b"a")));
+    for one in [&kept, &doomed] {
+        add(&layers, &one.0, one).unwrap();
+    }
+    let used = BTreeSet::from([kept.0]);
+    let found = layers.prune(&used, true).unwrap().unwrap();
+    assert_eq!(found.iter().map(|(layer, _)| *layer).collect::<Vec<_>>(), [doomed.0]);
+    {
+        let _other = Layers::open(directory.path(), &owner).unwrap();
+        assert!(layers.prune(&used, false).unwrap().is_none(), "another engine may use it");
+    }
+    assert_eq!(layers.prune(&used, false).unwrap().unwrap().len(), 1);
+    assert_eq!((layers.of(&doomed.0).unwrap(), layers.of(&kept.0).unwrap().is_some()), (None, true));
+    assert_eq!(layers.remove(&kept.0).unwrap(), ImageRemoval::Removed);
+    assert!(!directory.path().join(kept.0.hex()).exists());
+}
+
+#[test]
+fn what_is_unfinished_goes_when_nobody_makes_anything() {
+    let directory = tempfile::tempdir().unwrap();
+    let owner = Owner::current().unwrap();
+    let maker = Layers::open(directory.path(), &owner).unwrap();
+    // As far as its number tells, the maker is dead: it is of another namespace.
+    let elsewhere = directory.path().join(format!("{UNFINISHED}{}-1-0-0", std::process::id()));
+    fs::create_dir_all(elsewhere.join("x")).unwrap();
+    let making = maker.lock().unwrap();
+    Layers::open(directory.path(), &owner).unwrap();
+    assert!(elsewhere.join("x").exists(), "somebody makes something, and it may be this");
+    drop(making);
+    Layers::open(directory.path(), &owner).unwrap();
+    assert!(!elsewhere.exists());
+}
+
+/// Tells whether an engine of another process could open the layers now.
+fn may_be_opened(directory: &Path) -> bool {
+    let lock = open_lock(&directory.join(IN_USE)).unwrap();
+    flock(&lock, FlockOperation::NonBlockingLockShared).is_ok()
+}
+
+#[test]
+fn nobody_opens_layers_while_they_lose_their_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let layers = Layers::open(directory.path(), &Owner::current().unwrap()).unwrap();
+    let doomed = sample();
+    add(&layers, &doomed.0, &doomed).unwrap();
+    let other = Layers::open(directory.path(), &Owner::current().unwrap()).unwrap();
+    assert!(layers.alone().unwrap().is_none());
+    drop(other);
+    {
+        let alone = layers.alone().unwrap().unwrap();
+        assert!(!may_be_opened(directory.path()));
+        let named = layers.take_names(&alone, &|_| true).unwrap();
+        assert_eq!(named.keys().collect::<Vec<_>>(), [&doomed.0]);
+        assert!(named[&doomed.0].is_dir(), "it is still there, without its name");
+        assert_eq!(layers.of(&doomed.0).unwrap(), None);
+        assert!(!may_be_opened(directory.path()));
+    }
+    assert!(may_be_opened(directory.path()));
+    // It is shared again, not given up.
+    let lock = open_lock(&directory.path().join(IN_USE)).unwrap();
+    assert!(flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err());
+}
