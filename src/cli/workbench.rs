@@ -223,10 +223,11 @@ impl<'a> Workbench<'a> {
         repository: Option<&RepositoryName>,
         jdk: u32,
     ) -> Result<(), CommandError> {
-        let loaded = ensure_loaded(engine, image, &self.store, &[tag(image, repository, jdk)]).await?;
+        let tag = tag(image, repository, jdk);
+        let loaded = ensure_loaded(engine, image, &self.store, std::slice::from_ref(&tag)).await?;
         if loaded {
-            Catalog::open(&self.data_dir)?.remember_loaded(&image.config_digest)?;
-            self.context.events.message(format!("loaded {}", tag(image, repository, jdk)));
+            Catalog::open(&self.data_dir)?.remember_loaded(image, std::slice::from_ref(&tag))?;
+            self.context.events.message(format!("loaded {tag}"));
         }
         Ok(())
     }

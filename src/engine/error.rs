@@ -45,7 +45,7 @@ pub enum EngineError {
         image: Digest,
     },
     /// The archive was taken, but the image is not there afterwards.
-    #[error("image {image} was loaded, but the engine does not find it by its config digest; it answered: {answer}")]
+    #[error("image {image} was loaded, but the engine does not find it by any digest or name; it answered: {answer}")]
     ImageNotLoaded {
         /// Its config digest.
         image: Digest,
@@ -186,7 +186,7 @@ impl EngineError {
             Self::Unfit { .. } => Some("`doctor` lists what the engine offers"),
             Self::ImageMissing { .. } => Some("run `build-images` for its repository"),
             Self::ImageNotLoaded { .. } => {
-                Some("engines that keep images in containerd name them by another digest; switch that store off")
+                Some("is the engine's disk full? `--engine native` runs containers without a daemon")
             }
             Self::MountClosed { .. } => Some("let others read it and everything in it (chmod -R o+rX)"),
             Self::MountElsewhere { .. } => Some(

@@ -37,6 +37,10 @@ pub trait Engine: Send + Sync {
     /// [`EngineError`]; nothing is left running then.
     async fn start(&self, spec: &ContainerSpec) -> Result<Container, EngineError>;
 
+    /// Tells the engine what else an image is than its config digest, by which not every engine finds it. From then on
+    /// the config digest stands for all of that.
+    fn introduce(&self, _image: &ImageIdentity) {}
+
     /// Tells whether the image with this config digest can be started.
     ///
     /// # Errors
@@ -98,6 +102,19 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// [`EngineError::Daemon`].
     async fn close(&self) -> Result<(), EngineError>;
+}
+
+/// What an image is known by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageIdentity {
+    /// Digest of its configuration.
+    pub config_digest: Digest,
+    /// Digest of its manifest.
+    pub manifest_digest: Digest,
+    /// Digests of its uncompressed layers, lowest first.
+    pub layers: Vec<Digest>,
+    /// Names that this program gives it, `repository:tag`.
+    pub names: Vec<String>,
 }
 
 /// An image whose layers lie in the store.

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::artifact::store::Store;
 use crate::digest::Digest;
-use crate::engine::{Engine, EngineError, ImageRemoval, StoredImage, StoredLayer};
+use crate::engine::{Engine, EngineError, ImageIdentity, ImageRemoval, StoredImage, StoredLayer};
 use crate::image::{Catalog, Image, ImageError, Layer, write_image_archive};
 
 /// Why an image can't be had in an engine.
@@ -34,6 +34,7 @@ pub async fn ensure_loaded(
     store: &Store,
     tags: &[String],
 ) -> Result<bool, LoadError> {
+    engine.introduce(&identity(image, tags));
     if engine.has_image(&image.config_digest).await? {
         return Ok(false);
     }
@@ -69,6 +70,15 @@ pub async fn ensure_loaded(
         // A writer that found a broken blob is the cause of whatever the engine says.
         (Err(_), Err(error @ ImageError::Store(_))) => Err(error.into()),
         (Err(error), _) => Err(error.into()),
+    }
+}
+
+fn identity(image: &Image, tags: &[String]) -> ImageIdentity {
+    ImageIdentity {
+        config_digest: image.config_digest,
+        manifest_digest: image.manifest_digest,
+        layers: image.layers.iter().map(|layer| layer.diff_id).collect(),
+        names: tags.to_vec(),
     }
 }
 
@@ -113,6 +123,9 @@ pub async fn prune_loaded(
         built.iter().flat_map(|built| &built.image.layers).map(|layer| layer.diff_id).collect();
     let mut pruned = Vec::new();
     for config_digest in superfluous(catalog)? {
+        if let Some(loaded) = catalog.loaded_image(&config_digest)? {
+            engine.introduce(&identity(&loaded.image, &loaded.tags));
+        }
         let Some(found) = engine.inspect_image(&config_digest).await? else {
             if !dry_run {
                 catalog.forget_loaded(&config_digest)?;

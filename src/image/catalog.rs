@@ -1,8 +1,8 @@
 //! The images that were built: one small file per repository, so that "nothing to do" is a look-up and images can be
 //! listed, compared, exported and pruned without their locks.
 //!
-//! Files in the data directory: `images/<owner>__<name>.json`, and an empty `images/loaded/<config digest>` for each
-//! image that was loaded into an engine. Whether an image is proven stands in `proofs/`.
+//! Files in the data directory: `images/<owner>__<name>.json`, and `images/loaded/<config digest>` for each image that was
+//! loaded into an engine. Whether an image is proven stands in `proofs/`.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -56,6 +56,15 @@ pub struct LockDigests {
 pub struct Catalog {
     data_dir: DataDir,
     store: Store,
+}
+
+/// An image that was loaded into an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadedImage {
+    /// The image.
+    pub image: Image,
+    /// Its names in the engine.
+    pub tags: Vec<String>,
 }
 
 /// What pruning removes.
@@ -163,14 +172,39 @@ impl Catalog {
         self.data_dir.join("proofs").join(format!("{}.json", config_digest.hex()))
     }
 
-    /// Remembers that an image was loaded into an engine on behalf of this data directory.
+    /// Remembers that an image was loaded into an engine by these names, on behalf of this data directory.
     ///
     /// # Errors
     /// [`ImageError::Io`].
-    pub fn remember_loaded(&self, config_digest: &Digest) -> Result<(), ImageError> {
+    pub fn remember_loaded(&self, image: &Image, tags: &[String]) -> Result<(), ImageError> {
         let io = |source| ImageError::Io { doing: "remembering a loaded image".to_owned(), source };
         fs::create_dir_all(self.loaded_directory()).map_err(io)?;
-        fs::write(self.loaded_directory().join(config_digest.hex()), "").map_err(io)
+        let bytes = serde_json::to_vec(&LoadedImage { image: image.clone(), tags: tags.to_vec() })?;
+        write_atomically(&self.loaded_directory().join(image.config_digest.hex()), &bytes).map_err(io)
+    }
+
+    /// Returns what is known of an image that was loaded: not every engine finds one by its config digest. `None` where
+    /// that was not remembered.
+    ///
+    /// # Errors
+    /// [`ImageError::Io`], [`ImageError::Catalog`].
+    pub fn loaded_image(&self, config_digest: &Digest) -> Result<Option<LoadedImage>, ImageError> {
+        let path = self.loaded_directory().join(config_digest.hex());
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(ImageError::Io { doing: "reading of a loaded image".to_owned(), source }),
+        };
+        // Older programs left the file empty.
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let malformed = |reason: String| ImageError::Catalog { path: path.clone(), reason };
+        let loaded: LoadedImage = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
+        match loaded.image.config_digest == *config_digest {
+            true => Ok(Some(loaded)),
+            false => Err(malformed(format!("it is of the image {}", loaded.image.config_digest))),
+        }
     }
 
     /// Forgets that an image was loaded; one that was not remembered is fine.

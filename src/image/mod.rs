@@ -38,7 +38,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use builder::ImageBuilder;
-pub use catalog::{BuiltImage, Catalog, LockDigests, Pruned};
+pub use catalog::{BuiltImage, Catalog, LoadedImage, LockDigests, Pruned};
 pub use compose::{LayerRecord, compose, compose_recipe, read_index};
 pub use config::{environment, layer_title, ready_tag, tag};
 #[cfg(test)]

@@ -176,9 +176,10 @@ async fn an_export_loads_and_what_no_built_image_names_leaves_the_engine() {
     assert!(!line.run(&["images", "prune"]).contains("loaded image"));
     let data_dir = DataDir::open(&line.path().join("data")).unwrap();
     let catalog = Catalog::open(&data_dir).unwrap();
-    catalog.remember_loaded(&image).unwrap();
+    catalog.remember_loaded(&built.image, std::slice::from_ref(&name)).unwrap();
+    assert_eq!(catalog.loaded_image(&image).unwrap().unwrap().image, built.image);
     assert!(ensure_loaded(&engine, &other.image, catalog.store(), &[]).await.unwrap());
-    catalog.remember_loaded(&other.image.config_digest).unwrap();
+    catalog.remember_loaded(&other.image, &[]).unwrap();
     let text = line.run(&["images", "prune", "--dry-run"]);
     assert!(text.contains("1 loaded image would be removed from the engine") && text.contains(&name), "{text}");
     assert!(engine.has_image(&image).await.unwrap());

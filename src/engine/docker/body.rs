@@ -27,9 +27,10 @@ pub(super) fn name(purpose: &str, owner: &Owner, number: u64) -> String {
     format!("testevo-{purpose}-{owner}-{number}")
 }
 
-/// Returns the request for the container.
+/// Returns the request for the container; `image` is what the daemon calls its image.
 pub(super) fn create_body(
     spec: &ContainerSpec,
+    image: String,
     init: &Path,
     shared: &Shared,
     labels: HashMap<String, String>,
@@ -68,7 +69,7 @@ pub(super) fn create_body(
         ..HostConfig::default()
     };
     Ok(ContainerCreateBody {
-        image: Some(super::DockerEngine::reference(&spec.image)),
+        image: Some(image),
         // The same everywhere, and one that resolves without a network: programs ask for the address of their host.
         hostname: Some("localhost".into()),
         user: Some(format!("{TASK_USER}:{TASK_USER}")),

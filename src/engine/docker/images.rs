@@ -1,39 +1,120 @@
 //! Images that are loaded into the daemon: what it knows of them, their names, and their removal.
 
+use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
+
 use bollard::Docker;
 use bollard::errors::Error as DaemonError;
+use bollard::models::ImageInspect;
 use bollard::query_parameters::{RemoveImageOptionsBuilder, TagImageOptionsBuilder};
 
-use super::super::{EngineError, EngineImage, ImageRemoval};
-use super::{DockerEngine, daemon};
+use super::super::{EngineError, EngineImage, ImageIdentity, ImageRemoval};
+use super::{Shared, daemon};
 use crate::digest::Digest;
 
 /// What all names begin with that this program gives to images.
 const OWN_NAMES: &str = "testevo-sandbox/";
 
+/// An image that was introduced.
+pub(super) struct Known {
+    identity: ImageIdentity,
+    /// What it is called in requests, once it was found.
+    found: Option<String>,
+}
+
+impl Shared {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<Digest, Known>> {
+        // Every change is a single one, so the map is sound even where another holder panicked.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers what the image is known by.
+    pub(super) fn introduce(&self, image: &ImageIdentity) {
+        let mut known = self.known();
+        if known.get(&image.config_digest).is_none_or(|known| known.identity != *image) {
+            known.insert(image.config_digest, Known { identity: image.clone(), found: None });
+        }
+    }
+
+    /// Returns what the image is called in requests; one that was not found is called by its config digest.
+    pub(super) async fn reference(&self, image: &Digest) -> Result<String, EngineError> {
+        let found = match self.known().get(image) {
+            Some(known) => known.found.clone(),
+            None => return Ok(image.to_string()),
+        };
+        match found {
+            Some(found) => Ok(found),
+            None => Ok(find(self, image).await?.map_or_else(|| image.to_string(), |(reference, _)| reference)),
+        }
+    }
+
+    /// Forgets how the image was found: it is gone.
+    pub(super) fn forget(&self, image: &Digest) {
+        if let Some(known) = self.known().get_mut(image) {
+            known.found = None;
+        }
+    }
+}
+
+/// Looks for the image: by its config digest, which is what most daemons call it; by its manifest's digest, as those do
+/// that keep images in containerd; by our names. What is called so counts only if it has the image's layers, and is then
+/// called as the daemon itself does, which nobody can give to another image.
+pub(super) async fn find(shared: &Shared, image: &Digest) -> Result<Option<(String, ImageInspect)>, EngineError> {
+    let identity = shared.known().get(image).map(|known| known.identity.clone());
+    let mut result = None;
+    if let Some(found) = look(&shared.docker, &image.to_string()).await? {
+        result = Some((image.to_string(), found));
+    } else if let Some(identity) = identity {
+        for name in [identity.manifest_digest.to_string()].iter().chain(&identity.names) {
+            let Some(found) = look(&shared.docker, name).await? else { continue };
+            if layers(&found).as_ref() != Some(&identity.layers) {
+                tracing::warn!(name, %image, "another image has this name in the engine");
+                continue;
+            }
+            if let Some(id) = found.id.clone() {
+                result = Some((id, found));
+                break;
+            }
+        }
+    }
+    if let Some(known) = shared.known().get_mut(image) {
+        known.found = result.as_ref().map(|(reference, _)| reference.clone());
+    }
+    Ok(result)
+}
+
+async fn look(docker: &Docker, name: &str) -> Result<Option<ImageInspect>, EngineError> {
+    match docker.inspect_image(name).await {
+        Ok(found) => Ok(Some(found)),
+        Err(DaemonError::DockerResponseServerError { status_code: 404, .. }) => Ok(None),
+        Err(error) => Err(daemon("look for an image", error)),
+    }
+}
+
+/// Returns the digests of an image's uncompressed layers; `None` where one can't be understood.
+fn layers(found: &ImageInspect) -> Option<Vec<Digest>> {
+    found.root_fs.as_ref()?.layers.as_ref()?.iter().map(|layer| layer.parse().ok()).collect()
+}
+
 /// Returns what the daemon knows of the image.
-pub(super) async fn inspect(docker: &Docker, image: &Digest) -> Result<Option<EngineImage>, EngineError> {
-    let found = match docker.inspect_image(&DockerEngine::reference(image)).await {
-        Ok(found) => found,
-        Err(DaemonError::DockerResponseServerError { status_code: 404, .. }) => return Ok(None),
-        Err(error) => return Err(daemon("look for an image", error)),
-    };
-    let layers = found.root_fs.and_then(|root| root.layers).unwrap_or_default();
+pub(super) async fn inspect(shared: &Shared, image: &Digest) -> Result<Option<EngineImage>, EngineError> {
+    let Some((_, found)) = find(shared, image).await? else { return Ok(None) };
     Ok(Some(EngineImage {
+        layers: layers(&found).unwrap_or_default(),
         names: found.repo_tags.unwrap_or_default(),
-        layers: layers.iter().filter_map(|layer| layer.parse().ok()).collect(),
         size_bytes: found.size.and_then(|size| size.try_into().ok()).unwrap_or(0),
     }))
 }
 
 /// Gives the image a name.
-pub(super) async fn tag(docker: &Docker, image: &Digest, name: &str) -> Result<(), EngineError> {
+pub(super) async fn tag(shared: &Shared, image: &Digest, name: &str) -> Result<(), EngineError> {
     // A colon may also stand in a registry's address, but ours have none.
     let (repository, tag) = name.rsplit_once(':').unwrap_or((name, "latest"));
     let options = TagImageOptionsBuilder::default().repo(repository).tag(tag).build();
-    match docker.tag_image(&DockerEngine::reference(image), Some(options)).await {
+    match shared.docker.tag_image(&shared.reference(image).await?, Some(options)).await {
         Ok(()) => Ok(()),
         Err(DaemonError::DockerResponseServerError { status_code: 404, .. }) => {
+            shared.forget(image);
             Err(EngineError::ImageMissing { image: *image })
         }
         Err(error) => Err(daemon("name an image", error)),
@@ -41,15 +122,16 @@ pub(super) async fn tag(docker: &Docker, image: &Digest, name: &str) -> Result<(
 }
 
 /// Takes our names off the image, and removes it where it has no other.
-pub(super) async fn remove(docker: &Docker, image: &Digest) -> Result<ImageRemoval, EngineError> {
-    let Some(found) = inspect(docker, image).await? else { return Ok(ImageRemoval::Absent) };
+pub(super) async fn remove(shared: &Shared, image: &Digest) -> Result<ImageRemoval, EngineError> {
+    let Some(found) = inspect(shared, image).await? else { return Ok(ImageRemoval::Absent) };
     let (own, others): (Vec<String>, Vec<String>) = found.names.into_iter().partition(|name| is_own(name));
-    let reference = DockerEngine::reference(image);
+    let reference = shared.reference(image).await?;
+    shared.forget(image);
     // The image goes with its last name; one without a name is named by its digest.
     let unnamed = (own.is_empty() && others.is_empty()).then_some(reference);
     for name in own.into_iter().chain(unnamed) {
         let options = RemoveImageOptionsBuilder::default().force(false).build();
-        match docker.remove_image(&name, Some(options), None).await {
+        match shared.docker.remove_image(&name, Some(options), None).await {
             Ok(_) | Err(DaemonError::DockerResponseServerError { status_code: 404, .. }) => {}
             Err(DaemonError::DockerResponseServerError { status_code: 409, message }) => {
                 return Ok(ImageRemoval::Kept { reason: message.trim().to_owned() });

@@ -9,11 +9,11 @@ mod container;
 mod images;
 mod sweep;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bollard::Docker;
@@ -30,7 +30,7 @@ use tokio_util::task::TaskTracker;
 
 pub use self::connect::{Candidate, Daemon, candidates};
 use super::spec::ContainerSpec;
-use super::{Container, Engine, EngineDescription, EngineError, EngineImage, ImageRemoval};
+use super::{Container, Engine, EngineDescription, EngineError, EngineImage, ImageIdentity, ImageRemoval};
 use crate::data_dir::Owner;
 use crate::digest::Digest;
 
@@ -46,6 +46,8 @@ struct Shared {
     docker: Docker,
     owner: Owner,
     podman: bool,
+    /// Images that were introduced, by config digest.
+    known: Mutex<BTreeMap<Digest, images::Known>>,
     /// Starts and removals, which go on while nobody waits for them.
     under_way: TaskTracker,
 }
@@ -61,7 +63,8 @@ impl DockerEngine {
         let connected = connect::connect(daemon).await?;
         let podman = connected.description.name == "podman";
         let under_way = TaskTracker::new();
-        let shared = Arc::new(Shared { docker: connected.docker, owner: owner.clone(), podman, under_way });
+        let (docker, owner, known) = (connected.docker, owner.clone(), Mutex::default());
+        let shared = Arc::new(Shared { docker, owner, podman, known, under_way });
         Ok(Self { shared, description: connected.description, init })
     }
 
@@ -70,10 +73,6 @@ impl DockerEngine {
         self.shared.under_way.close();
         self.shared.under_way.wait().await;
         self.shared.under_way.reopen();
-    }
-
-    fn reference(image: &Digest) -> String {
-        image.to_string()
     }
 }
 
@@ -88,6 +87,7 @@ impl Shared {
         let options = CreateContainerOptionsBuilder::default().name(&name).build();
         let created = self.docker.create_container(Some(options), body).await.map_err(|error| match error {
             DaemonError::DockerResponseServerError { status_code: 404, ref message } if message.contains("mage") => {
+                self.forget(&spec.image);
                 EngineError::ImageMissing { image: spec.image }
             }
             error => body::create_refused(spec, init, error),
@@ -157,7 +157,8 @@ impl Engine for DockerEngine {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = body::name(&spec.purpose, &self.shared.owner, number);
         let labels = sweep::labels(&self.shared.owner, spec.limits.wall_seconds);
-        let body = body::create_body(spec, &self.init, &self.shared, labels)?;
+        let image = self.shared.reference(&spec.image).await?;
+        let body = body::create_body(spec, image, &self.init, &self.shared, labels)?;
         let (shared, spec, init) = (Arc::clone(&self.shared), spec.clone(), self.init.clone());
         let purpose = spec.purpose.clone();
         // As a task of its own this is gone through even where the caller gives up in the midst of it: a container
@@ -171,12 +172,12 @@ impl Engine for DockerEngine {
             .unwrap_or_else(|_| Err(EngineError::StartFailed { purpose, message: "the start was broken off".into() }))
     }
 
+    fn introduce(&self, image: &ImageIdentity) {
+        self.shared.introduce(image);
+    }
+
     async fn has_image(&self, image: &Digest) -> Result<bool, EngineError> {
-        match self.shared.docker.inspect_image(&Self::reference(image)).await {
-            Ok(_) => Ok(true),
-            Err(DaemonError::DockerResponseServerError { status_code: 404, .. }) => Ok(false),
-            Err(error) => Err(daemon("look for an image", error)),
-        }
+        Ok(images::find(&self.shared, image).await?.is_some())
     }
 
     async fn load_image(
@@ -202,15 +203,15 @@ impl Engine for DockerEngine {
     }
 
     async fn inspect_image(&self, image: &Digest) -> Result<Option<EngineImage>, EngineError> {
-        images::inspect(&self.shared.docker, image).await
+        images::inspect(&self.shared, image).await
     }
 
     async fn tag_image(&self, image: &Digest, name: &str) -> Result<(), EngineError> {
-        images::tag(&self.shared.docker, image, name).await
+        images::tag(&self.shared, image, name).await
     }
 
     async fn remove_image(&self, image: &Digest) -> Result<ImageRemoval, EngineError> {
-        images::remove(&self.shared.docker, image).await
+        images::remove(&self.shared, image).await
     }
 
     async fn describe(&self) -> Result<EngineDescription, EngineError> {
@@ -230,3 +231,6 @@ impl Engine for DockerEngine {
 
 /// Longest time for reading an image.
 const LOAD_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3600);
+
+#[cfg(test)]
+mod tests;
