@@ -141,6 +141,8 @@ fn take(directory: &Path, create: bool) -> io::Result<Taken> {
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let file = match options.open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Gone),
+        // Another user's, who alone could remove it.
+        Err(error) if !create && error.kind() == io::ErrorKind::PermissionDenied => return Ok(Taken::Others),
         other => other?,
     };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
