@@ -345,9 +345,13 @@ fn open_lock(path: &Path) -> io::Result<fs::File> {
     fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 
-/// Removes a tree whose directories may be closed; one that is gone is fine.
+/// Removes a tree whose directories may be closed, or a file; one that is gone is fine.
 fn remove_tree(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
+    let removed = match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => fs::remove_file(path),
+        other => other,
+    };
+    match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }

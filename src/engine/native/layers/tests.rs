@@ -130,12 +130,14 @@ fn what_is_unfinished_goes_when_nobody_makes_anything() {
     // As far as its number tells, the maker is dead: it is of another namespace.
     let elsewhere = directory.path().join(format!("{UNFINISHED}{}-1-0-0", std::process::id()));
     fs::create_dir_all(elsewhere.join("x")).unwrap();
+    let file = directory.path().join(format!("{UNFINISHED}{owner}-a0"));
+    fs::write(&file, "").unwrap();
     let making = maker.lock().unwrap();
     Layers::open(directory.path(), &owner).unwrap();
-    assert!(elsewhere.join("x").exists(), "somebody makes something, and it may be this");
+    assert!(elsewhere.join("x").exists() && file.exists(), "somebody makes something, and it may be this");
     drop(making);
     Layers::open(directory.path(), &owner).unwrap();
-    assert!(!elsewhere.exists());
+    assert!(!elsewhere.exists() && !file.exists());
 }
 
 /// Tells whether an engine of another process could open the layers now.
