@@ -241,6 +241,7 @@ impl CommandError {
                 LockError::Fetch(error) => of_fetch(error),
                 LockError::LockFile(error) => of_lock_file(error),
                 LockError::Origin { .. } => ExitStatus::Origin,
+                LockError::Exhausted { .. } => ExitStatus::BadInput,
                 LockError::Door(DoorError::Socket { .. }) | LockError::Io(_) | LockError::Container { .. } => {
                     ExitStatus::Infrastructure
                 }
@@ -314,6 +315,9 @@ impl CommandError {
             }
             Self::Lock(LockError::Origin { .. }) => {
                 Some("check the network and the origin's address; `lock` goes on where it stopped".to_owned())
+            }
+            Self::Lock(LockError::Exhausted { .. }) => {
+                Some("look at the plugins and repositories that its POMs declare, or leave it out".to_owned())
             }
             Self::Lock(LockError::Container { .. }) => {
                 Some("run it again: `lock` goes on where it stopped; see the free memory with `doctor`".to_owned())

@@ -19,6 +19,7 @@ use sha1::Digest as _;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::io::ReaderStream;
 
+use super::allowance::{Allowance, Exhausted};
 use super::metadata;
 use crate::artifact::fetch::{Client, FetchError};
 use crate::artifact::origin::OriginName;
@@ -34,6 +35,9 @@ pub const DOOR_PORT: u16 = 8099;
 
 /// The largest artifact that passes, in bytes.
 const MAX_ARTIFACT_BYTES: u64 = 1 << 30;
+
+/// Refused requests that are kept for messages.
+const MAX_REFUSED: usize = 100;
 
 /// What can keep a door shut.
 #[derive(Debug, thiserror::Error)]
@@ -62,8 +66,10 @@ pub struct Passage {
     pub absent: BTreeSet<String>,
     /// Requests that failed for another reason: path and cause.
     pub failed: BTreeMap<String, String>,
-    /// Requests for something that is no path of a Maven repository: method and target, as asked.
+    /// Requests for something that is no path of a Maven repository: method and target, as asked; the first ones.
     pub refused: BTreeSet<String>,
+    /// Why nothing more is given, if so.
+    pub exhausted: Option<Exhausted>,
 }
 
 /// What a door answers from.
@@ -98,8 +104,7 @@ struct Shared {
     passage: Mutex<Passage>,
     /// SHA-1 sums of what passed, for `x-checksum-sha1` and `.sha1` requests.
     sums: Mutex<BTreeMap<Digest, String>>,
-    /// One fetch per path at a time, so that parallel downloads of Maven do not fetch twice.
-    fetching: tokio::sync::Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    allowance: Allowance,
 }
 
 impl Door {
@@ -121,7 +126,7 @@ impl Door {
             java: context.java,
             passage: Mutex::new(context.known),
             sums: Mutex::default(),
-            fetching: tokio::sync::Mutex::default(),
+            allowance: Allowance::new(),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Ok(Self { socket: socket.to_owned(), shared, accepting })
@@ -144,7 +149,7 @@ impl Door {
 
     /// Returns what passed so far, together with what was known when it opened.
     pub fn passage(&self) -> Passage {
-        held(&self.shared.passage).clone()
+        Passage { exhausted: self.shared.allowance.exhausted(), ..held(&self.shared.passage).clone() }
     }
 
     /// Forgets what was refused or failed, so that the next container's troubles can be told from the last one's.
@@ -225,7 +230,10 @@ async fn answer(shared: &Shared, request: Request<hyper::body::Incoming>) -> Res
     };
     let Some(path) = wanted else {
         let asked = format!("{} {target}", request.method()).chars().take(300).collect();
-        held(&shared.passage).refused.insert(asked);
+        let mut passage = held(&shared.passage);
+        if passage.refused.len() < MAX_REFUSED {
+            passage.refused.insert(asked);
+        }
         return plain(StatusCode::FORBIDDEN, String::new());
     };
     let with_body = request.method() == Method::GET;
@@ -254,7 +262,10 @@ async fn find(shared: &Shared, path: &str) -> Found {
     if [".md5", ".sha256", ".sha512", ".asc"].iter().any(|suffix| path.ends_with(suffix)) {
         return Found::Absent;
     }
-    let gate = Arc::clone(shared.fetching.lock().await.entry(path.to_owned()).or_default());
+    let gate = match shared.allowance.gate(path) {
+        Ok(gate) => gate,
+        Err(exhausted) => return Found::Failed(exhausted.to_string()),
+    };
     let _alone = gate.lock().await;
     {
         let passage = held(&shared.passage);
@@ -274,7 +285,7 @@ async fn find(shared: &Shared, path: &str) -> Found {
     let locked = known.as_ref().and_then(|file| file.origin.parse().ok());
     for origin in locked.iter().chain(&origins) {
         let expected = known.as_ref().map(|file| &file.sha256);
-        match shared.client.fetch(origin, path, expected, MAX_ARTIFACT_BYTES).await {
+        match fetch(shared, origin, path, expected, MAX_ARTIFACT_BYTES).await {
             Ok((sha256, size)) => {
                 let file = MavenFile { path: path.to_owned(), origin: origin.to_string(), sha256, size, own: false };
                 let mut passage = held(&shared.passage);
@@ -282,7 +293,7 @@ async fn find(shared: &Shared, path: &str) -> Found {
                 passage.files.insert(path.to_owned(), file);
                 return Found::Blob { digest: sha256, size };
             }
-            Err(FetchError::Gone { .. }) => {}
+            Err(Denied::Fetch(FetchError::Gone { .. })) => {}
             Err(error) => failure = Some(error.to_string()),
         }
     }
@@ -299,10 +310,44 @@ async fn find(shared: &Shared, path: &str) -> Found {
     }
 }
 
+/// Why something was not fetched.
+#[derive(Debug, thiserror::Error)]
+enum Denied {
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
+}
+
+/// Fetches within what one lock may.
+async fn fetch(
+    shared: &Shared,
+    origin: &OriginName,
+    path: &str,
+    expected: Option<&Digest>,
+    max_bytes: u64,
+) -> Result<(Digest, u64), Denied> {
+    let fetching = shared.allowance.fetching(max_bytes).await?;
+    match shared.client.fetch(origin, path, expected, fetching.max_bytes).await {
+        Ok((digest, size)) => {
+            fetching.came(size);
+            Ok((digest, size))
+        }
+        Err(error @ FetchError::TooLarge { .. }) => {
+            fetching.did_not_fit(max_bytes);
+            Err(error.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Answers which versions there are: once chosen, always the same.
 async fn find_metadata(shared: &Shared, path: &str) -> Found {
     let cached = cached_metadata_path(path);
-    let gate = Arc::clone(shared.fetching.lock().await.entry(path.to_owned()).or_default());
+    let gate = match shared.allowance.gate(path) {
+        Ok(gate) => gate,
+        Err(exhausted) => return Found::Failed(exhausted.to_string()),
+    };
     let _alone = gate.lock().await;
     {
         let passage = held(&shared.passage);
@@ -316,7 +361,7 @@ async fn find_metadata(shared: &Shared, path: &str) -> Found {
     let mut failure = None;
     let origins = held(&shared.origins).clone();
     for origin in origins {
-        match shared.client.fetch(&origin, path, None, metadata::MAX_METADATA_BYTES).await {
+        match fetch(shared, &origin, path, None, metadata::MAX_METADATA_BYTES).await {
             Ok((digest, _)) => match freeze(shared, &origin, &cached, &digest).await {
                 Ok(frozen) => {
                     let text = frozen.content.clone();
@@ -325,7 +370,7 @@ async fn find_metadata(shared: &Shared, path: &str) -> Found {
                 }
                 Err(cause) => failure = Some(cause),
             },
-            Err(FetchError::Gone { .. }) => {}
+            Err(Denied::Fetch(FetchError::Gone { .. })) => {}
             Err(error) => failure = Some(error.to_string()),
         }
     }
@@ -399,9 +444,9 @@ async fn choose(shared: &Shared, origin: &OriginName, of: &metadata::Metadata) -
 
 /// Tells whether a jar's classes run on the builds' Java; an artifact without a jar does.
 async fn fits(shared: &Shared, origin: &OriginName, jar: &str) -> Result<bool, String> {
-    let digest = match shared.client.fetch(origin, jar, None, MAX_ARTIFACT_BYTES).await {
+    let digest = match fetch(shared, origin, jar, None, MAX_ARTIFACT_BYTES).await {
         Ok((digest, _)) => digest,
-        Err(FetchError::Gone { .. }) => return Ok(true),
+        Err(Denied::Fetch(FetchError::Gone { .. })) => return Ok(true),
         Err(error) => return Err(error.to_string()),
     };
     let file = shared.store.open_blob(&digest).map_err(|error| error.to_string())?;

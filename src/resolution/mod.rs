@@ -2,6 +2,7 @@
 //!
 //! Everything online about repositories is here; what comes of it is a [`crate::lock::RepositoryLock`].
 
+pub mod allowance;
 pub mod door;
 pub mod metadata;
 pub mod repository;

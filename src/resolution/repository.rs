@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use fs_err as fs;
 
+use super::allowance::Exhausted;
 use super::door::{DOOR_PORT, Door, DoorContext, DoorError, Passage};
 use crate::artifact::fetch::{Client, FetchError};
 use crate::artifact::origin::OriginName;
@@ -63,6 +64,14 @@ pub enum LockError {
         path: String,
         /// The cause.
         cause: String,
+    },
+    /// Maven, or a plugin in it, asked for more than any lock may.
+    #[error("{repository} asks for too much: {cause}")]
+    Exhausted {
+        /// The repository.
+        repository: RepositoryName,
+        /// What was too much.
+        cause: Exhausted,
     },
     /// The container broke off.
     #[error("the container that resolves {repository} broke off: {cause}")]
@@ -285,6 +294,9 @@ impl Locking<'_> {
         let run = session::run(self.engine.as_ref(), &spec, &self.temporary).await?;
         let passage = door.passage();
         self.take(lock, &passage, &self.listing(&run, steps.listing)?);
+        if let Some(cause) = passage.exhausted {
+            return Err(LockError::Exhausted { repository: self.repository.clone(), cause });
+        }
         if let Some((path, cause)) = passage.failed.iter().next() {
             return Err(LockError::Origin {
                 repository: self.repository.clone(),
