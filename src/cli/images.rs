@@ -17,8 +17,8 @@ use crate::error::CommandError;
 use crate::execution::images::{PrunedImage, prune_loaded, superfluous};
 use crate::image::recipe::RECIPE_VERSION;
 use crate::image::{
-    BuiltImage, Catalog, Change, Component, Difference, Image, ImageBuilder, ImageError, Layer, components, difference,
-    export_context, layer_title, tag, write_image_archive,
+    BuiltImage, Catalog, Change, Component, Difference, Image, ImageBuilder, ImageError, Layer, Used, components,
+    difference, export_context, layer_title, tag, write_image_archive,
 };
 use crate::lock::{LayerKind, LockFileError};
 use crate::output::{OutputFormat, Table, counted};
@@ -70,7 +70,7 @@ enum ImagesCommand {
         #[command(flatten)]
         target: ExportTarget,
     },
-    /// Remove layers that no built image uses, from the store and from the engine; with --dry-run only say which
+    /// Remove layers that are not in use, from the store and from the engine; with --dry-run only say which
     Prune {
         /// How results are written
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -370,12 +370,18 @@ fn prune(workbench: &Workbench<'_>, format: OutputFormat) -> Result<(), CommandE
     // As a builder, so that no layer goes that another process is just about to name.
     let waiting = |owner: &str| context.events.message(format!("waiting for {owner}, which builds images"));
     let builder = ImageBuilder::new(context.data_dir()?, waiting)?;
-    let loaded = match superfluous(builder.catalog())?.is_empty() {
-        true => Vec::new(),
-        false => context.block_on(prune_engine(workbench, builder.catalog(), dry_run))?,
+    let toolchain = match workbench.toolchain() {
+        Ok(toolchain) => Some(toolchain),
+        Err(CommandError::LockFile(LockFileError::Missing { .. })) => None,
+        Err(error) => return Err(error),
     };
-    let unpacked = prune_unpacked(workbench, builder.catalog(), dry_run)?;
-    let pruned = builder.catalog().prune(dry_run)?;
+    let used = Used::of(builder.catalog(), toolchain.as_ref())?;
+    let loaded = match superfluous(builder.catalog(), &used)?.is_empty() {
+        true => Vec::new(),
+        false => context.block_on(prune_engine(workbench, builder.catalog(), &used, dry_run))?,
+    };
+    let unpacked = prune_unpacked(workbench, &used, dry_run)?;
+    let pruned = builder.catalog().prune(&used, dry_run)?;
     match format {
         OutputFormat::Json => context.output.json(&json!({
             "schema": 1, "layers": pruned.layers, "bytes": pruned.bytes, "loaded": loaded,
@@ -413,21 +419,19 @@ fn prune(workbench: &Workbench<'_>, format: OutputFormat) -> Result<(), CommandE
     }
 }
 
-/// An unpacked layer of the built-in engine that no built image has.
+/// An unpacked layer of the built-in engine that is not in use.
 #[derive(Debug, Serialize)]
 struct Unpacked {
     diff_id: Digest,
     bytes: u64,
 }
 
-/// Removes unpacked layers that no built image has.
-fn prune_unpacked(workbench: &Workbench<'_>, catalog: &Catalog, dry_run: bool) -> Result<Vec<Unpacked>, CommandError> {
+/// Removes unpacked layers that are not in use.
+fn prune_unpacked(workbench: &Workbench<'_>, used: &Used, dry_run: bool) -> Result<Vec<Unpacked>, CommandError> {
     if !workbench.store.root().join("unpacked").exists() {
         return Ok(Vec::new());
     }
-    let built = catalog.all()?;
-    let used = built.iter().flat_map(|built| &built.image.layers).map(|layer| layer.diff_id).collect();
-    match workbench.native()?.prune(&used, dry_run)? {
+    match workbench.native()?.prune(&used.diff_ids(), dry_run)? {
         Some(pruned) => Ok(pruned.into_iter().map(|(diff_id, bytes)| Unpacked { diff_id, bytes }).collect()),
         None => {
             workbench.context.events.warning("unpacked layers stay: another process runs containers from them");
@@ -440,11 +444,12 @@ fn prune_unpacked(workbench: &Workbench<'_>, catalog: &Catalog, dry_run: bool) -
 async fn prune_engine(
     workbench: &Workbench<'_>,
     catalog: &Catalog,
+    used: &Used,
     dry_run: bool,
 ) -> Result<Vec<PrunedImage>, CommandError> {
     match workbench.engine().await {
         Ok(engine) => {
-            let pruned = prune_loaded(engine.as_ref(), catalog, dry_run).await;
+            let pruned = prune_loaded(engine.as_ref(), catalog, used, dry_run).await;
             engine.close().await?;
             Ok(pruned?)
         }

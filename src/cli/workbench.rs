@@ -24,7 +24,7 @@ use crate::execution::cell::{Environment, Executor};
 use crate::execution::compiler::Compilers;
 use crate::execution::direct::Direct;
 use crate::execution::images::ensure_loaded;
-use crate::execution::jars::{Compiler, jars};
+use crate::execution::jars::{self, Compiler};
 use crate::execution::maven::{ExecutionLimits, ModuleArguments, ToolJars};
 use crate::execution::prepared::PreparedRevisions;
 use crate::execution::proof;
@@ -32,7 +32,9 @@ use crate::execution::surefire::Surefire;
 use crate::execution::trees::Trees;
 use crate::execution::validation::Prepare;
 use crate::image::recipe::java_home;
-use crate::image::{BuiltImage, Catalog, Image, LockDigests, compose, ready_tag, tag};
+use crate::image::{
+    BuiltImage, Catalog, Image, LockDigests, compose, ready_tag, tag, toolchain_recipe_digest,
+};
 use crate::lock::policy::ToolchainPolicy;
 use crate::lock::toolchain::{LockMode, ToolchainRequest, lock_toolchain};
 use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
@@ -240,10 +242,14 @@ impl<'a> Workbench<'a> {
                 hint: "run `testevo-sandbox lock`".to_owned(),
             });
         };
+        let recipe = toolchain_recipe_digest(toolchain, jdk)?;
+        if let Some(jars) = jars::remembered(&recipe, &self.store) {
+            return Ok(jars);
+        }
         let image = self.compose(toolchain, jdk, None).await?;
         self.load(engine, &image, None, jdk).await?;
         let compiler = Compiler { image: image.config_digest, jdk, java_home: java_home(jdk) };
-        Ok(jars(engine, &compiler, &self.store, &self.data_dir.temporary()).await?)
+        Ok(jars::make(engine, &compiler, &recipe, &self.store, &self.data_dir.temporary()).await?)
     }
 
     /// Takes a lock of the data directory, waiting for another process where one has it.

@@ -1,6 +1,5 @@
 //! Images in an engine: loaded once, by digest, straight from the store.
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use bytes::Bytes;
@@ -11,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::artifact::store::Store;
 use crate::digest::Digest;
 use crate::engine::{Engine, EngineError, ImageIdentity, ImageRemoval, StoredImage, StoredLayer};
-use crate::image::{Catalog, Image, ImageError, Layer, write_image_archive};
+use crate::image::{Catalog, Image, ImageError, Layer, Used, write_image_archive};
 
 /// Why an image can't be had in an engine.
 #[derive(Debug, thiserror::Error)]
@@ -108,21 +107,20 @@ pub struct PrunedImage {
     pub removal: Option<ImageRemoval>,
 }
 
-/// Returns the images that were loaded on behalf of the data directory and that no built image names. Images of
-/// toolchains whose layers all belong to a built image cost nothing and stay.
+/// Returns the images that were loaded on behalf of the data directory and that are not in use, and removes them unless
+/// `dry_run`. Images of earlier toolchains whose layers are all in use cost nothing and stay.
 ///
 /// # Errors
 /// [`LoadError`].
 pub async fn prune_loaded(
     engine: &dyn Engine,
     catalog: &Catalog,
+    used: &Used,
     dry_run: bool,
 ) -> Result<Vec<PrunedImage>, LoadError> {
-    let built = catalog.all()?;
-    let used: BTreeSet<Digest> =
-        built.iter().flat_map(|built| &built.image.layers).map(|layer| layer.diff_id).collect();
+    let used_layers = used.diff_ids();
     let mut pruned = Vec::new();
-    for config_digest in superfluous(catalog)? {
+    for config_digest in superfluous(catalog, used)? {
         if let Some(loaded) = catalog.loaded_image(&config_digest)? {
             engine.introduce(&identity(&loaded.image, &loaded.tags));
         }
@@ -132,7 +130,7 @@ pub async fn prune_loaded(
             }
             continue;
         };
-        if found.layers.iter().all(|layer| used.contains(layer)) {
+        if found.layers.iter().all(|layer| used_layers.contains(layer)) {
             continue;
         }
         let removal = if dry_run { None } else { Some(engine.remove_image(&config_digest).await?) };
@@ -144,13 +142,12 @@ pub async fn prune_loaded(
     Ok(pruned)
 }
 
-/// Returns the loaded images that are no built image's.
+/// Returns the loaded images that are not in use.
 ///
 /// # Errors
 /// [`ImageError`].
-pub fn superfluous(catalog: &Catalog) -> Result<Vec<Digest>, ImageError> {
-    let built: BTreeSet<Digest> = catalog.all()?.iter().map(|built| built.image.config_digest).collect();
-    Ok(catalog.loaded()?.into_iter().filter(|loaded| !built.contains(loaded)).collect())
+pub fn superfluous(catalog: &Catalog, used: &Used) -> Result<Vec<Digest>, ImageError> {
+    Ok(catalog.loaded()?.into_iter().filter(|loaded| !used.images.contains(loaded)).collect())
 }
 
 /// A writer whose bytes travel to the engine.

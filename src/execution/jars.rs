@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
@@ -95,39 +95,50 @@ struct Remembered {
     compiler: Digest,
 }
 
-/// Returns the jars, compiled if the store does not have them.
+/// Returns the jars that were compiled in the image of this recipe, if the store has them whole. No image is needed.
+pub fn remembered(image_recipe: &Digest, store: &Store) -> Option<ToolJars> {
+    // A record that can't be read is as good as none: the jars are compiled again and the record replaced.
+    let bytes = fs::read(record_path(image_recipe, store)).ok()?;
+    let jars: Remembered = serde_json::from_slice(&bytes).ok()?;
+    let whole = [jars.runner, jars.recorder, jars.compiler].iter().all(|jar| store.verify(jar).is_ok());
+    whole.then(|| jars.paths(store))
+}
+
+/// Compiles the jars in the compiler's image, which was made by this recipe, and remembers them.
 ///
 /// # Errors
 /// [`JarError`].
-pub async fn jars(
+pub async fn make(
     engine: &dyn Engine,
     compiler: &Compiler,
+    image_recipe: &Digest,
     store: &Store,
     temporary: &Path,
 ) -> Result<ToolJars, JarError> {
-    let remembered_path = store.root().join("prepared").join(format!("jars-{}.json", identity(compiler).hex()));
-    let remembered =
-        fs::read(&remembered_path).ok().and_then(|bytes| serde_json::from_slice::<Remembered>(&bytes).ok());
-    let jars = match remembered {
-        Some(jars) if [jars.runner, jars.recorder, jars.compiler].iter().all(|jar| store.verify(jar).is_ok()) => jars,
-        _ => {
-            let jars = compile(engine, compiler, store, temporary).await?;
-            let bytes = serde_json::to_vec(&jars).map_err(std::io::Error::other)?;
-            fs::create_dir_all(store.root().join("prepared"))?;
-            write_atomically(&remembered_path, &bytes)?;
-            jars
-        }
-    };
-    Ok(ToolJars {
-        runner: store.path(&jars.runner),
-        recorder: store.path(&jars.recorder),
-        compiler: store.path(&jars.compiler),
-    })
+    let jars = compile(engine, compiler, store, temporary).await?;
+    let bytes = serde_json::to_vec(&jars).map_err(std::io::Error::other)?;
+    fs::create_dir_all(store.root().join("prepared"))?;
+    write_atomically(&record_path(image_recipe, store), &bytes)?;
+    Ok(jars.paths(store))
 }
 
-/// What decides the jars' bytes: the sources and the compiler.
-fn identity(compiler: &Compiler) -> Digest {
-    let mut text = format!("1\0{}\0{}\0", compiler.image, compiler.jdk);
+impl Remembered {
+    fn paths(&self, store: &Store) -> ToolJars {
+        ToolJars {
+            runner: store.path(&self.runner),
+            recorder: store.path(&self.recorder),
+            compiler: store.path(&self.compiler),
+        }
+    }
+}
+
+fn record_path(image_recipe: &Digest, store: &Store) -> PathBuf {
+    store.root().join("prepared").join(format!("jars-{}.json", identity(image_recipe).hex()))
+}
+
+/// What decides the jars' bytes: the sources and the image that has the compiler.
+fn identity(image_recipe: &Digest) -> Digest {
+    let mut text = format!("2\0{image_recipe}\0");
     for (path, content) in SOURCES {
         text.push_str(path);
         text.push('\0');
@@ -282,6 +293,22 @@ mod tests {
         found.sort();
         let carried: Vec<&str> = SOURCES.iter().map(|(path, _)| *path).collect();
         assert_eq!(found, carried);
+    }
+
+    #[test]
+    fn jars_are_found_without_an_image_while_they_are_sound() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
+        let recipe = Digest::of(b"recipe");
+        assert!(remembered(&recipe, &store).is_none());
+        let [runner, recorder, compiler] = [b"1", b"2", b"3"].map(|jar| store.put(jar).unwrap());
+        let jars = Remembered { runner, recorder, compiler };
+        fs::create_dir_all(store.root().join("prepared")).unwrap();
+        fs::write(record_path(&recipe, &store), serde_json::to_vec(&jars).unwrap()).unwrap();
+        assert_eq!(remembered(&recipe, &store).unwrap().recorder, store.path(&recorder));
+        assert!(remembered(&Digest::of(b"another recipe"), &store).is_none());
+        fs::write(store.path(&recorder), "x").unwrap();
+        assert!(remembered(&recipe, &store).is_none());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::compose::{LayerRecord, record_path, records_directory};
 use super::layer::Layer;
 use super::recipe::RECIPE_VERSION;
-use super::{Image, ImageError};
+use super::{Image, ImageError, Used};
 use crate::artifact::store::Store;
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
@@ -70,7 +70,7 @@ pub struct LoadedImage {
 /// What pruning removes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
-    /// Layers that no built image names.
+    /// Layers that are not in use.
     pub layers: Vec<Layer>,
     /// Bytes of their blobs.
     pub bytes: u64,
@@ -245,15 +245,13 @@ impl Catalog {
         self.directory().join("loaded")
     }
 
-    /// Returns the layers that no built image names, and removes them unless `dry_run`.
+    /// Returns the layers that are not in use, and removes them unless `dry_run`.
     ///
     /// # Errors
-    /// [`ImageError::Io`], [`ImageError::Catalog`], [`ImageError::Store`].
-    pub fn prune(&self, dry_run: bool) -> Result<Pruned, ImageError> {
-        let built = self.all()?;
-        let layers: Vec<&Layer> = built.iter().flat_map(|built| &built.image.layers).collect();
-        let used: BTreeSet<Digest> = layers.iter().map(|layer| layer.digest).collect();
-        let used_recipes: BTreeSet<Digest> = layers.iter().map(|layer| layer.recipe).collect();
+    /// [`ImageError::Io`], [`ImageError::Store`].
+    pub fn prune(&self, used: &Used, dry_run: bool) -> Result<Pruned, ImageError> {
+        let used_recipes: BTreeSet<Digest> = used.layers.iter().map(|layer| layer.recipe).collect();
+        let used: BTreeSet<Digest> = used.layers.iter().map(|layer| layer.digest).collect();
         let mut pruned = Pruned::default();
         for record in self.layer_records()? {
             if used_recipes.contains(&record.layer.recipe) {

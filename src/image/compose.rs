@@ -142,8 +142,16 @@ pub(crate) fn missing_inputs(recipe: &ImageRecipe, store: &Store) -> Result<BTre
     Ok(missing)
 }
 
+/// Returns the identity of a toolchain's image before it is composed: the digest of all that its bytes depend on.
+///
+/// # Errors
+/// As [`ImageRecipe::new`].
+pub fn toolchain_recipe_digest(toolchain: &ToolchainLock, jdk: u32) -> Result<Digest, ImageError> {
+    Ok(Digest::of(&canonical_json(&recipe_digests(&ImageRecipe::new(toolchain, jdk, None)?)?)?))
+}
+
 /// Returns the keys of the layers.
-fn recipe_digests(recipe: &ImageRecipe) -> Result<Vec<Digest>, ImageError> {
+pub(crate) fn recipe_digests(recipe: &ImageRecipe) -> Result<Vec<Digest>, ImageError> {
     let mut keys: Vec<Digest> = Vec::new();
     for layer in &recipe.layers {
         keys.push(recipe_digest(layer, keys.first().copied().filter(|_| lies_on_base(layer.kind)))?);

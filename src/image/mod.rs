@@ -27,6 +27,7 @@ pub mod recipe;
 mod tar_writer;
 pub mod tree;
 mod trust;
+mod used;
 
 #[cfg(test)]
 mod tests;
@@ -39,7 +40,7 @@ use serde::{Deserialize, Serialize};
 
 pub use builder::ImageBuilder;
 pub use catalog::{BuiltImage, Catalog, LoadedImage, LockDigests, Pruned};
-pub use compose::{LayerRecord, compose, compose_recipe, read_index};
+pub use compose::{LayerRecord, compose, compose_recipe, read_index, toolchain_recipe_digest};
 pub use config::{environment, layer_title, ready_tag, tag};
 #[cfg(test)]
 pub(crate) use deb::tests::package as debian_package;
@@ -50,6 +51,7 @@ pub use layer::Layer;
 pub use layout::{write_image_archive, write_image_archive_without};
 pub use licenses::{Component, components};
 pub use path::{InvalidTreePath, TreePath};
+pub use used::Used;
 
 use crate::artifact::store::StoreError;
 use crate::data_dir::DataDirError;

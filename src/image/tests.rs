@@ -380,11 +380,12 @@ fn built_images_are_listed_compared_and_pruned() {
     let (_directory, data_dir, store) = world();
     let (toolchain, mut repository) = (toolchain(&store), repository(&store));
     let builder = ImageBuilder::new(&data_dir, |_| {}).unwrap();
+    let used = || Used::of(builder.catalog(), None).unwrap();
     let locks = LockDigests { toolchain: toolchain.digest(), repository: repository.digest() };
     assert_eq!(builder.up_to_date(&repository.repository, locks).unwrap(), None);
     let first = builder.build(&toolchain, &repository, locks).unwrap();
     assert_eq!(builder.up_to_date(&repository.repository, locks).unwrap().as_ref(), Some(&first));
-    assert_eq!(builder.catalog().prune(false).unwrap(), Pruned::default());
+    assert_eq!(builder.catalog().prune(&used(), false).unwrap(), Pruned::default());
 
     repository.files.pop();
     let locks = LockDigests { repository: repository.digest(), ..locks };
@@ -396,11 +397,32 @@ fn built_images_are_listed_compared_and_pruned() {
         difference.layers.iter().flat_map(|layer| &layer.changes).map(|change| change.path.as_str()).collect();
     assert_eq!((paths, difference.configuration), (vec!["opt/maven-repository/g/a/1/a-1.pom"], false));
 
-    let planned = builder.catalog().prune(true).unwrap();
+    let planned = builder.catalog().prune(&used(), true).unwrap();
     assert_eq!(planned.layers, [first.image.layers[3].clone()]);
-    assert_eq!(builder.catalog().prune(false).unwrap(), planned);
+    assert_eq!(builder.catalog().prune(&used(), false).unwrap(), planned);
     assert!(!store.contains(&first.image.layers[3].digest) && builder.catalog().is_complete(&second.image));
-    assert_eq!(builder.catalog().prune(false).unwrap(), Pruned::default());
+    assert_eq!(builder.catalog().prune(&used(), false).unwrap(), Pruned::default());
+}
+
+#[test]
+fn the_present_toolchain_is_in_use_before_any_image_is_built() {
+    let (_directory, data_dir, store) = world();
+    let toolchain = toolchain(&store);
+    let catalog = Catalog::open(&data_dir).unwrap();
+    let image = compose(&toolchain, 8, None, &store).unwrap();
+    let used = Used::of(&catalog, Some(&toolchain)).unwrap();
+    assert!(used.images.contains(&image.config_digest));
+    assert_eq!(catalog.prune(&used, false).unwrap(), Pruned::default());
+    // What is half composed is about to be used.
+    let record = super::compose::record_path(&store, &image.layers[2].recipe);
+    let text = fs::read(&record).unwrap();
+    fs::remove_file(&record).unwrap();
+    let half = Used::of(&catalog, Some(&toolchain)).unwrap();
+    assert!(half.images.is_empty());
+    assert_eq!(catalog.prune(&half, false).unwrap(), Pruned::default());
+    fs::write(&record, text).unwrap();
+    // Another toolchain's layers are not.
+    assert_eq!(catalog.prune(&Used::of(&catalog, None).unwrap(), false).unwrap().layers.len(), 3);
 }
 
 #[test]
