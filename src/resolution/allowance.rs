@@ -50,7 +50,8 @@ impl Allowance {
         Self::of(MAX_PATHS, MAX_BYTES)
     }
 
-    fn of(paths: usize, bytes: u64) -> Self {
+    /// Returns an allowance of so many distinct paths and bytes.
+    pub(super) fn of(paths: usize, bytes: u64) -> Self {
         let state = State { paths, bytes, gates: BTreeMap::new(), exhausted: None };
         Self { state: Mutex::new(state), fetches: tokio::sync::Semaphore::new(AT_ONCE) }
     }

@@ -530,6 +530,7 @@ fn cached_metadata_path(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::artifact::origin::{Machine, OriginOptions, Origins};
 
     #[tokio::test]
     async fn a_socket_may_lie_deep_in_the_file_system() {
@@ -538,6 +539,44 @@ mod tests {
         fs_err::create_dir_all(&deep).unwrap();
         bind(&deep.join("door.sock")).unwrap();
         assert!(fs_err::symlink_metadata(deep.join("door.sock")).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_lock_that_asks_for_too_much_is_given_no_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let central = directory.path().join("central");
+        for name in ["a", "b", "c"] {
+            fs_err::create_dir_all(central.join(format!("g/{name}/1"))).unwrap();
+            fs_err::write(central.join(format!("g/{name}/1/{name}-1.jar")), name.repeat(6)).unwrap();
+        }
+        let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
+        let address = ("central".to_owned(), format!("file://{}", central.display()));
+        let options = OriginOptions::new([(&address.0, &address.1)], false, None).unwrap();
+        let origins = Origins::new(options, Machine::at(directory.path(), None, &[]), directory.path());
+        let shared = |paths, bytes| Shared {
+            client: Client::new(origins.clone(), store.clone(), crate::event::EventSink::none()).unwrap(),
+            store: store.clone(),
+            origins: Mutex::new(vec![OriginName::central()]),
+            cutoff: jiff::civil::Date::MIN,
+            java: 8,
+            passage: Mutex::default(),
+            sums: Mutex::default(),
+            allowance: Allowance::of(paths, bytes),
+        };
+        let few_bytes = shared(100, 15);
+        for path in ["g/a/1/a-1.jar", "g/b/1/b-1.jar"] {
+            assert!(matches!(find(&few_bytes, path).await, Found::Blob { size: 6, .. }));
+        }
+        assert_eq!(few_bytes.allowance.exhausted(), None);
+        assert!(matches!(find(&few_bytes, "g/c/1/c-1.jar").await, Found::Failed(_)), "three bytes are left");
+        assert_eq!(few_bytes.allowance.exhausted(), Some(Exhausted::Bytes));
+
+        let few_paths = shared(2, 100);
+        assert!(matches!(find(&few_paths, "g/a/1/a-1.jar").await, Found::Blob { .. }));
+        assert!(matches!(find(&few_paths, "g/x/1/x-1.jar").await, Found::Absent));
+        assert!(matches!(find(&few_paths, "g/y/maven-metadata.xml").await, Found::Failed(_)));
+        assert_eq!(few_paths.allowance.exhausted(), Some(Exhausted::Paths));
+        assert!(matches!(find(&few_paths, "g/a/1/a-1.jar").await, Found::Blob { .. }), "it was asked for before");
     }
 
     #[test]
