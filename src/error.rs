@@ -133,6 +133,14 @@ pub enum CommandError {
         /// The lock that is there.
         path: std::path::PathBuf,
     },
+    /// A repository's lock was resolved for something else than its manifest says now.
+    #[error("the lock of {repository} was resolved {difference}")]
+    OtherManifest {
+        /// The repository.
+        repository: crate::task::RepositoryName,
+        /// What it was resolved for, and what the manifest says.
+        difference: String,
+    },
     /// An archive of locks can't be used.
     #[error(transparent)]
     LockArchive(#[from] LockArchiveError),
@@ -199,7 +207,11 @@ impl CommandError {
             Self::DataDir(DataDirError::UnknownVersion { .. }) => ExitStatus::Mismatch,
             Self::DataDir(DataDirError::Io { .. } | DataDirError::Store(_)) => ExitStatus::Infrastructure,
             Self::Published(_)
-            | Self::Manifest(ManifestError::Malformed { .. } | ManifestError::UnsupportedJava { .. })
+            | Self::Manifest(
+                ManifestError::Malformed { .. }
+                | ManifestError::Unsupported { .. }
+                | ManifestError::UnsupportedJava { .. },
+            )
             | Self::TaskFile(TaskFileError::Malformed { .. }) => ExitStatus::BadInput,
             Self::Manifest(ManifestError::Io(_)) | Self::TaskFile(TaskFileError::Io(_)) => ExitStatus::Infrastructure,
             Self::Manifest(ManifestError::UnknownSchema { .. })
@@ -223,7 +235,7 @@ impl CommandError {
             Self::Origin(_) | Self::MissingOrigin(_) => ExitStatus::Origin,
             Self::Fetch(error) => of_fetch(error),
             Self::Store(error) => of_store(error),
-            Self::StoreCorrupted { .. } | Self::OtherLock { .. } => ExitStatus::Mismatch,
+            Self::StoreCorrupted { .. } | Self::OtherLock { .. } | Self::OtherManifest { .. } => ExitStatus::Mismatch,
             Self::LockFile(error) | Self::LockArchive(LockArchiveError::Lock(error)) => of_lock_file(error),
             Self::LockArchive(LockArchiveError::Store(error)) => of_store(error),
             Self::LockArchive(LockArchiveError::Malformed { .. }) => ExitStatus::BadInput,
@@ -299,6 +311,9 @@ impl CommandError {
             Self::OtherLock { .. } => Some(
                 "import with `--replace`, which keeps it in locks/history, or into another `--data-dir`".to_owned(),
             ),
+            Self::OtherManifest { repository, .. } => {
+                Some(format!("run `testevo-sandbox lock {repository}`: it resolves the repository anew"))
+            }
             Self::LockFile(error) | Self::Lock(LockError::LockFile(error)) => lock_file_hint(error),
             Self::LockArchive(error) => match error {
                 LockArchiveError::Store(StoreError::WrongDigest { .. }) | LockArchiveError::Malformed { .. } => {

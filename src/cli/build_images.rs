@@ -1,6 +1,7 @@
 //! `build-images`: from locks and bytes by digest to images that are shown to work without a network.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,10 +16,9 @@ use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::engine::Engine;
 use crate::error::CommandError;
-use crate::execution::maven::ExecutionLimits;
-use crate::execution::proof::{self, Needed, PROOF_SCHEMA, Proof, Unproven};
+use crate::execution::maven::{ExecutionLimits, ToolJars};
+use crate::execution::proof::{self, Needed, PROOF_SCHEMA, Proof, ProofError, ProvenExecution, Unproven};
 use crate::image::{BuiltImage, ImageBuilder, LockDigests, ready_tag};
-use crate::lock::ToolchainLock;
 use crate::manifest::RepositoryManifest;
 use crate::output::{OutputFormat, Table, counted};
 use crate::resolution::sets::FoundSets;
@@ -115,27 +115,45 @@ async fn build(
     let mut engine = None;
     let mut built = Vec::new();
     for (repository, tasks) in chosen {
-        let tasks: Vec<&Task> = tasks.iter().collect();
-        let started = Instant::now();
-        let locks = workbench.lock_digests(repository, workbench.manifest(repository)?.jdk)?;
-        let image = match builder.up_to_date(repository, locks)? {
-            Some(image) => image,
-            None => compose(&workbench, &builder, repository, locks).await?,
+        let one = build_one(arguments.proof, &workbench, &builder, &mut engine, repository, tasks);
+        let one = tokio::select! {
+            // Where there is nothing to do nothing is waited for: an interrupt must be seen all the same.
+            biased;
+            () = context.cancellation.cancelled() => Err(CommandError::Interrupted),
+            one = one => one,
         };
-        let compose_ms = milliseconds(started);
-        let started = Instant::now();
-        let proven = prove(arguments.proof, &workbench, &builder, &mut engine, &image, &tasks);
-        let (proven, unproven) = tokio::select! {
-            proven = proven => proven?,
-            () = context.cancellation.cancelled() => {
+        match one {
+            Ok(one) => built.push(one),
+            Err(error) => {
                 close(engine).await?;
-                return Err(CommandError::Interrupted);
+                return Err(error);
             }
-        };
-        built.push(summary(image, proven, unproven, compose_ms, milliseconds(started)));
+        }
     }
     close(engine).await?;
     Ok(built)
+}
+
+async fn build_one(
+    level: ProofLevel,
+    workbench: &Workbench<'_>,
+    builder: &Arc<ImageBuilder>,
+    engine: &mut Option<Arc<dyn Engine>>,
+    repository: &RepositoryName,
+    tasks: &[Task],
+) -> Result<Built, CommandError> {
+    let started = Instant::now();
+    let manifest = workbench.manifest(repository)?;
+    let locks = workbench.lock_digests(repository, manifest.jdk)?;
+    let image = match builder.up_to_date(repository, locks)?.filter(|built| built.is_for(&manifest)) {
+        Some(image) => image,
+        None => compose(workbench, builder, &manifest, locks).await?,
+    };
+    let compose_ms = milliseconds(started);
+    let started = Instant::now();
+    let tasks: Vec<&Task> = tasks.iter().collect();
+    let (proven, unproven) = prove(level, workbench, builder, engine, &manifest, &image, &tasks).await?;
+    Ok(summary(image, proven, unproven, compose_ms, milliseconds(started)))
 }
 
 async fn close(engine: Option<Arc<dyn Engine>>) -> Result<(), CommandError> {
@@ -148,13 +166,11 @@ async fn close(engine: Option<Arc<dyn Engine>>) -> Result<(), CommandError> {
 async fn compose(
     workbench: &Workbench<'_>,
     builder: &Arc<ImageBuilder>,
-    repository: &RepositoryName,
+    manifest: &RepositoryManifest,
     locks: LockDigests,
 ) -> Result<BuiltImage, CommandError> {
+    let lock = workbench.lock_for(manifest)?;
     let toolchain = workbench.toolchain()?;
-    let Some(lock) = workbench.repository_lock(repository)? else {
-        return Err(crate::lock::LockFileError::Missing { path: workbench.lock_path(repository) }.into());
-    };
     let missing = builder.missing_inputs(&toolchain, &lock)?;
     workbench.fetch(&missing, &toolchain, &lock).await?;
     let builder = Arc::clone(builder);
@@ -167,76 +183,95 @@ async fn prove(
     workbench: &Workbench<'_>,
     builder: &ImageBuilder,
     engine: &mut Option<Arc<dyn Engine>>,
+    manifest: &RepositoryManifest,
     built: &BuiltImage,
     tasks: &[&Task],
 ) -> Result<(bool, Vec<Unproven>), CommandError> {
     let path = builder.catalog().proof_path(&built.image.config_digest);
-    let proof = proof::load(&path)?;
-    let manifest = workbench.manifest(&built.repository)?;
-    let selection = selection(level, tasks)?;
-    if level == ProofLevel::None || proof.as_ref().is_some_and(|proof| proof.shown_for.contains(&selection)) {
-        return Ok((workbench.is_proven(built)?, Vec::new()));
-    }
-    let opened = workbench.repository(&manifest, tasks).await?;
-    let found = sets_of(&opened, tasks).await?;
-    let mut proof = proof.unwrap_or(Proof {
+    let selection = selection(level, manifest, tasks)?;
+    let mut proof = proof::load(&path)?.unwrap_or(Proof {
         schema: PROOF_SCHEMA,
         config_digest: built.image.config_digest,
         executions: Vec::new(),
         shown_for: Vec::new(),
+        lock: None,
     });
+    if level == ProofLevel::None || proof.shown_for.contains(&selection) {
+        return Ok((settle(workbench, built, &mut proof, &path)?, Vec::new()));
+    }
+    let opened = workbench.repository(manifest, tasks).await?;
+    let found = sets_of(&opened, manifest, tasks).await?;
     let needed = needed(level, tasks, &found, &proof);
     if !needed.is_empty() {
         let running = match engine {
             Some(engine) => Arc::clone(engine),
             None => Arc::clone(engine.insert(workbench.engine().await?)),
         };
-        let toolchain: ToolchainLock = workbench.toolchain()?;
-        let jars = workbench.jars(running.as_ref(), &toolchain).await?;
+        let jars = workbench.jars(running.as_ref(), &workbench.toolchain()?).await?;
         workbench.load(running.as_ref(), &built.image, Some(&built.repository), built.jdk).await?;
-        let (executions, failed) =
-            execute(workbench, &running, &jars, &manifest, built, &needed, opened.path()).await?;
-        proof.executions.extend(executions);
-        proof.executions.sort();
+        // What was shown need not be shown again, however this ends.
+        let mut shown = |execution| {
+            proof.executions.push(execution);
+            proof.executions.sort();
+            proof::store(&path, &proof)
+        };
+        let failed = execute(workbench, &running, &jars, manifest, built, &needed, opened.path(), &mut shown).await?;
         if !failed.is_empty() {
-            // What was shown need not be shown again.
-            proof::store(&path, &proof)?;
-            return Ok((workbench.is_proven(built)?, failed));
+            return Ok((settle(workbench, built, &mut proof, &path)?, failed));
         }
     }
     proof.shown_for.push(selection);
     proof.shown_for.sort();
     proof::store(&path, &proof)?;
-    let proven = workbench.is_proven(built)?;
+    let proven = settle(workbench, built, &mut proof, &path)?;
     if let Some(engine) = engine.as_ref().filter(|_| proven && !needed.is_empty()) {
         engine.tag_image(&built.image.config_digest, &ready_tag(&built.repository)).await?;
     }
     Ok((proven, Vec::new()))
 }
 
-/// Returns the identity of what a proof is asked for, so that an old one is found without reading any repository.
-fn selection(level: ProofLevel, tasks: &[&Task]) -> Result<Digest, CommandError> {
-    let level = if level == ProofLevel::Full { "full" } else { "quick" };
-    let bytes = canonical_json(&(level, tasks)).map_err(|error| CommandError::Output(error.into()))?;
-    Ok(Digest::of(&bytes))
+/// Tells whether the proof covers the lock that the image was made from, and remembers it where it does.
+fn settle(workbench: &Workbench<'_>, built: &BuiltImage, proof: &mut Proof, path: &Path) -> Result<bool, CommandError> {
+    let lock = Some(built.locks.repository);
+    if proof.lock == lock {
+        return Ok(true);
+    }
+    let proven = workbench.is_covered(built, proof)?;
+    if proven {
+        proof.lock = lock;
+        proof::store(path, proof)?;
+    }
+    Ok(proven)
 }
 
+/// Returns the identity of what a proof is asked for, so that an old one is found without reading any repository.
+fn selection(level: ProofLevel, manifest: &RepositoryManifest, tasks: &[&Task]) -> Result<Digest, CommandError> {
+    let level = if level == ProofLevel::Full { "full" } else { "quick" };
+    let bytes = match manifest.build.overridden_arguments() {
+        None => canonical_json(&(level, tasks)),
+        Some(arguments) => canonical_json(&(level, tasks, arguments)),
+    };
+    Ok(Digest::of(&bytes.map_err(|error| CommandError::Output(error.into()))?))
+}
+
+#[expect(clippy::too_many_arguments, reason = "each is another thing that an execution needs")]
 async fn execute(
     workbench: &Workbench<'_>,
     engine: &Arc<dyn Engine>,
-    jars: &crate::execution::maven::ToolJars,
+    jars: &ToolJars,
     manifest: &RepositoryManifest,
     built: &BuiltImage,
     needed: &[Needed],
-    git: &std::path::Path,
-) -> Result<(Vec<proof::ProvenExecution>, Vec<Unproven>), CommandError> {
+    git: &Path,
+    shown: &mut dyn FnMut(ProvenExecution) -> Result<(), ProofError>,
+) -> Result<Vec<Unproven>, CommandError> {
     let limits = ExecutionLimits::from(&manifest.limits);
     let alone = Arc::new(RwLock::new(()));
     let executor = workbench.executor(engine, jars, limits, None, &alone).await?;
     let prepare = workbench.prepare(BTreeMap::from([(built.repository.clone(), git.to_owned())]));
     let jobs = workbench.context.options.jobs.get();
     let environment = environment(manifest, &built.image);
-    Ok(proof::prove(&executor, &environment, needed, &prepare, jobs, &workbench.context.events).await?)
+    Ok(proof::prove(&executor, &environment, needed, &prepare, jobs, &workbench.context.events, shown).await?)
 }
 
 /// Returns one execution for each set that the proof lacks, or for every task and side.

@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Context;
+use super::locks::Growing;
 use super::selector::SelectorArguments;
 use super::workbench::{Workbench, by_repository, sets_of};
 use crate::artifact::fetch::Client;
@@ -29,7 +30,7 @@ use crate::workspace::{Repository, WorkspaceError};
 pub(super) struct LockArguments {
     #[command(flatten)]
     selector: SelectorArguments,
-    /// Resolve everything anew; the present lock is kept in locks/history
+    /// Resolve everything anew; the present lock stays until that is done, and is kept in locks/history
     #[arg(long, conflicts_with = "check")]
     update: bool,
     /// Resolve nothing; fail where a lock is missing or does not cover its tasks
@@ -85,13 +86,15 @@ async fn lock(arguments: &LockArguments, tasks: &[Task], context: &Context) -> R
     let majors: BTreeSet<u32> = manifests.values().map(|manifest| manifest.jdk).collect();
     let toolchain = workbench.lock_toolchain(&client, &majors, arguments.update).await?;
     let engine = workbench.engine().await?;
+    let means = Means { workbench: &workbench, engine: &engine, client: &client, toolchain: &toolchain };
     let mut locked = Vec::new();
     for (repository, tasks) in &groups {
-        let manifest = &manifests[repository];
-        let one = lock_repository(&workbench, &engine, &client, &toolchain, manifest, tasks, arguments.update);
+        let one = lock_repository(&means, &manifests[repository], tasks, arguments.update);
         let one = tokio::select! {
-            one = one => one,
+            // Where there is nothing to do nothing is waited for: an interrupt must be seen all the same.
+            biased;
             () = context.cancellation.cancelled() => Err(CommandError::Interrupted),
+            one = one => one,
         };
         match one {
             Ok(one) => locked.push(one),
@@ -113,42 +116,55 @@ async fn check(
     let mut locked = Vec::new();
     for (repository, tasks) in groups {
         let opened = workbench.repository(&manifests[repository], tasks).await?;
-        let found = sets_of(&opened, tasks).await?;
-        let lock = match workbench.repository_lock(repository)? {
-            Some(lock) => lock,
-            None => empty(repository, manifests[repository].jdk),
-        };
+        let manifest = &manifests[repository];
+        let found = sets_of(&opened, manifest, tasks).await?;
+        let mut lock = workbench.repository_lock(repository)?.unwrap_or_else(|| empty(manifest));
+        if !lock.is_for(manifest) {
+            // What is there was resolved for something else: it covers nothing.
+            lock.build_sets.clear();
+        }
         locked.push(summary(&lock, &found.sets, Vec::new()));
     }
     Ok(locked)
 }
 
+/// What repositories are locked with.
+#[derive(Clone, Copy)]
+struct Means<'a> {
+    workbench: &'a Workbench<'a>,
+    engine: &'a Arc<dyn Engine>,
+    client: &'a Client,
+    toolchain: &'a ToolchainLock,
+}
+
 async fn lock_repository(
-    workbench: &Workbench<'_>,
-    engine: &Arc<dyn Engine>,
-    client: &Client,
-    toolchain: &ToolchainLock,
+    means: &Means<'_>,
     manifest: &RepositoryManifest,
     tasks: &[&Task],
     update: bool,
 ) -> Result<Locked, CommandError> {
-    let repository = &manifest.repository;
+    let (workbench, repository) = (means.workbench, &manifest.repository);
     let _held = workbench.hold(&format!("lock-{}", repository.file_stem()))?;
     let opened = workbench.repository(manifest, tasks).await?;
-    let found = sets_of(&opened, tasks).await?;
-    let path = workbench.lock_path(repository);
-    let mut lock = match workbench.repository_lock(repository)? {
-        Some(lock) if update => {
-            workbench.keep_history(&lock)?;
-            empty(repository, manifest.jdk)
-        }
-        Some(lock) => lock,
-        None => empty(repository, manifest.jdk),
+    let found = sets_of(&opened, manifest, tasks).await?;
+    let mut growing = workbench.growing_lock(manifest, update)?;
+    let unresolved = match found.sets.iter().all(|set| growing.lock.build_sets.contains(&set.id)) {
+        true => Vec::new(),
+        false => complete(means, manifest, &opened, &found, &mut growing).await?,
     };
-    lock.jdk = manifest.jdk;
-    if found.sets.iter().all(|set| lock.build_sets.contains(&set.id)) {
-        return Ok(summary(&lock, &found.sets, Vec::new()));
-    }
+    workbench.finish_lock(&growing, manifest, &found.sets)?;
+    Ok(summary(&growing.lock, &found.sets, unresolved))
+}
+
+/// Resolves the sets that the lock does not have yet; it is saved after each.
+async fn complete(
+    means: &Means<'_>,
+    manifest: &RepositoryManifest,
+    opened: &Repository,
+    found: &FoundSets,
+    growing: &mut Growing,
+) -> Result<Vec<Unresolved>, CommandError> {
+    let (Means { workbench, engine, client, toolchain }, repository) = (*means, &manifest.repository);
     let jars = workbench.jars(engine.as_ref(), toolchain).await?;
     let image = workbench.compose(toolchain, manifest.jdk, None).await?;
     workbench.load(engine.as_ref(), &image, None, manifest.jdk).await?;
@@ -163,7 +179,7 @@ async fn lock_repository(
         java_home: java_home(manifest.jdk),
         repository: repository.clone(),
         maven_arguments: &arguments,
-        origins: declared_origins(client, &found)?,
+        origins: declared_origins(client, found)?,
         own: found.own.clone(),
         cutoff: found.cutoff,
         temporary: workbench.data_dir.temporary(),
@@ -179,9 +195,9 @@ async fn lock_repository(
         };
         tree().map(|()| archive.clone()).map_err(std::io::Error::other)
     };
-    let save = |lock: &RepositoryLock| -> Result<(), LockError> { Ok(lock.store(&path)?) };
-    let unresolved = locking.run(&mut lock, &found.sets, &write_tree, &save).await?;
-    Ok(summary(&lock, &found.sets, unresolved))
+    let Growing { lock, path, .. } = growing;
+    let save = |lock: &RepositoryLock| -> Result<(), LockError> { Ok(lock.store(path)?) };
+    Ok(locking.run(lock, &found.sets, &write_tree, &save).await?)
 }
 
 /// Remembers where the repositories that POMs declare are, and returns their names. What is left out is told of.

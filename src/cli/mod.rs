@@ -8,6 +8,7 @@ mod explain;
 mod images;
 mod import;
 mod lock;
+mod locks;
 mod man;
 mod measure;
 pub mod options;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::sync::RwLock;
 
@@ -27,18 +27,15 @@ use crate::execution::images::ensure_loaded;
 use crate::execution::jars::{self, Compiler};
 use crate::execution::maven::{ExecutionLimits, ModuleArguments, ToolJars};
 use crate::execution::prepared::PreparedRevisions;
-use crate::execution::proof;
 use crate::execution::surefire::Surefire;
 use crate::execution::trees::Trees;
 use crate::execution::validation::Prepare;
 use crate::image::recipe::java_home;
-use crate::image::{
-    BuiltImage, Catalog, Image, LockDigests, compose, ready_tag, tag, toolchain_recipe_digest,
-};
+use crate::image::{Catalog, Image, compose, ready_tag, tag, toolchain_recipe_digest};
 use crate::lock::policy::ToolchainPolicy;
 use crate::lock::toolchain::{LockMode, ToolchainRequest, lock_toolchain};
-use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
-use crate::manifest::{ManifestError, RepositoryManifest};
+use crate::lock::{LockFile as _, LockFileError, RepositoryLock, ToolchainLock};
+use crate::manifest::RepositoryManifest;
 use crate::output::counted;
 use crate::resolution::sets::{FoundSets, find_sets};
 use crate::settings::EngineChoice;
@@ -53,13 +50,17 @@ pub(super) struct Workbench<'a> {
     pub(super) context: &'a Context,
     pub(super) data_dir: DataDir,
     pub(super) store: Store,
+    /// Read once per command: repositories share it.
+    pub(super) toolchain: OnceLock<ToolchainLock>,
+    /// Digests of what images with a development kit have of it, by the kit's major version.
+    pub(super) toolchain_digests: Mutex<BTreeMap<u32, Digest>>,
 }
 
 impl<'a> Workbench<'a> {
     pub(super) fn open(context: &'a Context) -> Result<Self, CommandError> {
         let data_dir = context.data_dir()?.clone();
         let store = data_dir.store()?;
-        Ok(Self { context, data_dir, store })
+        Ok(Self { context, data_dir, store, toolchain: OnceLock::new(), toolchain_digests: Mutex::default() })
     }
 
     /// Reaches the engine, checks that it holds what is required, and removes what dead owners left in it.
@@ -110,14 +111,6 @@ impl<'a> Workbench<'a> {
         Ok(RepositoryManifest::load(&path)?)
     }
 
-    pub(super) fn toolchain_path(&self) -> PathBuf {
-        self.data_dir.join("locks/toolchain.lock")
-    }
-
-    pub(super) fn toolchain(&self) -> Result<ToolchainLock, CommandError> {
-        Ok(ToolchainLock::load(&self.toolchain_path())?)
-    }
-
     /// Returns the toolchain lock with these development kits in it, resolved where it lacks something, or anew.
     pub(super) async fn lock_toolchain(
         &self,
@@ -149,44 +142,6 @@ impl<'a> Workbench<'a> {
             None => lock.store(&path)?,
         }
         Ok(lock)
-    }
-
-    /// Keeps a lock that is about to be replaced.
-    pub(super) fn keep_history(&self, lock: &impl LockFile) -> Result<(), CommandError> {
-        lock.store(&self.data_dir.join(format!("locks/history/{}.lock", lock.digest().hex())))?;
-        Ok(())
-    }
-
-    pub(super) fn lock_path(&self, repository: &RepositoryName) -> PathBuf {
-        self.data_dir.join("locks").join(format!("{}.lock", repository.file_stem()))
-    }
-
-    /// Returns the repository's lock; `None` where there is none yet.
-    pub(super) fn repository_lock(&self, repository: &RepositoryName) -> Result<Option<RepositoryLock>, CommandError> {
-        match RepositoryLock::load(&self.lock_path(repository)) {
-            Ok(lock) => Ok(Some(lock)),
-            Err(LockFileError::Missing { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Returns the repositories that have a manifest and a lock, sorted.
-    pub(super) fn locked(&self) -> Result<Vec<RepositoryName>, CommandError> {
-        let mut locked = Vec::new();
-        let entries = fs_err::read_dir(self.data_dir.join("manifests")).map_err(ManifestError::Io)?;
-        for entry in entries {
-            let path = entry.map_err(ManifestError::Io)?.path();
-            // What a killed writer left unfinished has a hidden name.
-            let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-            if !hidden && path.extension().is_some_and(|extension| extension == "toml") {
-                let repository = RepositoryManifest::load(&path)?.repository;
-                if self.lock_path(&repository).is_file() {
-                    locked.push(repository);
-                }
-            }
-        }
-        locked.sort();
-        Ok(locked)
     }
 
     /// Composes an image off the asynchronous threads; composed layers are found, not made.
@@ -267,7 +222,7 @@ impl<'a> Workbench<'a> {
         let repository = &manifest.repository;
         let built = Catalog::open(&self.data_dir)?.get(repository)?;
         let locks = self.lock_digests(repository, manifest.jdk)?;
-        let built = match built.filter(|built| built.locks == locks && built.jdk == manifest.jdk) {
+        let built = match built.filter(|built| built.locks == locks && built.is_for(manifest)) {
             Some(built) => built,
             None => {
                 return Err(CommandError::Usage {
@@ -281,30 +236,6 @@ impl<'a> Workbench<'a> {
             engine.tag_image(&built.image.config_digest, &ready_tag(repository)).await?;
         }
         Ok(built.image)
-    }
-
-    /// Tells whether the image was shown to work for all build sets of its repository's present lock.
-    pub(super) fn is_proven(&self, built: &BuiltImage) -> Result<bool, CommandError> {
-        let Some(lock) = self.repository_lock(&built.repository)? else { return Ok(false) };
-        let path = Catalog::open(&self.data_dir)?.proof_path(&built.image.config_digest);
-        Ok(proof::is_proven(&path, &built.image.config_digest, &lock)?)
-    }
-
-    /// Returns the digests of what an image is made from: of the toolchain the parts that it has, so that another
-    /// development kit in the lock changes nothing for it; of the repository's lock the bytes.
-    pub(super) fn lock_digests(&self, repository: &RepositoryName, jdk: u32) -> Result<LockDigests, CommandError> {
-        let path = self.lock_path(repository);
-        let bytes = match fs_err::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(LockFileError::Missing { path }.into());
-            }
-            Err(error) => return Err(LockFileError::Io(error).into()),
-        };
-        let mut toolchain = self.toolchain()?;
-        toolchain.jdks.retain(|kit| kit.major == jdk);
-        toolchain.indexes.clear();
-        Ok(LockDigests { toolchain: toolchain.digest(), repository: Digest::of(&bytes) })
     }
 
     /// Opens a repository that has every revision of the tasks.
@@ -376,10 +307,16 @@ pub(super) fn environment(manifest: &RepositoryManifest, image: &Image) -> Envir
 }
 
 /// Returns the sets of build files that tasks of an opened repository have.
-pub(super) async fn sets_of(repository: &Repository, tasks: &[&Task]) -> Result<FoundSets, CommandError> {
+pub(super) async fn sets_of(
+    repository: &Repository,
+    manifest: &RepositoryManifest,
+    tasks: &[&Task],
+) -> Result<FoundSets, CommandError> {
     let (name, path) = (repository.name().clone(), repository.path().to_owned());
     let tasks: Vec<Task> = tasks.iter().map(|task| (*task).clone()).collect();
-    blocking(move || Ok(find_sets(&Repository::open(name, &path)?, &tasks, &ModuleArguments::of)?)).await
+    let arguments = manifest.build.overridden_arguments();
+    let find = move || find_sets(&Repository::open(name, &path)?, &tasks, arguments, &ModuleArguments::of);
+    blocking(move || Ok(find()?)).await
 }
 
 /// Groups tasks by repository, in order.

@@ -16,7 +16,6 @@ use super::validation::Prepare;
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::event::{Event, EventSink};
-use crate::lock::RepositoryLock;
 use crate::outcome::Outcome;
 use crate::task::{Cell, Task, TaskId};
 
@@ -34,6 +33,10 @@ pub struct Proof {
     pub executions: Vec<ProvenExecution>,
     /// Digests of the levels and tasks that it was asked for, so that nothing needs to be read to ask again.
     pub shown_for: Vec<Digest>,
+    /// Digest of the last repository lock that all of this was compared with and that it covers, so that the lock need not
+    /// be read to ask again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<Digest>,
 }
 
 /// One execution that came to an outcome of its own.
@@ -55,15 +58,6 @@ impl Proof {
         let shown: BTreeSet<&str> = self.executions.iter().map(|execution| execution.build_set.as_str()).collect();
         build_sets.iter().all(|set| shown.contains(set.as_str()))
     }
-}
-
-/// Tells whether the proof at `path` is one for the image and covers all build sets of its repository's lock.
-///
-/// # Errors
-/// [`ProofError`].
-pub fn is_proven(path: &Path, config_digest: &Digest, lock: &RepositoryLock) -> Result<bool, ProofError> {
-    let proof = load(path)?;
-    Ok(proof.is_some_and(|proof| proof.config_digest == *config_digest && proof.covers(&lock.build_sets)))
 }
 
 /// What can go wrong with proofs.
@@ -134,10 +128,11 @@ pub fn store(path: &Path, proof: &Proof) -> Result<(), ProofError> {
     Ok(write_atomically(path, &bytes)?)
 }
 
-/// Executes what `needed` asks and `proven` lacks, at most `jobs` at once, and returns the whole proof with what failed.
+/// Executes what is needed, at most `jobs` at once; `proven` is given what the image did as soon as it did it. Returns what
+/// it failed, and after a fault executes nothing further.
 ///
 /// # Errors
-/// [`ProofError::Io`] where temporary files can't be written.
+/// [`ProofError::Io`] where temporary files can't be written, and whatever `proven` returns.
 pub async fn prove(
     executor: &Executor,
     environment: &Environment,
@@ -145,16 +140,27 @@ pub async fn prove(
     prepare: &Prepare,
     jobs: usize,
     events: &EventSink,
-) -> Result<(Vec<ProvenExecution>, Vec<Unproven>), ProofError> {
+    proven: &mut dyn FnMut(ProvenExecution) -> Result<(), ProofError>,
+) -> Result<Vec<Unproven>, ProofError> {
+    execute_all(needed, |one| execute(executor, environment, one, prepare), jobs, events, proven).await
+}
+
+async fn execute_all<'a, F: Future<Output = Result<(Outcome, String), ProofError>>>(
+    needed: &'a [Needed],
+    execute: impl Fn(&'a Needed) -> F,
+    jobs: usize,
+    events: &EventSink,
+    proven: &mut dyn FnMut(ProvenExecution) -> Result<(), ProofError>,
+) -> Result<Vec<Unproven>, ProofError> {
     use futures_util::StreamExt as _;
     const STAGE: &str = "proof";
     events.send(Event::StageStarted { stage: STAGE.to_owned(), total: Some(needed.len() as u64) });
-    let started = std::time::Instant::now();
+    let (started, execute) = (std::time::Instant::now(), &execute);
     let mut running = futures_util::stream::iter(needed)
         .map(|one| async move {
             let item = format!("{} {}", one.task.id, one.cell.name());
             events.send(Event::ItemStarted { stage: STAGE.to_owned(), item: item.clone() });
-            let outcome = execute(executor, environment, one, prepare).await;
+            let outcome = execute(one).await;
             let text = match &outcome {
                 Ok((outcome, _)) => outcome.to_string(),
                 Err(error) => error.to_string(),
@@ -163,7 +169,7 @@ pub async fn prove(
             outcome.map(|outcome| (one, outcome))
         })
         .buffer_unordered(jobs.max(1));
-    let (mut proven, mut failed) = (Vec::new(), Vec::new());
+    let mut failed = Vec::new();
     while let Some(done) = running.next().await {
         let (one, (outcome, detail)) = done?;
         match outcome {
@@ -173,18 +179,17 @@ pub async fn prove(
                 outcome: outcome.to_string(),
                 detail,
             }),
-            outcome => proven.push(ProvenExecution {
+            outcome => proven(ProvenExecution {
                 build_set: one.build_set.clone(),
                 task_id: one.task.id.clone(),
                 cell: one.cell,
                 outcome: outcome.to_string(),
-            }),
+            })?,
         }
     }
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
-    proven.sort();
-    Ok((proven, failed))
+    Ok(failed)
 }
 
 async fn execute(
@@ -225,35 +230,64 @@ async fn execute(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::LOCK_SCHEMA;
+
+    #[tokio::test]
+    async fn what_was_shown_is_told_before_what_comes_later() {
+        let task = |id: &str| Task {
+            id: id.parse().unwrap(),
+            repository: "o/n".parse().unwrap(),
+            track: crate::task::Track::TestUpdate,
+            rev1: "0".repeat(40).parse().unwrap(),
+            rev2: "1".repeat(40).parse().unwrap(),
+            rev1_date: String::new(),
+            rev2_date: String::new(),
+            test_file: "A.java".parse().unwrap(),
+            test_methods: Vec::new(),
+            focal_methods: Vec::new(),
+        };
+        let needed = ["a", "b", "c", "d"].map(|id| Needed { build_set: id.into(), task: task(id), cell: Cell::Nn });
+        let execute = |one: &Needed| {
+            std::future::ready(match one.build_set.as_str() {
+                "a" => Ok((Outcome::Pass, String::new())),
+                "b" => Ok((Outcome::InfraFail(crate::outcome::InfraReason::Source), String::new())),
+                "c" => Err(ProofError::Io(std::io::Error::other("the disk is full"))),
+                other => panic!("{other} is executed after a fault"),
+            })
+        };
+        let mut shown = Vec::new();
+        let mut keep = |execution: ProvenExecution| {
+            shown.push(execution.build_set);
+            Ok(())
+        };
+        let ended = execute_all(&needed, execute, 1, &EventSink::none(), &mut keep).await;
+        assert!(matches!(ended, Err(ProofError::Io(_))));
+        assert_eq!(shown, ["a"]);
+    }
 
     #[test]
     fn a_proof_must_cover_every_build_set() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("proof.json");
-        let image = Digest::of(b"image");
-        let lock = |sets: &[&str]| RepositoryLock {
-            schema: LOCK_SCHEMA,
-            repository: "o/n".parse().unwrap(),
-            jdk: 8,
-            files: Vec::new(),
-            metadata: Vec::new(),
-            build_sets: sets.iter().map(|set| (*set).to_owned()).collect(),
-        };
-        assert!(!is_proven(&path, &image, &lock(&[])).unwrap(), "without a file nothing is proven");
+        assert_eq!(load(&path).unwrap(), None);
+        let sets = |sets: &[&str]| sets.iter().map(|set| (*set).to_owned()).collect::<Vec<_>>();
         let execution = ProvenExecution {
             build_set: "a".to_owned(),
             task_id: "t".parse().unwrap(),
             cell: Cell::Nn,
             outcome: "pass".to_owned(),
         };
-        let proof =
-            Proof { schema: PROOF_SCHEMA, config_digest: image, executions: vec![execution], shown_for: Vec::new() };
+        let proof = Proof {
+            schema: PROOF_SCHEMA,
+            config_digest: Digest::of(b"image"),
+            executions: vec![execution],
+            shown_for: Vec::new(),
+            lock: None,
+        };
         store(&path, &proof).unwrap();
-        assert!(is_proven(&path, &image, &lock(&["a"])).unwrap());
-        assert!(!is_proven(&path, &image, &lock(&["a", "b"])).unwrap());
-        assert!(!is_proven(&path, &Digest::of(b"other"), &lock(&["a"])).unwrap());
+        let loaded = load(&path).unwrap().unwrap();
+        assert_eq!(loaded, proof);
+        assert!(loaded.covers(&sets(&["a"])) && !loaded.covers(&sets(&["a", "b"])));
         fs::write(&path, "{}").unwrap();
-        assert!(matches!(is_proven(&path, &image, &lock(&["a"])), Err(ProofError::Malformed { .. })));
+        assert!(matches!(load(&path), Err(ProofError::Malformed { .. })));
     }
 }

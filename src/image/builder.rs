@@ -98,7 +98,7 @@ impl ImageBuilder {
         let own = std::mem::replace(&mut recipe.layers, shared.layers);
         recipe.layers.extend(own);
         let image: Image = compose_recipe(&recipe, self.catalog.store(), self.threads)?;
-        let mut built = BuiltImage::new(repository.repository.clone(), repository.jdk, image, locks);
+        let mut built = BuiltImage::new(repository, image, locks);
         if let Some(earlier) = self.known(&repository.repository)? {
             let is_other = earlier.image.config_digest != built.image.config_digest;
             built.previous = if is_other { Some(earlier.image) } else { earlier.previous };

@@ -18,6 +18,8 @@ use super::{Image, ImageError, Used};
 use crate::artifact::store::Store;
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
+use crate::lock::RepositoryLock;
+use crate::manifest::RepositoryManifest;
 use crate::task::RepositoryName;
 
 /// Version of the file's schema.
@@ -31,6 +33,9 @@ pub struct BuiltImage {
     pub repository: RepositoryName,
     /// Major version of its Java development kit.
     pub jdk: u32,
+    /// Digest of the arguments that Maven was given when its lock was resolved, where a manifest's overrides change them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maven_arguments: Option<Digest>,
     /// The image.
     pub image: Image,
     /// The locks that it was made from.
@@ -77,8 +82,22 @@ pub struct Pruned {
 }
 
 impl BuiltImage {
-    pub(crate) fn new(repository: RepositoryName, jdk: u32, image: Image, locks: LockDigests) -> Self {
-        Self { schema: CATALOG_SCHEMA, repository, jdk, image, locks, recipe_version: RECIPE_VERSION, previous: None }
+    pub(crate) fn new(lock: &RepositoryLock, image: Image, locks: LockDigests) -> Self {
+        Self {
+            schema: CATALOG_SCHEMA,
+            repository: lock.repository.clone(),
+            jdk: lock.jdk,
+            maven_arguments: lock.maven_arguments,
+            image,
+            locks,
+            recipe_version: RECIPE_VERSION,
+            previous: None,
+        }
+    }
+
+    /// Tells whether the lock that it was made from was resolved for what the manifest says now.
+    pub fn is_for(&self, manifest: &RepositoryManifest) -> bool {
+        self.jdk == manifest.jdk && self.maven_arguments == manifest.build.overridden_arguments()
     }
 }
 

@@ -145,6 +145,7 @@ fn repository(store: &Store) -> RepositoryLock {
         schema: 1,
         repository: "owner/name".parse().unwrap(),
         jdk: 8,
+        maven_arguments: None,
         files: vec![file("g/a/1/a-1.jar", b"jar"), file("g/a/1/a-1.pom", b"pom")],
         metadata: vec![FrozenMetadata {
             path: "g/a/maven-metadata-testevo.xml".to_owned(),

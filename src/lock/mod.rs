@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
+use crate::manifest::RepositoryManifest;
 use crate::task::RepositoryName;
 
 /// Version of both lock files' schema.
@@ -168,12 +169,23 @@ pub struct RepositoryLock {
     pub repository: RepositoryName,
     /// The Java development kit that its images have.
     pub jdk: u32,
+    /// Digest of the arguments that Maven was given, where overrides of the manifest change them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maven_arguments: Option<Digest>,
     /// Files of the cache, sorted by path.
     pub files: Vec<MavenFile>,
     /// Frozen metadata, sorted by path.
     pub metadata: Vec<FrozenMetadata>,
     /// Sets of build files that the cache was warmed for: identity of the set, sorted.
     pub build_sets: Vec<String>,
+}
+
+impl RepositoryLock {
+    /// Tells whether it was resolved for what the manifest says now. Else its sets of build files were resolved by
+    /// another Java, or by Maven with other arguments, and say nothing of what is needed.
+    pub fn is_for(&self, manifest: &RepositoryManifest) -> bool {
+        self.jdk == manifest.jdk && self.maven_arguments == manifest.build.overridden_arguments()
+    }
 }
 
 /// A file of the Maven cache by digest.
@@ -250,7 +262,7 @@ pub trait LockFile: Serialize + serde::de::DeserializeOwned {
             }
             None => return Err(malformed("it has no `schema`".to_owned())),
         }
-        toml::from_str(text).map_err(|error| malformed(error.message().to_owned()))
+        table.try_into().map_err(|error: toml::de::Error| malformed(error.message().to_owned()))
     }
 
     /// Writes the lock file atomically.

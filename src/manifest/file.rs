@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use toml::{Table, Value};
 
-use super::{JDK_MAJORS, MANIFEST_SCHEMA, RepositoryManifest};
+use super::{Build, JDK_MAJORS, MANIFEST_SCHEMA, RepositoryManifest};
 use crate::data_dir::write_atomically;
 use crate::task::RepositoryName;
 
@@ -20,7 +20,7 @@ const EMPTY_OVERRIDES: &str = "\
 [overrides]
 # What stands here replaces what stands above, and an import keeps it. For example:
 # jdk = 11
-# build.debian_packages = [\"openjfx\"]
+# build.maven_arguments = [\"-Pdefault\"]
 # limits.compile_memory_mib = 6144
 ";
 
@@ -52,6 +52,14 @@ pub enum ManifestError {
         /// Its schema.
         found: i64,
     },
+    /// It asks for something that this program can't do.
+    #[error("the manifest `{path}` has `{key}`, which is not supported: nothing would come of it")]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: &'static str,
+    },
     /// No development kit is new enough.
     #[error("{repository} needs Java {java_version}; there are development kits for 8, 11, 17 and 21")]
     UnsupportedJava {
@@ -70,6 +78,7 @@ impl ManifestError {
             Self::Missing { .. } => "import the benchmark's data with `testevo-sandbox import DATA`",
             Self::Malformed { .. } => "correct it, or delete it and import the data again",
             Self::UnknownSchema { .. } => "use the program that wrote it, or delete it and import the data again",
+            Self::Unsupported { .. } => "remove it from the manifest",
             Self::UnsupportedJava { .. } => "leave the repository's file out of the import",
         }
         .to_owned()
@@ -105,6 +114,7 @@ impl RepositoryManifest {
     pub fn parse(path: &Path, text: &str) -> Result<Self, ManifestError> {
         let mut table = parse(path, text)?;
         let overrides = table.remove("overrides");
+        let written = arguments(&table);
         let malformed = |reason| ManifestError::Malformed { path: path.to_owned(), reason };
         match overrides {
             None => {}
@@ -116,8 +126,13 @@ impl RepositoryManifest {
             }
             Some(_) => return Err(malformed("`overrides` is no table".into())),
         }
-        let manifest: Self = table.try_into().map_err(|error: toml::de::Error| malformed(error.message().into()))?;
+        let mut manifest: Self =
+            table.try_into().map_err(|error: toml::de::Error| malformed(error.message().into()))?;
         manifest.check().map_err(malformed)?;
+        if !manifest.build.debian_packages.is_empty() {
+            return Err(ManifestError::Unsupported { path: path.to_owned(), key: "build.debian_packages" });
+        }
+        manifest.build.overridden = written.is_none_or(|written| written != manifest.build.arguments());
         Ok(manifest)
     }
 
@@ -168,15 +183,7 @@ impl RepositoryManifest {
                 return Err("an argument of Maven is empty, too long or has control characters".into());
             }
         }
-        let package = |name: &str| {
-            name.len() > 1
-                && name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-                && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.'))
-        };
-        match self.build.debian_packages.iter().find(|name| !package(name)) {
-            Some(name) => Err(format!("{name:?} is no name of a Debian package")),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -200,6 +207,12 @@ fn parse(path: &Path, text: &str) -> Result<Table, ManifestError> {
         Some(found) => Err(ManifestError::UnknownSchema { path: path.to_owned(), found }),
         None => Err(malformed("it has no `schema`".into())),
     }
+}
+
+/// Returns all arguments of Maven that the table names; `None` where its build makes no sense.
+fn arguments(table: &Table) -> Option<Vec<String>> {
+    let build: Build = table.get("build")?.clone().try_into().ok()?;
+    Some(build.arguments())
 }
 
 /// Returns the file's tail from the line that starts the overrides.
@@ -229,7 +242,7 @@ fn overlay(base: &mut Table, overrides: Table) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{Build, Limits};
+    use crate::manifest::Limits;
 
     fn manifest() -> RepositoryManifest {
         RepositoryManifest {
@@ -252,8 +265,7 @@ mod tests {
         assert_eq!(RepositoryManifest::load(&path).unwrap(), manifest());
 
         let text = fs::read_to_string(&path).unwrap();
-        let own =
-            "[overrides]\n# why\njdk = 11\nbuild.debian_packages = [\"openjfx\"]\n[overrides.limits]\nrun_cpus = 1\n";
+        let own = "[overrides]\n# why\njdk = 11\nbuild.maven_arguments = [\"-Pa\"]\n[overrides.limits]\nrun_cpus = 1\n";
         let (head, _) = text.split_once("[overrides]\n#").unwrap();
         fs::write(&path, format!("{head}{own}")).unwrap();
         let changed = RepositoryManifest { java_version: 7, ..manifest() };
@@ -261,8 +273,28 @@ mod tests {
         assert!(fs::read_to_string(&path).unwrap().ends_with(own));
         let loaded = RepositoryManifest::load(&path).unwrap();
         assert_eq!((loaded.java_version, loaded.jdk, loaded.limits.run_cpus), (7, 11, 1));
-        assert_eq!(loaded.build.debian_packages, ["openjfx"]);
+        assert_eq!(loaded.build.maven_arguments, ["-Pa"]);
         assert_eq!(loaded.build.skip_flags, manifest().build.skip_flags);
+    }
+
+    #[test]
+    fn only_overrides_that_change_what_maven_is_told_count() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("owner__name.toml");
+        let other: Build = Build { skip_flags: vec!["-Da".into(), "-Db".into()], ..Build::default() };
+        let overridden = |overrides: &str| {
+            fs::remove_file(&path).ok();
+            // As an earlier program wrote it: what this one would write plays no part.
+            RepositoryManifest { build: other.clone(), ..manifest() }.store(&path).unwrap();
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, format!("{text}{overrides}\n")).unwrap();
+            RepositoryManifest::load(&path).unwrap().build.overridden_arguments()
+        };
+        assert_eq!(overridden(""), None);
+        assert_eq!(overridden("jdk = 11\nlimits.run_cpus = 1\nbuild.launcher = \"platform1\""), None);
+        assert_eq!(overridden("build.skip_flags = [\"-Da\"]\nbuild.maven_arguments = [\"-Db\"]"), None);
+        let more = overridden("build.maven_arguments = [\"-Pa\"]");
+        assert!(more.is_some() && more != overridden("build.maven_arguments = [\"-Pb\"]"));
     }
 
     #[test]
@@ -295,7 +327,7 @@ mod tests {
         let path = directory.path().join("owner__name.toml");
         for (overrides, expected) in [
             ("jdk = 9", "9"),
-            ("build.debian_packages = [\"-x\"]", "-x"),
+            ("build.debian_packages = [\"openjfx\"]", "`build.debian_packages`, which is not supported"),
             ("repository = \"a/b\"", "overrides.repository"),
             ("limits.run_cpu = 1", "run_cpu"),
             ("clone_url = \"ext::x\"", "ext::x"),

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 pub use clone_url::{CloneUrl, InvalidCloneUrl};
 pub use file::{ManifestError, Written};
 
+use crate::digest::Digest;
 use crate::task::RepositoryName;
 use crate::task::published::PublishedRepository;
 
@@ -50,8 +51,12 @@ pub struct Build {
     pub skip_flags: Vec<String>,
     /// Further arguments of Maven.
     pub maven_arguments: Vec<String>,
-    /// Debian packages that its images have beyond the base, such as `openjfx`.
+    /// Debian packages that its images have beyond the base. Not supported yet: must be empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub debian_packages: Vec<String>,
+    /// Whether an override changes the arguments that Maven is given.
+    #[serde(skip)]
+    pub overridden: bool,
 }
 
 /// Which JUnit Platform launches the tests.
@@ -125,6 +130,7 @@ impl Default for Build {
             skip_flags: SKIP_FLAGS.iter().map(|flag| (*flag).to_owned()).collect(),
             maven_arguments: Vec::new(),
             debian_packages: Vec::new(),
+            overridden: false,
         }
     }
 }
@@ -133,6 +139,12 @@ impl Build {
     /// Returns all arguments that Maven is given: the skips, then the further ones.
     pub fn arguments(&self) -> Vec<String> {
         self.skip_flags.iter().chain(&self.maven_arguments).cloned().collect()
+    }
+
+    /// Returns the digest of all arguments where an override changes them: what Maven resolves depends on them.
+    pub fn overridden_arguments(&self) -> Option<Digest> {
+        // Arguments have no control characters.
+        self.overridden.then(|| Digest::of(self.arguments().join("\n").as_bytes()))
     }
 }
 

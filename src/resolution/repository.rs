@@ -26,6 +26,7 @@ use crate::execution::maven::{
     self, COMPILE_GOALS, MAVEN_REPOSITORY, MavenSettings, ModuleArguments, PROJECT, ToolJars, maven_command,
 };
 use crate::lock::{LOCK_SCHEMA, LockFileError, RepositoryLock};
+use crate::manifest::RepositoryManifest;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::RepositoryName;
@@ -433,11 +434,12 @@ fn passage_of(lock: &RepositoryLock) -> Passage {
 }
 
 /// Returns a lock that names nothing yet.
-pub fn empty(repository: &RepositoryName, jdk: u32) -> RepositoryLock {
+pub fn empty(manifest: &RepositoryManifest) -> RepositoryLock {
     RepositoryLock {
         schema: LOCK_SCHEMA,
-        repository: repository.clone(),
-        jdk,
+        repository: manifest.repository.clone(),
+        jdk: manifest.jdk,
+        maven_arguments: manifest.build.overridden_arguments(),
         files: Vec::new(),
         metadata: Vec::new(),
         build_sets: Vec::new(),

@@ -33,14 +33,16 @@ impl FoundSets {
     }
 }
 
-/// Reads the build files of every revision of the tasks.
+/// Reads the build files of every revision of the tasks. Where a manifest's overrides change Maven's arguments, sets are
+/// others than without: what Maven needs for them may be.
 ///
 /// # Errors
 /// [`WorkspaceError`].
 pub fn find_sets(
     repository: &Repository,
     tasks: &[Task],
-    arguments: &dyn Fn(&ModuleLocation) -> ModuleArguments,
+    overridden_arguments: Option<Digest>,
+    module_arguments: &dyn Fn(&ModuleLocation) -> ModuleArguments,
 ) -> Result<FoundSets, WorkspaceError> {
     let mut found = FoundSets {
         sets: Vec::new(),
@@ -74,8 +76,12 @@ pub fn find_sets(
         let files = &build_files[revision];
         // A revision without a module for the file is never built for it.
         let Some(location) = files.module_of(&task.test_file) else { continue };
-        let module = arguments(&location);
-        let id = Digest::of(format!("{}\n{}\n{}", files.identity(), module.directory, module.in_reactor).as_bytes());
+        let module = module_arguments(&location);
+        let mut identity = format!("{}\n{}\n{}", files.identity(), module.directory, module.in_reactor);
+        if let Some(arguments) = overridden_arguments {
+            identity.push_str(&format!("\n{arguments}"));
+        }
+        let id = Digest::of(identity.as_bytes());
         found.of_tasks.insert((task.id.clone(), side), id.hex());
         if let std::collections::btree_map::Entry::Vacant(vacant) = found.revisions.entry(id.hex()) {
             vacant.insert(revision.clone());
@@ -89,4 +95,37 @@ pub fn find_sets(
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::SampleRepository;
+    use crate::task::published;
+
+    #[test]
+    fn overridden_arguments_make_other_sets_and_nothing_else_does() {
+        let directory = tempfile::tempdir().unwrap();
+        let sample = SampleRepository::demo().unwrap();
+        let git = directory.path().join("git");
+        let pairs = sample.write_git(&git).unwrap();
+        let file = directory.path().join("sample.json");
+        fs_err::write(&file, sample.published(&pairs)).unwrap();
+        let [published] = published::read(&[file]).unwrap().try_into().unwrap();
+        let repository = Repository::open(sample.name.clone(), &git).unwrap();
+        let find = |arguments| find_sets(&repository, &published.tasks, arguments, &ModuleArguments::of).unwrap();
+        let ids = |found: &FoundSets| found.sets.iter().map(|set| set.id.clone()).collect::<BTreeSet<_>>();
+        let plain = find(None);
+        // Locks that exist name sets in this way.
+        let set = &plain.sets[0];
+        let files = BuildFiles::read(&repository.tree(&plain.revisions[&set.id]).unwrap()).unwrap();
+        let identity = format!("{}\n{}\n{}", files.identity(), set.module.directory, set.module.in_reactor);
+        assert_eq!(set.id, Digest::of(identity.as_bytes()).hex());
+
+        let one = find(Some(Digest::of(b"-Pone")));
+        let other = find(Some(Digest::of(b"-Pother")));
+        assert_eq!((one.sets.len(), other.sets.len()), (plain.sets.len(), plain.sets.len()));
+        assert!(ids(&one).is_disjoint(&ids(&plain)) && ids(&one).is_disjoint(&ids(&other)));
+        assert_eq!(ids(&one), ids(&find(Some(Digest::of(b"-Pone")))));
+    }
 }

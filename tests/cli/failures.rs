@@ -139,6 +139,49 @@ fn a_lock_that_is_none_is_named() {
     assert_eq!(leftovers(&line), Vec::<String>::new());
 }
 
+/// Writes overrides into the manifest of `first/one`.
+fn override_manifest(line: &CommandLine, overrides: &str) {
+    let path = line.path().join("data/manifests/first__one.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let (facts, _) = text.rsplit_once("\n[overrides]\n").unwrap();
+    fs::write(path, format!("{facts}\n[overrides]\n{overrides}\n")).unwrap();
+}
+
+#[test]
+fn a_lock_for_another_manifest_gives_no_image() {
+    let line = locked();
+    stored(&line);
+    assert!(line.run(&BUILD).starts_with("exit 0"));
+    let before = line.files();
+    override_manifest(&line, "jdk = 11");
+    check("lock-of-another-java", &line.run(&BUILD));
+    override_manifest(&line, "build.maven_arguments = [\"-Pother\"]");
+    check("lock-of-other-arguments", &line.run(&BUILD));
+    let text = line.run(&["validate", "first/one"]);
+    assert!(text.contains("has no image of its present locks"), "{text}");
+    assert_eq!(line.files(), before);
+    override_manifest(&line, "build.debian_packages = [\"openjfx\"]");
+    check("unsupported-override", &line.run(&BUILD));
+    // What changes nothing of what Maven resolves leaves all as it was.
+    override_manifest(&line, "limits.run_cpus = 1");
+    assert!(line.run(&BUILD).starts_with("exit 0"));
+}
+
+#[test]
+fn a_lock_that_still_grows_is_none_but_its_bytes_are_kept() {
+    let line = locked();
+    let next = lock_path(&line).with_added_extension("next");
+    fs::rename(lock_path(&line), &next).unwrap();
+    let blob = stored(&line);
+    assert!(line.run(&BUILD).starts_with("exit 2"), "there is no lock");
+    assert!(line.run(&["store", "export", "--output", "x.tar"]).contains("no repository has a lock"));
+    assert!(line.run(&["store", "gc", "--min-age", "0"]).starts_with("exit 0"));
+    assert!(blob.exists());
+    fs::remove_file(&next).unwrap();
+    assert!(line.run(&["store", "gc", "--min-age", "0"]).starts_with("exit 0"));
+    assert!(!blob.exists());
+}
+
 #[test]
 fn what_is_missing_for_a_verdict_is_named() {
     let line = locked();

@@ -125,8 +125,13 @@ fn an_image_is_proven_once_every_build_set_of_its_lock_was_shown() {
         cell: testevo_sandbox::task::Cell::Nn,
         outcome: "pass".to_owned(),
     };
-    let mut proof =
-        Proof { schema: PROOF_SCHEMA, config_digest: digest, executions: vec![execution("a")], shown_for: Vec::new() };
+    let mut proof = Proof {
+        schema: PROOF_SCHEMA,
+        config_digest: digest,
+        executions: vec![execution("a")],
+        shown_for: Vec::new(),
+        lock: None,
+    };
     let path = line.path().join("data/proofs").join(format!("{}.json", digest.hex()));
     assert_eq!(listed(&line)["proven"], false, "there is no proof");
     proof::store(&path, &proof).unwrap();

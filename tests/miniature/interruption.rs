@@ -72,6 +72,57 @@ fn verdicts(workshop: &Workshop, run_id: &str) -> serde_json::Value {
     value
 }
 
+/// A running command; killed with the value.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_lock_for_other_arguments_takes_the_present_ones_place_when_it_is_whole() {
+    let sample = miniature::load("modules-8");
+    let workshop = Workshop::new(&sample);
+    workshop.prepare(&sample, "");
+    let path = workshop.data_dir.join("locks").join(format!("{}.lock", sample.name.file_stem()));
+    let next = path.with_added_extension("next");
+    let before = fs::read_to_string(&path).unwrap();
+    let name = sample.name.to_string();
+
+    // Whoever wants other arguments of Maven gets no image that was resolved without them.
+    workshop.import(&sample, "\nbuild.maven_arguments = [\"-Dtestevo.sandbox.test=true\"]\n");
+    let (code, said) = workshop.try_run(&["build-images", "--proof", "none", &name]);
+    assert_eq!(code, Some(6), "{said}");
+    let (code, _) = workshop.try_run(&["lock", "--check", &name]);
+    assert_eq!(code, Some(1), "the lock covers nothing of it");
+
+    // Killed after the first set: the present lock is as it was.
+    let process = workshop.command(&["lock", &name]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut killed = Running(process);
+    let started = Instant::now();
+    while !next.exists() {
+        assert!(started.elapsed() < Duration::from_secs(600), "nothing was resolved within ten minutes");
+        assert!(killed.0.try_wait().unwrap().is_none(), "it ended before anything was saved");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(killed);
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+
+    // The same command goes on and ends it.
+    workshop.run(&["lock", &name]);
+    assert!(!next.exists());
+    let after = fs::read_to_string(&path).unwrap();
+    assert!(after.contains("maven_arguments = \"sha256:") && !before.contains("maven_arguments"), "{after}");
+    workshop.run(&["build-images", "--proof", "none", &name]);
+
+    // Without the override nothing of it is left.
+    workshop.prepare(&sample, "");
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+}
+
 #[test]
 fn a_killed_run_goes_on_and_its_neighbour_is_left_alone() {
     let sample = miniature::load("jupiter-17");

@@ -20,6 +20,7 @@ pub(crate) fn repository(name: &str, files: Vec<MavenFile>, build_sets: &[&str])
         schema: LOCK_SCHEMA,
         repository: name.parse().unwrap(),
         jdk: 8,
+        maven_arguments: None,
         files,
         metadata: Vec::new(),
         build_sets: build_sets.iter().map(|set| (*set).to_owned()).collect(),

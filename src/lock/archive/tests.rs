@@ -15,6 +15,7 @@ fn sample(store: &Store) -> LockArchive {
         schema: LOCK_SCHEMA,
         repository: repository.clone(),
         jdk: 8,
+        maven_arguments: None,
         files: vec![file],
         metadata: Vec::new(),
         build_sets: vec!["s".to_owned()],

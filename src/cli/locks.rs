@@ -1,0 +1,248 @@
+//! The lock files of the data directory: which there are, whether they are for their manifests, and how a lock that is
+//! resolved anew takes the present one's place.
+
+use std::path::PathBuf;
+
+use super::workbench::Workbench;
+use crate::digest::Digest;
+use crate::error::CommandError;
+use crate::execution::proof::{self, Proof};
+use crate::image::{BuiltImage, Catalog, LockDigests};
+use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
+use crate::manifest::{ManifestError, RepositoryManifest};
+use crate::output::counted;
+use crate::resolution::repository::{BuildSet, empty};
+use crate::task::RepositoryName;
+
+impl Workbench<'_> {
+    pub(super) fn toolchain_path(&self) -> PathBuf {
+        self.data_dir.join("locks/toolchain.lock")
+    }
+
+    /// Returns the toolchain lock as it was when this command first asked for it.
+    pub(super) fn toolchain(&self) -> Result<ToolchainLock, CommandError> {
+        if let Some(known) = self.toolchain.get() {
+            return Ok(known.clone());
+        }
+        let loaded = ToolchainLock::load(&self.toolchain_path())?;
+        Ok(self.toolchain.get_or_init(|| loaded).clone())
+    }
+
+    /// Keeps a lock that is about to be replaced.
+    pub(super) fn keep_history(&self, lock: &impl LockFile) -> Result<(), CommandError> {
+        lock.store(&self.data_dir.join(format!("locks/history/{}.lock", lock.digest().hex())))?;
+        Ok(())
+    }
+
+    pub(super) fn lock_path(&self, repository: &RepositoryName) -> PathBuf {
+        self.data_dir.join("locks").join(format!("{}.lock", repository.file_stem()))
+    }
+
+    /// Returns where a lock grows that is to take the present one's place. Nothing but `lock` takes it for a lock.
+    fn next_lock_path(&self, repository: &RepositoryName) -> PathBuf {
+        self.lock_path(repository).with_added_extension("next")
+    }
+
+    /// Returns the repository's lock; `None` where there is none yet.
+    pub(super) fn repository_lock(&self, repository: &RepositoryName) -> Result<Option<RepositoryLock>, CommandError> {
+        present(RepositoryLock::load(&self.lock_path(repository)))
+    }
+
+    /// Returns the lock to build the manifest's repository from.
+    pub(super) fn lock_for(&self, manifest: &RepositoryManifest) -> Result<RepositoryLock, CommandError> {
+        let lock = RepositoryLock::load(&self.lock_path(&manifest.repository))?;
+        if lock.is_for(manifest) {
+            return Ok(lock);
+        }
+        Err(CommandError::OtherManifest {
+            repository: manifest.repository.clone(),
+            difference: match (lock.jdk, manifest.jdk) {
+                (found, wanted) if found != wanted => format!("for Java {found}, its manifest now says {wanted}"),
+                _ => "with other arguments of Maven than its manifest has now".to_owned(),
+            },
+        })
+    }
+
+    /// Returns the lock that is to be completed for a manifest: the present one, or one beside it where everything is to
+    /// be resolved anew, because that was asked for or because the present one is for another manifest.
+    pub(super) fn growing_lock(&self, manifest: &RepositoryManifest, anew: bool) -> Result<Growing, CommandError> {
+        let repository = &manifest.repository;
+        let replaced = match self.repository_lock(repository)? {
+            Some(lock) if lock.is_for(manifest) && !anew => {
+                return Ok(Growing { lock, path: self.lock_path(repository), replaced: None });
+            }
+            None => {
+                return Ok(Growing { lock: empty(manifest), path: self.lock_path(repository), replaced: None });
+            }
+            replaced => replaced,
+        };
+        let path = self.next_lock_path(repository);
+        let lock = match present(RepositoryLock::load(&path))?.filter(|lock| lock.is_for(manifest)) {
+            Some(lock) => {
+                let name = path.display();
+                self.context.events.message(format!("`{name}` is gone on with; without it all begins anew"));
+                lock
+            }
+            None => empty(manifest),
+        };
+        Ok(Growing { lock, path, replaced })
+    }
+
+    /// Has a lock that was resolved anew take the present one's place, unless it lacks one of `sets` that the present one
+    /// has for the same manifest.
+    pub(super) fn finish_lock(
+        &self,
+        growing: &Growing,
+        manifest: &RepositoryManifest,
+        sets: &[BuildSet],
+    ) -> Result<(), CommandError> {
+        let Some(replaced) = &growing.replaced else { return Ok(()) };
+        let repository = &manifest.repository;
+        let lost = growing.lost(manifest, sets);
+        if lost > 0 {
+            let sets = counted(lost, "set of build files", "sets of build files");
+            self.context.events.warning(format!(
+                "the present lock of {repository} stays: it has {sets} that can't be resolved anew; `{}` has the rest",
+                growing.path.display()
+            ));
+            return Ok(());
+        }
+        if *replaced != growing.lock {
+            self.keep_history(replaced)?;
+        }
+        growing.lock.store(&growing.path)?;
+        fs_err::rename(&growing.path, self.lock_path(repository)).map_err(LockFileError::Io)?;
+        Ok(())
+    }
+
+    /// Returns the repositories that have a manifest and a lock, sorted.
+    pub(super) fn locked(&self) -> Result<Vec<RepositoryName>, CommandError> {
+        let mut locked = Vec::new();
+        let entries = fs_err::read_dir(self.data_dir.join("manifests")).map_err(ManifestError::Io)?;
+        for entry in entries {
+            let path = entry.map_err(ManifestError::Io)?.path();
+            // What a killed writer left unfinished has a hidden name.
+            let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+            if !hidden && path.extension().is_some_and(|extension| extension == "toml") {
+                let repository = RepositoryManifest::load(&path)?.repository;
+                if self.lock_path(&repository).is_file() {
+                    locked.push(repository);
+                }
+            }
+        }
+        locked.sort();
+        Ok(locked)
+    }
+
+    /// Tells whether the image was shown to work for all build sets of its repository's present lock.
+    pub(super) fn is_proven(&self, built: &BuiltImage) -> Result<bool, CommandError> {
+        let path = Catalog::open(&self.data_dir)?.proof_path(&built.image.config_digest);
+        let Some(proof) = proof::load(&path)?.filter(|proof| proof.config_digest == built.image.config_digest) else {
+            return Ok(false);
+        };
+        match self.repository_lock_digest(&built.repository) {
+            Ok(digest) if proof.lock == Some(digest) => return Ok(true),
+            Err(CommandError::LockFile(LockFileError::Missing { .. })) => return Ok(false),
+            digest => digest?,
+        };
+        self.is_covered(built, &proof)
+    }
+
+    /// Tells whether the proof of an image covers all build sets of its repository's present lock.
+    pub(super) fn is_covered(&self, built: &BuiltImage, proof: &Proof) -> Result<bool, CommandError> {
+        Ok(self.repository_lock(&built.repository)?.is_some_and(|lock| proof.covers(&lock.build_sets)))
+    }
+
+    /// Returns the digests of what an image is made from: of the toolchain the parts that it has, so that another
+    /// development kit in the lock changes nothing for it; of the repository's lock the bytes.
+    pub(super) fn lock_digests(&self, repository: &RepositoryName, jdk: u32) -> Result<LockDigests, CommandError> {
+        let repository = self.repository_lock_digest(repository)?;
+        let mut known = self.toolchain_digests.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(toolchain) = known.get(&jdk) {
+            return Ok(LockDigests { toolchain: *toolchain, repository });
+        }
+        let mut parts = self.toolchain()?;
+        parts.jdks.retain(|kit| kit.major == jdk);
+        parts.indexes.clear();
+        let toolchain = parts.digest();
+        known.insert(jdk, toolchain);
+        Ok(LockDigests { toolchain, repository })
+    }
+
+    fn repository_lock_digest(&self, repository: &RepositoryName) -> Result<Digest, CommandError> {
+        let path = self.lock_path(repository);
+        match fs_err::read(&path) {
+            Ok(bytes) => Ok(Digest::of(&bytes)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(LockFileError::Missing { path }.into()),
+            Err(error) => Err(LockFileError::Io(error).into()),
+        }
+    }
+}
+
+/// A lock that is being completed.
+pub(super) struct Growing {
+    /// What it names so far.
+    pub(super) lock: RepositoryLock,
+    /// Where it is saved meanwhile.
+    pub(super) path: PathBuf,
+    /// The lock whose place it takes in the end.
+    replaced: Option<RepositoryLock>,
+}
+
+impl Growing {
+    /// Returns how many of the sets the replaced lock has for this manifest and the new one lacks.
+    fn lost(&self, manifest: &RepositoryManifest, sets: &[BuildSet]) -> usize {
+        let Some(replaced) = self.replaced.as_ref().filter(|replaced| replaced.is_for(manifest)) else { return 0 };
+        let has = |lock: &RepositoryLock, set: &BuildSet| lock.build_sets.contains(&set.id);
+        sets.iter().filter(|set| has(replaced, set) && !has(&self.lock, set)).count()
+    }
+}
+
+fn present<L>(loaded: Result<L, LockFileError>) -> Result<Option<L>, CommandError> {
+    match loaded {
+        Ok(lock) => Ok(Some(lock)),
+        Err(LockFileError::Missing { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execution::maven::ModuleArguments;
+
+    #[test]
+    fn a_new_lock_may_lack_only_what_the_present_one_lacks_too() {
+        let manifest = RepositoryManifest::parse(
+            std::path::Path::new("m"),
+            "schema = 1\nrepository = \"o/n\"\nclone_url = \"https://example.org/n.git\"\njava_version = 8\njdk = 8\n\
+             [build]\nlauncher = \"auto\"\nskip_flags = []\nmaven_arguments = []\n\
+             [limits]\ncompile_memory_mib = 1\ncompile_scratch_mib = 1\ncompile_cpus = 1\ncompile_processes = 1\n\
+             compile_wall_seconds = 1\nrun_memory_mib = 1\nrun_heap_mib = 1\nrun_scratch_mib = 1\nrun_cpus = 1\n\
+             run_processes = 1\nrun_cpu_seconds = 1\nrun_wall_seconds = 1\noutput_mib = 1\n",
+        );
+        let manifest = manifest.unwrap();
+        let lock = |sets: &[&str]| RepositoryLock {
+            build_sets: sets.iter().map(|set| (*set).to_owned()).collect(),
+            ..empty(&manifest)
+        };
+        let sets: Vec<BuildSet> = ["a", "b", "c"]
+            .iter()
+            .map(|id| BuildSet {
+                id: (*id).to_owned(),
+                revision: String::new(),
+                module: ModuleArguments { directory: String::new(), in_reactor: true },
+                test_class: String::new(),
+            })
+            .collect();
+        let growing = |new: &[&str], replaced: Option<RepositoryLock>| {
+            Growing { lock: lock(new), path: PathBuf::new(), replaced }.lost(&manifest, &sets)
+        };
+        // What other tasks need plays no part: the new lock is for those that were asked for.
+        assert_eq!(growing(&["a"], Some(lock(&["a", "of another task"]))), 0);
+        assert_eq!(growing(&["a"], Some(lock(&["a", "b", "c"]))), 2);
+        assert_eq!(growing(&[], None), 0);
+        // Of another manifest's lock nothing can be lost.
+        assert_eq!(growing(&[], Some(RepositoryLock { jdk: 11, ..lock(&["a"]) })), 0);
+    }
+}
