@@ -22,7 +22,7 @@ use tokio_util::io::ReaderStream;
 use super::allowance::{Allowance, Exhausted};
 use super::metadata;
 use crate::artifact::fetch::{Client, FetchError};
-use crate::artifact::origin::OriginName;
+use crate::artifact::origin::{OriginError, OriginName};
 use crate::artifact::store::{Store, StoreError};
 use crate::digest::{Digest, encode_hex};
 use crate::lock::{FrozenMetadata, MavenFile};
@@ -294,6 +294,10 @@ async fn find(shared: &Shared, path: &str) -> Found {
                 return Found::Blob { digest: sha256, size };
             }
             Err(Denied::Fetch(FetchError::Gone { .. })) => {}
+            // What is locked came from somewhere; that this is out of reach must be told.
+            Err(Denied::Fetch(FetchError::Origin(error @ OriginError::Private { .. }))) if known.is_none() => {
+                leave_out(shared, origin, &error);
+            }
             Err(error) => failure = Some(error.to_string()),
         }
     }
@@ -307,6 +311,17 @@ async fn find(shared: &Shared, path: &str) -> Found {
             passage.absent.insert(path.to_owned());
             Found::Absent
         }
+    }
+}
+
+/// Asks an origin no more of which it has come out that a POM may not name it, and tells of it once.
+fn leave_out(shared: &Shared, origin: &OriginName, error: &OriginError) {
+    let mut origins = held(&shared.origins);
+    let before = origins.len();
+    origins.retain(|known| known != origin);
+    if origins.len() < before {
+        let events = shared.client.events();
+        events.warning(format!("{error}: it is not asked; if it is needed, give `--origin {origin}=URL`"));
     }
 }
 
@@ -371,6 +386,9 @@ async fn find_metadata(shared: &Shared, path: &str) -> Found {
                 Err(cause) => failure = Some(cause),
             },
             Err(Denied::Fetch(FetchError::Gone { .. })) => {}
+            Err(Denied::Fetch(FetchError::Origin(error @ OriginError::Private { .. }))) => {
+                leave_out(shared, &origin, &error);
+            }
             Err(error) => failure = Some(error.to_string()),
         }
     }
@@ -531,6 +549,7 @@ fn cached_metadata_path(path: &str) -> String {
 mod tests {
     use super::*;
     use crate::artifact::origin::{Machine, OriginOptions, Origins};
+    use crate::event::{Event, EventSink};
 
     #[tokio::test]
     async fn a_socket_may_lie_deep_in_the_file_system() {
@@ -592,5 +611,61 @@ mod tests {
     #[test]
     fn cached_metadata_carries_the_mirrors_name() {
         assert_eq!(cached_metadata_path("g/a/maven-metadata.xml"), "g/a/maven-metadata-testevo.xml");
+    }
+
+    /// What a door answers from whose `central` is a directory and whose other origins are these of `origins.toml`.
+    fn shared(directory: &Path, recorded: &str, events: EventSink) -> Shared {
+        let mirror = directory.join("mirror");
+        fs_err::create_dir_all(mirror.join("g/a/1")).unwrap();
+        fs_err::write(mirror.join("g/a/1/a-1.jar"), "content").unwrap();
+        fs_err::write(directory.join("origins.toml"), format!("schema = 1\n[origins]\n{recorded}")).unwrap();
+        let given = [("central".to_owned(), format!("file://{}", mirror.display()))];
+        let options = OriginOptions::new(given.iter().map(|(name, url)| (name, url)), false, None).unwrap();
+        let origins = Origins::new(options, Machine::at(directory, None, &[]), directory);
+        let store = Store::open(&directory.join("store"), &directory.join("tmp")).unwrap();
+        Shared {
+            client: Client::new(origins, store.clone(), events).unwrap(),
+            store,
+            origins: Mutex::new(vec![OriginName::central(), "evil".parse().unwrap()]),
+            cutoff: jiff::civil::date(2020, 1, 1),
+            java: 8,
+            passage: Mutex::default(),
+            sums: Mutex::default(),
+            allowance: Allowance::of(100, 1000),
+        }
+    }
+
+    #[tokio::test]
+    async fn an_origin_that_leads_inside_is_left_out_and_told_of() {
+        let directory = tempfile::tempdir().unwrap();
+        let secret = directory.path().join("secret/x/1/x-1.jar");
+        fs_err::create_dir_all(secret.parent().unwrap()).unwrap();
+        fs_err::write(&secret, "secret").unwrap();
+        let recorded = format!("evil = \"file://{}\"\n", directory.path().display());
+        let warnings: Arc<Mutex<Vec<String>>> = Arc::default();
+        let kept = Arc::clone(&warnings);
+        let events = EventSink::new(move |event| {
+            if let Event::Warning { text } = event {
+                held(&kept).push(text);
+            }
+        });
+        let shared = shared(directory.path(), &recorded, events);
+        for path in ["secret/x/1/x-1.jar", "secret/x/maven-metadata.xml", "secret/x/1/x-1.pom"] {
+            assert!(matches!(find(&shared, path).await, Found::Absent), "{path}");
+        }
+        assert!(
+            matches!(find(&shared, "g/a/1/a-1.jar").await, Found::Blob { size: 7, .. }),
+            "the others answer as ever"
+        );
+        assert_eq!(*held(&shared.origins), [OriginName::central()]);
+        let warnings = held(&warnings).clone();
+        assert!(warnings.len() == 1 && warnings[0].contains("--origin evil=URL"), "{warnings:?}");
+
+        // What is locked from there is a fault, not something that nobody has.
+        let digest = crate::digest::Digest::of(b"locked");
+        let origin = "evil".to_owned();
+        let file = MavenFile { path: "l/l/1/l-1.jar".to_owned(), origin, sha256: digest, size: 6, own: false };
+        held(&shared.passage).files.insert(file.path.clone(), file);
+        assert!(matches!(find(&shared, "l/l/1/l-1.jar").await, Found::Failed(cause) if cause.contains("`evil`")));
     }
 }
