@@ -72,7 +72,8 @@ pub async fn ensure_loaded(
     }
 }
 
-fn identity(image: &Image, tags: &[String]) -> ImageIdentity {
+/// Returns what an engine may know the image by.
+pub fn identity(image: &Image, tags: &[String]) -> ImageIdentity {
     ImageIdentity {
         config_digest: image.config_digest,
         manifest_digest: image.manifest_digest,

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
+use std::sync::LazyLock;
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
@@ -15,7 +16,7 @@ use testevo_sandbox::engine::spec::{
     Command, CommandEnd, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ProgramEnd,
     ReadOnlyMount, Scratch, Step, StepResult,
 };
-use testevo_sandbox::engine::{Engine, EngineError};
+use testevo_sandbox::engine::{Engine, EngineError, ImageIdentity};
 
 /// The program under test, which becomes the containers' init.
 pub(crate) fn init() -> PathBuf {
@@ -95,7 +96,11 @@ pub(crate) fn native() -> NativeEngine {
 /// The engine that the test runs on.
 pub(crate) async fn engine() -> AnyEngine {
     match KIND.get() {
-        Kind::Daemon => AnyEngine::Daemon(Box::new(daemon().await)),
+        Kind::Daemon => {
+            let daemon = daemon().await;
+            daemon.introduce(&IMAGE.0);
+            AnyEngine::Daemon(Box::new(daemon))
+        }
         Kind::Native => AnyEngine::Native(Box::new(native())),
     }
 }
@@ -227,8 +232,9 @@ pub(crate) fn misbehave() -> PathBuf {
     built
 }
 
-/// An image with nothing but the program that misbehaves, as `docker load` takes it.
-fn image() -> (Digest, Vec<u8>) {
+/// An image with nothing but the program that misbehaves, as `docker load` takes it, whether it keeps images in a store of
+/// its own or in containerd's.
+static IMAGE: LazyLock<(ImageIdentity, Vec<u8>)> = LazyLock::new(|| {
     let mut layer = tar::Builder::new(Vec::new());
     let mut add = |path: &str, kind: tar::EntryType, mode: u32, content: &[u8]| {
         let mut header = tar::Header::new_ustar();
@@ -257,20 +263,47 @@ fn image() -> (Digest, Vec<u8>) {
     let config = serde_json::to_vec(&config).unwrap();
     let digest = Digest::of(&config);
     let name = |bytes: &[u8]| format!("blobs/sha256/{}", Digest::of(bytes).hex());
-    let manifest = serde_json::json!([{"Config": name(&config), "RepoTags": null, "Layers": [name(&layer)]}]);
+    let tag = format!("testevo-sandbox/misbehave:{}", &digest.hex()[..12]);
+    let docker = serde_json::json!([{"Config": name(&config), "RepoTags": [tag], "Layers": [name(&layer)]}]);
+    let descriptor = |kind: &str, bytes: &[u8]| {
+        serde_json::json!({
+            "mediaType": format!("application/vnd.oci.image.{kind}"), "digest": Digest::of(bytes), "size": bytes.len(),
+        })
+    };
+    let manifest = serde_json::json!({
+        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": descriptor("config.v1+json", &config), "layers": [descriptor("layer.v1.tar", &layer)],
+    });
+    let manifest = manifest.to_string().into_bytes();
+    let mut entry = descriptor("manifest.v1+json", &manifest);
+    entry["annotations"] = serde_json::json!({
+        "io.containerd.image.name": tag, "org.opencontainers.image.ref.name": tag,
+    });
+    let index = serde_json::json!({
+        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [entry],
+    });
     let mut archive = tar::Builder::new(Vec::new());
     for (name, bytes) in [
         (name(&config), config.as_slice()),
         (name(&layer), layer.as_slice()),
-        ("manifest.json".to_owned(), manifest.to_string().as_bytes()),
+        (name(&manifest), manifest.as_slice()),
+        ("index.json".to_owned(), index.to_string().as_bytes()),
+        ("manifest.json".to_owned(), docker.to_string().as_bytes()),
+        ("oci-layout".to_owned(), br#"{"imageLayoutVersion":"1.0.0"}"#),
     ] {
         let mut header = tar::Header::new_ustar();
         header.set_mode(0o644);
         header.set_size(bytes.len() as u64);
         archive.append_data(&mut header, name, bytes).unwrap();
     }
-    (digest, archive.into_inner().unwrap())
-}
+    let identity = ImageIdentity {
+        config_digest: digest,
+        manifest_digest: Digest::of(&manifest),
+        layers: vec![Digest::of(&layer)],
+        names: vec![tag],
+    };
+    (identity, archive.into_inner().unwrap())
+});
 
 /// The image's digest, once it is loaded.
 pub(crate) async fn loaded_image(engine: &dyn Engine) -> Digest {
@@ -278,9 +311,11 @@ pub(crate) async fn loaded_image(engine: &dyn Engine) -> Digest {
     static DAEMON: Loaded = Loaded::const_new();
     static NATIVE: Loaded = Loaded::const_new();
     let loaded = if KIND.get() == Kind::Daemon { &DAEMON } else { &NATIVE };
+    let (identity, archive) = &*IMAGE;
+    engine.introduce(identity);
     *loaded
         .get_or_init(|| async {
-            let (digest, archive) = image();
+            let digest = identity.config_digest;
             if !engine.has_image(&digest).await.unwrap() {
                 let pieces: Vec<_> = archive.chunks(1 << 20).map(|piece| Ok(piece.to_vec().into())).collect();
                 engine.load_image(&digest, stream::iter(pieces).boxed()).await.unwrap();
