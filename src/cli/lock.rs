@@ -12,7 +12,7 @@ use super::locks::Growing;
 use super::selector::SelectorArguments;
 use super::workbench::{Workbench, by_repository, sets_of};
 use crate::artifact::fetch::Client;
-use crate::artifact::origin::{Declared, LeftOut, OriginName, printable};
+use crate::artifact::origin::{Declared, LeftOut, OriginError, OriginName, printable};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::image::recipe::java_home;
@@ -23,6 +23,7 @@ use crate::resolution::repository::{BuildSet, LockError, Locking, Unresolved, em
 use crate::resolution::sets::FoundSets;
 use crate::task::{RepositoryName, Task};
 use crate::workspace::cells::write_to;
+use crate::workspace::pom::DeclaredRepository;
 use crate::workspace::{Repository, WorkspaceError};
 
 /// Arguments of `lock`.
@@ -179,7 +180,7 @@ async fn complete(
         java_home: java_home(manifest.jdk),
         repository: repository.clone(),
         maven_arguments: &arguments,
-        origins: declared_origins(client, found)?,
+        origins: declared_origins(client, &found.repositories)?,
         own: found.own.clone(),
         cutoff: found.cutoff,
         temporary: workbench.data_dir.temporary(),
@@ -201,10 +202,13 @@ async fn complete(
 }
 
 /// Remembers where the repositories that POMs declare are, and returns their names. What is left out is told of.
-fn declared_origins(client: &Client, found: &FoundSets) -> Result<Vec<OriginName>, CommandError> {
+fn declared_origins(
+    client: &Client,
+    repositories: &BTreeSet<DeclaredRepository>,
+) -> Result<Vec<OriginName>, OriginError> {
     let mut names = Vec::new();
     let mut left_out = BTreeSet::new();
-    for declared in &found.repositories {
+    for declared in repositories {
         match client.origins().declare(&declared.id, &declared.url)? {
             Declared::Known(name) if name == OriginName::central() || names.contains(&name) => {}
             Declared::Known(name) => names.push(name),
@@ -264,5 +268,55 @@ fn write(locked: &[Locked], format: OutputFormat, context: &Context) -> Result<(
             }
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::artifact::origin::{Machine, OriginOptions, Origins};
+    use crate::artifact::store::Store;
+    use crate::event::{Event, EventSink};
+
+    #[test]
+    fn what_poms_declare_is_asked_or_told_of() {
+        let directory = tempfile::tempdir().unwrap();
+        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let kept = Arc::clone(&told);
+        let events = EventSink::new(move |event| {
+            if let Event::Warning { text } = event {
+                kept.lock().unwrap().push(text);
+            }
+        });
+        let given = ("inner".to_owned(), "file:///mirror".to_owned());
+        let options = OriginOptions::new([(&given.0, &given.1)], false, None).unwrap();
+        let origins = Origins::new(options, Machine::at(directory.path(), None, &[]), directory.path());
+        let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
+        let client = Client::new(origins, store, events).unwrap();
+        let declared = |id: &str, url: &str| {
+            [false, true].map(|plugins| DeclaredRepository { id: id.to_owned(), url: url.to_owned(), plugins })
+        };
+        let repositories: BTreeSet<DeclaredRepository> = [
+            declared("central", "file:///"),
+            declared("evil", "file:///"),
+            declared("inner", "http://10.0.0.1/"),
+            declared("metadata", "http://user:secret@169.254.169.254/"),
+            declared("odd\u{1b}[2J", "https://public.test/"),
+            declared("open", "https://public.test/"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let names = declared_origins(&client, &repositories).unwrap();
+        assert_eq!(names.iter().map(OriginName::as_str).collect::<Vec<_>>(), ["inner", "open"]);
+        let told = told.lock().unwrap();
+        assert_eq!(told.len(), 3, "{told:?}");
+        for (text, part) in told.iter().zip(["--origin evil=URL", "--origin metadata=URL", "no name of an origin"]) {
+            assert!(text.contains(part) && !text.contains("secret") && !text.contains('\u{1b}'), "{text}");
+        }
+        let recorded = fs_err::read_to_string(directory.path().join("origins.toml")).unwrap();
+        assert!(recorded.contains("open") && !["evil", "metadata", "inner"].iter().any(|id| recorded.contains(id)));
     }
 }
