@@ -239,6 +239,20 @@ fn start_time_of(pid: u32) -> io::Result<Option<u64>> {
 /// # Errors
 /// The file system's.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with_mode(path, bytes, 0o666)
+}
+
+/// Writes a file like [`write_atomically`], for its owner alone: it may hold credentials.
+///
+/// # Errors
+/// The file system's.
+pub fn write_privately(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with_mode(path, bytes, 0o600)
+}
+
+/// Writes a file at once, with a mode that the caller's mask still cuts.
+fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    use fs_err::os::unix::fs::OpenOptionsExt as _;
     use std::io::Write as _;
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -246,7 +260,9 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let unique = format!(".{name}.{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let unfinished = path.with_file_name(unique);
     let write = || -> io::Result<()> {
-        let mut file = fs::File::create(&unfinished)?;
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(mode);
+        let mut file = options.open(&unfinished)?;
         file.write_all(bytes)?;
         file.sync_data()?;
         fs::rename(&unfinished, path)
@@ -266,6 +282,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("version"), "99\n").unwrap();
         assert!(matches!(DataDir::open(directory.path()), Err(DataDirError::UnknownVersion { .. })));
+    }
+
+    #[test]
+    fn what_may_hold_credentials_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("origins.toml");
+        write_privately(&path, b"x").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -302,6 +302,7 @@ pub(super) fn environment(manifest: &RepositoryManifest, image: &Image) -> Envir
         jdk: manifest.jdk,
         java_home: java_home(manifest.jdk),
         maven_arguments: manifest.build.arguments(),
+        launcher: manifest.build.launcher,
         surefire: Surefire::default(),
     }
 }

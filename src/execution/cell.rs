@@ -26,6 +26,7 @@ use crate::digest::Digest;
 use crate::engine::Engine;
 use crate::engine::session::{self, Captured, ContainerRun};
 use crate::engine::spec::ContainerSpec;
+use crate::manifest::Launcher;
 use crate::outcome::compile::{Compilation, CompileFacts};
 use crate::outcome::launch::LaunchFacts;
 use crate::outcome::{CompileReason, ExecReason, Outcome, compile, launch};
@@ -65,6 +66,8 @@ pub struct Environment {
     pub java_home: String,
     /// Skips and other arguments of the manifest for Maven.
     pub maven_arguments: Vec<String>,
+    /// The console that launches tests.
+    pub launcher: Launcher,
     /// Whether the project's settings for Surefire apply to launches.
     pub surefire: Surefire,
 }
@@ -274,6 +277,7 @@ impl Executor {
             swapped: identity.swapped,
             method: method.as_str(),
             maven_arguments: &identity.environment.maven_arguments,
+            launcher: identity.environment.launcher,
             surefire: identity.environment.surefire,
             path,
             runner: file_name(&self.jars.runner),
@@ -505,7 +509,7 @@ impl Executor {
             .iter()
             .map(|method| Launch {
                 java_home: &request.environment.java_home,
-                console: maven::console_for(&ready.class_path, request.environment.jdk),
+                console: maven::console_for(&ready.class_path, request.environment.jdk, request.environment.launcher),
                 module: &module,
                 class_path: &ready.class_path,
                 class: &request.input.class,

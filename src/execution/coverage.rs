@@ -137,7 +137,7 @@ impl Executor {
     ) -> std::io::Result<Data> {
         let launch = Launch {
             java_home: &request.environment.java_home,
-            console: maven::console_for(&ready.class_path, request.environment.jdk),
+            console: maven::console_for(&ready.class_path, request.environment.jdk, request.environment.launcher),
             module,
             class_path: &ready.class_path,
             class: &request.input.class,

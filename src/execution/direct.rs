@@ -476,7 +476,7 @@ async fn launch_once(
     settings.arguments.extend(options.jvm_arguments.iter().cloned());
     let launch = Launch {
         java_home: &environment.java_home,
-        console: maven::console_for(&revision.class_path, environment.jdk),
+        console: maven::console_for(&revision.class_path, environment.jdk, environment.launcher),
         module: &revision.module,
         class_path: &revision.class_path,
         class,

@@ -9,6 +9,7 @@ use super::maven::ExecutionLimits;
 use super::record::ExecutionPath;
 use super::surefire::Surefire;
 use crate::digest::Digest;
+use crate::manifest::Launcher;
 use crate::task::{RepositoryName, Task};
 
 /// Version of the file's schema.
@@ -25,6 +26,9 @@ pub struct RunInputs {
     pub images: BTreeMap<RepositoryName, Digest>,
     /// Skips and other arguments for Maven.
     pub maven_arguments: BTreeMap<RepositoryName, Vec<String>>,
+    /// Consoles that launch tests, where a manifest names one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub launchers: BTreeMap<RepositoryName, Launcher>,
     /// Limits of every execution.
     pub limits: BTreeMap<RepositoryName, ExecutionLimits>,
     /// Whether projects' settings for Surefire apply.
@@ -56,6 +60,11 @@ impl RunInputs {
             tasks: tasks.to_vec(),
             images,
             maven_arguments,
+            launchers: environments
+                .iter()
+                .filter(|(_, environment)| environment.launcher != Launcher::Auto)
+                .map(|(name, environment)| (name.clone(), environment.launcher))
+                .collect(),
             limits: limits.clone(),
             surefire,
             paths: paths.to_vec(),

@@ -6,6 +6,7 @@ use super::maven::ExecutionLimits;
 use super::record::ExecutionPath;
 use super::surefire::Surefire;
 use crate::digest::Digest;
+use crate::manifest::Launcher;
 
 /// Everything that decides what an execution does.
 #[derive(Debug, Serialize)]
@@ -22,6 +23,8 @@ pub struct ExecutionInputs<'a> {
     pub method: &'a str,
     /// Arguments of the manifest for Maven.
     pub maven_arguments: &'a [String],
+    /// The console that launches tests.
+    pub launcher: Launcher,
     /// Whether the project's settings for Surefire apply.
     pub surefire: Surefire,
     /// The path that runs.
@@ -51,7 +54,7 @@ impl ExecutionInputs<'_> {
             schema: u32,
             inputs: &'a ExecutionInputs<'a>,
         }
-        let keyed = Keyed { schema: 2, inputs: self };
+        let keyed = Keyed { schema: 3, inputs: self };
         match serde_json::to_vec(&keyed) {
             Ok(bytes) => Digest::of(&bytes),
             Err(error) => unreachable!("the inputs are plain data: {error}"),

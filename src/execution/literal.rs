@@ -3,7 +3,7 @@
 
 use super::cell::Environment;
 use super::maven::{
-    COMPILE_GOALS, ExecutionLimits, HOME, MavenSettings, ModuleArguments, PROJECT, TREE, class_path_file, console_for,
+    COMPILE_GOALS, ExecutionLimits, HOME, MavenSettings, ModuleArguments, PLATFORM_1, PROJECT, TREE, class_path_file,
     maven_command,
 };
 use crate::engine::spec::{Command, PROGRAM_SCHEMA, Program, Step};
@@ -33,7 +33,7 @@ pub fn literal_program(
                       \"target/test-classes:target/classes:$(cat \"$3\")\" --select-method \"$4\"";
         let java = format!("{}/bin/java", environment.java_home);
         let (class_path, selected) = (class_path_file(module), format!("{class}#{method}"));
-        let words: [&str; 8] = ["/bin/sh", "-c", script, "sh", &java, console_for(&[], 8), &class_path, &selected];
+        let words: [&str; 8] = ["/bin/sh", "-c", script, "sh", &java, PLATFORM_1, &class_path, &selected];
         steps.push(Step::Run(Command {
             argv: words.map(str::to_owned).into(),
             environment: maven.environment.clone(),

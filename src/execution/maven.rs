@@ -7,6 +7,7 @@ use super::surefire::JvmSettings;
 use crate::engine::spec::{
     Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step,
 };
+use crate::manifest::Launcher;
 use crate::workspace::ModuleLocation;
 
 /// Where the project's tree always is.
@@ -380,13 +381,23 @@ fn reports() -> [Step; 2] {
     })
 }
 
-/// Returns the console jar whose launcher fits the class path: projects on JUnit 6 need Platform 6, which needs Java 17.
-pub fn console_for(class_path: &[String], jdk: u32) -> &'static str {
+/// The console of JUnit Platform 1.
+pub const PLATFORM_1: &str = "/opt/junit/console.jar";
+/// The console of JUnit Platform 6.
+const PLATFORM_6: &str = "/opt/junit6/console.jar";
+
+/// Returns the console jar that the manifest names, or whose launcher fits the class path: projects on JUnit 6 need
+/// Platform 6, which needs Java 17.
+pub fn console_for(class_path: &[String], jdk: u32, launcher: Launcher) -> &'static str {
     let on_six = class_path.iter().any(|element| {
         let file = element.rsplit('/').next().unwrap_or(element);
         file.starts_with("junit-jupiter-api-6.") || file.starts_with("junit-platform-commons-6.")
     });
-    if on_six && jdk >= 17 { "/opt/junit6/console.jar" } else { "/opt/junit/console.jar" }
+    match launcher {
+        Launcher::Platform6 => PLATFORM_6,
+        Launcher::Auto if on_six && jdk >= 17 => PLATFORM_6,
+        Launcher::Auto | Launcher::Platform1 => PLATFORM_1,
+    }
 }
 
 /// Our own jars on the host.
@@ -442,5 +453,21 @@ pub fn container_without_tree(
         ],
         limits,
         program,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_console_is_the_manifests_or_fits_the_class_path() {
+        let of = |name: &str, jdk, launcher| console_for(&[format!("/m2/{name}")], jdk, launcher);
+        let (five, six) = ("junit-jupiter-api-5.9.1.jar", "junit-jupiter-api-6.0.0.jar");
+        assert_eq!(of(five, 17, Launcher::Auto), PLATFORM_1);
+        assert_eq!(of(six, 17, Launcher::Auto), PLATFORM_6);
+        assert_eq!(of(six, 11, Launcher::Auto), PLATFORM_1);
+        assert_eq!(of(six, 17, Launcher::Platform1), PLATFORM_1);
+        assert_eq!(of(five, 17, Launcher::Platform6), PLATFORM_6);
     }
 }

@@ -272,6 +272,7 @@ mod tests {
             tasks: Vec::new(),
             images: Default::default(),
             maven_arguments: Default::default(),
+            launchers: Default::default(),
             limits: Default::default(),
             surefire: Default::default(),
             paths: Vec::new(),

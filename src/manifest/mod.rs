@@ -60,10 +60,11 @@ pub struct Build {
 }
 
 /// Which JUnit Platform launches the tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Launcher {
     /// Platform 6 where the project's own JUnit is 6, else Platform 1.
+    #[default]
     Auto,
     /// The newest Platform 1.x, for Jupiter 5 and JUnit 3 and 4.
     Platform1,

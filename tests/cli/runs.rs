@@ -29,6 +29,7 @@ fn begin(data_dir: &DataDir, run_id: &str, tasks: &[Task]) -> RunDirectory {
         tasks: tasks.to_vec(),
         images: Default::default(),
         maven_arguments: Default::default(),
+        launchers: Default::default(),
         limits: Default::default(),
         surefire: Default::default(),
         paths: Vec::new(),
