@@ -14,7 +14,7 @@ use crate::execution::images::LoadError;
 use crate::execution::jars::JarError;
 use crate::execution::proof::ProofError;
 use crate::execution::run_directory::RunDirectoryError;
-use crate::execution::validation::ValidationError;
+use crate::execution::stage::RunError;
 use crate::image::ImageError;
 use crate::lock::LockFileError;
 use crate::lock::archive::LockArchiveError;
@@ -176,7 +176,7 @@ pub enum CommandError {
     RunDirectory(#[from] RunDirectoryError),
     /// A validation broke off.
     #[error(transparent)]
-    Validation(#[from] ValidationError),
+    Run(#[from] RunError),
     /// Predictions can't be read.
     #[error(transparent)]
     Predictions(#[from] PredictionsError),
@@ -269,7 +269,7 @@ impl CommandError {
             Self::Sample(_) | Self::Proof(ProofError::Io(_)) => ExitStatus::Infrastructure,
             Self::Proof(ProofError::Malformed { .. }) => ExitStatus::Mismatch,
             Self::RunDirectory(error) => of_run_directory(error),
-            Self::Validation(ValidationError::RunDirectory(error)) | Self::Report(ReportError::RunDirectory(error)) => {
+            Self::Run(RunError::RunDirectory(error)) | Self::Report(ReportError::RunDirectory(error)) => {
                 of_run_directory(error)
             }
             Self::Report(ReportError::OtherCommand { .. }) => ExitStatus::Usage,
@@ -279,8 +279,8 @@ impl CommandError {
             }
             Self::Predictions(PredictionsError::Io(_)) => ExitStatus::Infrastructure,
             Self::Predictions(_) => ExitStatus::BadInput,
-            Self::Validation(ValidationError::Io(_)) => ExitStatus::Infrastructure,
-            Self::Validation(ValidationError::Interrupted) | Self::Interrupted => ExitStatus::Interrupted,
+            Self::Run(RunError::Io(_)) => ExitStatus::Infrastructure,
+            Self::Run(RunError::Interrupted) | Self::Interrupted => ExitStatus::Interrupted,
         }
     }
 
@@ -347,7 +347,7 @@ impl CommandError {
                 Some("check the data directory's permissions and free space".to_owned())
             }
             Self::RunDirectory(error)
-            | Self::Validation(ValidationError::RunDirectory(error))
+            | Self::Run(RunError::RunDirectory(error))
             | Self::Report(ReportError::RunDirectory(error)) => run_directory_hint(error),
             Self::Report(ReportError::OtherCommand { .. }) => {
                 Some("`testevo-sandbox runs show` shows other runs".to_owned())
@@ -356,12 +356,8 @@ impl CommandError {
             Self::Predictions(error) => Some(error.hint()),
             Self::Jar(JarError::Io(_))
             | Self::Lock(LockError::Io(_) | LockError::Door(DoorError::Socket { .. }))
-            | Self::Validation(ValidationError::Io(_)) => {
-                Some("check the data directory's permissions and free space".to_owned())
-            }
-            Self::Validation(ValidationError::Interrupted) => {
-                Some("the same command goes on where it stopped".to_owned())
-            }
+            | Self::Run(RunError::Io(_)) => Some("check the data directory's permissions and free space".to_owned()),
+            Self::Run(RunError::Interrupted) => Some("the same command goes on where it stopped".to_owned()),
             Self::InfrastructureLeft { .. } => {
                 Some("look at the reasons above; `testevo-sandbox doctor` says what this machine lacks".to_owned())
             }

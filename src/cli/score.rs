@@ -27,7 +27,7 @@ use crate::execution::scoring::cache::ResultCache;
 use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
 use crate::execution::scoring::record::ScoreRecord;
 use crate::execution::scoring::trees::SubmissionTrees;
-use crate::execution::validation::ValidationError;
+use crate::execution::stage::RunError;
 use crate::output::{OutputFormat, counted};
 use crate::report::score::{COMMAND, figures, read};
 use crate::submission::predictions::{Predictions, Selection, read as read_predictions};
@@ -248,7 +248,7 @@ async fn score(
         engine.close().await?;
     }
     let records = records.map_err(|error| match error {
-        ValidationError::Interrupted => CommandError::Interrupted,
+        RunError::Interrupted => CommandError::Interrupted,
         error => error.into(),
     })?;
     let path = run.path().to_owned();

@@ -18,8 +18,9 @@ use crate::execution::inputs::RunInputs;
 use crate::execution::maven::ExecutionLimits;
 use crate::execution::record::{CellRecord, ExecutionPath};
 use crate::execution::run_directory::RunDirectory;
+use crate::execution::stage::RunError;
 use crate::execution::surefire::Surefire;
-use crate::execution::validation::{Validation, ValidationError};
+use crate::execution::validation::Validation;
 use crate::execution::verdicts;
 use crate::outcome::label::TaskClass;
 use crate::output::{OutputFormat, Table, counted};
@@ -200,7 +201,7 @@ pub(super) async fn validate(
     drop(direct);
     engine.close().await?;
     let records = records.map_err(|error| match error {
-        ValidationError::Interrupted => CommandError::Interrupted,
+        RunError::Interrupted => CommandError::Interrupted,
         error => error.into(),
     })?;
     let validated = Validated::of(run.run_id(), tasks, records);

@@ -1,7 +1,8 @@
 //! Executions: what is run in containers for a cell of a task, and what is kept of it.
 //!
 //! [`maven`] says what is asked of Maven and of the launcher; [`cell`] runs one cell, [`validation`] many; [`record`] is
-//! what is kept of each method, [`run_directory`] where. [`scoring`] does the same for submissions. [`jars`] are our own tools inside containers.
+//! what is kept of each method, [`run_directory`] where, and [`stage`] runs what there is to do. [`scoring`] does the same for
+//! submissions. [`jars`] are our own tools inside containers.
 
 pub mod ahead;
 pub mod cell;
@@ -27,6 +28,7 @@ pub mod recording;
 pub mod run_directory;
 pub mod runs;
 pub mod scoring;
+pub mod stage;
 pub mod surefire;
 pub mod trees;
 pub mod validation;

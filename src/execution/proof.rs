@@ -6,18 +6,21 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::cell::{CellRequest, Environment, Executor};
+use super::cell::{CellInput, CellRequest, Environment, Executor};
 use super::record::ExecutionPath;
-use super::validation::Prepare;
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::event::{Event, EventSink};
 use crate::outcome::Outcome;
 use crate::task::{Cell, Task, TaskId};
+
+/// A function that prepares a cell's tree, or says why its sources can't be had.
+pub type Prepare = Arc<dyn Fn(&Task, Cell) -> Result<CellInput, String> + Send + Sync>;
 
 /// Version of the proof's schema.
 pub const PROOF_SCHEMA: u32 = 1;

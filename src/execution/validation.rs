@@ -3,35 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
+use super::cell::{CellIdentity, CellRequest, Environment, Executor};
 use super::direct::{Direct, DirectCell};
 use super::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
-use super::run_directory::{RunDirectory, RunDirectoryError, latest};
+use super::run_directory::RunDirectory;
+use super::stage::{RunError, Stage};
 use super::trees::Trees;
-use crate::event::{Event, EventSink};
+use crate::event::EventSink;
 use crate::outcome::label::cells_of;
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, RepositoryName, Side, Task};
-
-/// What can end a validation before its time.
-#[derive(Debug, thiserror::Error)]
-pub enum ValidationError {
-    /// The run's files can't be written.
-    #[error(transparent)]
-    RunDirectory(#[from] RunDirectoryError),
-    /// Logs or temporary files can't be written.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-    /// The user interrupted.
-    #[error("interrupted; the run can be continued")]
-    Interrupted,
-}
-
-/// A function that prepares a cell's tree, or says why its sources can't be had.
-pub type Prepare = Arc<dyn Fn(&Task, Cell) -> Result<CellInput, String> + Send + Sync>;
 
 /// What is validated, and how.
 pub struct Validation<'a> {
@@ -57,49 +40,23 @@ impl Validation<'_> {
     /// Executes what `known` lacks and returns all records.
     ///
     /// # Errors
-    /// [`ValidationError`]; what was executed until then is in the run's records.
+    /// [`RunError`]; what was executed until then is in the run's records.
     pub async fn run(
         &self,
         run: &mut RunDirectory,
         known: Vec<CellRecord>,
         events: &EventSink,
         cancellation: &CancellationToken,
-    ) -> Result<Vec<CellRecord>, ValidationError> {
-        const STAGE: &str = "validate";
-        let mut records = known;
-        let jobs = self.missing(&records);
-        let started = std::time::Instant::now();
-        events.send(Event::StageStarted { stage: STAGE.to_owned(), total: Some(jobs.len() as u64) });
-        let mut running = futures_util::stream::iter(jobs)
-            .map(|(task, cell, path)| async move {
-                let item = match self.paths {
-                    [_, _, ..] => format!("{} {} {path}", task.id, cell.name()),
-                    _ => format!("{} {}", task.id, cell.name()),
-                };
-                events.send(Event::ItemStarted { stage: STAGE.to_owned(), item: item.clone() });
-                let records = self.cell(task, cell, path).await;
-                let outcome = match &records {
-                    Ok(records) => outcomes(records),
-                    Err(error) => error.to_string(),
-                };
-                events.send(Event::ItemFinished { stage: STAGE.to_owned(), item, outcome });
-                records
-            })
-            .buffer_unordered(self.jobs.max(1));
-        loop {
-            let finished = tokio::select! {
-                finished = running.next() => finished,
-                () = cancellation.cancelled() => return Err(ValidationError::Interrupted),
+    ) -> Result<Vec<CellRecord>, RunError> {
+        let jobs = self.missing(&known).into_iter().map(|(task, cell, path)| {
+            let item = match self.paths {
+                [_, _, ..] => format!("{} {} {path}", task.id, cell.name()),
+                _ => format!("{} {}", task.id, cell.name()),
             };
-            let Some(finished) = finished else { break };
-            for record in finished? {
-                run.append(&record)?;
-                records.push(record);
-            }
-        }
-        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
-        Ok(latest(records))
+            (item, self.cell(task, cell, path))
+        });
+        let stage = Stage { name: "validate", jobs: self.jobs, events, cancellation };
+        stage.run(run, known, jobs, outcomes).await
     }
 
     /// Returns the cells and paths for which not every method and repeat has a record.
@@ -126,7 +83,7 @@ impl Validation<'_> {
         missing
     }
 
-    async fn cell(&self, task: &Task, cell: Cell, path: ExecutionPath) -> Result<Vec<CellRecord>, ValidationError> {
+    async fn cell(&self, task: &Task, cell: Cell, path: ExecutionPath) -> Result<Vec<CellRecord>, RunError> {
         let (Some(environment), Some(executor)) =
             (self.environments.get(&task.repository), self.executors.get(&task.repository))
         else {

@@ -20,7 +20,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fs_err as fs;
-use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
@@ -29,11 +28,11 @@ use super::direct::{Direct, DirectCell};
 use super::logs::log_name;
 use super::mutation::lines_to_mutate;
 use super::record::{ExecutionPath, Measured};
-use super::run_directory::{RunDirectory, latest};
+use super::run_directory::RunDirectory;
+use super::stage::{RunError, Stage};
 use super::trees::{CellFacts, Trees};
-use super::validation::ValidationError;
 use crate::digest::Digest;
-use crate::event::{Event, EventSink};
+use crate::event::EventSink;
 use crate::focal::FocalLines;
 use crate::outcome::launch::shortened;
 use crate::outcome::{HarnessReason, InfraReason, Outcome};
@@ -118,15 +117,14 @@ impl Scoring<'_> {
     /// Executes what `known` lacks and returns all records.
     ///
     /// # Errors
-    /// [`ValidationError`]; what was executed until then is in the run's records.
+    /// [`RunError`]; what was executed until then is in the run's records.
     pub async fn run(
         &self,
         run: &mut RunDirectory,
         known: Vec<ScoreRecord>,
         events: &EventSink,
         cancellation: &CancellationToken,
-    ) -> Result<Vec<ScoreRecord>, ValidationError> {
-        const STAGE: &str = "score";
+    ) -> Result<Vec<ScoreRecord>, RunError> {
         let mut records = known;
         let submissions = run.path().join(SUBMISSIONS);
         fs::create_dir_all(&submissions)?;
@@ -135,36 +133,13 @@ impl Scoring<'_> {
         let mut jobs = self.missing(run, &mut records)?;
         shuffle(&mut jobs, self.seed);
         let executors = self.executors_of_models(run.path());
-        let started = std::time::Instant::now();
-        events.send(Event::StageStarted { stage: STAGE.to_owned(), total: Some(jobs.len() as u64) });
         let (executors, submissions) = (&executors, &submissions);
-        let mut running = futures_util::stream::iter(jobs)
-            .map(|job| async move {
-                let item = format!("{} {} {}", job.model, job.task.id, side_name(job.code));
-                events.send(Event::ItemStarted { stage: STAGE.to_owned(), item: item.clone() });
-                let records = self.execute(&job, executors, submissions).await;
-                let outcome = match &records {
-                    Ok(records) => outcomes(records),
-                    Err(error) => error.to_string(),
-                };
-                events.send(Event::ItemFinished { stage: STAGE.to_owned(), item, outcome });
-                records
-            })
-            .buffer_unordered(self.jobs.max(1));
-        loop {
-            let finished = tokio::select! {
-                finished = running.next() => finished,
-                () = cancellation.cancelled() => return Err(ValidationError::Interrupted),
-            };
-            let Some(finished) = finished else { break };
-            for record in finished? {
-                run.append(&record)?;
-                records.push(record);
-            }
-        }
-        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
-        Ok(latest(records))
+        let jobs = jobs.into_iter().map(|job| {
+            let item = format!("{} {} {}", job.model, job.task.id, side_name(job.code));
+            (item, async move { self.execute(&job, executors, submissions).await })
+        });
+        let stage = Stage { name: "score", jobs: self.jobs, events, cancellation };
+        stage.run(run, records, jobs, outcomes).await
     }
 
     fn pairs(&self) -> impl Iterator<Item = (&str, &Task)> {
@@ -188,11 +163,7 @@ impl Scoring<'_> {
 
     /// Returns the cells for which not every method and repeat has a record, or not every passing method a coverage. What
     /// needs no execution gets its records.
-    fn missing<'a>(
-        &'a self,
-        run: &mut RunDirectory,
-        records: &mut Vec<ScoreRecord>,
-    ) -> Result<Vec<Job<'a>>, ValidationError> {
+    fn missing<'a>(&'a self, run: &mut RunDirectory, records: &mut Vec<ScoreRecord>) -> Result<Vec<Job<'a>>, RunError> {
         let mut jobs = Vec::new();
         let mut unexecuted = Vec::new();
         {
@@ -287,7 +258,7 @@ impl Scoring<'_> {
         job: &Job<'_>,
         executors: &BTreeMap<(&str, &RepositoryName), Executor>,
         submissions: &Path,
-    ) -> Result<Vec<ScoreRecord>, ValidationError> {
+    ) -> Result<Vec<ScoreRecord>, RunError> {
         let all = |outcome, detail: &str| -> Vec<ScoreRecord> {
             let records = self.unexecuted(job.model, job.task, job.code, &job.methods, outcome, detail);
             records.into_iter().map(ScoreRecord::Execution).collect()

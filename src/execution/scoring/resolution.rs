@@ -13,7 +13,7 @@ use super::{Scoring, blocking, file_name};
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::execution::run_directory::RunDirectory;
-use crate::execution::validation::ValidationError;
+use crate::execution::stage::RunError;
 use crate::outcome::launch::shortened;
 use crate::outcome::{InfraReason, Outcome};
 use crate::submission::Content;
@@ -29,7 +29,7 @@ impl Scoring<'_> {
         records: &mut Vec<ScoreRecord>,
         submissions: &Path,
         cancellation: &CancellationToken,
-    ) -> Result<(), ValidationError> {
+    ) -> Result<(), RunError> {
         let done: BTreeSet<(String, TaskId)> = records
             .iter()
             .filter_map(|record| match record {
@@ -50,7 +50,7 @@ impl Scoring<'_> {
             .buffered(self.jobs.max(1));
         while let Some((model, task, resolved)) = resolving.next().await {
             if cancellation.is_cancelled() {
-                return Err(ValidationError::Interrupted);
+                return Err(RunError::Interrupted);
             }
             let more = match resolved? {
                 Ok(record) => vec![ScoreRecord::Submission(record)],
@@ -78,7 +78,7 @@ impl Scoring<'_> {
         run: &mut RunDirectory,
         records: &mut Vec<ScoreRecord>,
         cancellation: &CancellationToken,
-    ) -> Result<(), ValidationError> {
+    ) -> Result<(), RunError> {
         let known: BTreeSet<TaskId> = Done::of(records).focal.into_keys().cloned().collect();
         let tasks: Vec<&Task> = self.tasks.iter().filter(|task| !known.contains(&task.id)).collect();
         let mut finding = futures_util::stream::iter(tasks)
@@ -89,7 +89,7 @@ impl Scoring<'_> {
             .buffered(self.jobs.max(1));
         while let Some((task, found)) = finding.next().await {
             if cancellation.is_cancelled() {
-                return Err(ValidationError::Interrupted);
+                return Err(RunError::Interrupted);
             }
             match found? {
                 Ok(focal) => {

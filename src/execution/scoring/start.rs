@@ -16,7 +16,7 @@ use crate::execution::direct::Swap;
 use crate::execution::prepared::RevisionInput;
 use crate::execution::record::ExecutionPath;
 use crate::execution::run_directory::RunDirectory;
-use crate::execution::validation::ValidationError;
+use crate::execution::stage::RunError;
 use crate::outcome::launch::shortened;
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, Side, Task, TaskId, Track};
@@ -31,7 +31,7 @@ impl Scoring<'_> {
         run: &mut RunDirectory,
         records: &mut Vec<ScoreRecord>,
         cancellation: &CancellationToken,
-    ) -> Result<(), ValidationError> {
+    ) -> Result<(), RunError> {
         let mut known: BTreeSet<TaskId> = BTreeSet::new();
         let mut handed_in: BTreeMap<TaskId, bool> = BTreeMap::new();
         for record in records.iter() {
@@ -60,7 +60,7 @@ impl Scoring<'_> {
         loop {
             let finished = tokio::select! {
                 finished = compiling.next() => finished,
-                () = cancellation.cancelled() => return Err(ValidationError::Interrupted),
+                () = cancellation.cancelled() => return Err(RunError::Interrupted),
             };
             let Some(finished) = finished else { return Ok(()) };
             let (task, compiles) = finished?;

@@ -1,0 +1,79 @@
+//! A stage of a run: jobs, some at once, whose records are kept as soon as they are there.
+
+use futures_util::StreamExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::run_directory::{RunDirectory, RunDirectoryError, RunRecord, latest};
+use crate::event::{Event, EventSink};
+
+/// What can end a run before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The run's files can't be written.
+    #[error(transparent)]
+    RunDirectory(#[from] RunDirectoryError),
+    /// Logs or temporary files can't be written.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The user interrupted.
+    #[error("interrupted; the run can be continued")]
+    Interrupted,
+}
+
+/// What is told of a stage, and what ends it.
+pub(super) struct Stage<'a> {
+    /// Its name in events.
+    pub(super) name: &'a str,
+    /// Jobs at once.
+    pub(super) jobs: usize,
+    /// Where progress is told.
+    pub(super) events: &'a EventSink,
+    /// Ends it.
+    pub(super) cancellation: &'a CancellationToken,
+}
+
+impl Stage<'_> {
+    /// Does the jobs, each under a name that people read, and returns the records with theirs, each execution once and
+    /// sorted. `summary` says what a job came to.
+    ///
+    /// # Errors
+    /// [`RunError`]; what was done until then is in the run's records.
+    pub(super) async fn run<R: RunRecord, J: Future<Output = Result<Vec<R>, RunError>>>(
+        &self,
+        run: &mut RunDirectory,
+        mut records: Vec<R>,
+        jobs: impl ExactSizeIterator<Item = (String, J)>,
+        summary: impl Fn(&[R]) -> String,
+    ) -> Result<Vec<R>, RunError> {
+        let stage = || self.name.to_owned();
+        let summary = &summary;
+        let started = std::time::Instant::now();
+        self.events.send(Event::StageStarted { stage: stage(), total: Some(jobs.len() as u64) });
+        let mut running = futures_util::stream::iter(jobs)
+            .map(|(item, job)| async move {
+                self.events.send(Event::ItemStarted { stage: stage(), item: item.clone() });
+                let records = job.await;
+                let outcome = match &records {
+                    Ok(records) => summary(records),
+                    Err(error) => error.to_string(),
+                };
+                self.events.send(Event::ItemFinished { stage: stage(), item, outcome });
+                records
+            })
+            .buffer_unordered(self.jobs.max(1));
+        loop {
+            let finished = tokio::select! {
+                finished = running.next() => finished,
+                () = self.cancellation.cancelled() => return Err(RunError::Interrupted),
+            };
+            let Some(finished) = finished else { break };
+            for record in finished? {
+                run.append(&record)?;
+                records.push(record);
+            }
+        }
+        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.events.send(Event::StageFinished { stage: stage(), elapsed_ms });
+        Ok(latest(records))
+    }
+}
