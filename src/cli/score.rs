@@ -45,7 +45,7 @@ pub(super) struct ScoreArguments {
     #[arg(long, value_name = "FILE|DIR|gold|empty")]
     predictions: String,
     /// How methods are executed; what the direct path can't do exactly as Maven would goes to Maven in any case
-    #[arg(long, value_enum, value_name = "PATH", default_value_t = PathChoice::Direct)]
+    #[arg(long, value_enum, value_name = "PATH", default_value_t)]
     path: PathChoice,
     /// Whether the settings that a project makes for Surefire apply to launches
     #[arg(long, value_enum, value_name = "WHOSE", default_value_t)]

@@ -60,9 +60,9 @@ pub(super) struct ValidateArguments {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum PathChoice {
     /// The reference: Maven compiles every cell
-    #[default]
     Maven,
     /// Maven compiles each code revision once, a warm compiler the one file that a cell changes
+    #[default]
     Direct,
 }
 
