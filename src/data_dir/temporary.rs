@@ -96,7 +96,7 @@ fn sweep_entry(entry: &fs::DirEntry, remove_directory: &dyn Fn(&Path) -> io::Res
         absent_is_fine(fs::remove_file(&path))?;
         return Ok(false);
     }
-    let _lock = match take(&path, false)? {
+    let lock = match take(&path, false)? {
         Taken::Ours(lock) => Some(lock),
         Taken::Others => return Ok(false),
         // Rubbish, or of a program that knew no locks yet, or just being made: its maker begins anew then.
@@ -115,6 +115,12 @@ fn sweep_entry(entry: &fs::DirEntry, remove_directory: &dyn Fn(&Path) -> io::Res
         match fs::rename(&path, path.with_file_name(&doomed)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             other => other?,
+        }
+        let renamed = path.with_file_name(&doomed);
+        // Its maker may have locked it between the look and the renaming.
+        if lock.is_none() && matches!(take(&renamed, false)?, Taken::Others) {
+            fs::rename(&renamed, &path)?;
+            return Ok(false);
         }
     }
     absent_is_fine(remove_directory(&path.with_file_name(&doomed)))?;
