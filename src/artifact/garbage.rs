@@ -14,6 +14,8 @@ use serde::Serialize;
 use super::store::{Store, StoreError};
 use crate::digest::Digest;
 
+/// Where the origins of POMs are remembered.
+const ORIGINS: &str = "origins.toml";
 /// Directories of the data directory whose files are no records: blobs, sources, trees, logs and what is unfinished.
 const NO_RECORDS: [&str; 6] = ["blobs", "unpacked", "repositories", "tmp", "logs", "trees"];
 /// Deepest nesting that is looked into.
@@ -80,6 +82,10 @@ fn read_records(directory: &Path, depth: usize, named: &mut BTreeSet<Digest>) ->
         } else if kind.is_file() {
             // A layer's record is named by a digest, too.
             named.extend(entry.path().file_stem().and_then(|stem| Digest::from_hex(stem.to_str()?).ok()));
+            // Where origins are names no blob, and may be for another user's eyes alone.
+            if entry.file_name() == ORIGINS {
+                continue;
+            }
             match fs::File::open(entry.path()) {
                 Ok(file) => read_digests(file, named)?,
                 // It went away meanwhile, and what it named with it.

@@ -21,6 +21,7 @@ use crate::image::{
     difference, export_context, layer_title, tag, write_image_archive,
 };
 use crate::lock::{LayerKind, LockFileError};
+use crate::manifest::ManifestError;
 use crate::output::{OutputFormat, Table, counted};
 use crate::task::selector::repository_fits;
 
@@ -202,7 +203,15 @@ struct State {
 impl State {
     fn of(workbench: &Workbench<'_>, catalog: &Catalog, built: &BuiltImage) -> Result<Self, CommandError> {
         let up_to_date = match workbench.lock_digests(&built.repository, built.jdk) {
-            Ok(locks) => built.locks == locks && built.recipe_version == RECIPE_VERSION,
+            Ok(locks) => {
+                // Of a repository that is not imported any more nothing says otherwise.
+                let is_for = match workbench.manifest(&built.repository) {
+                    Ok(manifest) => built.is_for(&manifest),
+                    Err(CommandError::Manifest(ManifestError::Missing { .. })) => true,
+                    Err(error) => return Err(error),
+                };
+                is_for && built.locks == locks && built.recipe_version == RECIPE_VERSION
+            }
             Err(CommandError::LockFile(LockFileError::Missing { .. })) => false,
             Err(error) => return Err(error),
         };

@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::{OriginAddress, OriginError, OriginName};
-use crate::data_dir::write_privately;
+use crate::data_dir::{write_atomically, write_privately};
 use crate::digest::Digest;
 
 /// How many digits of an address' digest stand in names, the fewest first.
@@ -122,7 +122,10 @@ impl RecordedOrigins {
         if file.origins.len() != before {
             file.schema = 1;
             let text = toml::to_string(&file).map_err(|_| self.malformed("it can't be written as TOML"))?;
-            write_privately(&self.path, text.as_bytes())?;
+            // Others may share the data directory, but not what an address has of credentials.
+            let secret = file.origins.values().any(|address| address.contains('@'));
+            let write = if secret { write_privately } else { write_atomically };
+            write(&self.path, text.as_bytes())?;
         }
         Ok(result)
     }
