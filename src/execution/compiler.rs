@@ -98,6 +98,8 @@ pub enum CompileAnswer {
     Errors(Vec<Diagnostic>),
     /// The compiler could not say; it was ended.
     Broken(String),
+    /// The compiler was lost: killed, out of memory, silent for too long. The text may be to blame, or the machine.
+    Lost(String),
 }
 
 /// Compilers of this process, at most so many at once.
@@ -120,7 +122,8 @@ impl Compilers {
     /// Compiles, in a compiler that is warm where there is one for the environment's image.
     ///
     /// # Errors
-    /// [`EngineError`] where no compiler could be started. Trouble with one that was is [`CompileAnswer::Broken`].
+    /// [`EngineError`] where no compiler could be started. Trouble with one that was is [`CompileAnswer::Broken`] or
+    /// [`CompileAnswer::Lost`].
     pub async fn compile(
         &self,
         environment: &Environment,
@@ -134,11 +137,11 @@ impl Compilers {
         };
         let answer = match compiler.compile(request).await {
             Ok(answer) => answer,
-            Err(error) => CompileAnswer::Broken(error.to_string()),
+            Err(error) => CompileAnswer::Lost(error.to_string()),
         };
         compiler.requests += 1;
         // One that is not given back ends with its value.
-        if !matches!(answer, CompileAnswer::Broken(_)) && compiler.requests < MOST_REQUESTS {
+        if !matches!(answer, CompileAnswer::Broken(_) | CompileAnswer::Lost(_)) && compiler.requests < MOST_REQUESTS {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(compiler);
         }
         Ok(answer)

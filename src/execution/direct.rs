@@ -35,9 +35,37 @@ use crate::workspace::TREE_TIME;
 /// Masked revisions that are kept for the next cell.
 const MASKED_KEPT: usize = 16;
 
-/// Why a cell can't be executed on the direct path, in words.
+/// Why a cell can't be executed on the direct path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit(pub String);
+pub struct Unfit {
+    /// In words.
+    pub reason: String,
+    /// The fault is ours, and another time it may fit.
+    pub may_pass: bool,
+}
+
+impl Unfit {
+    /// Says what is so every time.
+    pub(super) fn certain(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), may_pass: false }
+    }
+
+    fn passing(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), may_pass: true }
+    }
+}
+
+/// Why what processors make is not known.
+enum Unknown {
+    Io(std::io::Error),
+    Unfit(Unfit),
+}
+
+impl From<std::io::Error> for Unknown {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
 
 type Masked = Arc<OnceCell<Result<Arc<MaskedRevision>, Unfit>>>;
 
@@ -166,12 +194,13 @@ impl Direct {
     ) -> std::io::Result<Result<Arc<CompiledRevision>, Unfit>> {
         Ok(match self.prepared.get(executor, environment, revision, archive).await?.as_ref() {
             Prepared::Compiled(revision) => match &revision.unfit {
-                Some(reason) => Err(Unfit(reason.clone())),
+                Some(reason) => Err(Unfit::certain(reason.clone())),
                 None => Ok(Arc::new(revision.as_ref().clone())),
             },
             Prepared::Failed { outcome, detail } => {
                 let detail = detail.lines().next().unwrap_or_default();
-                Err(Unfit(format!("the revision itself does not compile: {outcome}: {detail}")))
+                let may_pass = matches!(outcome, Outcome::InfraFail(_));
+                Err(Unfit { reason: format!("the revision itself does not compile: {outcome}: {detail}"), may_pass })
             }
         })
     }
@@ -203,7 +232,7 @@ impl Direct {
             let (store, revision) = (self.prepared.store().clone(), Arc::clone(revision));
             let (test_file, temporary) = (test_file.to_owned(), executor.temporary.clone());
             let masked = blocking(move || MaskedRevision::new(&store, revision, &test_file, &temporary)).await?;
-            Ok::<_, std::io::Error>(masked.map(Arc::new).map_err(Unfit))
+            Ok::<_, std::io::Error>(masked.map(Arc::new).map_err(Unfit::certain))
         });
         made.await.cloned()
     }
@@ -221,11 +250,7 @@ impl Direct {
     ) -> std::io::Result<Swap> {
         let (owned, content) = (Arc::clone(masked), text.to_owned());
         let request = blocking(move || Ok(test_request(&owned, content)?)).await?;
-        let answer = {
-            let _shared = executor.alone.read().await;
-            self.compilers.compile(environment, &request).await
-        };
-        let classes = match answer {
+        let classes = match self.compile(executor, environment, &request).await {
             Ok(CompileAnswer::Compiled { classes, generated }) => {
                 if (!generated.is_empty() || masked.revision.generates)
                     && let Err(unfit) = self.check_processors(executor, environment, masked, &generated).await?
@@ -238,13 +263,18 @@ impl Direct {
                 let places = errors.iter().map(|error| (error.file.as_deref(), error.line, error.message.as_str()));
                 return Ok(match of_diagnostics(&masked.path(), places) {
                     Some((reason, detail)) => Swap::Failed { reason, detail, errors },
-                    None => Swap::Unfit(Unfit("the compiler's errors have no place".to_owned())),
+                    None => Swap::Unfit(Unfit::certain("the compiler's errors have no place")),
                 });
             }
             Ok(CompileAnswer::Broken(cause)) => {
-                return Ok(Swap::Unfit(Unfit(format!("the warm compiler broke: {cause}"))));
+                return Ok(Swap::Unfit(Unfit::certain(format!("the warm compiler broke: {cause}"))));
             }
-            Err(error) => return Ok(Swap::Unfit(Unfit(format!("the warm compiler can't be reached: {error}")))),
+            Ok(CompileAnswer::Lost(cause)) => {
+                return Ok(Swap::Unfit(Unfit::passing(format!("the warm compiler was lost: {cause}"))));
+            }
+            Err(error) => {
+                return Ok(Swap::Unfit(Unfit::passing(format!("the warm compiler can't be reached: {error}"))));
+            }
         };
         let output = super::prepared::in_tree(&masked.revision.test_output);
         let mut files: Vec<(String, &[u8])> = vec![(masked.test_file.clone(), text)];
@@ -270,37 +300,57 @@ impl Direct {
                 let (owned, alone) = (Arc::clone(masked), text == NOTHING);
                 let request =
                     blocking(move || Ok(if alone { nothing_request(&owned) } else { test_request(&owned, text)? }));
-                let request = request.await?;
-                let _shared = executor.alone.read().await;
-                match self.compilers.compile(environment, &request).await {
+                let request = request.await.map_err(std::io::Error::from)?;
+                // What may pass is not kept: the next cell asks again.
+                let passing = |cause: String| {
+                    Unknown::Unfit(Unfit::passing(format!("what annotation processors do can't be told: {cause}")))
+                };
+                match self.compile(executor, environment, &request).await {
                     Ok(CompileAnswer::Compiled { generated, .. }) => made.push(generated),
+                    Ok(CompileAnswer::Lost(cause)) => return Err(passing(cause)),
                     Ok(other) => return Ok(Err(format!("what annotation processors do can't be told: {other:?}"))),
-                    Err(error) => return Ok(Err(error.to_string())),
+                    Err(error) => return Err(passing(error.to_string())),
                 }
             }
             let first = made.first().cloned().unwrap_or_default();
             if made.iter().any(|one| *one != first) {
                 return Ok(Err("annotation processors make something of the revision's own file".to_owned()));
             }
-            Ok::<_, std::io::Error>(Ok(first))
+            Ok::<_, Unknown>(Ok(first))
         });
-        Ok(match made.await? {
+        let made = match made.await {
+            Ok(made) => made,
+            Err(Unknown::Io(error)) => return Err(error),
+            Err(Unknown::Unfit(unfit)) => return Ok(Err(unfit)),
+        };
+        Ok(match made {
             Ok(made) if made.as_slice() == generated => Ok(()),
-            Ok(_) => Err(Unfit("annotation processors make something of the file".to_owned())),
-            Err(reason) => Err(Unfit(reason.clone())),
+            Ok(_) => Err(Unfit::certain("annotation processors make something of the file")),
+            Err(reason) => Err(Unfit::certain(reason.clone())),
         })
     }
 
-    /// Compiles, in a warm compiler.
+    /// Compiles, in a warm compiler; one that can't be started is tried again.
     ///
     /// # Errors
     /// [`EngineError`] where none can be had.
     pub(super) async fn compile(
         &self,
+        executor: &Executor,
         environment: &Environment,
         request: &CompileRequest,
     ) -> Result<CompileAnswer, EngineError> {
-        self.compilers.compile(environment, request).await
+        let mut attempt = 1;
+        loop {
+            let answer = {
+                let _shared = executor.alone.read().await;
+                self.compilers.compile(environment, request).await
+            };
+            match answer {
+                Err(_) if attempt < ATTEMPTS => attempt += 1,
+                answer => return answer,
+            }
+        }
     }
 
     /// Returns where the compiled tree of a revision is.

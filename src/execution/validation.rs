@@ -100,7 +100,7 @@ impl Validation<'_> {
             let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
             match direct.run_cell(executor, &request, move || trees.revision(&wanted, cell.code())).await? {
                 Ok(executed) => return Ok(executed.records),
-                Err(reason) => unfit = Some(reason.0),
+                Err(one) => unfit = Some(one.reason),
             }
         }
         let input = match self.blocking(task, cell, Trees::cell).await? {

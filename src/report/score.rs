@@ -167,6 +167,11 @@ pub fn scored_models(run: StoredRun<ScoreInputs, ScoreRecord>) -> Result<Vec<Sco
     }
     let measured_against: BTreeSet<TaskId> =
         submissions.keys().filter(|(model, _)| model == GOLD).map(|(_, task)| task.clone()).collect();
+    let faults = executions.iter().filter(|((model, _), _)| model == GOLD).filter(|(_, records)| {
+        records.iter().any(|one| one.code == Side::New && matches!(one.outcome, Outcome::InfraFail(_)))
+    });
+    // Where the developers' test could not be judged, nothing that it is compared with is known.
+    let gold_faults: BTreeSet<TaskId> = faults.map(|((_, task), _)| task.clone()).collect();
     let mut models = Vec::new();
     for (model, handed_in) in inputs.models {
         let mut tasks = Vec::new();
@@ -201,13 +206,16 @@ pub fn scored_models(run: StoredRun<ScoreInputs, ScoreRecord>) -> Result<Vec<Sco
             // The developers' test is run only where some model handed something in for the repository.
             let gold_ran = model == GOLD || measured_against.contains(&task.id);
             let (pred_lost, gold_lost) = (lost(&model), lost(GOLD));
+            let gold_fault = gold_faults.contains(&task.id);
+            let gold_lost = (gold_lost.0 || gold_fault, gold_lost.1 || gold_fault);
             let (coverage, mutation) = (inputs.coverage && focal.is_some(), inputs.mutation && focal.is_some());
             let measured = MeasuredAdequacy {
                 coverage_pred: coverage && !pred_lost.0,
                 coverage_gold: coverage && gold_ran && !gold_lost.0,
-                mutation_pred: mutation && !pred_lost.1 && !gold_lost.1,
+                mutation_pred: mutation && gold_ran && !pred_lost.1 && !gold_lost.1,
                 mutation_gold: mutation && gold_ran && !gold_lost.1,
             };
+            whole &= focal.is_some() || !(inputs.coverage || inputs.mutation);
             whole &= ![pred_lost.0, pred_lost.1, gold_lost.0, gold_lost.1].contains(&true);
             tasks.push(ScoredTask {
                 jdk: inputs.jdks.get(&task.repository).copied().unwrap_or_default(),

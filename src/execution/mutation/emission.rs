@@ -128,7 +128,10 @@ async fn emit_once(
     let (Some(ended), Some(end)) = (run.step(2), command_end(&run, 2)) else {
         return Ok(Err(NoMutants::passing(not_done(&run, "mutator").detail)));
     };
-    if end.exit_code != Some(0) {
+    let Some(exit_code) = end.exit_code else {
+        return Ok(Err(NoMutants::passing(format!("the mutator was ended: {end:?}"))));
+    };
+    if exit_code != 0 {
         let said = String::from_utf8_lossy(&ended.stderr.bytes()?).into_owned();
         return Ok(Err(NoMutants::certain(format!("the mutator failed: {said}"))));
     }

@@ -30,8 +30,10 @@ pub enum MainCompilation {
 enum Answer {
     Compiled(Files),
     Errors(Vec<Diagnostic>),
-    /// The compiler breaks on it each time.
+    /// The compiler breaks on it.
     Broken(String),
+    /// The compiler was lost in every attempt.
+    Lost(String),
 }
 
 /// The compiler of one main source of a prepared revision.
@@ -44,6 +46,7 @@ pub struct MainCompiler<'a> {
     /// The source, absolute in the container.
     path: String,
     tree: Arc<CompiledTree>,
+    source: Vec<u8>,
     /// The source's declarations, where texts with the same ones can be compiled alone.
     declarations: Option<String>,
 }
@@ -77,6 +80,7 @@ impl<'a> MainCompiler<'a> {
             call,
             path,
             tree,
+            source: source.to_owned(),
             declarations: java::declarations(source),
         };
         if this.declarations.is_some() {
@@ -98,6 +102,7 @@ impl<'a> MainCompiler<'a> {
                 Err(NoMutants::certain(format!("the main sources do not compile a second time: {said}")))
             }
             Ok(Answer::Broken(cause)) => Err(NoMutants::certain(format!("the warm compiler breaks: {cause}"))),
+            Ok(Answer::Lost(cause)) => Err(NoMutants::passing(format!("the warm compiler was lost: {cause}"))),
             Err(reason) => Err(reason),
         })
     }
@@ -119,7 +124,7 @@ impl<'a> MainCompiler<'a> {
                     files.iter().all(|(path, _)| path.ends_with(".class"))
                         && java::declarations(text.as_bytes()).as_ref() == Some(own)
                 }
-                Answer::Errors(_) | Answer::Broken(_) => true,
+                Answer::Errors(_) | Answer::Broken(_) | Answer::Lost(_) => true,
             };
             answer = settled.then_some(alone);
         }
@@ -130,11 +135,24 @@ impl<'a> MainCompiler<'a> {
                 Err(reason) => return Ok(Err(reason)),
             },
         };
-        Ok(Ok(match answer {
-            Answer::Compiled(files) => MainCompilation::Compiled(files),
-            // A compiler that breaks on a text in every attempt does not compile it.
-            Answer::Errors(_) | Answer::Broken(_) => MainCompilation::Errors,
-        }))
+        Ok(match answer {
+            Answer::Compiled(files) => Ok(MainCompilation::Compiled(files)),
+            Answer::Errors(_) | Answer::Broken(_) => Ok(MainCompilation::Errors),
+            // What the compiler is lost on in every attempt is at fault itself, if the source is still compiled.
+            Answer::Lost(cause) => match self.recompiled().await? {
+                Ok(Answer::Compiled(_)) => Ok(MainCompilation::Errors),
+                Ok(_) => Err(NoMutants::passing(format!("the warm compiler was lost: {cause}"))),
+                Err(reason) => Err(reason),
+            },
+        })
+    }
+
+    /// Compiles the source itself again.
+    async fn recompiled(&self) -> std::io::Result<Result<Answer, NoMutants>> {
+        match self.declarations {
+            Some(_) => self.alone(&self.source).await,
+            None => self.whole(&self.source).await,
+        }
     }
 
     async fn alone(&self, text: &[u8]) -> std::io::Result<Result<Answer, NoMutants>> {
@@ -173,11 +191,7 @@ impl<'a> MainCompiler<'a> {
         };
         let mut attempt = 1;
         loop {
-            let answer = {
-                let _shared = self.executor.alone.read().await;
-                self.direct.compile(self.environment, &request).await
-            };
-            match answer {
+            match self.direct.compile(self.executor, self.environment, &request).await {
                 Ok(CompileAnswer::Compiled { classes, generated }) => {
                     let output = in_tree(&call.output);
                     let classes = classes.into_iter().map(|(path, content)| (format!("{output}/{path}"), content));
@@ -185,8 +199,9 @@ impl<'a> MainCompiler<'a> {
                     return Ok(Ok(Answer::Compiled(self.changed(classes.chain(generated))?)));
                 }
                 Ok(CompileAnswer::Errors(errors)) => return Ok(Ok(Answer::Errors(errors))),
-                Ok(CompileAnswer::Broken(_)) | Err(_) if attempt < ATTEMPTS => attempt += 1,
+                Ok(CompileAnswer::Broken(_) | CompileAnswer::Lost(_)) if attempt < ATTEMPTS => attempt += 1,
                 Ok(CompileAnswer::Broken(cause)) => return Ok(Ok(Answer::Broken(cause))),
+                Ok(CompileAnswer::Lost(cause)) => return Ok(Ok(Answer::Lost(cause))),
                 Err(error) => return Ok(Err(NoMutants::passing(of_engine(&error).detail))),
             }
         }

@@ -48,7 +48,7 @@ impl NoMutants {
         Self { cause: shortened(cause.as_ref()), may_pass: false }
     }
 
-    fn passing(cause: impl AsRef<str>) -> Self {
+    pub(super) fn passing(cause: impl AsRef<str>) -> Self {
         Self { cause: shortened(cause.as_ref()), may_pass: true }
     }
 }

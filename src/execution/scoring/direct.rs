@@ -40,11 +40,14 @@ pub(super) struct SubmissionCell<'a> {
 pub(super) struct MutationRequest {
     /// The task.
     pub(super) task_id: TaskId,
-    /// Path, lines, and source of each file.
-    pub(super) files: Vec<(String, Vec<usize>, Vec<u8>)>,
+    /// The files, or why they can't be had.
+    pub(super) files: Result<Vec<FileToMutate>, NoMutants>,
     /// Methods to run on mutants that are not launched now.
     pub(super) passing: Vec<Passing>,
 }
+
+/// Path, lines, and source of a file.
+pub(super) type FileToMutate = (String, Vec<usize>, Vec<u8>);
 
 /// A method that passes on new code.
 #[derive(Clone, Debug)]
@@ -142,8 +145,12 @@ async fn mutated(
     };
     let environment = cell.executed.identity.environment;
     let revision = &swapped.masked.revision;
+    let files = match &request.files {
+        Ok(files) => files,
+        Err(reason) => return none(reason.clone()),
+    };
     let mut sets = Vec::new();
-    for (path, lines, source) in &request.files {
+    for (path, lines, source) in files {
         let file = MutatedFile { task_id: &request.task_id, path, source, lines };
         let key = mutants_key(environment, revision, &file);
         let known: Option<Mutants> = cell.cache.value(key)?;

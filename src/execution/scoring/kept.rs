@@ -8,6 +8,7 @@ use super::record::{CoverageRecord, ExecutionRecord, MutantsRecord, MutationReco
 use super::{Job, Scoring, Todo, model_directory};
 use crate::execution::cell::{CellIdentity, Executor};
 use crate::execution::coverage::{Lines, MethodCoverage, SourceFile, coverage_key};
+use crate::execution::direct::Unfit;
 use crate::execution::mutation::NoMutants;
 use crate::execution::record::{CellRecord, Measured};
 use crate::focal::FocalLines;
@@ -223,18 +224,19 @@ pub(super) fn unmutated(
     executed: &[CellRecord],
     mutate: &[Passing],
     lines: &LinesToMutate,
-    unfit: Option<&str>,
+    unfit: Option<&Unfit>,
 ) -> Vec<(MethodId, Result<Mutated, NoMutants>)> {
     if lines.is_empty() {
         return Vec::new();
     }
+    let may_pass = unfit.is_some_and(|unfit| unfit.may_pass);
     let cause = match unfit {
-        Some(reason) => format!("mutants need the direct path, which does not fit: {reason}"),
+        Some(unfit) => format!("mutants need the direct path, which does not fit: {}", unfit.reason),
         None => "mutants need the direct path".to_owned(),
     };
     let passed = executed.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
     let methods = mutate.iter().map(|passing| &passing.method).chain(passed.map(|record| &record.method));
-    methods.map(|method| (method.clone(), Err(NoMutants { cause: cause.clone(), may_pass: false }))).collect()
+    methods.map(|method| (method.clone(), Err(NoMutants { cause: cause.clone(), may_pass }))).collect()
 }
 
 fn executed_record(job: &Job<'_>, record: CellRecord) -> ExecutionRecord {

@@ -26,7 +26,7 @@ use super::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
 use super::coverage::CoverageRequest;
 use super::direct::{Direct, DirectCell};
 use super::logs::log_name;
-use super::mutation::lines_to_mutate;
+use super::mutation::{NoMutants, lines_to_mutate};
 use super::record::{ExecutionPath, Measured};
 use super::run_directory::RunDirectory;
 use super::stage::{RunError, Stage};
@@ -304,7 +304,7 @@ impl Scoring<'_> {
                     match direct::run_cell(direct, executor, &self.revisions, &cell).await? {
                         Ok(executed) => executed,
                         Err(reason) => {
-                            unfit = Some(reason.0);
+                            unfit = Some(reason);
                             continue;
                         }
                     }
@@ -324,8 +324,9 @@ impl Scoring<'_> {
                         _ => {}
                     }
                     let (mut executed, covered) = executed?;
-                    executed.iter_mut().for_each(|record| record.measured.unfit.clone_from(&unfit));
-                    let mutated = unmutated(&executed, &todo.mutate, &lines, unfit.as_deref());
+                    let reason = unfit.as_ref().map(|unfit| unfit.reason.clone());
+                    executed.iter_mut().for_each(|record| record.measured.unfit.clone_from(&reason));
+                    let mutated = unmutated(&executed, &todo.mutate, &lines, unfit.as_ref());
                     (executed, covered, mutated)
                 }
             };
@@ -343,17 +344,19 @@ impl Scoring<'_> {
         lines: &LinesToMutate,
         passing: &[Passing],
     ) -> std::io::Result<Option<MutationRequest>> {
-        let mut files = Vec::new();
+        if lines.is_empty() {
+            return Ok(None);
+        }
+        let mut files = Ok(Vec::new());
         for (path, lines) in lines {
             let (trees, task, wanted) = (Arc::clone(&self.trees), job.task.clone(), path.clone());
-            match blocking(move || trees.new_file(&task, &wanted)).await? {
-                Ok(source) => files.push((path.clone(), lines.clone(), source)),
-                // The same file is a part of the tree, whose archive then tells.
-                Err(error) => tracing::warn!(task = %job.task.id, %error, "a focal file can't be read"),
+            match (blocking(move || trees.new_file(&task, &wanted)).await?, &mut files) {
+                (Ok(source), Ok(files)) => files.push((path.clone(), lines.clone(), source)),
+                (Err(error), Ok(_)) => files = Err(NoMutants::passing(format!("`{path}` can't be read: {error}"))),
+                (_, Err(_)) => {}
             }
         }
-        let task_id = job.task.id.clone();
-        Ok((!files.is_empty()).then(|| MutationRequest { task_id, files, passing: passing.to_vec() }))
+        Ok(Some(MutationRequest { task_id: job.task.id.clone(), files, passing: passing.to_vec() }))
     }
 
     fn identity<'a>(

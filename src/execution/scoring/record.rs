@@ -149,7 +149,7 @@ pub struct StartRecord {
     pub start_compiles: Option<bool>,
     /// The first error.
     pub detail: Option<String>,
-    /// Whether that could not be told: a continued run tries again.
+    /// Whether that could not be told: the next run tries again.
     #[serde(default)]
     pub lost: bool,
 }
@@ -173,7 +173,7 @@ pub struct CoverageRecord {
     pub coverage_range: Option<f64>,
     /// Why nothing was measured.
     pub cause: Option<String>,
-    /// Whether nothing was measured for a fault that no submission is to blame for: a continued run measures again, and
+    /// Whether nothing was measured for a fault that no submission is to blame for: the next run measures again, and
     /// the task is in no mean of this value.
     #[serde(default)]
     pub lost: bool,
@@ -211,7 +211,7 @@ pub struct MutationRecord {
     pub mutants: Vec<MutantOutcome>,
     /// Why nothing was measured.
     pub cause: Option<String>,
-    /// Whether nothing was measured for a fault that no submission is to blame for: a continued run measures again, and
+    /// Whether nothing was measured for a fault that no submission is to blame for: the next run measures again, and
     /// the task is in no mean of this value.
     #[serde(default)]
     pub lost: bool,
