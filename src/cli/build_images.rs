@@ -116,13 +116,7 @@ async fn build(
     let mut built = Vec::new();
     for (repository, tasks) in chosen {
         let one = build_one(arguments.proof, &workbench, &builder, &mut engine, repository, tasks);
-        let one = tokio::select! {
-            // Where there is nothing to do nothing is waited for: an interrupt must be seen all the same.
-            biased;
-            () = context.cancellation.cancelled() => Err(CommandError::Interrupted),
-            one = one => one,
-        };
-        match one {
+        match context.until_interrupted(one).await {
             Ok(one) => built.push(one),
             Err(error) => {
                 close(engine).await?;

@@ -91,13 +91,7 @@ async fn lock(arguments: &LockArguments, tasks: &[Task], context: &Context) -> R
     let mut locked = Vec::new();
     for (repository, tasks) in &groups {
         let one = lock_repository(&means, &manifests[repository], tasks, arguments.update);
-        let one = tokio::select! {
-            // Where there is nothing to do nothing is waited for: an interrupt must be seen all the same.
-            biased;
-            () = context.cancellation.cancelled() => Err(CommandError::Interrupted),
-            one = one => one,
-        };
-        match one {
+        match context.until_interrupted(one).await {
             Ok(one) => locked.push(one),
             Err(error) => {
                 engine.close().await?;

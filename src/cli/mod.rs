@@ -133,6 +133,22 @@ impl Context {
         })
     }
 
+    /// Does a part of the work unless an interrupt came: an earlier one as well, for where there is nothing to do nothing
+    /// is waited for.
+    ///
+    /// # Errors
+    /// The work's, [`CommandError::Interrupted`].
+    async fn until_interrupted<T>(
+        &self,
+        work: impl Future<Output = Result<T, CommandError>>,
+    ) -> Result<T, CommandError> {
+        tokio::select! {
+            biased;
+            () = self.cancellation.cancelled() => Err(CommandError::Interrupted),
+            done = work => done,
+        }
+    }
+
     /// Runs asynchronous work to its end. The first interrupt cancels [`Context::cancellation`] so that the work can
     /// clean up; a second one drops the work where it stands.
     ///

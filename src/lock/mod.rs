@@ -82,6 +82,20 @@ pub struct ToolchainLock {
     pub indexes: Vec<SignedIndex>,
 }
 
+impl ToolchainLock {
+    /// Returns a lock that names nothing.
+    pub fn empty() -> Self {
+        Self {
+            schema: LOCK_SCHEMA,
+            base: Vec::new(),
+            jdks: Vec::new(),
+            tools_packages: Vec::new(),
+            tools: Vec::new(),
+            indexes: Vec::new(),
+        }
+    }
+}
+
 /// One Java development kit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JdkLock {

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::policy::{DebianPolicy, ToolPolicy, ToolchainPolicy};
 use super::requirement::{RequirementError, check_requirements};
-use super::{DebianPackage, JdkLock, LOCK_SCHEMA, SignedIndex, ToolFile, ToolRole, ToolchainLock};
+use super::{DebianPackage, JdkLock, SignedIndex, ToolFile, ToolRole, ToolchainLock};
 use crate::artifact::debian::archive::{Archive, ArchiveError, Suite, package_files};
 use crate::artifact::debian::control::paragraphs;
 use crate::artifact::debian::index::{Package, PackageIndex};
@@ -122,7 +122,7 @@ pub async fn lock_toolchain(
     wanted.extend(previous.iter().flat_map(|lock| lock.jdks.iter().map(|jdk| jdk.major)));
     let mut lock = match (request.mode, previous) {
         (LockMode::Keep, Some(previous)) => previous.clone(),
-        _ => empty_lock(),
+        _ => ToolchainLock::empty(),
     };
     let missing: BTreeSet<u32> =
         wanted.into_iter().filter(|major| !lock.jdks.iter().any(|jdk| jdk.major == *major)).collect();
@@ -141,17 +141,6 @@ pub async fn lock_toolchain(
     let python: Vec<&ToolFile> = lock.tools.iter().filter(|tool| tool.role == ToolRole::Python).collect();
     check_requirements(client.store(), &python, policy)?;
     Ok(lock)
-}
-
-fn empty_lock() -> ToolchainLock {
-    ToolchainLock {
-        schema: LOCK_SCHEMA,
-        base: Vec::new(),
-        jdks: Vec::new(),
-        tools_packages: Vec::new(),
-        tools: Vec::new(),
-        indexes: Vec::new(),
-    }
 }
 
 async fn lock_packages(

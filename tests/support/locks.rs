@@ -4,14 +4,7 @@ use testevo_sandbox::lock::{JdkLock, LOCK_SCHEMA, MavenFile, RepositoryLock, Too
 
 /// A toolchain of one development kit that consists of nothing: images of it are what the recipe generates.
 pub(crate) fn toolchain() -> ToolchainLock {
-    ToolchainLock {
-        schema: LOCK_SCHEMA,
-        base: Vec::new(),
-        jdks: vec![JdkLock { major: 8, packages: Vec::new() }],
-        tools_packages: Vec::new(),
-        tools: Vec::new(),
-        indexes: Vec::new(),
-    }
+    ToolchainLock { jdks: vec![JdkLock { major: 8, packages: Vec::new() }], ..ToolchainLock::empty() }
 }
 
 /// A repository's lock of these files.

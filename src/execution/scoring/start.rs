@@ -1,7 +1,7 @@
 //! Whether the file that an agent starts from compiles on new code, of generation tasks: what an agent finds there is a
 //! part of what its submission means. Source: protocol §3.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
@@ -21,8 +21,9 @@ use crate::outcome::launch::shortened;
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, Side, Task, TaskId, Track};
 
-/// Whether a starting file compiles, and its first error; the fault where that can't be told.
-type Compiles = Result<(bool, Option<String>), (Outcome, String)>;
+/// Whether a starting file compiles, and its first error; `None` where there is no such file, the fault where that can't
+/// be told.
+type Compiles = Result<Option<(bool, Option<String>)>, (Outcome, String)>;
 
 impl Scoring<'_> {
     /// Compiles the starting files that no record is about yet, each once.
@@ -33,14 +34,14 @@ impl Scoring<'_> {
         cancellation: &CancellationToken,
     ) -> Result<(), RunError> {
         let mut known: BTreeSet<TaskId> = BTreeSet::new();
-        let mut handed_in: BTreeMap<TaskId, bool> = BTreeMap::new();
+        let mut handed_in: BTreeSet<TaskId> = BTreeSet::new();
         for record in records.iter() {
             match record {
                 ScoreRecord::Start(start) if !start.lost => {
                     known.insert(start.task_id.clone());
                 }
                 ScoreRecord::Submission(one) if one.post_image.is_some() => {
-                    handed_in.insert(one.task_id.clone(), one.start.is_some());
+                    handed_in.insert(one.task_id.clone());
                 }
                 _ => {}
             }
@@ -48,14 +49,12 @@ impl Scoring<'_> {
         let wanted = self.tasks.iter().filter(|task| {
             task.track == Track::TestGeneration
                 && !known.contains(&task.id)
+                && handed_in.contains(&task.id)
                 && self.environments.contains_key(&task.repository)
         });
-        let wanted: Vec<(&Task, bool)> = wanted.filter_map(|task| Some((task, *handed_in.get(&task.id)?))).collect();
+        let wanted: Vec<&Task> = wanted.collect();
         let mut compiling = futures_util::stream::iter(wanted)
-            .map(|(task, there)| async move {
-                let compiles = if there { self.start_compiles(task).await?.map(Some) } else { Ok(None) };
-                Ok::<_, std::io::Error>((task, compiles))
-            })
+            .map(|task| async move { Ok::<_, std::io::Error>((task, self.start_compiles(task).await?)) })
             .buffer_unordered(self.jobs.max(1));
         loop {
             let finished = tokio::select! {
@@ -93,18 +92,18 @@ impl Scoring<'_> {
         });
         let (start, facts) = match described.await? {
             Ok(Some(described)) => described,
-            Ok(None) => return none("the starting tree has no such file"),
+            Ok(None) => return Ok(Ok(None)),
             Err(error) => return none(&error.to_string()),
         };
         let Some(module) = &facts.module else {
-            return Ok(Ok((false, Some("the target file lies in no module of this tree".to_owned()))));
+            return Ok(Ok(Some((false, Some("the target file lies in no module of this tree".to_owned())))));
         };
         let path = if self.direct.is_some() { ExecutionPath::Direct } else { ExecutionPath::Maven };
         let identity =
             CellIdentity { task, cell: Cell::On, environment, tree: &facts.tree, swapped: facts.swapped(), path };
         let key = start_key(executor.key(&identity, method, 1, path));
         if let Some(known) = self.cache.value::<(bool, Option<String>)>(key)? {
-            return Ok(Ok(known));
+            return Ok(Ok(Some(known)));
         }
         let mut compiles: Option<Compiles> = None;
         if let Some(direct) = &self.direct {
@@ -115,8 +114,8 @@ impl Scoring<'_> {
                 && let Ok(masked) = direct.masked(executor, &revision, task.test_file.as_str()).await?
             {
                 compiles = match direct.swap(executor, environment, &masked, &start).await? {
-                    Swap::Compiled(_) => Some(Ok((true, None))),
-                    Swap::Failed { detail, .. } => Some(Ok((false, Some(detail)))),
+                    Swap::Compiled(_) => Some(Ok(Some((true, None)))),
+                    Swap::Failed { detail, .. } => Some(Ok(Some((false, Some(detail))))),
                     Swap::Unfit(_) => None,
                 };
             }
@@ -135,8 +134,8 @@ impl Scoring<'_> {
                 let request =
                     CellRequest { task, cell, input: &input, environment, methods, repeats: 1, path, apart: true };
                 let compiles = match executor.compiles(&request, module).await? {
-                    Ok(()) => Ok((true, None)),
-                    Err((Outcome::CompileFail(_), detail)) => Ok((false, Some(detail))),
+                    Ok(()) => Ok(Some((true, None))),
+                    Err((Outcome::CompileFail(_), detail)) => Ok(Some((false, Some(detail)))),
                     Err(fault) => Err(fault),
                 };
                 match fs_err::remove_file(&input.archive) {
@@ -145,7 +144,7 @@ impl Scoring<'_> {
                 }
             }
         };
-        if let Ok(known) = &compiles {
+        if let Ok(Some(known)) = &compiles {
             self.cache.put_value(key, known)?;
         }
         Ok(compiles)

@@ -20,14 +20,7 @@ fn sample(store: &Store) -> LockArchive {
         metadata: Vec::new(),
         build_sets: vec!["s".to_owned()],
     };
-    let toolchain = ToolchainLock {
-        schema: LOCK_SCHEMA,
-        base: Vec::new(),
-        jdks: Vec::new(),
-        tools_packages: Vec::new(),
-        tools: Vec::new(),
-        indexes: Vec::new(),
-    };
+    let toolchain = ToolchainLock::empty();
     LockArchive { toolchain, repositories: [(repository, (lock, "schema = 1\n".to_owned()))].into() }
 }
 
