@@ -148,7 +148,9 @@ fn living_processor_time() -> Duration {
             Some(fields.split_whitespace().skip(11).take(4).filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>())
         })
         .sum();
-    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    // Not rustix: before Linux 6.4 it reads a file of /proc that is closed to an undumpable process, and panics.
+    // SAFETY: no memory is involved.
+    let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(0).max(1);
     Duration::from_millis(ticks.saturating_mul(1000) / per_second)
 }
 
