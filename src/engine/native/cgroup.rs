@@ -4,6 +4,7 @@
 //! where a group can only be made below one that hands the controllers on and is this user's to write to.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use super::super::cgroup::{directory, keyed};
 use super::super::spec::ContainerLimits;
+use super::delegation;
 use crate::data_dir::Owner;
 
 /// What names of our groups begin with; the owner's process namespace, the owner and a number follow.
 const PREFIX: &str = "testevo-sandbox-";
+
+/// The number in the name of the group that an owner itself is in; containers never get that far.
+const OWN_NUMBER: u64 = u64::MAX;
 
 /// Period of the processor quota, in microseconds.
 const PERIOD: u64 = 100_000;
@@ -26,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A group to make, with everything that is written into it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Group {
+    /// 1 or 2.
+    version: u8,
     /// Its directory, absolute.
     pub(super) directory: PathBuf,
     /// Files and values, in order.
@@ -54,6 +61,10 @@ pub(super) trait Tree {
     fn read(&self, path: &Path) -> Option<String>;
     /// Tells whether this user may make directories in it and move processes into them.
     fn is_ours(&self, path: &Path) -> bool;
+    /// Writes into a file that exists.
+    fn write(&self, path: &Path, value: &str) -> io::Result<()>;
+    /// Makes a directory.
+    fn make(&self, path: &Path) -> io::Result<()>;
     /// Returns the number of the process namespace, 0 where it can't be told.
     fn namespace(&self) -> u64;
 }
@@ -72,6 +83,14 @@ impl Tree for Machine {
             && access(path.join("cgroup.procs"), Access::WRITE_OK).is_ok()
     }
 
+    fn write(&self, path: &Path, value: &str) -> io::Result<()> {
+        write(path, value)
+    }
+
+    fn make(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+
     fn namespace(&self) -> u64 {
         use std::os::unix::fs::MetadataExt as _;
         fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
@@ -79,8 +98,9 @@ impl Tree for Machine {
 }
 
 impl Layout {
-    /// Finds where groups can be made, from `/proc/self/mountinfo`, `/proc/self/cgroup` and the hierarchies.
-    pub(super) fn find(tree: &dyn Tree) -> Self {
+    /// Finds where groups can be made, from `/proc/self/mountinfo`, `/proc/self/cgroup` and the hierarchies. In version 2
+    /// it has groups hand controllers on where they only have to be told, and `owner` may move into a group of its own.
+    pub(super) fn find(tree: &dyn Tree, owner: &Owner) -> Self {
         let read = |path: &str| tree.read(Path::new(path)).unwrap_or_default();
         let (mounts, groups) = (read("/proc/self/mountinfo"), read("/proc/self/cgroup"));
         let namespace = tree.namespace();
@@ -97,19 +117,10 @@ impl Layout {
             return Self { version: 1, parents, swap, namespace };
         }
         let Some(own) = directory(&mounts, &groups, None) else { return Self::default() };
-        let hands_on = |parent: &Path| -> Vec<String> {
-            let controllers = tree.read(&parent.join("cgroup.subtree_control")).unwrap_or_default();
-            let known = |name: &&str| ["memory", "pids", "cpu"].contains(name);
-            controllers.split_whitespace().filter(known).map(str::to_owned).collect()
-        };
-        // The nearest that hands something on and holds no process itself, which the kernel would not allow.
-        let parent = own
-            .ancestors()
-            .take_while(|parent| tree.read(&parent.join("cgroup.controllers")).is_some())
-            .find(|parent| tree.is_ours(parent) && hands_on(parent).iter().any(|name| name == "memory"));
-        match parent {
-            Some(parent) => {
-                let parents = hands_on(parent).into_iter().map(|name| (name, parent.to_owned())).collect();
+        let leaf = own.join(group_name(namespace, owner, OWN_NUMBER));
+        match delegation::parent(tree, &own, &leaf) {
+            Some((parent, controllers)) => {
+                let parents = controllers.into_iter().map(|name| (name.to_owned(), parent.clone())).collect();
                 // `memory.swap.max` is there wherever the kernel accounts for swap, and tells nothing in the root.
                 Self { version: 2, parents, swap: true, namespace }
             }
@@ -136,7 +147,7 @@ impl Layout {
 
     /// Returns the groups of a container with these limits.
     pub(super) fn groups(&self, owner: &Owner, number: u64, limits: &ContainerLimits) -> Vec<Group> {
-        let name = format!("{PREFIX}{}-{owner}-{number}", self.namespace);
+        let name = group_name(self.namespace, owner, number);
         let mut groups: Vec<Group> = Vec::new();
         for (controller, parent) in &self.parents {
             let directory = parent.join(&name);
@@ -152,7 +163,7 @@ impl Layout {
                     group.values.append(&mut values);
                     group.memory_events = group.memory_events.take().or(memory_events);
                 }
-                None => groups.push(Group { directory, values, memory_events, shown_as }),
+                None => groups.push(Group { version: self.version, directory, values, memory_events, shown_as }),
             }
         }
         groups
@@ -205,6 +216,10 @@ fn parent_mount(parent: &Path, controller: &str) -> String {
     parent.iter().find(|part| names(part)).map_or(controller.to_owned(), |part| part.to_string_lossy().into_owned())
 }
 
+fn group_name(namespace: u64, owner: &Owner, number: u64) -> String {
+    format!("{PREFIX}{namespace}-{owner}-{number}")
+}
+
 /// Returns who made the group of this name, if it is one of ours: the process namespace, and the process in it.
 fn owner_of(name: &str) -> Option<(u64, Owner)> {
     let (owner, number) = name.strip_prefix(PREFIX)?.rsplit_once('-')?;
@@ -224,9 +239,14 @@ impl Group {
         })
     }
 
-    /// Moves a process into it.
-    pub(super) fn take(&self, process: u32) -> io::Result<()> {
-        write(&self.directory.join("cgroup.procs"), &process.to_string())
+    /// Opens the way into it for a process that is still to be made.
+    pub(super) fn open(&self) -> io::Result<Entrance> {
+        let open =
+            |options: &mut fs::OpenOptions, path: &Path| options.open(path).map(|file| OwnedFd::from(file.into_file()));
+        Ok(match self.version {
+            1 => Entrance::ByItself(open(fs::OpenOptions::new().write(true), &self.directory.join("tasks"))?),
+            _ => Entrance::ByBirth(open(fs::OpenOptions::new().read(true), &self.directory)?),
+        })
     }
 
     /// Tells whether the memory limit ended some process in it.
@@ -238,6 +258,26 @@ impl Group {
     /// Removes it, with whatever still runs in it; one that is gone is fine.
     pub(super) fn remove(&self) -> io::Result<()> {
         clear(&self.directory)
+    }
+}
+
+/// How a process gets into a group. Moving another one would make the kernel wait for all processors to pass a quiet
+/// point, some 10 ms in which no process of the machine starts or ends.
+#[derive(Debug)]
+pub(super) enum Entrance {
+    /// Version 2: it is born in the group with this directory.
+    ByBirth(OwnedFd),
+    /// Version 1: a thread that moves nobody but itself is let in at once, by this file.
+    ByItself(OwnedFd),
+}
+
+impl Entrance {
+    /// Moves the calling thread in, which must be its process's only one.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        match self {
+            Self::ByBirth(_) => Ok(()),
+            Self::ByItself(tasks) => rustix::io::write(tasks, b"0").map(|_| ()).map_err(io::Error::from),
+        }
     }
 }
 
@@ -272,147 +312,4 @@ fn clear(directory: &Path) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    /// A machine as it was recorded: files with their content, and directories that are ours.
-    struct Recorded {
-        files: BTreeMap<PathBuf, String>,
-        ours: Vec<PathBuf>,
-    }
-
-    impl Recorded {
-        fn new(files: &[(&str, &str)], ours: &[&str]) -> Self {
-            Self {
-                files: files.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned())).collect(),
-                ours: ours.iter().map(PathBuf::from).collect(),
-            }
-        }
-    }
-
-    impl Tree for Recorded {
-        fn read(&self, path: &Path) -> Option<String> {
-            self.files.get(path).cloned()
-        }
-
-        fn namespace(&self) -> u64 {
-            41
-        }
-
-        fn is_ours(&self, path: &Path) -> bool {
-            self.ours.iter().any(|ours| ours == path)
-        }
-    }
-
-    const LIMITS: ContainerLimits = ContainerLimits { memory_bytes: 1000, cpus: 2, processes: 7, wall_seconds: 1 };
-
-    /// Debian 12 with version 1 hierarchies of their own, this process in a memory group.
-    const HYBRID: (&str, &str) = (
-        "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
-         33 31 0:30 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n\
-         35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
-         39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
-         41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
-        "8:pids:/\n4:memory:/service/one\n2:cpuacct:/\n1:cpu:/\n0::/\n",
-    );
-
-    #[test]
-    fn version_1_has_a_group_per_hierarchy_below_our_own() {
-        let all = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/memory/service/one"];
-        let files = [("/proc/self/mountinfo", HYBRID.0), ("/proc/self/cgroup", HYBRID.1)];
-        let layout = Layout::find(&Recorded::new(&files, &all));
-        assert_eq!(layout.version, 1);
-        assert_eq!(layout.unenforced(false), ["processes"], "the hierarchy of processes is not ours");
-        assert_eq!(layout.unenforced(true), ["processes", "swap"], "no account of swap");
-        let owner = Owner::current().unwrap();
-        let groups = layout.groups(&owner, 3, &LIMITS);
-        let shown: Vec<&str> = groups.iter().map(|group| group.shown_as.as_str()).collect();
-        assert_eq!(shown, ["memory", "cpu", "cpuacct"]);
-        let directory = format!("/sys/fs/cgroup/memory/service/one/{PREFIX}41-{owner}-3");
-        assert_eq!(groups[0].directory, PathBuf::from(directory));
-        assert_eq!(groups[0].values, [("memory.limit_in_bytes".to_owned(), "1000".to_owned())]);
-        assert_eq!(groups[1].values[1], ("cpu.cfs_quota_us".to_owned(), "200000".to_owned()));
-
-        let nobody = Layout::find(&Recorded::new(&files, &[]));
-        assert_eq!(nobody.unenforced(false), ["cpu", "memory", "processes", "swap"]);
-        assert!(nobody.groups(&owner, 1, &LIMITS).is_empty());
-    }
-
-    #[test]
-    fn joined_controllers_share_one_group() {
-        let mounts = "3 1 0:2 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
-                      4 1 0:3 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
-        let files = [
-            ("/proc/self/mountinfo", mounts),
-            ("/proc/self/cgroup", "3:cpu,cpuacct:/\n4:memory:/\n"),
-            ("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes", "9"),
-        ];
-        let layout = Layout::find(&Recorded::new(&files, &["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory"]));
-        let groups = layout.groups(&Owner::current().unwrap(), 1, &LIMITS);
-        assert_eq!(groups.len(), 2);
-        assert_eq!(groups[1].shown_as, "cpu,cpuacct");
-        assert_eq!(groups[0].values.len(), 2, "memory, and memory with swap");
-    }
-
-    /// A scope of a user's own service manager, as systemd 252 makes it: the slice above hands controllers on.
-    #[test]
-    fn version_2_takes_the_nearest_group_that_hands_controllers_on() {
-        let user = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service";
-        let own = "/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope";
-        let at = |rest: &str| format!("{user}{rest}");
-        let groups = format!("0::{own}\n");
-        let paths = [
-            at("/app.slice/run-1.scope/cgroup.controllers"),
-            at("/app.slice/run-1.scope/cgroup.subtree_control"),
-            at("/app.slice/cgroup.controllers"),
-            at("/app.slice/cgroup.subtree_control"),
-        ];
-        let files = [
-            ("/proc/self/mountinfo", "30 29 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n"),
-            ("/proc/self/cgroup", groups.as_str()),
-            (paths[0].as_str(), "memory pids\n"),
-            (paths[1].as_str(), "\n"),
-            (paths[2].as_str(), "memory pids\n"),
-            (paths[3].as_str(), "memory pids\n"),
-        ];
-        let (scope, slice) = (at("/app.slice/run-1.scope"), at("/app.slice"));
-        let layout = Layout::find(&Recorded::new(&files, &[&scope, &slice]));
-        assert_eq!(layout.unenforced(true), ["cpu"]);
-        let groups = layout.groups(&Owner::current().unwrap(), 1, &LIMITS);
-        assert_eq!(groups.len(), 1);
-        assert!(groups[0].directory.starts_with(&slice) && !groups[0].directory.starts_with(&scope));
-        let value = |file: &str, value: &str| (file.to_owned(), value.to_owned());
-        assert_eq!(
-            groups[0].values,
-            [value("memory.max", "1000"), value("memory.swap.max", "0"), value("pids.max", "7")]
-        );
-        assert_eq!(groups[0].memory_events.as_deref(), Some("memory.events"));
-        // A session that root's service manager keeps for itself.
-        assert_eq!(Layout::find(&Recorded::new(&files, &[])), Layout::default());
-    }
-
-    #[test]
-    fn only_our_groups_have_an_owner() {
-        let owner = Owner::current().unwrap();
-        assert_eq!(owner_of(&format!("{PREFIX}41-{owner}-12")), Some((41, owner.clone())));
-        for other in ["system.slice".to_owned(), format!("{PREFIX}41-{owner}"), format!("{PREFIX}x-1")] {
-            assert_ne!(owner_of(&other).map(|(_, owner)| owner), Some(owner.clone()), "{other}");
-        }
-    }
-
-    #[test]
-    fn groups_of_other_namespaces_are_left_alone() {
-        let owner = Owner::current().unwrap();
-        let boot = owner.to_string().rsplit('-').next().unwrap().to_owned();
-        let dead = format!("{}-1-{boot}", std::process::id());
-        let layout = |namespace| Layout { namespace, ..Layout::default() };
-        assert!(layout(41).is_left_over(&format!("{PREFIX}41-{dead}-0")));
-        assert!(!layout(41).is_left_over(&format!("{PREFIX}41-{owner}-0")), "its owner lives");
-        assert!(!layout(41).is_left_over(&format!("{PREFIX}42-{dead}-0")), "the number means another process there");
-        assert!(!layout(0).is_left_over(&format!("{PREFIX}0-{dead}-0")), "nobody knows which namespace that was");
-        assert!(!layout(41).is_left_over(&format!("{PREFIX}{dead}-0")), "an older program did not say which");
-        assert_ne!(Machine.namespace(), 0);
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! From a fresh process in namespaces of its own to the container's init: every protection, in one place, in its order.
 //!
-//! 1. It waits until it has its users and its control groups.
-//! 2. It dies with the runtime.
+//! 1. It waits until it has its users, and dies with the runtime.
+//! 2. It moves into its control groups, where it was not born in them.
 //! 3. Mounts: none goes further than its namespace; layers as one read-only tree; inputs, scratch, `/dev`, `/proc`, `/sys`,
 //!    each with the flags that it needs and no more; what `/proc` and `/sys` tell of the machine is covered.
 //! 4. The host's name, the loopback interface: all the network there is.
@@ -21,6 +21,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{DumpableBehavior, Gid, Signal, Uid};
 
 use super::super::spec::{INIT_PATH, TASK_USER};
+use super::cgroup::Entrance;
 use super::mounts;
 use super::plan::{Failure, Plan, Stage};
 
@@ -28,14 +29,14 @@ use super::plan::{Failure, Plan, Stage};
 const HOST_NAME: &str = "localhost";
 
 /// Becomes the init; returns only where a step failed.
-pub(super) fn become_init(plan: &Plan, streams: [OwnedFd; 3], go: &OwnedFd) -> Failure {
-    match prepare(plan, streams, go) {
+pub(super) fn become_init(plan: &Plan, streams: [OwnedFd; 3], entrances: &[Entrance], go: &OwnedFd) -> Failure {
+    match prepare(plan, streams, entrances, go) {
         Ok(()) => start(&plan.arguments),
         Err(failure) => failure,
     }
 }
 
-fn prepare(plan: &Plan, streams: [OwnedFd; 3], go: &OwnedFd) -> Result<(), Failure> {
+fn prepare(plan: &Plan, streams: [OwnedFd; 3], entrances: &[Entrance], go: &OwnedFd) -> Result<(), Failure> {
     let at = |stage: Stage, detail: &'static str| move |error: rustix::io::Errno| Failure::new(stage, detail, error);
     // The runtime is gone where the pipe ends without a word.
     let mut word = [0; 1];
@@ -45,6 +46,10 @@ fn prepare(plan: &Plan, streams: [OwnedFd; 3], go: &OwnedFd) -> Result<(), Failu
         Err(error) => return Err(Failure::new(Stage::Namespaces, "go", error)),
     }
     die_with_the_runtime(go)?;
+    for (entrance, group) in entrances.iter().zip(&plan.groups) {
+        let refused = |error| Failure::new(Stage::Placement, group.directory.display().to_string(), error);
+        entrance.enter().map_err(refused)?;
+    }
     mounts::build(plan)?;
     rustix::system::sethostname(HOST_NAME.as_bytes()).map_err(at(Stage::HostName, HOST_NAME))?;
     raise_loopback()?;

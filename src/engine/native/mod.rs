@@ -7,6 +7,7 @@
 
 mod cgroup;
 mod container;
+mod delegation;
 mod inside;
 mod layers;
 mod load;
@@ -61,7 +62,7 @@ impl NativeEngine {
         super::check_static(&init)?;
         Ok(Self {
             layers: Arc::new(Layers::open(unpacked, owner)?),
-            layout: Layout::find(&Machine),
+            layout: Layout::find(&Machine, owner),
             owner: owner.clone(),
             init,
             under_way: TaskTracker::new(),

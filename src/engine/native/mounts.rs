@@ -22,22 +22,15 @@ const SHARED_MEMORY_BYTES: u64 = 64 << 20;
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 /// Files that tell of the machine or of its other users' secrets: they are covered by `/dev/null`.
-const COVERED_FILES: [&str; 7] = [
-    "proc/kcore",
-    "proc/keys",
-    "proc/key-users",
-    "proc/latency_stats",
-    "proc/timer_list",
-    "proc/sched_debug",
-    "proc/sysrq-trigger",
-];
+const COVERED_FILES: [&str; 6] =
+    ["proc/kcore", "proc/keys", "proc/key-users", "proc/latency_stats", "proc/timer_list", "proc/sched_debug"];
 
 /// The same for directories: they are covered by empty ones.
 const COVERED_DIRECTORIES: [&str; 5] =
     ["proc/acpi", "proc/asound", "proc/scsi", "sys/firmware", "sys/devices/virtual/powercap"];
 
 /// Parts of `/proc` that can steer the machine: read-only, whoever asks.
-const READ_ONLY: [&str; 4] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys"];
+const READ_ONLY: [&str; 5] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"];
 
 /// Who the host is, without a network.
 const HOSTS: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n";

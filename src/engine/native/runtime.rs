@@ -15,10 +15,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::cgroup::Group;
+use super::cgroup::{Entrance, Group};
 use super::inside;
 use super::plan::{Failure, MAX_LINE, Message, Plan, RUNTIME_SUBCOMMAND, Stage};
 use super::users;
+
+/// Since Linux 5.7: the process is born in a control group of version 2.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Tells whether this process was started to be a runtime. Must be asked before threads exist.
 pub fn is_wanted() -> bool {
@@ -140,6 +143,11 @@ fn start<'a>(plan: &'a Plan, streams: [OwnedFd; 3], groups: &mut Groups<'a>) -> 
         groups.made.push(group);
         group.make().map_err(|error| Failure::new(Stage::Groups, group.directory.display().to_string(), error))?;
     }
+    let mut entrances = Vec::new();
+    for group in &plan.groups {
+        let refused = |error| Failure::new(Stage::Placement, group.directory.display().to_string(), error);
+        entrances.push(group.open().map_err(refused)?);
+    }
     let piped = |error: rustix::io::Errno| Failure::new(Stage::Namespaces, "pipes", error);
     let (go_read, go_write) = pipe_with(PipeFlags::CLOEXEC).map_err(piped)?;
     let (status_read, status_write) = pipe_with(PipeFlags::CLOEXEC).map_err(piped)?;
@@ -156,15 +164,28 @@ fn start<'a>(plan: &'a Plan, streams: [OwnedFd; 3], groups: &mut Groups<'a>) -> 
     arguments.flags = flags as u64;
     arguments.pidfd = (&raw mut descriptor) as u64;
     arguments.exit_signal = libc::SIGCHLD as u64;
+    let mut refused = Stage::Namespaces;
+    for entrance in &entrances {
+        if let Entrance::ByBirth(group) = entrance {
+            arguments.flags |= CLONE_INTO_CGROUP;
+            arguments.cgroup = group.as_raw_fd() as u64;
+            refused = Stage::Placement;
+        }
+    }
     // SAFETY: this process has one thread, and without CLONE_VM the child has a copy of everything, as after fork.
     let process =
         unsafe { libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>()) } as libc::pid_t;
     if process < 0 {
-        return Err(Failure::new(Stage::Namespaces, "clone3", io::Error::last_os_error()));
+        let error = io::Error::last_os_error();
+        let stage = match error.raw_os_error() {
+            Some(libc::EACCES | libc::EBUSY | libc::EOPNOTSUPP) => refused,
+            _ => Stage::Namespaces,
+        };
+        return Err(Failure::new(stage, "clone3", error));
     }
     if process == 0 {
         drop((go_write, status_read));
-        let failure = inside::become_init(plan, streams, &go_read);
+        let failure = inside::become_init(plan, streams, &entrances, &go_read);
         let told = serde_json::to_vec(&failure).unwrap_or_default();
         // The other end sees an init that never began where even this fails.
         let _ = rustix::io::write(&status_write, &told);
@@ -173,9 +194,9 @@ fn start<'a>(plan: &'a Plan, streams: [OwnedFd; 3], groups: &mut Groups<'a>) -> 
     }
     // SAFETY: the kernel has just given this descriptor to this process.
     let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    drop((go_read, status_write, streams));
+    drop((go_read, status_write, streams, entrances));
     let running = Running { process, descriptor, alive: go_write };
-    let begun = running.begin(plan, status_read);
+    let begun = running.begin(status_read);
     if begun.is_err() {
         running.kill();
         // Its own failure is the one to tell.
@@ -186,14 +207,8 @@ fn start<'a>(plan: &'a Plan, streams: [OwnedFd; 3], groups: &mut Groups<'a>) -> 
 
 impl Running {
     /// Gives the process its users and groups, lets it go on, and waits until it is the init or has failed.
-    fn begin(&self, plan: &Plan, status: OwnedFd) -> Result<(), Failure> {
+    fn begin(&self, status: OwnedFd) -> Result<(), Failure> {
         users::map(self.process).map_err(|error| Failure::new(Stage::Users, "", error))?;
-        let process = self.process.unsigned_abs();
-        for group in &plan.groups {
-            group
-                .take(process)
-                .map_err(|error| Failure::new(Stage::Placement, group.directory.display().to_string(), error))?;
-        }
         rustix::io::write(&self.alive, b"g").map_err(|error| Failure::new(Stage::Namespaces, "go", error))?;
         let mut told = Vec::new();
         std::fs::File::from(status)

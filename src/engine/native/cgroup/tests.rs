@@ -1,0 +1,153 @@
+//! Layouts found in recorded trees, and whose groups are whose.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+/// A machine as it was recorded: files with their content, and directories that are ours.
+struct Recorded {
+    files: BTreeMap<PathBuf, String>,
+    ours: Vec<PathBuf>,
+}
+
+impl Recorded {
+    fn new(files: &[(&str, &str)], ours: &[&str]) -> Self {
+        Self {
+            files: files.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned())).collect(),
+            ours: ours.iter().map(PathBuf::from).collect(),
+        }
+    }
+}
+
+impl Tree for Recorded {
+    fn read(&self, path: &Path) -> Option<String> {
+        self.files.get(path).cloned()
+    }
+
+    fn write(&self, path: &Path, _value: &str) -> io::Result<()> {
+        panic!("nothing has to be asked of {path:?}")
+    }
+
+    fn make(&self, path: &Path) -> io::Result<()> {
+        panic!("{path:?} need not be made")
+    }
+
+    fn namespace(&self) -> u64 {
+        41
+    }
+
+    fn is_ours(&self, path: &Path) -> bool {
+        self.ours.iter().any(|ours| ours == path)
+    }
+}
+
+fn find(tree: &Recorded) -> Layout {
+    Layout::find(tree, &Owner::current().unwrap())
+}
+
+const LIMITS: ContainerLimits = ContainerLimits { memory_bytes: 1000, cpus: 2, processes: 7, wall_seconds: 1 };
+
+/// Debian 12 with version 1 hierarchies of their own, this process in a memory group.
+const HYBRID: (&str, &str) = (
+    "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+     33 31 0:30 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n\
+     35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+     39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
+     41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+    "8:pids:/\n4:memory:/service/one\n2:cpuacct:/\n1:cpu:/\n0::/\n",
+);
+
+#[test]
+fn version_1_has_a_group_per_hierarchy_below_our_own() {
+    let all = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/memory/service/one"];
+    let files = [("/proc/self/mountinfo", HYBRID.0), ("/proc/self/cgroup", HYBRID.1)];
+    let layout = find(&Recorded::new(&files, &all));
+    assert_eq!(layout.version, 1);
+    assert_eq!(layout.unenforced(false), ["processes"], "the hierarchy of processes is not ours");
+    assert_eq!(layout.unenforced(true), ["processes", "swap"], "no account of swap");
+    let owner = Owner::current().unwrap();
+    let groups = layout.groups(&owner, 3, &LIMITS);
+    let shown: Vec<&str> = groups.iter().map(|group| group.shown_as.as_str()).collect();
+    assert_eq!(shown, ["memory", "cpu", "cpuacct"]);
+    let directory = format!("/sys/fs/cgroup/memory/service/one/{PREFIX}41-{owner}-3");
+    assert_eq!(groups[0].directory, PathBuf::from(directory));
+    assert_eq!(groups[0].values, [("memory.limit_in_bytes".to_owned(), "1000".to_owned())]);
+    assert_eq!(groups[1].values[1], ("cpu.cfs_quota_us".to_owned(), "200000".to_owned()));
+
+    let nobody = find(&Recorded::new(&files, &[]));
+    assert_eq!(nobody.unenforced(false), ["cpu", "memory", "processes", "swap"]);
+    assert!(nobody.groups(&owner, 1, &LIMITS).is_empty());
+}
+
+#[test]
+fn joined_controllers_share_one_group() {
+    let mounts = "3 1 0:2 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+                  4 1 0:3 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+    let files = [
+        ("/proc/self/mountinfo", mounts),
+        ("/proc/self/cgroup", "3:cpu,cpuacct:/\n4:memory:/\n"),
+        ("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes", "9"),
+    ];
+    let layout = find(&Recorded::new(&files, &["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory"]));
+    let groups = layout.groups(&Owner::current().unwrap(), 1, &LIMITS);
+    assert_eq!(groups.len(), 2);
+    assert_eq!(groups[1].shown_as, "cpu,cpuacct");
+    assert_eq!(groups[0].values.len(), 2, "memory, and memory with swap");
+}
+
+/// A scope of a user's own service manager, as systemd 252 makes it: the slice above hands controllers on.
+#[test]
+fn version_2_takes_the_nearest_group_that_hands_controllers_on() {
+    let user = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service";
+    let own = "/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope";
+    let at = |rest: &str| format!("{user}{rest}");
+    let groups = format!("0::{own}\n");
+    let paths = [
+        at("/app.slice/run-1.scope/cgroup.controllers"),
+        at("/app.slice/run-1.scope/cgroup.subtree_control"),
+        at("/app.slice/cgroup.controllers"),
+        at("/app.slice/cgroup.subtree_control"),
+    ];
+    let files = [
+        ("/proc/self/mountinfo", "30 29 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n"),
+        ("/proc/self/cgroup", groups.as_str()),
+        (paths[0].as_str(), "memory pids\n"),
+        (paths[1].as_str(), "\n"),
+        (paths[2].as_str(), "memory pids\n"),
+        (paths[3].as_str(), "memory pids\n"),
+    ];
+    let (scope, slice) = (at("/app.slice/run-1.scope"), at("/app.slice"));
+    let layout = find(&Recorded::new(&files, &[&scope, &slice]));
+    assert_eq!(layout.unenforced(true), ["cpu"]);
+    let groups = layout.groups(&Owner::current().unwrap(), 1, &LIMITS);
+    assert_eq!(groups.len(), 1);
+    assert!(groups[0].directory.starts_with(&slice) && !groups[0].directory.starts_with(&scope));
+    let value = |file: &str, value: &str| (file.to_owned(), value.to_owned());
+    assert_eq!(groups[0].values, [value("memory.max", "1000"), value("memory.swap.max", "0"), value("pids.max", "7")]);
+    assert_eq!(groups[0].memory_events.as_deref(), Some("memory.events"));
+    // A session that root's service manager keeps for itself.
+    assert_eq!(find(&Recorded::new(&files, &[])), Layout::default());
+}
+
+#[test]
+fn only_our_groups_have_an_owner() {
+    let owner = Owner::current().unwrap();
+    assert_eq!(owner_of(&format!("{PREFIX}41-{owner}-12")), Some((41, owner.clone())));
+    for other in ["system.slice".to_owned(), format!("{PREFIX}41-{owner}"), format!("{PREFIX}x-1")] {
+        assert_ne!(owner_of(&other).map(|(_, owner)| owner), Some(owner.clone()), "{other}");
+    }
+}
+
+#[test]
+fn groups_of_other_namespaces_are_left_alone() {
+    let owner = Owner::current().unwrap();
+    let boot = owner.to_string().rsplit('-').next().unwrap().to_owned();
+    let dead = format!("{}-1-{boot}", std::process::id());
+    let layout = |namespace| Layout { namespace, ..Layout::default() };
+    assert!(layout(41).is_left_over(&format!("{PREFIX}41-{dead}-0")));
+    assert!(!layout(41).is_left_over(&format!("{PREFIX}41-{owner}-0")), "its owner lives");
+    assert!(!layout(41).is_left_over(&format!("{PREFIX}42-{dead}-0")), "the number means another process there");
+    assert!(!layout(0).is_left_over(&format!("{PREFIX}0-{dead}-0")), "nobody knows which namespace that was");
+    assert!(!layout(41).is_left_over(&format!("{PREFIX}{dead}-0")), "an older program did not say which");
+    assert_ne!(Machine.namespace(), 0);
+}
