@@ -22,6 +22,13 @@ pub fn available_memory_bytes() -> Option<u64> {
     memory_information("MemAvailable")
 }
 
+/// Returns how many processes could run on average in the last minute, by the kernel's account; `None` where it can't be
+/// read.
+pub fn load() -> Option<f64> {
+    let text = fs_err::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
 fn memory_information(field: &str) -> Option<u64> {
     let text = fs_err::read_to_string("/proc/meminfo").ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
@@ -47,6 +54,7 @@ mod tests {
     fn this_machine_has_something_of_everything() {
         assert!(memory_bytes().unwrap() > 0);
         assert!(available_memory_bytes().unwrap() > 0);
+        assert!(load().unwrap() >= 0.0);
         let directory = tempfile::tempdir().unwrap();
         let free = free_bytes(&directory.path().join("not/there/yet")).unwrap();
         assert!(free > 0);

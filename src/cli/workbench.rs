@@ -261,13 +261,24 @@ impl<'a> Workbench<'a> {
         Arc::new(move |task: &Task, cell: Cell| trees.cell(task, cell))
     }
 
-    /// Returns the direct path, with at most `jobs` warm compilers.
+    /// Returns the direct path, with at most `jobs` warm compilers and as many containers started ahead.
     pub(super) fn direct(&self, engine: &Arc<dyn Engine>, jars: &ToolJars) -> Direct {
-        let prepared = PreparedRevisions::new(&self.data_dir, &self.store, &self.context.events);
         let jobs = self.context.options.jobs.get();
+        self.direct_of(engine, jars, jobs, jobs)
+    }
+
+    /// Returns the direct path with so many warm compilers and containers started ahead.
+    pub(super) fn direct_of(
+        &self,
+        engine: &Arc<dyn Engine>,
+        jars: &ToolJars,
+        compilers: usize,
+        ahead: usize,
+    ) -> Direct {
+        let prepared = PreparedRevisions::new(&self.data_dir, &self.store, &self.context.events);
         let temporary = self.data_dir.temporary();
-        let compilers = Compilers::new(Arc::clone(engine), jars.compiler.clone(), temporary.clone(), jobs);
-        let ahead = Ahead::new(Arc::clone(engine), temporary, jobs);
+        let compilers = Compilers::new(Arc::clone(engine), jars.compiler.clone(), temporary.clone(), compilers);
+        let ahead = Ahead::new(Arc::clone(engine), temporary, ahead);
         Direct::new(prepared, compilers, ahead, &jars.compiler)
     }
 

@@ -95,6 +95,18 @@ impl Ahead {
         }
     }
 
+    /// Waits until the containers that are being started wait, so that nobody else's time has their start in it.
+    pub async fn settled(&self) {
+        let starting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        for (kind, one) in starting {
+            // One that did not start is not missed: whoever wants one starts it, and hears why not.
+            if let Ok(Ok(waiting)) = one.await {
+                let there = tokio::spawn(std::future::ready(Ok(waiting)));
+                self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push((kind, there));
+            }
+        }
+    }
+
     /// Starts a container like this one in the background, and makes room for it.
     fn start_next(&self, kind: String, spec: &ContainerSpec) {
         if self.most == 0 {

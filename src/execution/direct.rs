@@ -83,7 +83,7 @@ pub struct Direct {
 pub struct SwappedTree {
     /// The tree without the file.
     pub masked: Arc<MaskedRevision>,
-    archive: PathBuf,
+    pub(super) archive: PathBuf,
 }
 
 impl Drop for SwappedTree {
@@ -466,6 +466,11 @@ impl Direct {
             }
         }
         Ok(Ok(ExecutedCell { records, launched: Some((swapped, logs)) }))
+    }
+
+    /// Waits until the containers that are started ahead wait.
+    pub async fn settled(&self) {
+        self.ahead.settled().await;
     }
 
     /// Returns the compiler's jar by digest.

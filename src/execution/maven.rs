@@ -17,7 +17,7 @@ pub const MAVEN_REPOSITORY: &str = "/opt/maven-repository";
 /// Home of the task's user.
 pub(super) const HOME: &str = "/work/home";
 /// Temporary directory of launched methods, emptied before each.
-const TEMPORARY: &str = "/work/tmp";
+pub(super) const TEMPORARY: &str = "/work/tmp";
 /// Where a container's inputs are.
 pub const INPUTS: &str = "/testevo/input";
 /// The one input archive of a container.
@@ -304,7 +304,8 @@ pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command 
 
 /// Main class of our launcher.
 const RUNNER_CLASS: &str = "testevo.runner.Main";
-const XML_DIRECTORY: &str = "/work/xml";
+/// Where the launcher writes reports.
+pub(super) const XML_DIRECTORY: &str = "/work/xml";
 
 /// Indexes of the steps of one method in [`launch_program`].
 #[derive(Clone, Copy, Debug)]

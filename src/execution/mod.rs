@@ -12,6 +12,7 @@ pub mod coverage;
 pub mod direct;
 pub mod explain;
 mod fault;
+pub mod floor;
 pub mod images;
 pub mod inputs;
 pub mod jars;

@@ -68,9 +68,7 @@ impl Validation<'_> {
         }
         let mut missing = Vec::new();
         for task in self.tasks {
-            // Cells of the same code revision one after the other: what one prepared, the next one finds.
-            let mut cells: Vec<Cell> = cells_of(task.track).to_vec();
-            cells.sort_by_key(|cell| cell.code() == Side::New);
+            let cells = ordered_cells(task);
             for &path in self.paths {
                 for &cell in &cells {
                     let found = there.get(&(task.id.as_str(), cell, path)).map_or(0, BTreeSet::len);
@@ -83,7 +81,11 @@ impl Validation<'_> {
         missing
     }
 
-    async fn cell(&self, task: &Task, cell: Cell, path: ExecutionPath) -> Result<Vec<CellRecord>, RunError> {
+    /// Executes one cell on a path, from its sources to its records; what the direct path does not fit takes the reference.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn cell(&self, task: &Task, cell: Cell, path: ExecutionPath) -> Result<Vec<CellRecord>, RunError> {
         let (Some(environment), Some(executor)) =
             (self.environments.get(&task.repository), self.executors.get(&task.repository))
         else {
@@ -160,6 +162,13 @@ impl Validation<'_> {
             })
             .collect()
     }
+}
+
+/// Returns a task's cells, those of the same code revision one after the other: what one prepared, the next one finds.
+pub fn ordered_cells(task: &Task) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = cells_of(task.track).to_vec();
+    cells.sort_by_key(|cell| cell.code() == Side::New);
+    cells
 }
 
 /// Returns how many records came to what, such as `pass 3, exec_fail(assertion) 1`.

@@ -1,4 +1,5 @@
-//! What records add up to: comparisons with labels, and reports of scored submissions.
+//! What records add up to: comparisons with labels, reports of scored submissions, and measurements side by side.
 
+pub mod measurement;
 pub mod score;
 pub mod validation;

@@ -125,6 +125,32 @@ impl Selector {
     }
 }
 
+/// Returns at most `most` of the tasks (sorted by repository), as evenly over repositories as they have tasks, and evenly
+/// spaced within each.
+pub fn spread(tasks: Vec<Task>, most: usize) -> Vec<Task> {
+    let mut groups: Vec<(Vec<Task>, usize)> = Vec::new();
+    for task in tasks {
+        match groups.last_mut() {
+            Some((group, _)) if group[0].repository == task.repository => group.push(task),
+            _ => groups.push((vec![task], 0)),
+        }
+    }
+    let mut left = most;
+    let mut dealt = true;
+    while left > 0 && dealt {
+        dealt = false;
+        for (_, share) in groups.iter_mut().filter(|(group, share)| *share < group.len()).take(left) {
+            (*share, dealt) = (*share + 1, true);
+            left -= 1;
+        }
+    }
+    let chosen = groups.into_iter().flat_map(|(group, share)| {
+        let places: Vec<usize> = (0..share).map(|number| number * group.len() / share).collect();
+        places.into_iter().map(move |place| group[place].clone())
+    });
+    chosen.collect()
+}
+
 fn fits(pattern: &str, task: &Task) -> bool {
     glob_fits(pattern, task.repository.as_str())
         || !pattern.contains('/')
@@ -243,6 +269,19 @@ mod tests {
         assert_eq!(ids(&track).unwrap(), ["casbin_1"]);
         let nothing = Selector { track: Some(Track::TestUpdate), ..until };
         assert_eq!(ids(&nothing), Err(SelectorError::NothingLeft));
+    }
+
+    #[test]
+    fn a_spread_takes_of_every_repository() {
+        let mut all: Vec<Task> =
+            (0..6).map(|n| task("a/a", &format!("a_{n}"), Track::TestUpdate, "2020-01-31")).collect();
+        all.push(task("b/b", "b_0", Track::TestUpdate, "2020-01-31"));
+        let chosen = |most| spread(all.clone(), most).iter().map(|task| task.id.to_string()).collect::<Vec<_>>();
+        assert_eq!(chosen(0), [""; 0]);
+        assert_eq!(chosen(1), ["a_0"]);
+        assert_eq!(chosen(2), ["a_0", "b_0"]);
+        assert_eq!(chosen(4), ["a_0", "a_2", "a_4", "b_0"]);
+        assert_eq!(chosen(100).len(), 7);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod direct;
 mod done;
 pub mod inputs;
 mod kept;
-mod order;
+pub mod order;
 pub mod record;
 mod resolution;
 mod start;

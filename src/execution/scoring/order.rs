@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 /// Puts items into an order that only the seed decides. Source: Fisher and Yates, as Durstenfeld has it.
-pub(super) fn shuffle<T>(items: &mut [T], seed: u64) {
+pub fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     for last in (1..items.len()).rev() {
         // The remainder's bias is far below what any order could show: there are never 2^32 items.

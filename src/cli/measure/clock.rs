@@ -1,0 +1,490 @@
+//! The clock: executes the cells of a task every way, one after the other, and reads what each took.
+//!
+//! A way begins with the sources in git and ends with verdicts, whatever it does in between: writing trees, leaving the
+//! target file out, and the reference path where the direct one does not fit. Prepared revisions and a warm compiler are
+//! there before, as they are in a validation of many tasks; the compiler was warmed with another file.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::RwLock;
+use tokio_util::sync::CancellationToken;
+
+use crate::artifact::store::{Store, StoreError};
+use crate::cli::Context;
+use crate::cli::workbench::{Workbench, blocking, environment};
+use crate::data_dir::DataDir;
+use crate::digest::Digest;
+use crate::engine::Engine;
+use crate::error::CommandError;
+use crate::event::EventSink;
+use crate::execution::cell::{Environment, Executor};
+use crate::execution::direct::{Direct, Swap};
+use crate::execution::floor::floor;
+use crate::execution::literal::{LiteralCell, LiteralError, LiteralVerdict, literal, skip_tests};
+use crate::execution::maven::{ExecutionLimits, PROJECT, console_for};
+use crate::execution::prepared::{CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput};
+use crate::execution::record::{CellRecord, ExecutionPath};
+use crate::execution::scoring::order::shuffle;
+use crate::execution::stage::RunError;
+use crate::execution::trees::{CellFacts, Trees};
+use crate::execution::validation::{Validation, ordered_cells};
+use crate::outcome::Outcome;
+use crate::report::measurement::{
+    MEASUREMENT_SCHEMA, MeasuredCell, MeasuredRevision, MeasuredTask, Setting, Times, Way,
+};
+use crate::task::{Cell, RepositoryName, Side, Task};
+
+/// Why a task could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MeasureError {
+    /// The user interrupted.
+    #[error("interrupted")]
+    Interrupted,
+    /// The sources can't be had.
+    #[error("{0}")]
+    Sources(String),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    Literal(#[from] LiteralError),
+    #[error(transparent)]
+    Prepared(#[from] PreparedError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// What measuring needs, opened once.
+pub(super) struct Clock {
+    engine: Arc<dyn Engine>,
+    setting: Setting,
+    data_dir: DataDir,
+    events: EventSink,
+    cancellation: CancellationToken,
+    environments: BTreeMap<RepositoryName, Environment>,
+    executors: BTreeMap<RepositoryName, Arc<Executor>>,
+    trees: Arc<Trees>,
+    /// Without and with containers started ahead; each has compilers of its own, so that they see the same requests.
+    direct: Arc<Direct>,
+    ahead: Arc<Direct>,
+    /// Trees and modules that were prepared and built by Maven alone.
+    revisions: BTreeSet<(String, String)>,
+}
+
+/// A cell with what is known of it.
+struct Subject<'a> {
+    task: &'a Task,
+    cell: Cell,
+    facts: CellFacts,
+}
+
+impl Clock {
+    pub(super) async fn new(tasks: &[&Task], seed: u64, context: &Context) -> Result<Self, CommandError> {
+        let workbench = Workbench::open(context)?;
+        let engine = workbench.engine().await?;
+        let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
+        let alone = Arc::new(RwLock::new(()));
+        let (mut environments, mut executors, mut paths) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let repositories: BTreeSet<&RepositoryName> = tasks.iter().map(|task| &task.repository).collect();
+        for repository in repositories {
+            let manifest = workbench.manifest(repository)?;
+            let image = workbench.ready_image(engine.as_ref(), &manifest).await?;
+            let limits = ExecutionLimits::from(&manifest.limits);
+            let executor = workbench.executor(&engine, &jars, limits, None, &alone).await?;
+            environments.insert(repository.clone(), environment(&manifest, &image));
+            executors.insert(repository.clone(), Arc::new(executor));
+            let own: Vec<&Task> = tasks.iter().copied().filter(|task| task.repository == *repository).collect();
+            paths.insert(repository.clone(), workbench.repository(&manifest, &own).await?.path().to_owned());
+        }
+        let description = engine.describe().await?;
+        Ok(Self {
+            setting: Setting {
+                engine: format!("{} {}", description.name, description.version),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                processors: crate::host::processors().get(),
+                seed,
+            },
+            data_dir: workbench.data_dir.clone(),
+            events: context.events.clone(),
+            cancellation: context.cancellation.clone(),
+            environments,
+            executors,
+            trees: workbench.trees(paths),
+            direct: Arc::new(workbench.direct_of(&engine, &jars, 1, 0)),
+            ahead: Arc::new(workbench.direct_of(&engine, &jars, 1, 1)),
+            revisions: BTreeSet::new(),
+            engine,
+        })
+    }
+
+    /// Ends compilers and containers.
+    pub(super) async fn close(self) -> Result<(), CommandError> {
+        let Self { engine, direct, ahead, .. } = self;
+        drop((direct, ahead));
+        Ok(engine.close().await?)
+    }
+
+    /// Returns a task that was not measured.
+    pub(super) fn left_out(&self, task: &Task, reason: String) -> MeasuredTask {
+        MeasuredTask {
+            schema: MEASUREMENT_SCHEMA,
+            setting: self.setting.clone(),
+            load: crate::host::load().unwrap_or_default(),
+            task_id: task.id.clone(),
+            repository: task.repository.clone(),
+            cells: Vec::new(),
+            revisions: Vec::new(),
+            left_out: vec![reason],
+        }
+    }
+
+    /// Measures the cells of a task in which something is executed, and its revisions where no other task had them.
+    pub(super) async fn task(&mut self, task: &Task) -> Result<MeasuredTask, MeasureError> {
+        let mut subjects = Vec::new();
+        for cell in ordered_cells(task) {
+            let facts = self.read(task, move |trees, task| trees.facts(task, cell)).await?;
+            // Without a file or a module nothing is executed, whichever way.
+            if facts.text.is_some() && facts.module.is_some() {
+                subjects.push(Subject { task, cell, facts });
+            }
+        }
+        let mut revisions: BTreeMap<Side, Option<Arc<CompiledRevision>>> = BTreeMap::new();
+        for subject in &subjects {
+            if let Entry::Vacant(missing) = revisions.entry(subject.cell.code()) {
+                let revision = self.warm(&self.direct, subject).await?;
+                self.warm(&self.ahead, subject).await?;
+                missing.insert(revision);
+            }
+        }
+        let (mut cells, mut passed, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        for subject in &subjects {
+            let revision = revisions.get(&subject.cell.code()).and_then(Option::as_deref);
+            let (cell, launched) = self.cell(subject, revision, &mut left_out).await?;
+            cells.push(cell);
+            passed.push(launched);
+        }
+        // Last, so that what is compiled for it warms no compiler for what is measured.
+        for ((subject, cell), passed) in subjects.iter().zip(&mut cells).zip(passed) {
+            let revision = revisions.get(&subject.cell.code()).and_then(Option::as_ref);
+            if let Some((revision, passed)) = revision.zip(passed) {
+                cell.floor_ms = self.floor(subject, revision, &passed, &mut left_out).await?;
+            }
+        }
+        let mut measured = Vec::new();
+        for subject in &subjects {
+            measured.extend(self.revision(subject).await?);
+        }
+        let load = crate::host::load().unwrap_or_default();
+        let (task_id, repository) = (task.id.clone(), task.repository.clone());
+        let (schema, setting) = (MEASUREMENT_SCHEMA, self.setting.clone());
+        Ok(MeasuredTask { schema, setting, load, task_id, repository, cells, revisions: measured, left_out })
+    }
+
+    /// Has the revision prepared and the compiler warm, and returns the revision where the direct path fits it.
+    ///
+    /// What is compiled is another file of the revision: the measured texts are as new to the compiler as those of any
+    /// task, and nothing is left out of the revision's archive for them yet.
+    async fn warm(
+        &self,
+        direct: &Direct,
+        subject: &Subject<'_>,
+    ) -> Result<Option<Arc<CompiledRevision>>, MeasureError> {
+        let (executor, environment) = self.place(subject.task)?;
+        let (trees, task, side) = (Arc::clone(&self.trees), subject.task.clone(), subject.cell.code());
+        let archive = move || trees.revision(&task, side);
+        let Some(input) = subject.revision_input() else { return Ok(None) };
+        let Ok(revision) = direct.revision(executor, environment, &input, archive).await? else { return Ok(None) };
+        let other = other_source(&revision, subject.task.test_file.as_str());
+        if let Ok(masked) = direct.masked(executor, &revision, &other).await? {
+            let text = masked.own_text()?.unwrap_or_else(|| WARMING.to_vec());
+            direct.swap(executor, environment, &masked, &text).await?;
+        }
+        Ok(Some(revision))
+    }
+
+    /// Executes a cell every way. Returns what that took and, where the direct path launched the methods, which passed.
+    async fn cell(
+        &self,
+        subject: &Subject<'_>,
+        revision: Option<&CompiledRevision>,
+        left_out: &mut Vec<String>,
+    ) -> Result<(MeasuredCell, Option<Vec<bool>>), MeasureError> {
+        let mut order = Way::ALL.to_vec();
+        shuffle(&mut order, self.seed_of(&format!("{} {}", subject.task.id, subject.cell.name())));
+        let mut times = BTreeMap::new();
+        let (mut records, mut literal) = (BTreeMap::new(), None);
+        for &way in &order {
+            if self.cancellation.is_cancelled() {
+                return Err(MeasureError::Interrupted);
+            }
+            let started = Instant::now();
+            let executed = match way {
+                Way::Literal => {
+                    literal = Some(self.literal(subject, revision).await?);
+                    Vec::new()
+                }
+                Way::Reference => self.validate(None, subject).await?,
+                Way::Direct => self.validate(Some(&self.direct), subject).await?,
+                Way::Ahead => self.validate(Some(&self.ahead), subject).await?,
+            };
+            let wall_ms = milliseconds(started);
+            // The start of a container that nobody uses yet is in nobody's time.
+            self.ahead.settled().await;
+            times.insert(way, of_records(wall_ms, &executed));
+            records.insert(way, executed);
+        }
+        let reference = records.get(&Way::Reference).map_or(&[][..], Vec::as_slice);
+        for way in [Way::Reference, Way::Direct, Way::Ahead] {
+            let found = records.get(&way).map_or(&[][..], Vec::as_slice);
+            left_out.extend(faults(way, subject.cell, found));
+            left_out.extend(differences(way, subject.cell, reference, found));
+        }
+        left_out.extend(literal.iter().flat_map(|literal| literal_differences(subject.cell, reference, literal)));
+        let direct = records.get(&Way::Direct).map_or(&[][..], Vec::as_slice);
+        let unfit = direct.first().and_then(|record| record.measured.unfit.clone());
+        let launched = unfit.is_none() && direct.iter().any(|record| record.measured.launch_ms.is_some());
+        let passed = launched.then(|| direct.iter().map(|record| record.outcome == Outcome::Pass).collect());
+        Ok((MeasuredCell { cell: subject.cell, order, times, floor_ms: None, unfit }, passed))
+    }
+
+    /// Executes a cell as a validation does.
+    async fn validate(
+        &self,
+        direct: Option<&Arc<Direct>>,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<CellRecord>, MeasureError> {
+        let path = if direct.is_some() { ExecutionPath::Direct } else { ExecutionPath::Maven };
+        let validation = Validation {
+            tasks: &[],
+            environments: &self.environments,
+            executors: &self.executors,
+            repeats: 1,
+            jobs: 1,
+            trees: Arc::clone(&self.trees),
+            paths: &[],
+            direct: direct.cloned(),
+        };
+        Ok(validation.cell(subject.task, subject.cell, path).await?)
+    }
+
+    async fn literal(
+        &self,
+        subject: &Subject<'_>,
+        revision: Option<&CompiledRevision>,
+    ) -> Result<LiteralVerdict, MeasureError> {
+        let (executor, environment) = self.place(subject.task)?;
+        let cell = subject.cell;
+        let input = self.read(subject.task, move |trees, task| trees.cell(task, cell)).await?;
+        let Some(module) = &input.module else {
+            return Err(MeasureError::Sources("the target file lies in no module".to_owned()));
+        };
+        let class_path = revision.map_or(&[][..], |revision| revision.class_path.as_slice());
+        let console = console_for(class_path, environment.jdk, environment.launcher);
+        let methods = &subject.task.test_methods;
+        let verdict = literal(executor, &LiteralCell { environment, input: &input, module, console, methods }).await;
+        fs_err::remove_file(&input.archive)?;
+        Ok(verdict?)
+    }
+
+    /// Returns what the JVMs of a cell take one after the other, and checks that they come to the same.
+    async fn floor(
+        &self,
+        subject: &Subject<'_>,
+        revision: &Arc<CompiledRevision>,
+        passed: &[bool],
+        left_out: &mut Vec<String>,
+    ) -> Result<Option<u64>, MeasureError> {
+        let (executor, environment) = self.place(subject.task)?;
+        let (task, text) = (subject.task, subject.facts.text.as_deref().unwrap_or_default());
+        let mut no_tree = |reason: String| {
+            left_out.push(format!("{}: floor: {reason}", subject.cell.name()));
+            Ok(None)
+        };
+        let masked = match self.direct.masked(executor, revision, task.test_file.as_str()).await? {
+            Ok(masked) => masked,
+            Err(unfit) => return no_tree(unfit.reason),
+        };
+        let swapped = match self.direct.swap(executor, environment, &masked, text).await? {
+            Swap::Compiled(swapped) => swapped,
+            Swap::Failed { detail, .. } => return no_tree(detail),
+            Swap::Unfit(unfit) => return no_tree(unfit.reason),
+        };
+        let launches = floor(executor, environment, &swapped, &subject.facts.class, &task.test_methods).await?;
+        if !launches.iter().map(|launch| launch.passed).eq(passed.iter().copied()) {
+            return no_tree("other methods pass on a tree that they share".to_owned());
+        }
+        Ok(Some(launches.iter().map(|launch| launch.wall_ms).sum()))
+    }
+
+    /// Prepares the cell's revision with nothing prepared before, and has Maven alone build it; `None` where that was
+    /// done already.
+    async fn revision(&mut self, subject: &Subject<'_>) -> Result<Option<MeasuredRevision>, MeasureError> {
+        let Some(input) = subject.revision_input() else { return Ok(None) };
+        let name = (input.tree.clone(), input.module.directory.clone());
+        if !self.revisions.insert(name.clone()) {
+            return Ok(None);
+        }
+        let mut order = [false, true];
+        shuffle(&mut order, self.seed_of(&format!("{} {}", name.0, name.1)));
+        let (mut prepare_ms, mut maven_ms, mut left_out) = (0, 0, None);
+        for prepares in order {
+            if self.cancellation.is_cancelled() {
+                return Err(MeasureError::Interrupted);
+            }
+            let (took, failed) = if prepares {
+                (&mut prepare_ms, self.prepare(subject, &input).await?)
+            } else {
+                (&mut maven_ms, self.skip_tests(subject, &input).await?)
+            };
+            *took = failed.0;
+            left_out = left_out.or(failed.1);
+        }
+        let (revision, module) = (subject.task.revision(subject.cell.code()).clone(), name.1);
+        Ok(Some(MeasuredRevision { revision, module, prepare_ms, maven_ms, left_out }))
+    }
+
+    /// Prepares a revision into a store of its own; returns what that took, and why it failed, where it did.
+    async fn prepare(
+        &self,
+        subject: &Subject<'_>,
+        input: &RevisionInput,
+    ) -> Result<(u64, Option<String>), MeasureError> {
+        let (executor, environment) = self.place(subject.task)?;
+        let empty = self.data_dir.temporary().join("measured-store");
+        let store = Store::open(&empty, &self.data_dir.temporary())?;
+        let prepared = PreparedRevisions::new(&self.data_dir, &store, &self.events);
+        let (trees, task, side) = (Arc::clone(&self.trees), subject.task.clone(), subject.cell.code());
+        let started = Instant::now();
+        let prepared = prepared.get(executor, environment, input, move || trees.revision(&task, side)).await;
+        let took = milliseconds(started);
+        fs_err::remove_dir_all(&empty)?;
+        let failed = match prepared?.as_ref() {
+            Prepared::Compiled(_) => None,
+            Prepared::Failed { outcome, .. } => Some(format!("preparing it ends in {outcome}")),
+        };
+        Ok((took, failed))
+    }
+
+    /// Has Maven alone build a revision; returns what that took, and why it failed, where it did.
+    async fn skip_tests(
+        &self,
+        subject: &Subject<'_>,
+        input: &RevisionInput,
+    ) -> Result<(u64, Option<String>), MeasureError> {
+        let (executor, environment) = self.place(subject.task)?;
+        let side = subject.cell.code();
+        let started = Instant::now();
+        let archive = self.read(subject.task, move |trees, task| trees.revision(task, side)).await?;
+        let built = skip_tests(executor, environment, &input.module, &archive).await;
+        let took = milliseconds(started);
+        fs_err::remove_file(&archive)?;
+        Ok((took, (!built?).then(|| "`mvn -o test -DskipTests` fails".to_owned())))
+    }
+
+    fn place(&self, task: &Task) -> Result<(&Executor, &Environment), MeasureError> {
+        match (self.executors.get(&task.repository), self.environments.get(&task.repository)) {
+            (Some(executor), Some(environment)) => Ok((executor, environment)),
+            _ => Err(MeasureError::Sources(format!("{} was not opened", task.repository))),
+        }
+    }
+
+    /// Reads a task's repository on a thread of its own.
+    async fn read<T: Send + 'static>(
+        &self,
+        task: &Task,
+        read: impl FnOnce(&Trees, &Task) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, MeasureError> {
+        let (trees, task) = (Arc::clone(&self.trees), task.clone());
+        let read = blocking(move || Ok(read(&trees, &task))).await;
+        read.map_err(|error| MeasureError::Sources(error.to_string()))?.map_err(MeasureError::Sources)
+    }
+
+    fn seed_of(&self, name: &str) -> u64 {
+        let hex = Digest::of(format!("{} {name}", self.setting.seed).as_bytes()).hex();
+        u64::from_str_radix(&hex[..16], 16).unwrap_or(self.setting.seed)
+    }
+}
+
+impl Subject<'_> {
+    fn revision_input(&self) -> Option<RevisionInput> {
+        let module = self.facts.module.clone()?;
+        Some(RevisionInput { tree: self.facts.tree.clone(), module })
+    }
+}
+
+/// What a compiler is warmed with where the revision has no other test source.
+const WARMING: &[u8] = b"class TestevoWarming {}\n";
+
+/// Returns a test source of the revision that is not the target file, relative to the tree; one that does not exist
+/// where there is none.
+fn other_source(revision: &CompiledRevision, test_file: &str) -> String {
+    let relative = |path: &str| path.strip_prefix(PROJECT).unwrap_or(path).trim_start_matches('/').to_owned();
+    let call = &revision.test_call;
+    let other = call.sources.iter().map(|path| relative(path)).find(|path| path != test_file);
+    other.unwrap_or_else(|| {
+        let root = call.source_roots.first().map_or_else(String::new, |root| relative(root));
+        format!("{root}/TestevoWarming.java")
+    })
+}
+
+/// Returns where the time of a cell went by what its records say.
+fn of_records(wall_ms: u64, records: &[CellRecord]) -> Times {
+    let measured = || records.iter().map(|record| &record.measured);
+    let first = measured().next();
+    Times {
+        wall_ms,
+        prepare_ms: first.and_then(|measured| measured.prepare_ms).unwrap_or(0),
+        compile_ms: first.and_then(|measured| measured.compile_ms).unwrap_or(0),
+        begin_ms: measured().filter_map(|measured| measured.begin_ms).sum(),
+        container_ms: measured().filter_map(|measured| measured.container_ms).sum(),
+        launch_ms: measured().filter_map(|measured| measured.launch_ms).sum(),
+    }
+}
+
+/// Names faults of ours: what they took is no time of anything.
+fn faults(way: Way, cell: Cell, records: &[CellRecord]) -> Vec<String> {
+    let faulty = records.iter().filter(|record| matches!(record.outcome, Outcome::InfraFail(_)));
+    faulty
+        .map(|record| {
+            format!("{} {}: {}, {}: {}", cell.name(), record.method, way.name(), record.outcome, record.detail)
+        })
+        .collect()
+}
+
+/// Names methods that come to something else than on the reference path.
+fn differences(way: Way, cell: Cell, reference: &[CellRecord], found: &[CellRecord]) -> Vec<String> {
+    let outcomes: BTreeMap<_, _> = found.iter().map(|record| (&record.method, record.outcome)).collect();
+    let differing = reference.iter().filter(|record| outcomes.get(&record.method) != Some(&record.outcome));
+    differing
+        .map(|record| {
+            let got = outcomes.get(&record.method).map_or_else(|| "nothing".to_owned(), Outcome::to_string);
+            format!("{} {}: {} {got}, reference {}", cell.name(), record.method, way.name(), record.outcome)
+        })
+        .collect()
+}
+
+/// Names methods of which the paper's harness says something else than the reference path, as far as exit statuses tell.
+fn literal_differences(cell: Cell, reference: &[CellRecord], literal: &LiteralVerdict) -> Vec<String> {
+    let compiles = |outcome| !matches!(outcome, Outcome::CompileFail(_));
+    let differing = reference.iter().zip(&literal.passed).filter(|(record, passed)| {
+        (record.outcome == Outcome::Pass) != **passed || compiles(record.outcome) != literal.compiled
+    });
+    differing
+        .map(|(record, passed)| {
+            let said = match (literal.compiled, passed) {
+                (false, _) => "does not compile",
+                (true, true) => "passes",
+                (true, false) => "fails",
+            };
+            format!("{} {}: literal {said}, reference {}", cell.name(), record.method, record.outcome)
+        })
+        .collect()
+}
+
+fn milliseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

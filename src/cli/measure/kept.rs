@@ -1,0 +1,109 @@
+//! Measured tasks in a file, a JSON line each, so that a measurement of hours that was cut off goes on.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+
+use fs_err as fs;
+
+use crate::error::CommandError;
+use crate::report::measurement::{MEASUREMENT_SCHEMA, MeasuredTask};
+use crate::task::TaskId;
+
+/// What was measured, and where it is kept.
+pub(super) struct Kept {
+    tasks: BTreeMap<TaskId, MeasuredTask>,
+    file: Option<fs::File>,
+}
+
+impl Kept {
+    /// Reads the file where there is one; a torn last line, which a killed process leaves, is cut off.
+    pub(super) fn open(path: Option<&Path>) -> Result<Self, CommandError> {
+        let Some(path) = path else { return Ok(Self { tasks: BTreeMap::new(), file: None }) };
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(CommandError::Runtime(error)),
+        };
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut tasks = BTreeMap::new();
+        for (number, line) in text[..whole].lines().enumerate() {
+            let unusable = |reason: String| CommandError::Usage {
+                message: format!("line {} of `{}` is no measured task: {reason}", number + 1, path.display()),
+                hint: "name a file that `measure --keep` wrote, or a new one".to_owned(),
+            };
+            let task: MeasuredTask = serde_json::from_str(line).map_err(|error| unusable(error.to_string()))?;
+            if task.schema != MEASUREMENT_SCHEMA {
+                return Err(unusable(format!("it has schema {}, not {MEASUREMENT_SCHEMA}", task.schema)));
+            }
+            tasks.insert(task.task_id.clone(), task);
+        }
+        let open = || -> std::io::Result<fs::File> {
+            let file = fs::OpenOptions::new().append(true).create(true).open(path)?;
+            file.set_len(whole as u64)?;
+            Ok(file)
+        };
+        Ok(Self { tasks, file: Some(open().map_err(CommandError::Runtime)?) })
+    }
+
+    /// Tells whether the task was measured.
+    pub(super) fn has(&self, id: &TaskId) -> bool {
+        self.tasks.contains_key(id)
+    }
+
+    /// Adds a task and writes it.
+    pub(super) fn add(&mut self, task: MeasuredTask) -> Result<(), CommandError> {
+        if let Some(file) = &mut self.file {
+            let line = serde_json::to_string(&task).map_err(std::io::Error::other);
+            line.and_then(|line| file.write_all((line + "\n").as_bytes())).map_err(CommandError::Runtime)?;
+        }
+        self.tasks.insert(task.task_id.clone(), task);
+        Ok(())
+    }
+
+    /// Returns a task that was measured.
+    pub(super) fn take(&mut self, id: &TaskId) -> Option<MeasuredTask> {
+        self.tasks.remove(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::measurement::Setting;
+
+    fn task(id: &str) -> MeasuredTask {
+        MeasuredTask {
+            schema: MEASUREMENT_SCHEMA,
+            setting: Setting { engine: "docker 1".into(), version: "0".into(), processors: 2, seed: 7 },
+            load: 0.5,
+            task_id: id.parse().unwrap(),
+            repository: "o/n".parse().unwrap(),
+            cells: Vec::new(),
+            revisions: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_was_measured_before_a_kill_is_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kept.jsonl");
+        let open = || Kept::open(Some(&path));
+        let mut kept = open().unwrap();
+        kept.add(task("t1")).unwrap();
+        kept.add(task("t2")).unwrap();
+        let length = fs::metadata(&path).unwrap().len();
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(length - 3).unwrap();
+
+        let mut kept = open().unwrap();
+        assert_eq!(["t1", "t2"].map(|id| kept.has(&id.parse().unwrap())), [true, false]);
+        kept.add(task("t3")).unwrap();
+        let mut kept = open().unwrap();
+        assert_eq!(kept.take(&"t1".parse().unwrap()), Some(task("t1")));
+        assert!(kept.has(&"t3".parse().unwrap()));
+
+        fs::write(&path, "{\"schema\":1}\n").unwrap();
+        assert!(matches!(open(), Err(CommandError::Usage { .. })));
+    }
+}
