@@ -29,8 +29,41 @@ pub fn load() -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
+/// What this process has used since it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessUsage {
+    /// Processor time of its own threads, in milliseconds; `None` where it can't be read.
+    pub cpu_ms: Option<u64>,
+    /// Its largest resident size, in bytes; `None` where it can't be read.
+    pub peak_resident_bytes: Option<u64>,
+}
+
+/// Returns what this process has used. What it started counts for itself: containers stand in records.
+pub fn process_usage() -> ProcessUsage {
+    // SAFETY: rusage is plain data for which zero bytes are a value, and the call writes to it alone.
+    let (returned, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::getrusage(libc::RUSAGE_SELF, &raw mut usage), usage)
+    };
+    let milliseconds = |time: libc::timeval| {
+        let (seconds, micros) = (u64::try_from(time.tv_sec).ok()?, u64::try_from(time.tv_usec).ok()?);
+        Some(seconds * 1000 + micros / 1000)
+    };
+    let times = milliseconds(usage.ru_utime).zip(milliseconds(usage.ru_stime)).filter(|_| returned == 0);
+    ProcessUsage {
+        cpu_ms: times.map(|(user, system)| user + system),
+        // Not the one of rusage, which has what ran before this program in the same process.
+        peak_resident_bytes: kibibytes("/proc/self/status", "VmHWM"),
+    }
+}
+
 fn memory_information(field: &str) -> Option<u64> {
-    let text = fs_err::read_to_string("/proc/meminfo").ok()?;
+    kibibytes("/proc/meminfo", field)
+}
+
+/// Returns the bytes of a field that a file of the kernel gives in KiB.
+fn kibibytes(file: &str, field: &str) -> Option<u64> {
+    let text = fs_err::read_to_string(file).ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
     value.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
@@ -55,6 +88,13 @@ mod tests {
         assert!(memory_bytes().unwrap() > 0);
         assert!(available_memory_bytes().unwrap() > 0);
         assert!(load().unwrap() >= 0.0);
+        let before = process_usage();
+        assert!(before.peak_resident_bytes.unwrap() > 1 << 20);
+        // Until the kernel's account of this process has gone on.
+        let mut sum = 0u64;
+        while process_usage().cpu_ms.unwrap() <= before.cpu_ms.unwrap() {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
         let directory = tempfile::tempdir().unwrap();
         let free = free_bytes(&directory.path().join("not/there/yet")).unwrap();
         assert!(free > 0);

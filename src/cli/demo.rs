@@ -35,6 +35,7 @@ pub(super) fn run(_arguments: &DemoArguments, context: &Context) -> Result<(), C
         events: context.events.clone(),
         cancellation: context.cancellation.clone(),
         umask: context.umask,
+        started: context.started,
         data_dir: OnceLock::new(),
     };
     step(context, "1. Tasks: one test file at two revisions each. `import` reads the published data.", "import")?;

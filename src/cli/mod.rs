@@ -25,6 +25,7 @@ mod workbench;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::error::{CommandError, ExitStatus};
 use crate::event::EventSink;
+use crate::execution::verdicts::Invocation;
 use crate::output::{Output, json_line};
 use crate::umask::Umask;
 use crate::workspace::{MirrorTemplate, Sources};
@@ -101,6 +103,8 @@ pub struct Context {
     pub cancellation: CancellationToken,
     /// What the caller lets others do with files that are theirs alone.
     pub umask: Umask,
+    /// When the command began.
+    pub started: Instant,
     data_dir: OnceLock<DataDir>,
 }
 
@@ -131,6 +135,17 @@ impl Context {
             offline: self.options.offline,
             events: self.events.clone(),
         })
+    }
+
+    /// Returns what this invocation has used until now.
+    pub fn invocation(&self) -> Invocation {
+        let used = crate::host::process_usage();
+        Invocation {
+            wall_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            cpu_ms: used.cpu_ms,
+            peak_resident_bytes: used.peak_resident_bytes,
+            jobs: self.options.jobs.get(),
+        }
     }
 
     /// Does a part of the work unless an interrupt came: an earlier one as well, for where there is nothing to do nothing
@@ -235,6 +250,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, umask: Umask) -> ExitS
 }
 
 fn start(cli: Cli, umask: Umask) -> Result<(), CommandError> {
+    let started = Instant::now();
     let options = cli.global.resolve()?;
     let progress = match options.events {
         EventFormat::Json => progress::json_lines(),
@@ -249,6 +265,7 @@ fn start(cli: Cli, umask: Umask) -> Result<(), CommandError> {
         events: progress.sink(),
         cancellation: CancellationToken::new(),
         umask,
+        started,
         data_dir: OnceLock::new(),
     };
     let done = dispatch(&cli.command, &context);

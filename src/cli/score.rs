@@ -252,7 +252,8 @@ async fn score(
         error => error.into(),
     })?;
     let path = run.path().to_owned();
-    let verdicts = crate::report::score::verdicts::render(run.run_id(), &records).map_err(io::Error::from);
+    let verdicts = crate::report::score::verdicts::render(run.run_id(), &records, &context.invocation());
+    let verdicts = verdicts.map_err(io::Error::from);
     run.finish(&verdicts.map_err(CommandError::Output)?)?;
     Ok(path)
 }

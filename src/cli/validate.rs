@@ -205,7 +205,9 @@ pub(super) async fn validate(
         error => error.into(),
     })?;
     let validated = Validated::of(run.run_id(), tasks, records);
-    let verdicts = verdicts::render(run.run_id(), &validated.summary, &validated.records).map_err(io::Error::from);
+    let process = context.invocation();
+    let verdicts = verdicts::render(run.run_id(), &validated.summary, &validated.records, &process);
+    let verdicts = verdicts.map_err(io::Error::from);
     run.finish(&verdicts.map_err(CommandError::Output)?)?;
     Ok(validated)
 }

@@ -132,6 +132,13 @@ enum Compiled {
     Failed { outcome: Outcome, detail: String },
 }
 
+/// What Maven used.
+#[derive(Clone, Copy)]
+struct CompileCost {
+    cpu_ms: u64,
+    peak_resident_bytes: u64,
+}
+
 /// A compiled tree and how its methods are launched.
 pub(super) struct Ready {
     pub(super) archive: PathBuf,
@@ -183,6 +190,7 @@ pub(super) fn launched(
         measured: Measured {
             launch_ms: output.report.as_ref().map(|report| report.wall_ms),
             launch_cpu_ms: Some(end.cpu_ms),
+            launch_peak_bytes: Some(end.peak_resident_bytes),
             oom_killed,
             dropped_bytes: end.dropped_bytes,
             ..base.clone()
@@ -232,8 +240,10 @@ impl Executor {
             let records = all(Outcome::CompileFail(CompileReason::NoModule), detail, 0, &measured);
             return Ok((records, Vec::new()));
         };
-        let (compiled, attempts) = self.compile(request, module, &logs).await?;
+        let (compiled, attempts, cost) = self.compile(request, module, &logs).await?;
         measured.compile_ms = Some(milliseconds(started));
+        measured.compile_cpu_ms = cost.map(|cost| cost.cpu_ms);
+        measured.compile_peak_bytes = cost.map(|cost| cost.peak_resident_bytes);
         let ready = match compiled {
             Compiled::Ready(ready) => ready,
             Compiled::Failed { outcome, detail } => {
@@ -250,7 +260,12 @@ impl Executor {
                     if one.outcome == Outcome::ExecFail(ExecReason::Timeout) {
                         one = self.launch_alone(request, module, &ready, method, repeat, &logs).await?;
                     }
-                    one.measured.compile_ms = measured.compile_ms;
+                    one.measured = Measured {
+                        compile_ms: measured.compile_ms,
+                        compile_cpu_ms: measured.compile_cpu_ms,
+                        compile_peak_bytes: measured.compile_peak_bytes,
+                        ..one.measured
+                    };
                     records.push(self.record(&identity, method, repeat, one));
                 }
             }
@@ -353,12 +368,13 @@ impl Executor {
         }
     }
 
+    /// Returns what came of compiling, after how many attempts, and what the last one used where that can be told.
     async fn compile(
         &self,
         request: &CellRequest<'_>,
         module: &ModuleArguments,
         logs: &CellLogs,
-    ) -> std::io::Result<(Compiled, u32)> {
+    ) -> std::io::Result<(Compiled, u32, Option<CompileCost>)> {
         let settings = MavenSettings {
             java_home: request.environment.java_home.clone(),
             arguments: &request.environment.maven_arguments,
@@ -380,8 +396,8 @@ impl Executor {
             };
             match compiled {
                 Err(fault) if fault.may_pass() && attempt < ATTEMPTS => attempt += 1,
-                Err(fault) => return Ok((fault.into(), attempt)),
-                Ok(compiled) => return Ok((compiled, attempt)),
+                Err(fault) => return Ok((fault.into(), attempt, None)),
+                Ok((compiled, cost)) => return Ok((compiled, attempt, cost)),
             }
         }
     }
@@ -394,7 +410,7 @@ impl Executor {
         steps: &maven::CompileSteps,
         attempt: u32,
         logs: &CellLogs,
-    ) -> std::io::Result<Result<Compiled, Fault>> {
+    ) -> std::io::Result<Result<(Compiled, Option<CompileCost>), Fault>> {
         let spool = Spool::create(&self.temporary)?;
         let name = format!("compile-{attempt}");
         logs.invocation(&name, &spec.program, steps.maven)?;
@@ -404,7 +420,9 @@ impl Executor {
         };
         logs.command(&name, run.step(steps.maven))?;
         logs.file(&format!("{name}.recording.jsonl"), run.step(steps.recording))?;
-        self.compiled(request, module, &run, steps)
+        let cost = command_end(&run, steps.maven)
+            .map(|end| CompileCost { cpu_ms: end.cpu_ms, peak_resident_bytes: end.peak_resident_bytes });
+        Ok(self.compiled(request, module, &run, steps)?.map(|compiled| (compiled, cost)))
     }
 
     fn compiled(

@@ -86,10 +86,19 @@ pub struct Measured {
     /// Wall time of the cell's compile container, in milliseconds, shared by all methods of the cell; on the direct path of
     /// the compilation.
     pub compile_ms: Option<u64>,
+    /// Processor time of Maven and what it started, in milliseconds. Reference path only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compile_cpu_ms: Option<u64>,
+    /// Largest resident size of Maven or of a process that it started, in bytes. Reference path only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compile_peak_bytes: Option<u64>,
     /// Wall time of the method's JVM, in milliseconds.
     pub launch_ms: Option<u64>,
     /// Processor time of the method's JVM, in milliseconds.
     pub launch_cpu_ms: Option<u64>,
+    /// Largest resident size of the method's JVM or of a process that it started, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_peak_bytes: Option<u64>,
     /// Whether the container's memory limit killed something.
     pub oom_killed: bool,
     /// Output bytes that were dropped.

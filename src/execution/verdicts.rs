@@ -11,11 +11,29 @@ use crate::canonical_json::canonical_json;
 /// Version of the file's schema.
 pub const VERDICTS_SCHEMA: u32 = 1;
 
+/// What the invocation that ended a run used; one that was continued had others before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Invocation {
+    /// From its start, in milliseconds.
+    pub wall_ms: u64,
+    /// Processor time of this program, without its containers, in milliseconds.
+    pub cpu_ms: Option<u64>,
+    /// Largest resident size of this program, in bytes.
+    pub peak_resident_bytes: Option<u64>,
+    /// What was done at once.
+    pub jobs: usize,
+}
+
 /// Returns the file's bytes: canonical JSON of the records, sorted, and of the summary.
 ///
 /// # Errors
 /// A value is no JSON, which plain data never is.
-pub fn render(run_id: &str, summary: &impl Serialize, records: &[CellRecord]) -> Result<Vec<u8>, serde_json::Error> {
+pub fn render(
+    run_id: &str,
+    summary: &impl Serialize,
+    records: &[CellRecord],
+    process: &Invocation,
+) -> Result<Vec<u8>, serde_json::Error> {
     let mut sorted: Vec<&CellRecord> = records.iter().collect();
     sorted.sort_by_key(|record| (&record.task_id, record.cell, &record.method, record.repeat, record.path));
     let mut verdicts = Vec::new();
@@ -46,7 +64,50 @@ pub fn render(run_id: &str, summary: &impl Serialize, records: &[CellRecord]) ->
         "schema": VERDICTS_SCHEMA,
         "summary": summary,
         "verdicts": verdicts,
-        "volatile": { "run_id": run_id, "executions": measured },
+        "volatile": { "run_id": run_id, "executions": measured, "process": process },
     });
     canonical_json(&file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::{Measured, RECORD_SCHEMA};
+    use super::*;
+    use crate::outcome::Outcome;
+    use crate::task::{Cell, Track};
+
+    #[test]
+    fn equal_executions_differ_in_the_volatile_block_only() {
+        let rendered = |run_id: &str, ms: u64| -> Value {
+            let record = CellRecord {
+                schema: RECORD_SCHEMA,
+                task_id: "t1".parse().unwrap(),
+                repository: "o/n".parse().unwrap(),
+                track: Track::TestUpdate,
+                cell: Cell::Nn,
+                method: "ATest#m".parse().unwrap(),
+                repeat: 1,
+                path: Default::default(),
+                outcome: Outcome::Pass,
+                detail: format!("took {ms}"),
+                attempts: 1,
+                key: None,
+                measured: Measured { compile_cpu_ms: Some(ms), launch_peak_bytes: Some(ms), ..Measured::default() },
+            };
+            let process = Invocation { wall_ms: ms, cpu_ms: Some(ms), peak_resident_bytes: None, jobs: 2 };
+            let bytes = render(run_id, &json!({"run_id": run_id, "tasks": 1}), &[record], &process).unwrap();
+            serde_json::from_slice(&bytes).unwrap()
+        };
+        let (mut one, mut other) = (rendered("r1", 1), rendered("r2", 2));
+        assert_eq!(
+            one["volatile"]["process"],
+            json!({"wall_ms": 1, "cpu_ms": 1, "peak_resident_bytes": null, "jobs": 2})
+        );
+        assert_ne!(one, other);
+        for file in [&mut one, &mut other] {
+            file.as_object_mut().unwrap().remove("volatile").unwrap();
+        }
+        assert_eq!(one, other);
+        assert_eq!(one["summary"], json!({"tasks": 1}));
+    }
 }

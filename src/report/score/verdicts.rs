@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use crate::canonical_json::canonical_json;
 use crate::execution::run_directory::RunRecord as _;
 use crate::execution::scoring::record::ScoreRecord;
-use crate::execution::verdicts::VERDICTS_SCHEMA;
+use crate::execution::verdicts::{Invocation, VERDICTS_SCHEMA};
 
 /// Returns the file's bytes: canonical JSON of the records, sorted.
 ///
 /// # Errors
 /// A value is no JSON, which plain data never is.
-pub fn render(run_id: &str, records: &[ScoreRecord]) -> Result<Vec<u8>, serde_json::Error> {
+pub fn render(run_id: &str, records: &[ScoreRecord], process: &Invocation) -> Result<Vec<u8>, serde_json::Error> {
     let mut sorted: Vec<&ScoreRecord> = records.iter().collect();
     sorted.sort_by_cached_key(|record| record.name());
     let mut verdicts = Vec::new();
@@ -42,6 +42,6 @@ pub fn render(run_id: &str, records: &[ScoreRecord]) -> Result<Vec<u8>, serde_js
     canonical_json(&json!({
         "schema": VERDICTS_SCHEMA,
         "verdicts": verdicts,
-        "volatile": { "run_id": run_id, "executions": measured },
+        "volatile": { "run_id": run_id, "executions": measured, "process": process },
     }))
 }
