@@ -171,7 +171,8 @@ impl CompiledTree {
         let mut size = 0;
         for (path, place) in self.files_below(directory) {
             let whole = if directory.is_empty() { path.to_owned() } else { format!("{directory}/{path}") };
-            if masked(&whole) {
+            // A compiler heeds a jar's manifest (versions, further jars), but none in a directory.
+            if masked(&whole) || path == "META-INF/MANIFEST.MF" {
                 continue;
             }
             size += place.length;

@@ -237,7 +237,6 @@ fn container(execution: &Environment, jar: &Path, inputs: &Path) -> ContainerSpe
     argv.extend(
         [
             "-Xmx1024m",
-            "-Xss4m",
             "-XX:+UseSerialGC",
             "-XX:ActiveProcessorCount=2",
             "-Dfile.encoding=UTF-8",

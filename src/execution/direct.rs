@@ -15,13 +15,14 @@ use tokio::sync::OnceCell;
 
 use super::ahead::Ahead;
 use super::cell::{CellIdentity, Environment, Executor, Launched, launched};
-use super::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Input};
+use super::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Files, Input};
 use super::fault::{ATTEMPTS, Spool, milliseconds, of_engine, unique};
 use super::logs::CellLogs;
 use super::masked::MaskedRevision;
 use super::maven::{self, Launch, REPLACED, SWAPPED, TREE, direct_launch_program};
 use super::prepared::{CompiledRevision, Prepared, PreparedRevisions, RevisionInput, blocking};
 use super::record::{CellRecord, ExecutionPath, Measured};
+use super::recording::CompilerCall;
 use super::trees::CellFacts;
 use crate::digest::Digest;
 use crate::engine::EngineError;
@@ -55,7 +56,13 @@ impl Unfit {
     }
 }
 
-/// Why what processors make is not known.
+const LATER: &str = "tests that are compiled after the file's part mention it";
+
+fn lost(cause: &str) -> Unknown {
+    Unknown::Unfit(Unfit::passing(format!("the warm compiler was lost: {cause}")))
+}
+
+/// Why something is not known of what the compiler does.
 enum Unknown {
     Io(std::io::Error),
     Unfit(Unfit),
@@ -249,9 +256,14 @@ impl Direct {
         text: &[u8],
     ) -> std::io::Result<Swap> {
         let (owned, content) = (Arc::clone(masked), text.to_owned());
-        let request = blocking(move || Ok(test_request(&owned, content)?)).await?;
+        let Some(request) = blocking(move || Ok(test_request(&owned, content)?)).await? else {
+            return Ok(Swap::Unfit(Unfit::certain(LATER)));
+        };
         let classes = match self.compile(executor, environment, &request).await {
             Ok(CompileAnswer::Compiled { classes, generated }) => {
+                if let Err(unfit) = self.check_own(executor, environment, masked, text, &classes).await? {
+                    return Ok(Swap::Unfit(unfit));
+                }
                 if (!generated.is_empty() || masked.revision.generates)
                     && let Err(unfit) = self.check_processors(executor, environment, masked, &generated).await?
                 {
@@ -285,6 +297,46 @@ impl Direct {
         Ok(Swap::Compiled(swapped))
     }
 
+    /// Checks once for a masked revision that compiling its own text gives the classes that the build gave: whatever else
+    /// decides what a compiler makes, and is not known here, shows in them. `classes` is what came of `text`.
+    async fn check_own(
+        &self,
+        executor: &Executor,
+        environment: &Environment,
+        masked: &Arc<MaskedRevision>,
+        text: &[u8],
+        classes: &Files,
+    ) -> std::io::Result<Result<(), Unfit>> {
+        const OTHERWISE: &str = "the warm compiler makes other classes of the revision's own text than the build";
+        let proven = masked.proven.get_or_try_init(|| async {
+            let as_built = match masked.own_text()? {
+                None => true,
+                Some(own) if own == text => masked.as_built(classes)?,
+                Some(own) => {
+                    let owned = Arc::clone(masked);
+                    let request = blocking(move || Ok(test_request(&owned, own)?)).await;
+                    let Some(request) = request.map_err(std::io::Error::from)? else {
+                        return Ok(Err(LATER.to_owned()));
+                    };
+                    match self.compile(executor, environment, &request).await {
+                        Ok(CompileAnswer::Compiled { classes, .. }) => masked.as_built(&classes)?,
+                        Ok(CompileAnswer::Errors(_) | CompileAnswer::Broken(_)) => false,
+                        // What may pass is not kept: the next cell asks again.
+                        Ok(CompileAnswer::Lost(cause)) => return Err(lost(&cause)),
+                        Err(error) => return Err(lost(&error.to_string())),
+                    }
+                }
+            };
+            Ok::<_, Unknown>(if as_built { Ok(()) } else { Err(OTHERWISE.to_owned()) })
+        });
+        match proven.await {
+            Ok(Ok(())) => Ok(Ok(())),
+            Ok(Err(reason)) => Ok(Err(Unfit::certain(reason.clone()))),
+            Err(Unknown::Io(error)) => Err(error),
+            Err(Unknown::Unfit(unfit)) => Ok(Err(unfit)),
+        }
+    }
+
     /// Checks that annotation processors made nothing of a text that they do not make of any source, nor had made of the
     /// text in its place: lists of everything they saw can't be made from a part of the sources.
     async fn check_processors(
@@ -298,18 +350,18 @@ impl Direct {
             let mut made = Vec::new();
             for text in [Some(NOTHING.to_vec()), masked.own_text()?].into_iter().flatten() {
                 let (owned, alone) = (Arc::clone(masked), text == NOTHING);
-                let request =
-                    blocking(move || Ok(if alone { nothing_request(&owned) } else { test_request(&owned, text)? }));
-                let request = request.await.map_err(std::io::Error::from)?;
-                // What may pass is not kept: the next cell asks again.
-                let passing = |cause: String| {
-                    Unknown::Unfit(Unfit::passing(format!("what annotation processors do can't be told: {cause}")))
+                let request = blocking(move || {
+                    Ok(if alone { Some(nothing_request(&owned)) } else { test_request(&owned, text)? })
+                });
+                let Some(request) = request.await.map_err(std::io::Error::from)? else {
+                    return Ok(Err(LATER.to_owned()));
                 };
                 match self.compile(executor, environment, &request).await {
                     Ok(CompileAnswer::Compiled { generated, .. }) => made.push(generated),
-                    Ok(CompileAnswer::Lost(cause)) => return Err(passing(cause)),
+                    // What may pass is not kept: the next cell asks again.
+                    Ok(CompileAnswer::Lost(cause)) => return Err(lost(&cause)),
                     Ok(other) => return Ok(Err(format!("what annotation processors do can't be told: {other:?}"))),
-                    Err(error) => return Err(passing(error.to_string())),
+                    Err(error) => return Err(lost(&error.to_string())),
                 }
             }
             let first = made.first().cloned().unwrap_or_default();
@@ -484,7 +536,7 @@ const NOTHING: &[u8] = b"class TestevoNothing {}\n";
 
 /// Returns the request that compiles nothing but [`NOTHING`].
 fn nothing_request(masked: &MaskedRevision) -> CompileRequest {
-    let call = &masked.revision.test_call;
+    let call = &masked.call;
     let root = call.source_roots.first().map_or(maven::PROJECT, String::as_str);
     let path = format!("{root}/TestevoNothing.java");
     CompileRequest {
@@ -497,24 +549,38 @@ fn nothing_request(masked: &MaskedRevision) -> CompileRequest {
     }
 }
 
-/// Returns what the compiler is asked for with `text` in the masked file's place.
-fn test_request(masked: &MaskedRevision, text: Vec<u8>) -> std::io::Result<CompileRequest> {
-    let revision = &masked.revision;
-    let call = &revision.test_call;
-    let mut files = masked.dependents(&text)?;
+/// Returns what the compiler is asked for with `text` in the masked file's place, `None` where only Maven can compile
+/// what depends on it.
+fn test_request(masked: &MaskedRevision, text: Vec<u8>) -> std::io::Result<Option<CompileRequest>> {
+    let call = &masked.call;
+    let Some(mut files) = masked.dependents(&text)? else { return Ok(None) };
     files.push((masked.path(), text));
     let mut sources: Vec<String> = files.iter().map(|(path, _)| path.clone()).collect();
     masked.ordered(&mut sources);
     let mut directories: Vec<String> = call.generated_sources.iter().chain(&call.source_roots).cloned().collect();
     directories.dedup();
-    Ok(CompileRequest {
-        arguments: call.arguments.clone(),
+    Ok(Some(CompileRequest {
+        arguments: patched(call),
         inputs: masked.inputs.clone(),
         output: call.output.clone(),
         directories,
         files,
         sources,
-    })
+    }))
+}
+
+/// Returns a call's arguments such that sources that patch a module, and are compiled already, patch it by their classes.
+fn patched(call: &CompilerCall) -> Vec<String> {
+    let mut arguments = call.arguments.clone();
+    let of_patch = |at: usize| at > 0 && call.arguments[at - 1] == "--patch-module";
+    for (at, argument) in arguments.iter_mut().enumerate() {
+        let list = if of_patch(at) { argument.split_once('=').map(|(_, list)| list) } else { None };
+        let by_sources = |list: &str| list.split(':').any(|part| call.source_roots.iter().any(|root| root == part));
+        if list.is_some_and(by_sources) {
+            *argument = format!("{argument}:{}", call.output);
+        }
+    }
+    arguments
 }
 
 async fn launch_once(

@@ -13,6 +13,7 @@ use super::compiler::{Files, Input};
 use super::fault::unique;
 use super::maven::PROJECT;
 use super::prepared::{CompiledRevision, PreparedError, in_tree};
+use super::recording::CompilerCall;
 use tokio::sync::OnceCell;
 
 use crate::artifact::store::Store;
@@ -30,19 +31,27 @@ pub struct MaskedRevision {
     pub revision: Arc<CompiledRevision>,
     /// The file that is left out, relative to the tree.
     pub test_file: String,
+    /// What the compiler was asked for to compile the file's part of the tests.
+    pub call: CompilerCall,
     /// Tar archive of the tree that is left.
     pub tree: PathBuf,
-    /// Jar of the module's test classes that are left.
+    /// Jar of the module's test classes that are left, without those that are compiled after the file's part.
     pub test_classes: PathBuf,
     /// What stands for directories of the project when its tests are compiled.
     pub inputs: BTreeMap<String, Input>,
     whole: CompiledTree,
+    /// That compiling the file's own text gives what the build gave, or why the direct path does not fit.
+    pub proven: OnceCell<Result<(), String>>,
     /// What processors make of any source, shown to be what they make of the file left out: nothing of it is in the tree.
     pub processors: OnceCell<Result<Files, String>>,
+    /// The classes that came from the file left out, by path relative to the tree.
+    classes: BTreeSet<String>,
     /// Names of the types that the file left out declares.
     types: BTreeSet<String>,
-    /// The other test sources: absolute path in the container and place.
+    /// The other test sources of the file's part: absolute path in the container and place.
     sources: Vec<(String, Place)>,
+    /// The test sources of the parts that are compiled later.
+    later: Vec<(String, Place)>,
 }
 
 impl Drop for MaskedRevision {
@@ -71,43 +80,50 @@ impl MaskedRevision {
         if let Some(unfit) = &revision.unfit {
             return Ok(Err(unfit.clone()));
         }
-        let call = &revision.test_call;
         let path = format!("{PROJECT}/{test_file}");
-        let in_roots = call
-            .source_roots
-            .iter()
-            .any(|root| path.strip_prefix(root.as_str()).is_some_and(|rest| rest.starts_with('/')));
-        if !in_roots {
-            return Ok(Err("the file lies in no directory of tests that is compiled".to_owned()));
-        }
         let whole = CompiledTree::open(&store.path(&revision.tree))?;
         let own = whole.file(test_file);
+        let (part, call) = match part_of(&revision.test_calls, &path) {
+            Ok((part, call)) => (part, call.clone()),
+            Err(unfit) => return Ok(Err(unfit.to_owned())),
+        };
         let chosen = call.includes.iter().any(|pattern| pattern != EVERY_SOURCE) || !call.excludes.is_empty();
         if own.is_some() != call.sources.contains(&path) || (own.is_none() && chosen) {
             return Ok(Err("not every test source is compiled".to_owned()));
         }
-        let (mut masked, mut types) = (BTreeSet::from([test_file.to_owned()]), BTreeSet::new());
+        const UNKNOWN: &str = "test classes do not say which source they come from";
+        let output = in_tree(&revision.test_output);
+        let (mut classes, mut types) = (BTreeSet::new(), BTreeSet::new());
         if let Some(place) = own {
             let text = whole.read(place)?;
             types = declared_types(&text);
-            let package = package_of(&text).replace('.', "/");
-            let output = in_tree(&revision.test_output);
-            let directory = if package.is_empty() { output.to_owned() } else { format!("{output}/{package}") };
-            let name = test_file.rsplit('/').next().unwrap_or_default();
-            match whole.classes_of(&directory, &package, name)? {
-                Some(classes) => masked.extend(classes),
-                None => return Ok(Err("test classes do not say which source they come from".to_owned())),
+            classes = match classes_of(&whole, output, test_file, &text)? {
+                Some(classes) => classes,
+                None => return Ok(Err(UNKNOWN.to_owned())),
+            };
+        }
+        if let Some(copied) = copied(&whole, &revision, test_file)? {
+            return Ok(Err(copied));
+        }
+        let place = |source: &String| Some((source.clone(), whole.file(in_tree(source))?));
+        let later: Vec<(String, Place)> =
+            revision.test_calls[part + 1..].iter().flat_map(|call| &call.sources).filter_map(place).collect();
+        let mut unseen = BTreeSet::new();
+        for (source, place) in &later {
+            match classes_of(&whole, output, source, &whole.read(*place)?)? {
+                Some(classes) => unseen.extend(classes),
+                None => return Ok(Err(UNKNOWN.to_owned())),
             }
         }
         let module = in_tree(&revision.module);
         let lists = if module.is_empty() { LISTS.to_owned() } else { format!("{module}/{LISTS}") };
-        let is_masked = |path: &str| masked.contains(path) || path.starts_with(&lists);
+        let masked = classes.clone();
+        let is_masked = |path: &str| path == test_file || masked.contains(path) || path.starts_with(&lists);
         let number = unique();
         let tree = temporary.join(format!("masked-{number}.tar"));
         let test_classes = temporary.join(format!("masked-{number}.jar"));
         // From here on the files go with the value, whatever fails.
-        let sources = call.sources.iter().filter(|source| **source != path);
-        let sources = sources.filter_map(|source| Some((source.clone(), whole.file(in_tree(source))?))).collect();
+        let sources = call.sources.iter().filter(|source| **source != path).filter_map(place).collect();
         let jars = revision.jars.iter();
         let mut inputs: BTreeMap<String, Input> =
             jars.map(|(path, digest)| (path.clone(), Input { file: store.path(digest), name: digest.hex() })).collect();
@@ -116,17 +132,22 @@ impl MaskedRevision {
         let this = Self {
             revision,
             test_file: test_file.to_owned(),
+            call,
             tree,
             test_classes,
             inputs,
+            proven: OnceCell::new(),
             processors: OnceCell::new(),
             whole,
+            classes,
             types,
             sources,
+            later,
         };
         this.whole.write_without(is_masked, &mut fs::File::create(&this.tree)?)?;
         let jar = io::BufWriter::new(fs::File::create(&this.test_classes)?);
-        let jar = this.whole.write_jar(in_tree(&this.revision.test_output), is_masked, jar)?;
+        let is_unseen = |path: &str| is_masked(path) || unseen.contains(path);
+        let jar = this.whole.write_jar(in_tree(&this.revision.test_output), is_unseen, jar)?;
         jar.into_inner().map_err(io::IntoInnerError::into_error)?;
         Ok(Ok(this))
     }
@@ -144,16 +165,36 @@ impl MaskedRevision {
         self.whole.file(&self.test_file).map(|place| self.whole.read(place)).transpose()
     }
 
-    /// Returns the other test sources that must be compiled again with `text` in the file's place, by path and content.
-    ///
-    /// Those are the ones that mention a type that the file declares now or did before, and the ones that mention a type
-    /// of those in turn: what is inherited can be used without being named.
+    /// Tells whether compiling the text that was left out, with what depends on it, gave the build's own classes.
     ///
     /// # Errors
     /// The file system's.
-    pub fn dependents(&self, text: &[u8]) -> io::Result<Vec<(String, Vec<u8>)>> {
+    pub fn as_built(&self, classes: &[(String, Vec<u8>)]) -> io::Result<bool> {
+        let output = in_tree(&self.revision.test_output);
+        let mut missing = self.classes.clone();
+        for (path, content) in classes {
+            let path = format!("{output}/{path}");
+            missing.remove(&path);
+            match self.whole.file(&path) {
+                Some(place) if place.length == content.len() as u64 && self.whole.read(place)? == *content => {}
+                _ => return Ok(false),
+            }
+        }
+        Ok(missing.is_empty())
+    }
+
+    /// Returns the other test sources that must be compiled again with `text` in the file's place, by path and content.
+    ///
+    /// Those are the ones that mention a type that the file declares now or did before, and the ones that mention a type
+    /// of those in turn: what is inherited can be used without being named. `None` where a source that is compiled in a later
+    /// part mentions one: only Maven compiles several parts.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn dependents(&self, text: &[u8]) -> io::Result<Option<Files>> {
         let mut names: BTreeSet<String> = declared_types(text);
         names.extend(self.types.iter().cloned());
+        let mut every = names.clone();
         let mut rest: Vec<&(String, Place)> = self.sources.iter().collect();
         let mut found = Vec::new();
         while !names.is_empty() {
@@ -169,15 +210,21 @@ impl MaskedRevision {
                 }
             }
             rest = left;
+            every.extend(next.iter().cloned());
             names = next;
         }
-        Ok(found)
+        for (_, place) in &self.later {
+            if mentions(&self.whole.read(*place)?, &every) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(found))
     }
 
     /// Returns the sources in the order in which Maven's compiler plugin gives them to the compiler: that of a hash set
     /// of paths, where the recording shows such an order, else the recorded one with the file last.
     pub fn ordered(&self, sources: &mut [String]) {
-        let recorded = &self.revision.test_call.sources;
+        let recorded = &self.call.sources;
         let mut all = recorded.clone();
         if hash_order(recorded) == *recorded {
             let path = self.path();
@@ -188,6 +235,52 @@ impl MaskedRevision {
         }
         sources.sort_by_key(|source| all.iter().position(|known| known == source).unwrap_or(usize::MAX));
     }
+}
+
+/// Returns why leaving the file out of the tests would not leave out all that the build made of it, if so: it is compiled
+/// as a main class too, or copied as a resource.
+fn copied(whole: &CompiledTree, revision: &CompiledRevision, test_file: &str) -> io::Result<Option<String>> {
+    let path = format!("{PROJECT}/{test_file}");
+    if revision.main_calls.iter().any(|call| call.sources.contains(&path)) {
+        return Ok(Some("the file is compiled as a main class too".to_owned()));
+    }
+    let name = test_file.rsplit('/').next().unwrap_or_default();
+    let mut outputs: Vec<&str> = revision.main_calls.iter().map(|call| in_tree(&call.output)).collect();
+    outputs.extend([in_tree(&revision.output), in_tree(&revision.test_output)]);
+    for output in outputs {
+        if whole.files_below(output).any(|(path, _)| path.rsplit('/').next() == Some(name)) {
+            return Ok(Some("the build copies the file among the classes".to_owned()));
+        }
+    }
+    let Some(own) = whole.file(test_file) else { return Ok(None) };
+    let text = whole.read(own)?;
+    for (path, place) in whole.files_below("") {
+        if place.length == own.length && path != test_file && whole.read(place)? == text {
+            return Ok(Some(format!("`{path}` is a copy of the file")));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the compilation that a file, absolute, is a part of, or why there is none.
+fn part_of<'a>(calls: &'a [CompilerCall], path: &str) -> Result<(usize, &'a CompilerCall), &'static str> {
+    if let Some(found) = calls.iter().enumerate().find(|(_, call)| call.sources.iter().any(|source| source == path)) {
+        return Ok(found);
+    }
+    let below = |root: &String| path.strip_prefix(root.as_str()).is_some_and(|rest| rest.starts_with('/'));
+    let mut fitting = calls.iter().enumerate().filter(|(_, call)| call.source_roots.iter().any(below));
+    match (fitting.next(), fitting.next()) {
+        (Some(found), None) => Ok(found),
+        (None, _) => Err("the file lies in no directory of tests that is compiled"),
+        (Some(_), Some(_)) => Err("the file lies in a directory of tests that is compiled in parts"),
+    }
+}
+
+/// Returns the paths of the classes below `output` that come from a source, `None` where that can't be told.
+fn classes_of(whole: &CompiledTree, output: &str, source: &str, text: &[u8]) -> io::Result<Option<BTreeSet<String>>> {
+    let package = package_of(text).replace('.', "/");
+    let directory = if package.is_empty() { output.to_owned() } else { format!("{output}/{package}") };
+    whole.classes_of(&directory, &package, source.rsplit('/').next().unwrap_or_default())
 }
 
 /// Returns the paths in the order of a `java.util.HashSet` that they were added to one by one. Paths whose buckets collide
@@ -221,6 +314,7 @@ mod tests {
     }
 
     /// Returns a masked revision of these files, with what keeps its files alive.
+    /// Those below `later` are compiled in a second part.
     fn masked(files: &[(&str, &[u8])], file: &str) -> (tempfile::TempDir, Result<MaskedRevision, String>) {
         use crate::digest::Digest;
         use crate::execution::direct::write_files;
@@ -229,12 +323,16 @@ mod tests {
         let archive = directory.path().join("tree.tar");
         write_files(&archive, files.iter().copied()).unwrap();
         let bytes = fs::read(&archive).unwrap();
-        let sources = files.iter().map(|(path, _)| *path).filter(|path| path.ends_with(".java"));
-        let call = serde_json::json!({
-            "project": "g:a", "goal": "testCompile", "compiler": "javac", "arguments": [],
-            "sources": sources.map(|path| format!("{PROJECT}/{path}")).collect::<Vec<_>>(),
-            "source_roots": [format!("{PROJECT}/src")], "output": "", "generated_sources": null, "proc": null,
-        });
+        let call = |root: &str| {
+            let sources = files.iter().map(|(path, _)| *path);
+            let sources = sources.filter(|path| path.starts_with(root) && path.ends_with(".java"));
+            serde_json::json!({
+                "project": "g:a", "goal": "testCompile", "compiler": "javac", "arguments": [],
+                "sources": sources.map(|path| format!("{PROJECT}/{path}")).collect::<Vec<_>>(),
+                "source_roots": [format!("{PROJECT}/{root}")], "output": "", "generated_sources": null, "proc": null,
+            })
+        };
+        let calls = serde_json::json!([call("src"), call("later")]);
         let revision = CompiledRevision {
             key: Digest::of(b"key"),
             tree: store.put(&bytes).unwrap(),
@@ -245,7 +343,7 @@ mod tests {
             test_output: format!("{PROJECT}/target/test-classes"),
             class_path: Vec::new(),
             jars: BTreeMap::new(),
-            test_call: serde_json::from_value(call).unwrap(),
+            test_calls: serde_json::from_value(calls).unwrap(),
             main_calls: Vec::new(),
             settings: Default::default(),
             generates: false,
@@ -305,13 +403,41 @@ mod tests {
         let (_directory, masked) = masked(&files, "src/ATest.java");
         let masked = masked.unwrap();
         let dependents = |text: &[u8]| -> Vec<String> {
-            let mut found: Vec<String> = masked.dependents(text).unwrap().into_iter().map(|(path, _)| path).collect();
+            let mut found: Vec<String> =
+                masked.dependents(text).unwrap().unwrap().into_iter().map(|(path, _)| path).collect();
             found.sort();
             found
         };
         let path = |name: &str| format!("{PROJECT}/src/{name}.java");
         assert_eq!(dependents(b"class ATest {}"), [path("Last"), path("Middle")]);
         assert_eq!(dependents(b"class ATest {} class Fresh {}"), [path("Last"), path("Middle"), path("New")]);
+    }
+
+    #[test]
+    fn parts_see_what_is_compiled_before_them() {
+        use crate::workspace::class_file::sample;
+        let (first, second) = (sample("ATest", Some("ATest.java")), sample("Later", Some("Later.java")));
+        let files: [(&str, &[u8]); 5] = [
+            ("src/ATest.java", b"class ATest {}"),
+            ("src/BTest.java", b"class BTest {}"),
+            ("later/Later.java", b"class Later { BTest test; }"),
+            ("target/test-classes/ATest.class", &first),
+            ("target/test-classes/Later.class", &second),
+        ];
+        let classes = |masked: &MaskedRevision| {
+            let jar = zip::ZipArchive::new(fs::File::open(&masked.test_classes).unwrap()).unwrap();
+            jar.file_names().map(|name| name.unwrap().into_owned()).collect::<Vec<_>>()
+        };
+        let (_directory, early) = masked(&files, "src/ATest.java");
+        let early = early.unwrap();
+        assert_eq!(classes(&early), [""; 0]);
+        assert!(CompiledTree::open(&early.tree).unwrap().file("target/test-classes/Later.class").is_some());
+        assert!(early.dependents(b"class ATest {}").unwrap().is_some());
+        assert!(early.dependents(b"class ATest {} class BTest {}").unwrap().is_none(), "Later mentions it");
+        let (_directory, late) = masked(&files, "later/Later.java");
+        let late = late.unwrap();
+        assert_eq!(classes(&late), ["ATest.class"]);
+        assert!(late.dependents(b"class Later {} class ATest {}").unwrap().is_some(), "parts before it do not see it");
     }
 
     #[test]

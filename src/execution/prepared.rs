@@ -18,7 +18,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-use self::fitness::fitness;
+use self::fitness::unfit;
 use super::cell::{Environment, Executor};
 use super::compiled_tree::CompiledTree;
 use super::fault::{ATTEMPTS, Fault, Spool, command_end, done, file_name, memory_limit_met, not_done, of_engine};
@@ -35,7 +35,7 @@ use crate::outcome::Outcome;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
 
 /// Version of the description's schema.
-pub const PREPARED_SCHEMA: u32 = 2;
+pub const PREPARED_SCHEMA: u32 = 3;
 
 /// What can go wrong with prepared revisions besides the build itself.
 #[derive(Debug, thiserror::Error)]
@@ -107,8 +107,8 @@ pub struct CompiledRevision {
     /// Class directories of the project on any compiler's path, packed: directory in the container and jar. The module's
     /// own test classes are not among them, because a target file's must be left out of those.
     pub jars: BTreeMap<String, Digest>,
-    /// What the compiler was asked for to compile the module's tests.
-    pub test_call: CompilerCall,
+    /// What the compiler was asked for to compile the module's tests, in order: they may be compiled in several parts.
+    pub test_calls: Vec<CompilerCall>,
     /// What it was asked for to compile main classes, of every module of the reactor, in order: a module may have several.
     pub main_calls: Vec<CompilerCall>,
     /// What launches take from the project's settings for Surefire.
@@ -343,7 +343,7 @@ impl PreparedRevisions {
         let mut class_path = vec![test_output.clone(), output.clone()];
         class_path.extend(dependencies.trim().split(':').filter(|part| !part.is_empty()).map(str::to_owned));
         let (store, captured) = (self.store.clone(), archive.content.clone());
-        let module = revision.module.path();
+        let (module, source) = (revision.module.path(), tree.to_owned());
         let (surefire, heap_mib) = (environment.surefire, executor.limits.launch_heap_mib);
         let compiled = blocking(move || {
             let (tree, tree_bytes) = keep(&store, &captured)?;
@@ -354,9 +354,11 @@ impl PreparedRevisions {
                 _ => JvmSettings::default(),
             };
             let project = parsed.module(&module).map(|found| found.project.clone()).unwrap_or_default();
-            let (test_call, unfit) = fitness(&parsed, &project, &test_output);
-            let generated = test_call.generated_sources.as_deref().map(in_tree);
-            let generates = generated.is_some_and(|path| tree_index.files_below(path).next().is_some());
+            let test_calls: Vec<CompilerCall> = parsed.calls(&project, "testCompile").cloned().collect();
+            let rewritten = rewritten(&source, &tree_index, &test_calls)?;
+            let unfit = unfit(&parsed, &project, &test_calls, &test_output).or(rewritten);
+            let mut generated = test_calls.iter().filter_map(|call| call.generated_sources.as_deref()).map(in_tree);
+            let generates = generated.any(|path| tree_index.files_below(path).next().is_some());
             let mut jars = BTreeMap::new();
             for directory in class_directories(&parsed, &test_output, &tree_index) {
                 let mut jar = tree_index.write_jar(in_tree(&directory), |_| false, store.unnamed_file()?)?;
@@ -376,7 +378,7 @@ impl PreparedRevisions {
                 test_output,
                 class_path,
                 jars,
-                test_call,
+                test_calls,
                 main_calls: main_calls.cloned().collect(),
                 settings,
                 generates,
@@ -461,6 +463,26 @@ fn keep(store: &Store, captured: &Captured) -> Result<(Digest, u64), PreparedErr
     Ok(writer.commit()?)
 }
 
+/// A project's own options for Maven's JVM.
+const JVM_OPTIONS: &str = ".mvn/jvm.config";
+
+/// Returns why a compiler that is not started by the build compiles other texts than the build, or otherwise, if it does.
+fn rewritten(source: &Path, compiled: &CompiledTree, calls: &[CompilerCall]) -> io::Result<Option<String>> {
+    let source = CompiledTree::open(source)?;
+    for path in calls.iter().flat_map(|call| &call.sources).map(|path| in_tree(path)) {
+        if let (Some(before), Some(after)) = (source.file(path), compiled.file(path))
+            && (before.length != after.length || source.read(before)? != compiled.read(after)?)
+        {
+            return Ok(Some("the build rewrites sources of tests".to_owned()));
+        }
+    }
+    let Some(options) = source.file(JVM_OPTIONS) else { return Ok(None) };
+    let options = source.read(options)?;
+    let decisive = ["-Xss", "-XX:ThreadStackSize", "-Dfile.encoding", "-Duser.language", "-Duser.country"];
+    let found = decisive.iter().find(|option| options.windows(option.len()).any(|part| part == option.as_bytes()));
+    Ok(found.map(|option| format!("`{JVM_OPTIONS}` sets {option} for the compiler")))
+}
+
 /// Returns a path of the container relative to the tree; what lies elsewhere is in no tree.
 pub(super) fn in_tree(path: &str) -> &str {
     path.strip_prefix(PROJECT).map_or("\0", |rest| rest.trim_start_matches('/'))
@@ -495,10 +517,6 @@ pub(super) async fn blocking<T: Send + 'static>(
 mod tests {
     use super::*;
 
-    fn call() -> CompilerCall {
-        fitness(&Recording::default(), "g:a", "/work/project/target/test-classes").0
-    }
-
     fn describe(store: &Store, name: &str, tree_bytes: u64, age: Duration) -> PathBuf {
         let key = Digest::of(name.as_bytes());
         let revision = CompiledRevision {
@@ -511,7 +529,7 @@ mod tests {
             test_output: String::new(),
             class_path: Vec::new(),
             jars: BTreeMap::new(),
-            test_call: call(),
+            test_calls: Vec::new(),
             main_calls: Vec::new(),
             settings: JvmSettings::default(),
             generates: false,

@@ -20,6 +20,8 @@ pub struct Recording {
     pub goals: Vec<Goal>,
     /// What compilers were asked for, in order.
     pub compilations: Vec<CompilerCall>,
+    /// Calls of compilers that are not known.
+    pub unknown: Vec<UnknownCall>,
     /// Surefire's settings, one for each of its executions.
     pub tests: Vec<TestSettings>,
 }
@@ -96,6 +98,23 @@ pub struct CompilerCall {
     /// Whether the compiler runs in a process of its own.
     #[serde(default)]
     pub fork: bool,
+    /// Whether errors end the build.
+    #[serde(default = "always")]
+    pub fail_on_error: bool,
+}
+
+/// What a compiler's call says that does not say whether errors end the build.
+fn always() -> bool {
+    true
+}
+
+/// A call of a compiler that the recorder could not describe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnknownCall {
+    /// The module's `groupId:artifactId`.
+    pub project: String,
+    /// `compile` or `testCompile`.
+    pub goal: String,
 }
 
 /// How one of Surefire's executions would start tests.
@@ -133,6 +152,7 @@ enum Record {
     },
     MojoStarted(Goal),
     CompilerCall(CompilerCall),
+    CompilerUnknown(UnknownCall),
     TestSettings(TestSettings),
     #[serde(other)]
     Other,
@@ -151,6 +171,7 @@ impl Recording {
                 Ok(Record::SessionStarted { projects }) => recording.modules = projects,
                 Ok(Record::MojoStarted(goal)) => recording.goals.push(goal),
                 Ok(Record::CompilerCall(call)) => recording.compilations.push(call),
+                Ok(Record::CompilerUnknown(call)) => recording.unknown.push(call),
                 Ok(Record::TestSettings(settings)) => recording.tests.push(settings),
                 Ok(Record::Other) | Err(_) => {}
             }

@@ -86,6 +86,8 @@ impl<'a> Scanner<'a> {
         let first = self.rest.chars().next()?;
         let length = if is_word(first) {
             self.rest.find(|c| !is_word(c)).unwrap_or(self.rest.len())
+        } else if self.rest.starts_with(TEXT_BLOCK) {
+            text_block_length(self.rest)
         } else if first == '"' || first == '\'' {
             literal_length(self.rest, first)
         } else {
@@ -126,14 +128,33 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$'
 }
 
-/// Returns the length of a literal that begins with `quote`, up to and including its end.
+/// What a text block begins and ends with. Source: Java Language Specification §3.10.6.
+const TEXT_BLOCK: &str = "\"\"\"";
+
+/// Returns the length of a text block, up to and including its end.
+fn text_block_length(text: &str) -> usize {
+    let mut at = TEXT_BLOCK.len();
+    while let Some(found) = text[at..].find(['\\', '"']) {
+        at += found;
+        if text[at..].starts_with(TEXT_BLOCK) {
+            return at + TEXT_BLOCK.len();
+        }
+        let escaped = if text[at..].starts_with('\\') { text[at + 1..].chars().next() } else { None };
+        at += 1 + escaped.map_or(0, char::len_utf8);
+    }
+    text.len()
+}
+
+/// Returns the length of a literal that begins with `quote`, up to and including its end, or up to the end of its line:
+/// what is no literal, as in a source that does not compile, hides no more than that.
 fn literal_length(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (index, c) in text.char_indices().skip(1) {
         match c {
-            _ if escaped => escaped = false,
+            _ if escaped && !matches!(c, '\n' | '\r') => escaped = false,
             '\\' => escaped = true,
             _ if c == quote => return index + c.len_utf8(),
+            '\n' | '\r' => return index,
             _ => {}
         }
     }
@@ -163,6 +184,24 @@ mod tests {
         ] {
             assert_eq!(mentions(source.as_bytes(), &words), expected, "{source}");
         }
+    }
+
+    #[test]
+    fn literals_hide_no_declarations() {
+        for source in [
+            "String s = \"\"\"\n one \" quote\n\"\"\"; class A {}",
+            "String s = \"\"\"\n {\"a\": \"it's\"}\"\"\"; class A {}",
+            "String s = \"\"\"\n \\\"\"\" class B \\\\\"\"\"; class A {}",
+            "String s = \"\"; class A {}",
+            "char c = '\\''; class A {}",
+            "it's broken\nclass A {}",
+            "\"broken \\\nclass A {}",
+        ] {
+            let types: Vec<String> = declared_types(source.as_bytes()).into_iter().collect();
+            assert_eq!(types, ["A"], "{source}");
+        }
+        assert!(declared_types("\"\"\"\n class A \\".as_bytes()).is_empty());
+        assert!(declared_types("\"\"\"\n class A \"\"".as_bytes()).is_empty());
     }
 
     #[test]

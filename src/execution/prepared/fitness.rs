@@ -1,5 +1,7 @@
 //! Whether compiling some of a build's tests again gives the same classes as compiling all of them.
 
+use std::collections::BTreeSet;
+
 use crate::execution::recording::{CompilerCall, Recording};
 use crate::outcome::launch::shortened;
 
@@ -19,71 +21,64 @@ const TEST_PHASES: [&str; 5] = [
     "test-compile",
 ];
 
-/// Returns what the compiler was asked for, and why a build is not one that compiling some of its tests again gives the
-/// same classes as compiling all.
-pub(super) fn fitness(recording: &Recording, project: &str, test_output: &str) -> (CompilerCall, Option<String>) {
-    let mut calls = recording.calls(project, "testCompile");
-    let Some(call) = calls.next().cloned() else {
-        let none = CompilerCall {
-            project: project.to_owned(),
-            goal: "testCompile".to_owned(),
-            compiler: String::new(),
-            arguments: Vec::new(),
-            sources: Vec::new(),
-            source_roots: Vec::new(),
-            includes: Vec::new(),
-            excludes: Vec::new(),
-            generated_sources: None,
-            output: test_output.to_owned(),
-            class_path: Vec::new(),
-            module_path: Vec::new(),
-            processor_path: Vec::new(),
-            processors: Vec::new(),
-            proc: None,
-            fork: false,
-        };
-        return (none, Some("the revision has no tests that were compiled".to_owned()));
-    };
+/// Returns why a build is not one that compiling some of its tests again gives the same classes as compiling all.
+pub(super) fn unfit(recording: &Recording, project: &str, calls: &[CompilerCall], test_output: &str) -> Option<String> {
+    if recording.unknown.iter().any(|call| call.project == project && call.goal == "testCompile") {
+        return Some("what the compiler of the tests was asked for is not known".to_owned());
+    }
+    if calls.is_empty() {
+        return Some("the revision has no tests that were compiled".to_owned());
+    }
     let other = recording.goals.iter().find(|goal| {
         goal.project.as_deref() == Some(project)
             && goal.phase.as_deref().is_some_and(|phase| TEST_PHASES.contains(&phase))
             && !HARMLESS.iter().any(|plugin| goal.plugin.starts_with(plugin))
     });
-    let has_descriptor = call.sources.iter().any(|source| source.ends_with("/module-info.java"));
-    let unfit = if calls.next().is_some() {
-        Some("tests are compiled more than once".to_owned())
-    } else if call.compiler != "javac" {
+    let mut sources = BTreeSet::new();
+    let unfit = if !calls.iter().flat_map(|call| &call.sources).all(|source| sources.insert(source)) {
+        Some("test sources are compiled more than once".to_owned())
+    } else {
+        calls.iter().find_map(|call| unfit_call(call, test_output))
+    };
+    let unfit = unfit.or_else(|| other.map(|goal| format!("{}:{} works on the tests", goal.plugin, goal.goal)));
+    unfit.map(|reason| shortened(&reason))
+}
+
+fn unfit_call(call: &CompilerCall, test_output: &str) -> Option<String> {
+    if call.compiler != "javac" {
         Some(format!("tests are compiled by `{}`", call.compiler))
     } else if call.fork {
         Some("tests are compiled by a process of its own".to_owned())
+    } else if !call.fail_on_error {
+        Some("errors in tests do not end the build".to_owned())
     } else if call.output != test_output {
         Some("test classes do not go where the module's tests are".to_owned())
     } else if call.arguments.iter().any(|argument| argument.starts_with("-g:") && !argument.contains("source")) {
         Some("test classes do not say which source they come from".to_owned())
-    } else if has_descriptor {
+    } else if call.sources.iter().any(|source| source.ends_with("/module-info.java")) {
         Some("the tests are a module of their own".to_owned())
     } else {
-        other.map(|goal| format!("{}:{} works on the tests", goal.plugin, goal.goal))
-    };
-    (call, unfit.map(|reason| shortened(&reason)))
+        None
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn call() -> CompilerCall {
-        fitness(&Recording::default(), "g:a", "/work/project/target/test-classes").0
-    }
+    use crate::execution::recording::UnknownCall;
 
     #[test]
     fn builds_that_a_part_can_not_stand_for_are_unfit() {
-        let mut fit = Recording { compilations: vec![call()], ..Recording::default() };
-        fit.compilations[0].compiler = "javac".into();
+        let call = serde_json::json!({
+            "project": "g:a", "goal": "testCompile", "compiler": "javac", "arguments": [],
+            "sources": ["/work/project/src/ATest.java"], "generated_sources": null, "proc": null,
+            "output": "/work/project/target/test-classes",
+        });
+        let fit = Recording { compilations: vec![serde_json::from_value(call).unwrap()], ..Recording::default() };
         let unfit = |change: &dyn Fn(&mut Recording)| {
             let mut recording = fit.clone();
             change(&mut recording);
-            fitness(&recording, "g:a", "/work/project/target/test-classes").1
+            unfit(&recording, "g:a", &recording.compilations, "/work/project/target/test-classes")
         };
         assert_eq!(unfit(&|_| {}), None);
         let goal = |plugin: &str, phase: &str| crate::execution::recording::Goal {
@@ -93,12 +88,22 @@ mod tests {
             phase: Some(phase.into()),
         };
         assert_eq!(unfit(&|recording| recording.goals.push(goal("x:y:1", "compile"))), None);
-        let changes: [&dyn Fn(&mut Recording); 7] = [
+        let another = |recording: &mut Recording| {
+            let mut another = recording.compilations[0].clone();
+            another.sources = vec!["/work/project/other/BTest.java".into()];
+            recording.compilations.push(another);
+        };
+        assert_eq!(unfit(&another), None, "other sources, compiled apart");
+        let changes: [&dyn Fn(&mut Recording); 9] = [
             &|recording| recording.goals.push(goal("x:y:1", "process-test-sources")),
             &|recording| recording.compilations.push(recording.compilations[0].clone()),
             &|recording| recording.compilations.clear(),
             &|recording| recording.compilations[0].compiler = "eclipse".into(),
             &|recording| recording.compilations[0].fork = true,
+            &|recording| recording.compilations[0].fail_on_error = false,
+            &|recording| {
+                recording.unknown.push(UnknownCall { project: "g:a".into(), goal: "testCompile".into() });
+            },
             &|recording| recording.compilations[0].arguments.push("-g:lines".into()),
             &|recording| recording.compilations[0].sources.push("/work/project/src/module-info.java".into()),
         ];

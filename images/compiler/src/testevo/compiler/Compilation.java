@@ -3,7 +3,6 @@ package testevo.compiler;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.FileVisitResult;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -58,9 +57,9 @@ final class Compilation {
     private void compile() throws IOException {
         JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
         StringWriter said = new StringWriter();
-        // A manager of its own: a shared one would keep the first request's directories.
-        try (StandardJavaFileManager files =
-                compiler.getStandardFileManager(response, Locale.US, StandardCharsets.UTF_8)) {
+        // A manager of its own: a shared one would keep the first request's directories. Without a charset, or it would not
+        // heed the request's -encoding.
+        try (StandardJavaFileManager files = compiler.getStandardFileManager(response, Locale.US, null)) {
             JavaCompiler.CompilationTask task = compiler.getTask(
                     new PrintWriter(said),
                     files,

@@ -109,7 +109,20 @@ final class CompilerCall implements InvocationHandler {
                 .put("processors", strings(read(configuration, "getAnnotationProcessors")))
                 .put("proc", string(read(configuration, "getProc")))
                 .put("fork", "true".equals(string(read(configuration, "isFork"))))
+                .put("fail_on_error", failOnError())
                 .put("working_directory", string(read(configuration, "getWorkingDirectory")));
+    }
+
+    /** Tells whether errors end the build, which a goal that does not say otherwise does. */
+    private boolean failOnError() throws ReflectiveOperationException {
+        Field field;
+        try {
+            field = field(goal.getMojo().getClass(), "failOnError");
+        } catch (NoSuchFieldException always) {
+            return true;
+        }
+        field.setAccessible(true);
+        return !Boolean.FALSE.equals(field.get(goal.getMojo()));
     }
 
     /** Returns the sources in the compiler's own order, which decides which errors it comes to first. */
