@@ -225,7 +225,9 @@ impl CommandError {
                 | WorkspaceError::Fetch { .. }
                 | WorkspaceError::MissingBlob { .. } => ExitStatus::Origin,
                 WorkspaceError::Git { .. } => ExitStatus::Mismatch,
-                WorkspaceError::HostileTree { .. } | WorkspaceError::SwapBlocked { .. } => ExitStatus::BadInput,
+                WorkspaceError::LfsPointer { .. }
+                | WorkspaceError::HostileTree { .. }
+                | WorkspaceError::SwapBlocked { .. } => ExitStatus::BadInput,
                 WorkspaceError::GitCommand(_)
                 | WorkspaceError::Archive { .. }
                 | WorkspaceError::DataDir(_)

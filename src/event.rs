@@ -56,6 +56,12 @@ pub enum Event {
 #[derive(Clone)]
 pub struct EventSink(Arc<dyn Fn(Event) + Send + Sync>);
 
+impl std::fmt::Debug for EventSink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("EventSink")
+    }
+}
+
 impl EventSink {
     /// Returns a sink that hands every event to `receive`.
     pub fn new(receive: impl Fn(Event) + Send + Sync + 'static) -> Self {

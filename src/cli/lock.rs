@@ -186,7 +186,7 @@ async fn complete(
     let write_tree = |set: &BuildSet| -> std::io::Result<PathBuf> {
         let tree = || -> Result<(), WorkspaceError> {
             let opened = Repository::open(repository.clone(), &git)?;
-            write_to(&opened.tree(&revisions[&set.id])?, None, &archive).map(drop)
+            write_to(&opened.tree(&revisions[&set.id])?, None, &archive, &workbench.notices)
         };
         tree().map(|()| archive.clone()).map_err(std::io::Error::other)
     };

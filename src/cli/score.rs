@@ -231,7 +231,11 @@ async fn score(
         repeats: arguments.repeat.get(),
         jobs: context.options.jobs.get(),
         seed: inputs.seed,
-        trees: Arc::new(SubmissionTrees { paths: paths.clone(), temporary: workbench.data_dir.temporary() }),
+        trees: Arc::new(SubmissionTrees {
+            paths: paths.clone(),
+            temporary: workbench.data_dir.temporary(),
+            notices: Arc::clone(&workbench.notices),
+        }),
         revisions: workbench.trees(paths),
         direct: match (&engine, &jars, arguments.path) {
             (Some(engine), Some(jars), PathChoice::Direct) => Some(Arc::new(workbench.direct(engine, jars))),

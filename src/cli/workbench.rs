@@ -40,7 +40,7 @@ use crate::output::counted;
 use crate::resolution::sets::{FoundSets, find_sets};
 use crate::settings::EngineChoice;
 use crate::task::{Cell, RepositoryName, Revision, Task};
-use crate::workspace::Repository;
+use crate::workspace::{Notices, Repository};
 
 /// Downloads at once: origins answer many small files much faster side by side.
 const DOWNLOADS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
@@ -54,13 +54,22 @@ pub(super) struct Workbench<'a> {
     pub(super) toolchain: OnceLock<ToolchainLock>,
     /// Digests of what images with a development kit have of it, by the kit's major version.
     pub(super) toolchain_digests: Mutex<BTreeMap<u32, Digest>>,
+    /// Told what trees lack, once a command.
+    pub(super) notices: Arc<Notices>,
 }
 
 impl<'a> Workbench<'a> {
     pub(super) fn open(context: &'a Context) -> Result<Self, CommandError> {
         let data_dir = context.data_dir()?.clone();
         let store = data_dir.store()?;
-        Ok(Self { context, data_dir, store, toolchain: OnceLock::new(), toolchain_digests: Mutex::default() })
+        Ok(Self {
+            context,
+            data_dir,
+            store,
+            toolchain: OnceLock::new(),
+            toolchain_digests: Mutex::default(),
+            notices: Arc::new(Notices::new(context.events.clone())),
+        })
     }
 
     /// Reaches the engine, checks that it holds what is required, and removes what dead owners left in it.
@@ -252,7 +261,7 @@ impl<'a> Workbench<'a> {
 
     /// Returns the trees of repositories that were opened before.
     pub(super) fn trees(&self, paths: BTreeMap<RepositoryName, PathBuf>) -> Arc<Trees> {
-        Arc::new(Trees::new(paths, self.data_dir.temporary()))
+        Arc::new(Trees::new(paths, self.data_dir.temporary(), Arc::clone(&self.notices)))
     }
 
     /// Returns a function that makes the trees of cells from repositories that were opened before.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cell::CellInput;
@@ -9,13 +10,14 @@ use super::maven::ModuleArguments;
 use crate::digest::Digest;
 use crate::task::{Cell, RepositoryName, Side, Task};
 use crate::workspace::cells::{class_of, write_cell, write_to};
-use crate::workspace::{BuildFiles, Repository, WorkspaceError};
+use crate::workspace::{BuildFiles, Notices, Repository, WorkspaceError};
 
 /// Opened repositories.
 #[derive(Clone, Debug)]
 pub struct Trees {
     paths: BTreeMap<RepositoryName, PathBuf>,
     temporary: PathBuf,
+    notices: Arc<Notices>,
 }
 
 /// What is known of a cell before any archive is written.
@@ -39,9 +41,10 @@ impl CellFacts {
 }
 
 impl Trees {
-    /// Returns the trees of repositories that were opened before; archives are written to `temporary`.
-    pub fn new(paths: BTreeMap<RepositoryName, PathBuf>, temporary: PathBuf) -> Self {
-        Self { paths, temporary }
+    /// Returns the trees of repositories that were opened before; archives are written to `temporary`, and what trees
+    /// lack is told to `notices`.
+    pub fn new(paths: BTreeMap<RepositoryName, PathBuf>, temporary: PathBuf, notices: Arc<Notices>) -> Self {
+        Self { paths, temporary, notices }
     }
 
     fn open(&self, task: &Task) -> Result<Repository, WorkspaceError> {
@@ -69,7 +72,7 @@ impl Trees {
     /// Why the sources can't be had, in words.
     pub fn cell(&self, task: &Task, cell: Cell) -> Result<CellInput, String> {
         let repository = self.open(task).map_err(|error| error.to_string())?;
-        let (archive, written) = self.archive(|archive| write_cell(&repository, task, cell, archive))?;
+        let (archive, written) = self.archive(|archive| write_cell(&repository, task, cell, archive, &self.notices))?;
         Ok(CellInput {
             archive,
             tree: written.tree,
@@ -89,7 +92,7 @@ impl Trees {
             let repository = self.open(task)?;
             let code = repository.tree(task.revision(cell.code()))?;
             let test = repository.tree(task.revision(cell.test()))?;
-            let text = test.read(task.test_file.as_str())?;
+            let text = test.read_source(task.test_file.as_str())?;
             let module = BuildFiles::read(&code)?.module_of(&task.test_file);
             let class = text.as_deref().map_or_else(String::new, |text| class_of(&task.test_file, text));
             Ok(CellFacts { tree: code.id(), text, module: module.as_ref().map(ModuleArguments::of), class })
@@ -104,6 +107,6 @@ impl Trees {
     pub fn revision(&self, task: &Task, side: Side) -> Result<PathBuf, String> {
         let tree = self.open(task).and_then(|repository| repository.tree(task.revision(side)));
         let tree = tree.map_err(|error| error.to_string())?;
-        Ok(self.archive(|archive| write_to(&tree, None, archive))?.0)
+        Ok(self.archive(|archive| write_to(&tree, None, archive, &self.notices))?.0)
     }
 }

@@ -40,13 +40,17 @@ pub struct ArchiveReport {
 }
 
 impl ArchiveReport {
-    /// Fails for the first file whose content the repository lacks and that `matters`.
+    /// Fails for the first file that `matters` and whose content is not here: neither in the repository, nor anywhere
+    /// but in git-lfs's store.
     ///
     /// # Errors
-    /// [`WorkspaceError::MissingBlob`].
+    /// [`WorkspaceError::MissingBlob`], [`WorkspaceError::LfsPointer`].
     pub fn require(&self, tree: &RevisionTree, matters: impl Fn(&str) -> bool) -> Result<(), WorkspaceError> {
-        match self.unusual.missing_blobs.iter().find(|path| matters(path)) {
-            Some(path) => Err(tree.missing(path.as_bytes())),
+        if let Some(path) = self.unusual.missing_blobs.iter().find(|path| matters(path)) {
+            return Err(tree.missing(path.as_bytes()));
+        }
+        match self.unusual.lfs_pointers.iter().find(|path| matters(path)) {
+            Some(path) => Err(tree.pointer(path)),
             None => Ok(()),
         }
     }
@@ -109,7 +113,8 @@ pub fn write_archive(
             }
             EntryKind::Symlink => archive.link(&path, &content).map_err(failed)?,
             EntryKind::File | EntryKind::Executable | EntryKind::Submodule => {
-                if is_lfs_pointer(&content) {
+                // What was swapped is as it should be, whatever it looks like.
+                if matches!(content, Cow::Owned(_)) && is_lfs_pointer(&content) {
                     report.unusual.lfs_pointers.push(String::from_utf8_lossy(&path).into_owned());
                 }
                 let mode = if kind == EntryKind::Executable { 0o755 } else { 0o644 };

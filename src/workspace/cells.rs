@@ -6,7 +6,7 @@ use fs_err as fs;
 
 use super::java_source::package_of;
 use super::{
-    ArchiveReport, BuildFiles, ModuleLocation, Repository, RevisionTree, Swap, TREE_TIME, WorkspaceError, write_archive,
+    BuildFiles, ModuleLocation, Notices, Repository, RevisionTree, Swap, TREE_TIME, WorkspaceError, write_archive,
 };
 use crate::task::{Cell, RepositoryPath, Task};
 
@@ -21,35 +21,39 @@ pub struct CellTree {
     pub module: Option<ModuleLocation>,
     /// Binary name of the class that the target file declares, empty where there is no file.
     pub class: String,
-    /// What is unusual in the tree.
-    pub report: ArchiveReport,
 }
 
 /// Writes the tree of a task's cell to `archive`.
 ///
 /// # Errors
-/// [`WorkspaceError`]; a missing blob only where it is the target file, a build file or a source.
+/// [`WorkspaceError`]; missing contents only of the target file, a build file or a source.
 pub fn write_cell(
     repository: &Repository,
     task: &Task,
     cell: Cell,
     archive: &Path,
+    notices: &Notices,
 ) -> Result<CellTree, WorkspaceError> {
     let code = repository.tree(task.revision(cell.code()))?;
     let test = repository.tree(task.revision(cell.test()))?;
-    let test_file = test.read(task.test_file.as_str())?;
+    let test_file = test.read_source(task.test_file.as_str())?;
     let swap = Swap { path: &task.test_file, content: test_file.as_deref() };
-    let report = write_to(&code, Some(swap), archive)?;
+    write_to(&code, Some(swap), archive, notices)?;
     let module = BuildFiles::read(&code)?.module_of(&task.test_file);
     let class = test_file.as_deref().map_or_else(String::new, |source| class_of(&task.test_file, source));
-    Ok(CellTree { tree: code.id(), test_file, module, class, report })
+    Ok(CellTree { tree: code.id(), test_file, module, class })
 }
 
-/// Writes a tree, one file swapped where asked, to `archive`.
+/// Writes a tree, one file swapped where asked, to `archive`, and tells what it lacks.
 ///
 /// # Errors
 /// As [`write_cell`].
-pub fn write_to(tree: &RevisionTree, swap: Option<Swap<'_>>, archive: &Path) -> Result<ArchiveReport, WorkspaceError> {
+pub fn write_to(
+    tree: &RevisionTree,
+    swap: Option<Swap<'_>>,
+    archive: &Path,
+    notices: &Notices,
+) -> Result<(), WorkspaceError> {
     let failed = |source| WorkspaceError::Archive {
         repository: tree.repository().clone(),
         revision: tree.revision().clone(),
@@ -60,7 +64,8 @@ pub fn write_to(tree: &RevisionTree, swap: Option<Swap<'_>>, archive: &Path) -> 
     out.into_inner().map_err(|error| failed(error.into_error()))?;
     // A picture or an archive that the mirror lacks may be irrelevant; what a compiler reads is not.
     report.require(tree, |path| path.ends_with(".java") || path.ends_with("pom.xml"))?;
-    Ok(report)
+    notices.tell(tree, &report.unusual);
+    Ok(())
 }
 
 /// Returns the binary name of the class that a target file declares: its package and its own base name.

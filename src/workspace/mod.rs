@@ -11,6 +11,7 @@ pub mod changes;
 pub mod class_file;
 mod git_command;
 pub mod java_source;
+mod notices;
 pub mod pom;
 mod renames;
 pub mod source;
@@ -24,6 +25,7 @@ use crate::task::{RepositoryName, Revision};
 
 pub use archive::{ArchiveReport, Swap, TREE_TIME, write_archive};
 pub use build_files::{BuildFiles, ModuleLocation};
+pub use notices::Notices;
 pub use source::{MirrorTemplate, Sources};
 pub use tree::{EntryKind, Repository, RevisionTree, TreeEntry, TreeReport};
 
@@ -93,6 +95,16 @@ pub enum WorkspaceError {
         /// The file.
         path: String,
     },
+    /// A file that matters is only a pointer to content that git-lfs keeps.
+    #[error("{repository} at {revision} has `{path}` in git-lfs's store, which is not read")]
+    LfsPointer {
+        /// The repository.
+        repository: RepositoryName,
+        /// The commit.
+        revision: Revision,
+        /// The file.
+        path: String,
+    },
     /// The tree has something that no honest tree has.
     #[error("{repository} at {revision} has a tree that is refused: {reason}: `{path}`")]
     HostileTree {
@@ -149,7 +161,9 @@ impl WorkspaceError {
             Self::GitCommand(_) => "install git, or name a mirror with `--git-mirror`, for which git is not needed",
             Self::Git { .. } => "check the directory with `git fsck`, or delete it if it is a clone of this program",
             Self::MissingBlob { .. } => "complete the mirror: it was made without some contents",
-            Self::HostileTree { .. } | Self::SwapBlocked { .. } => "leave the tasks of this revision out",
+            Self::LfsPointer { .. } | Self::HostileTree { .. } | Self::SwapBlocked { .. } => {
+                "leave the tasks of this revision out"
+            }
             Self::Archive { .. } | Self::DataDir(_) | Self::Io(_) => "check permissions and free space",
         }
         .to_owned()

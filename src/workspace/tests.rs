@@ -1,12 +1,13 @@
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use fs_err as fs;
 use git2::{ObjectType, Oid, Signature};
 
 use super::*;
 use crate::data_dir::DataDir;
-use crate::event::EventSink;
+use crate::event::{Event, EventSink};
 use crate::task::RepositoryPath;
 
 /// A bare repository that trees of any shape can be put into.
@@ -142,14 +143,73 @@ fn a_tree_is_archived_as_git_has_it() {
         missing_blobs: vec!["gone".into()],
     };
     assert_eq!(report.unusual, unusual);
-    assert_eq!(tree.report().unwrap(), unusual);
     assert_eq!(archive(&tree, None).0, bytes, "equal trees give equal bytes");
-    report.require(&tree, |path| path != "gone").unwrap();
-    assert!(matches!(report.require(&tree, |_| true), Err(WorkspaceError::MissingBlob { .. })));
+    report.require(&tree, |path| !matches!(path, "gone" | "large.bin")).unwrap();
+    assert!(matches!(report.require(&tree, |path| path == "gone"), Err(WorkspaceError::MissingBlob { .. })));
+    let matters = |path: &str| path == "large.bin";
+    assert!(
+        matches!(report.require(&tree, matters), Err(WorkspaceError::LfsPointer { path, .. }) if path == "large.bin")
+    );
     assert_eq!(tree.read("file").unwrap().unwrap(), b"line\r\n");
     assert_eq!(tree.read("vendor").unwrap(), None);
     assert_eq!(tree.read("test").unwrap(), None);
     assert!(matches!(tree.read("gone"), Err(WorkspaceError::MissingBlob { .. })));
+}
+
+#[test]
+fn what_a_tree_lacks_is_told_once_a_revision() {
+    let scratch = Scratch::new();
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = Arc::clone(&told);
+    let notices = Notices::new(EventSink::new(move |event| {
+        if let Event::Warning { text } = event {
+            kept.lock().unwrap().push(text);
+        }
+    }));
+    let archive = scratch.directory.path().join("tree.tar");
+    let revision = scratch.rich();
+    let name = scratch.opened().name().clone();
+    for _ in 0..2 {
+        let tree = scratch.opened().tree(&revision).unwrap();
+        cells::write_to(&tree, None, &archive, &notices).unwrap();
+    }
+    let plain = scratch.commit(scratch.tree(&[("100644", b"A.java", scratch.blob(b"class A {}"))]));
+    cells::write_to(&scratch.opened().tree(&plain).unwrap(), None, &archive, &notices).unwrap();
+    let gone = Oid::from_str(&"1".repeat(40)).unwrap();
+    let modules = ["a", "b", "c", "d"].map(|name| ("160000", name.as_bytes(), gone));
+    let many = scratch.commit(scratch.tree(&modules));
+    cells::write_to(&scratch.opened().tree(&many).unwrap(), None, &archive, &notices).unwrap();
+    assert_eq!(
+        *told.lock().unwrap(),
+        [
+            format!(
+                "{name} at {revision}: its tree lacks 1 submodule (vendor), 1 content that is in git-lfs's store \
+                 (large.bin), 1 content that the repository lacks (gone)"
+            ),
+            format!("{name} at {many}: its tree lacks 4 submodules (a, b, c, …)"),
+        ]
+    );
+}
+
+#[test]
+fn a_source_in_the_store_of_git_lfs_is_no_compile_failure() {
+    let scratch = Scratch::new();
+    let pointer = scratch.blob(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
+    let notices = Notices::new(EventSink::none());
+    let target = path("ATest.java");
+    let out = scratch.directory.path().join("tree.tar");
+    for name in ["ATest.java", "pom.xml"] {
+        let tree =
+            scratch.opened().tree(&scratch.commit(scratch.tree(&[("100644", name.as_bytes(), pointer)]))).unwrap();
+        let written = cells::write_to(&tree, None, &out, &notices);
+        assert!(matches!(written, Err(WorkspaceError::LfsPointer { path, .. }) if path == name));
+        assert!(matches!(tree.read_source(name), Err(WorkspaceError::LfsPointer { .. })));
+    }
+    // What is handed in may look like a pointer: then it is the compiler's to judge.
+    let tree = scratch.opened().tree(&scratch.commit(scratch.tree(&[("100644", b"ATest.java", pointer)]))).unwrap();
+    let handed_in = scratch.git.find_blob(pointer).unwrap();
+    let swap = Swap { path: &target, content: Some(handed_in.content()) };
+    cells::write_to(&tree, Some(swap), &out, &notices).unwrap();
 }
 
 #[test]

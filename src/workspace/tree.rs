@@ -220,28 +220,15 @@ impl RevisionTree {
         }
     }
 
-    /// Returns what is unusual about the tree. Reads every small file.
+    /// Returns the content of a source: as [`RevisionTree::read`], but never a pointer of git-lfs in its stead.
     ///
     /// # Errors
-    /// [`WorkspaceError::HostileTree`] for a file too large, [`WorkspaceError::Git`].
-    pub fn report(&self) -> Result<TreeReport, WorkspaceError> {
-        let mut report = TreeReport::default();
-        for (path, entry) in &self.entries {
-            let name = String::from_utf8_lossy(path).into_owned();
-            if entry.kind == EntryKind::Submodule {
-                report.submodules.push(name);
-                continue;
-            }
-            match self.size(path, entry)? {
-                None => report.missing_blobs.push(name),
-                Some(size) if size < MOST_POINTER_BYTES => match self.content(path, entry)? {
-                    Some(content) if is_lfs_pointer(&content) => report.lfs_pointers.push(name),
-                    _ => {}
-                },
-                Some(_) => {}
-            }
+    /// As [`RevisionTree::read`]; [`WorkspaceError::LfsPointer`].
+    pub fn read_source(&self, path: &str) -> Result<Option<Vec<u8>>, WorkspaceError> {
+        match self.read(path)? {
+            Some(content) if is_lfs_pointer(&content) => Err(self.pointer(path)),
+            content => Ok(content),
         }
-        Ok(report)
     }
 
     /// Returns an entry's content, `None` where the repository lacks it or it is a submodule.
@@ -272,6 +259,15 @@ impl RevisionTree {
             repository: self.repository.name.clone(),
             revision: self.revision.clone(),
             path: String::from_utf8_lossy(path).into_owned(),
+        }
+    }
+
+    /// Returns the error that tells of a file whose content git-lfs keeps.
+    pub(super) fn pointer(&self, path: &str) -> WorkspaceError {
+        WorkspaceError::LfsPointer {
+            repository: self.repository.name.clone(),
+            revision: self.revision.clone(),
+            path: path.to_owned(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::digest::Digest;
@@ -14,7 +15,7 @@ use crate::submission::Content;
 use crate::submission::extraction::{Extraction, StartingTree, extract};
 use crate::task::{MethodId, RepositoryName, Side, Task};
 use crate::workspace::cells::{class_of, write_to};
-use crate::workspace::{BuildFiles, Repository, Swap, WorkspaceError};
+use crate::workspace::{BuildFiles, Notices, Repository, Swap, WorkspaceError};
 
 /// Reads the trees of repositories that were opened before.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct SubmissionTrees {
     pub paths: BTreeMap<RepositoryName, PathBuf>,
     /// For archives; everything in it is this process's own.
     pub temporary: PathBuf,
+    /// Told what trees lack.
+    pub notices: Arc<Notices>,
 }
 
 /// A submission with all that is known of it without executing anything.
@@ -59,8 +62,9 @@ impl SubmissionTrees {
         let start = self.start(task)?;
         let new = repository.tree(&task.rev2)?;
         let extraction = if *content == Content::Gold {
-            let gold =
-                new.read(task.test_file.as_str())?.ok_or_else(|| new.missing(task.test_file.as_str().as_bytes()))?;
+            let gold = new
+                .read_source(task.test_file.as_str())?
+                .ok_or_else(|| new.missing(task.test_file.as_str().as_bytes()))?;
             Extraction { content: Ok(gold), dropped: Vec::new(), line_ends_adapted: false }
         } else {
             // A patch may move another file of the tree; one that can't be read is as good as not there.
@@ -79,7 +83,7 @@ impl SubmissionTrees {
     /// # Errors
     /// [`WorkspaceError`].
     pub fn start(&self, task: &Task) -> Result<Option<Vec<u8>>, WorkspaceError> {
-        self.repository(task)?.tree(&task.rev1)?.read(task.test_file.as_str())
+        self.repository(task)?.tree(&task.rev1)?.read_source(task.test_file.as_str())
     }
 
     /// Returns a file of the new revision; empty where there is none.
@@ -110,7 +114,7 @@ impl SubmissionTrees {
         let archive = self.temporary.join(format!("submission-{}.tar", NEXT.fetch_add(1, Ordering::Relaxed)));
         let tree = self.repository(task)?.tree(task.revision(code))?;
         let swap = Swap { path: &task.test_file, content: Some(file) };
-        write_to(&tree, Some(swap), &archive).inspect_err(|_| {
+        write_to(&tree, Some(swap), &archive, &self.notices).inspect_err(|_| {
             // What was written until then is of no use; the cause is the error to tell.
             let _ = fs_err::remove_file(&archive);
         })?;

@@ -1,0 +1,57 @@
+//! Telling what trees lack. Executions go on without submodules and contents that no compiler reads, and whoever looks at
+//! their outcomes must know.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use super::tree::{RevisionTree, TreeReport};
+use crate::event::EventSink;
+use crate::output::counted;
+use crate::task::{RepositoryName, Revision};
+
+/// How many paths of a kind are named.
+const MOST_NAMED: usize = 3;
+
+/// Tells, once for each revision, what its tree lacks.
+#[derive(Debug)]
+pub struct Notices {
+    events: EventSink,
+    told: Mutex<BTreeSet<(RepositoryName, Revision)>>,
+}
+
+impl Notices {
+    /// Returns notices that go to `events`.
+    pub fn new(events: EventSink) -> Self {
+        Self { events, told: Mutex::default() }
+    }
+
+    /// Warns of what a tree lacks, unless that was done for its revision.
+    pub(super) fn tell(&self, tree: &RevisionTree, unusual: &TreeReport) {
+        let Some(lacks) = lacks(unusual) else { return };
+        let revision = (tree.repository().clone(), tree.revision().clone());
+        if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(revision) {
+            self.events.warning(format!("{} at {}: its tree lacks {lacks}", tree.repository(), tree.revision()));
+        }
+    }
+}
+
+/// Returns what is lacking in words; `None` where nothing is.
+fn lacks(unusual: &TreeReport) -> Option<String> {
+    let parts: Vec<String> = [
+        (&unusual.submodules, "submodule", "submodules"),
+        (&unusual.lfs_pointers, "content that is in git-lfs's store", "contents that are in git-lfs's store"),
+        (&unusual.missing_blobs, "content that the repository lacks", "contents that the repository lacks"),
+    ]
+    .into_iter()
+    .filter(|(paths, _, _)| !paths.is_empty())
+    .map(|(paths, one, several)| {
+        let mut named: Vec<String> =
+            paths.iter().take(MOST_NAMED).map(|path| path.chars().take(100).collect()).collect();
+        if paths.len() > MOST_NAMED {
+            named.push("…".to_owned());
+        }
+        format!("{} ({})", counted(paths.len(), one, several), named.join(", "))
+    })
+    .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
