@@ -10,6 +10,7 @@ use serde::Serialize;
 use tokio::sync::RwLock;
 
 use super::Context;
+use super::preview;
 use super::selector::SelectorArguments;
 use super::workbench::{Workbench, blocking, by_repository, environment, sets_of};
 use crate::canonical_json::canonical_json;
@@ -71,6 +72,9 @@ struct BuiltLayer {
 
 pub(super) fn run(arguments: &BuildImagesArguments, context: &Context) -> Result<(), CommandError> {
     let chosen = chosen(arguments, context)?;
+    if context.options.dry_run {
+        return context.block_on(preview::build_images(arguments.proof, &chosen, context));
+    }
     let built = context.block_on(build(arguments, &chosen, context))?;
     write(&built, arguments.format, context)?;
     let unproven: usize = built.iter().map(|built| built.unproven.len()).sum();
@@ -139,7 +143,7 @@ async fn build_one(
     let started = Instant::now();
     let manifest = workbench.manifest(repository)?;
     let locks = workbench.lock_digests(repository, manifest.jdk)?;
-    let image = match builder.up_to_date(repository, locks)?.filter(|built| built.is_for(&manifest)) {
+    let image = match builder.catalog().up_to_date(repository, locks)?.filter(|built| built.is_for(&manifest)) {
         Some(image) => image,
         None => compose(workbench, builder, &manifest, locks).await?,
     };
@@ -165,7 +169,7 @@ async fn compose(
 ) -> Result<BuiltImage, CommandError> {
     let lock = workbench.lock_for(manifest)?;
     let toolchain = workbench.toolchain()?;
-    let missing = builder.missing_inputs(&toolchain, &lock)?;
+    let missing = builder.catalog().missing_inputs(&toolchain, &lock)?;
     workbench.fetch(&missing, &toolchain, &lock).await?;
     let builder = Arc::clone(builder);
     blocking(move || Ok(builder.build(&toolchain, &lock, locks)?)).await
@@ -195,7 +199,7 @@ async fn prove(
     }
     let opened = workbench.repository(manifest, tasks).await?;
     let found = sets_of(&opened, manifest, tasks).await?;
-    let needed = needed(level, tasks, &found, &proof);
+    let needed = needed(level, tasks, &found, &proof.executions);
     if !needed.is_empty() {
         let running = match engine {
             Some(engine) => Arc::clone(engine),
@@ -239,7 +243,11 @@ fn settle(workbench: &Workbench<'_>, built: &BuiltImage, proof: &mut Proof, path
 }
 
 /// Returns the identity of what a proof is asked for, so that an old one is found without reading any repository.
-fn selection(level: ProofLevel, manifest: &RepositoryManifest, tasks: &[&Task]) -> Result<Digest, CommandError> {
+pub(super) fn selection(
+    level: ProofLevel,
+    manifest: &RepositoryManifest,
+    tasks: &[&Task],
+) -> Result<Digest, CommandError> {
     let level = if level == ProofLevel::Full { "full" } else { "quick" };
     let bytes = match manifest.build.overridden_arguments() {
         None => canonical_json(&(level, tasks)),
@@ -268,10 +276,10 @@ async fn execute(
     Ok(proof::prove(&executor, &environment, needed, &prepare, jobs, &workbench.context.events, shown).await?)
 }
 
-/// Returns one execution for each set that the proof lacks, or for every task and side.
-fn needed(level: ProofLevel, tasks: &[&Task], found: &FoundSets, proof: &Proof) -> Vec<Needed> {
+/// Returns one execution for each set that was not shown yet, or for every task and side.
+pub(super) fn needed(level: ProofLevel, tasks: &[&Task], found: &FoundSets, shown: &[ProvenExecution]) -> Vec<Needed> {
     let mut there: BTreeSet<(&str, Option<(&str, Cell)>)> = BTreeSet::new();
-    for execution in &proof.executions {
+    for execution in shown {
         there.insert((execution.build_set.as_str(), None));
         there.insert((execution.build_set.as_str(), Some((execution.task_id.as_str(), execution.cell))));
     }

@@ -23,6 +23,14 @@ pub(super) struct DemoArguments {}
 
 pub(super) fn run(_arguments: &DemoArguments, context: &Context) -> Result<(), CommandError> {
     let sample = SampleRepository::demo()?;
+    if context.options.dry_run {
+        context.events.message(format!(
+            "would write the sample repository, {}, to `{}`, lock it, build its image and validate it",
+            counted(sample.miniatures.len(), "task", "tasks"),
+            context.options.data_dir.join("demo").display()
+        ));
+        return Ok(());
+    }
     let root = prepare_directory(context)?;
     let data = write_sample(&sample, &root)?;
     let own = Context {

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::locks::Growing;
+use super::preview;
 use super::selector::SelectorArguments;
 use super::workbench::{Workbench, by_repository, sets_of};
 use crate::artifact::fetch::Client;
@@ -19,7 +20,7 @@ use crate::image::recipe::java_home;
 use crate::lock::{LockFile as _, RepositoryLock, ToolchainLock};
 use crate::manifest::RepositoryManifest;
 use crate::output::{OutputFormat, Table, counted};
-use crate::resolution::repository::{BuildSet, LockError, Locking, Unresolved, empty};
+use crate::resolution::repository::{BuildSet, LockError, Locking, Unresolved};
 use crate::resolution::sets::FoundSets;
 use crate::task::{RepositoryName, Task};
 use crate::workspace::cells::write_to;
@@ -46,6 +47,8 @@ pub(super) struct LockArguments {
 #[derive(Debug, Serialize)]
 struct Locked {
     repository: RepositoryName,
+    jdk: u32,
+    jdk_locked: bool,
     files: usize,
     bytes: u64,
     metadata: usize,
@@ -63,14 +66,31 @@ struct UnresolvedSet {
 
 pub(super) fn run(arguments: &LockArguments, context: &Context) -> Result<(), CommandError> {
     let tasks = arguments.selector.tasks(context)?;
+    if context.options.dry_run && !arguments.check {
+        return context.block_on(preview::lock(arguments.update, &tasks, context));
+    }
     let locked = context.block_on(lock(arguments, &tasks, context))?;
     write(&locked, arguments.format, context)?;
+    let mut failed = Vec::new();
+    let kits: BTreeSet<u32> = locked.iter().filter(|locked| !locked.jdk_locked).map(|locked| locked.jdk).collect();
+    if !kits.is_empty() {
+        failed.push(format!("the toolchain lock has no {}", java(&kits)));
+    }
     let missing: usize = locked.iter().map(|locked| locked.missing_build_sets).sum();
     if missing > 0 {
         let sets = counted(missing, "set of build files is", "sets of build files are");
-        return Err(CommandError::CheckFailed { summary: format!("{sets} not covered by a lock") });
+        failed.push(format!("{sets} not covered by a lock"));
     }
-    Ok(())
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(CommandError::CheckFailed { summary: failed.join("; ") }),
+    }
+}
+
+/// Returns development kits in words: `Java 8, 11`.
+pub(super) fn java(majors: &BTreeSet<u32>) -> String {
+    let majors: Vec<String> = majors.iter().map(u32::to_string).collect();
+    format!("Java {}", majors.join(", "))
 }
 
 async fn lock(arguments: &LockArguments, tasks: &[Task], context: &Context) -> Result<Vec<Locked>, CommandError> {
@@ -109,16 +129,13 @@ async fn check(
     manifests: &BTreeMap<RepositoryName, RepositoryManifest>,
 ) -> Result<Vec<Locked>, CommandError> {
     let mut locked = Vec::new();
+    let jdks = workbench.locked_jdks()?;
     for (repository, tasks) in groups {
         let opened = workbench.repository(&manifests[repository], tasks).await?;
         let manifest = &manifests[repository];
         let found = sets_of(&opened, manifest, tasks).await?;
-        let mut lock = workbench.repository_lock(repository)?.unwrap_or_else(|| empty(manifest));
-        if !lock.is_for(manifest) {
-            // What is there was resolved for something else: it covers nothing.
-            lock.build_sets.clear();
-        }
-        locked.push(summary(&lock, &found.sets, Vec::new()));
+        let lock = workbench.covering_lock(manifest)?;
+        locked.push(summary(&lock, jdks.contains(&manifest.jdk), &found.sets, Vec::new()));
     }
     Ok(locked)
 }
@@ -148,7 +165,7 @@ async fn lock_repository(
         false => complete(means, manifest, &opened, &found, &mut growing).await?,
     };
     workbench.finish_lock(&growing, manifest, &found.sets)?;
-    Ok(summary(&growing.lock, &found.sets, unresolved))
+    Ok(summary(&growing.lock, true, &found.sets, unresolved))
 }
 
 /// Resolves the sets that the lock does not have yet; it is saved after each.
@@ -224,14 +241,21 @@ fn declared_origins(
     Ok(names)
 }
 
-fn summary(lock: &RepositoryLock, sets: &[BuildSet], unresolved: Vec<Unresolved>) -> Locked {
+/// Returns how many of the sets a lock does not cover.
+pub(super) fn missing_sets(lock: &RepositoryLock, sets: &[BuildSet]) -> usize {
+    sets.iter().filter(|set| !lock.build_sets.contains(&set.id)).count()
+}
+
+fn summary(lock: &RepositoryLock, jdk_locked: bool, sets: &[BuildSet], unresolved: Vec<Unresolved>) -> Locked {
     Locked {
         repository: lock.repository.clone(),
+        jdk: lock.jdk,
+        jdk_locked,
         files: lock.files.len(),
         bytes: lock.files.iter().map(|file| file.size).sum(),
         metadata: lock.metadata.len(),
         build_sets: lock.build_sets.len(),
-        missing_build_sets: sets.iter().filter(|set| !lock.build_sets.contains(&set.id)).count(),
+        missing_build_sets: missing_sets(lock, sets),
         unresolved: unresolved
             .into_iter()
             .map(|one| UnresolvedSet { revision: one.revision, module: one.module, cause: one.cause })
@@ -243,10 +267,11 @@ fn write(locked: &[Locked], format: OutputFormat, context: &Context) -> Result<(
     match format {
         OutputFormat::Json => locked.iter().try_for_each(|one| context.output.json(one)),
         OutputFormat::Text => {
-            let mut table = Table::new(["repository", "files", "MiB", "build sets", "missing"]);
+            let mut table = Table::new(["repository", "jdk", "files", "MiB", "build sets", "missing"]);
             for one in locked {
                 table.row([
                     one.repository.to_string(),
+                    if one.jdk_locked { one.jdk.to_string() } else { format!("{}, not locked", one.jdk) },
                     one.files.to_string(),
                     (one.bytes >> 20).to_string(),
                     one.build_sets.to_string(),

@@ -1,6 +1,7 @@
 //! The lock files of the data directory: which there are, whether they are for their manifests, and how a lock that is
 //! resolved anew takes the present one's place.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::workbench::Workbench;
@@ -26,6 +27,28 @@ impl Workbench<'_> {
         }
         let loaded = ToolchainLock::load(&self.toolchain_path())?;
         Ok(self.toolchain.get_or_init(|| loaded).clone())
+    }
+
+    /// Returns the major versions of the development kits that are locked; none where there is no toolchain lock.
+    pub(super) fn locked_jdks(&self) -> Result<BTreeSet<u32>, CommandError> {
+        match self.toolchain() {
+            // Without these parts a toolchain has no use for kits.
+            Ok(lock) if lock.base.is_empty() || lock.tools_packages.is_empty() => Ok(BTreeSet::new()),
+            Ok(lock) => Ok(lock.jdks.iter().map(|kit| kit.major).collect()),
+            Err(CommandError::LockFile(LockFileError::Missing { .. })) => Ok(BTreeSet::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the repository's lock with the sets of build files that it covers for this manifest: none where it was
+    /// resolved for another one, or is not there.
+    pub(super) fn covering_lock(&self, manifest: &RepositoryManifest) -> Result<RepositoryLock, CommandError> {
+        let mut lock = self.repository_lock(&manifest.repository)?.unwrap_or_else(|| empty(manifest));
+        if !lock.is_for(manifest) {
+            lock.build_sets.clear();
+            lock.jdk = manifest.jdk;
+        }
+        Ok(lock)
     }
 
     /// Keeps a lock that is about to be replaced.

@@ -12,6 +12,7 @@ mod locks;
 mod man;
 mod measure;
 pub mod options;
+mod preview;
 mod progress;
 mod report;
 mod runs;
@@ -132,7 +133,8 @@ impl Context {
         Ok(Sources {
             mirror: self.options.git_mirror.as_deref().map(MirrorTemplate::new).transpose()?,
             data_dir: self.data_dir()?.clone(),
-            offline: self.options.offline,
+            // A dry run reads what is here.
+            offline: self.options.offline || self.options.dry_run,
             events: self.events.clone(),
         })
     }

@@ -85,7 +85,7 @@ pub struct GlobalArguments {
     /// Say only what is wrong
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Say what would be done, with sizes and times, and do nothing
+    /// Say what would be done, and how much of it, and do nothing
     #[arg(long, global = true)]
     dry_run: bool,
     /// Progress and messages on stderr as text or as JSON lines

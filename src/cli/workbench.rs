@@ -10,7 +10,7 @@ use tokio::sync::RwLock;
 use super::Context;
 use super::options::RequiredIsolation;
 use crate::artifact::download::{repository_items, toolchain_items};
-use crate::artifact::fetch::Client;
+use crate::artifact::fetch::{Client, FetchError, FetchItem};
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
 use crate::artifact::store::Store;
 use crate::data_dir::{DataDir, HeldLock};
@@ -174,10 +174,7 @@ impl<'a> Workbench<'a> {
         if missing.is_empty() {
             return Ok(());
         }
-        let mut items = toolchain_items(toolchain, Some(lock.jdk))?;
-        items.extend(repository_items(lock)?);
-        items.retain(|item| missing.contains(&item.digest));
-        self.client()?.fetch_all(&items, DOWNLOADS, &self.context.events).await?;
+        self.client()?.fetch_all(&items(missing, toolchain, lock)?, DOWNLOADS, &self.context.events).await?;
         Ok(())
     }
 
@@ -313,6 +310,19 @@ impl<'a> Workbench<'a> {
             alone: Arc::clone(alone),
         })
     }
+}
+
+/// Returns the locked files of these digests, each once.
+pub(super) fn items(
+    missing: &BTreeSet<Digest>,
+    toolchain: &ToolchainLock,
+    lock: &RepositoryLock,
+) -> Result<Vec<FetchItem>, FetchError> {
+    let mut items = toolchain_items(toolchain, Some(lock.jdk))?;
+    items.extend(repository_items(lock)?);
+    let mut seen = BTreeSet::new();
+    items.retain(|item| missing.contains(&item.digest) && seen.insert(item.digest));
+    Ok(items)
 }
 
 /// Returns a repository's environment.

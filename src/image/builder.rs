@@ -1,17 +1,14 @@
 //! Building repositories' images one after another or at once, each only if it is not there yet.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 use super::catalog::{BuiltImage, Catalog, LockDigests};
-use super::compose::{compose_recipe, missing_inputs};
-use super::recipe::{ImageRecipe, RECIPE_VERSION};
+use super::compose::compose_recipe;
+use super::recipe::ImageRecipe;
 use super::{Image, ImageError};
 use crate::data_dir::{DataDir, HeldLock};
-use crate::digest::Digest;
 use crate::lock::{LayerKind, RepositoryLock, ToolchainLock};
-use crate::task::RepositoryName;
 
 /// Builds images. While it exists no other process builds or prunes images in the same data directory.
 #[derive(Debug)]
@@ -39,43 +36,6 @@ impl ImageBuilder {
         &self.catalog
     }
 
-    /// Returns the repository's image if it was built from these locks by this version of the recipe and all its
-    /// blobs are there: then there is nothing to do, and the locks need not even be parsed.
-    ///
-    /// # Errors
-    /// [`ImageError::Io`].
-    pub fn up_to_date(
-        &self,
-        repository: &RepositoryName,
-        locks: LockDigests,
-    ) -> Result<Option<BuiltImage>, ImageError> {
-        let built = self.known(repository)?;
-        Ok(built.filter(|built| {
-            built.locks == locks && built.recipe_version == RECIPE_VERSION && self.catalog.is_complete(&built.image)
-        }))
-    }
-
-    /// Returns the repository's record. One that can't be understood counts as none: building replaces it.
-    fn known(&self, repository: &RepositoryName) -> Result<Option<BuiltImage>, ImageError> {
-        match self.catalog.get(repository) {
-            Err(ImageError::Catalog { .. }) => Ok(None),
-            other => other,
-        }
-    }
-
-    /// Returns the digests of the locked files that building the image reads and the store lacks. Inputs of layers
-    /// that are finished already are not needed.
-    ///
-    /// # Errors
-    /// As [`ImageRecipe::new`].
-    pub fn missing_inputs(
-        &self,
-        toolchain: &ToolchainLock,
-        repository: &RepositoryLock,
-    ) -> Result<BTreeSet<Digest>, ImageError> {
-        missing_inputs(&ImageRecipe::new(toolchain, repository.jdk, Some(repository))?, self.catalog.store())
-    }
-
     /// Composes the repository's image from what the store holds and remembers it. Callable from several threads.
     ///
     /// # Errors
@@ -99,7 +59,7 @@ impl ImageBuilder {
         recipe.layers.extend(own);
         let image: Image = compose_recipe(&recipe, self.catalog.store(), self.threads)?;
         let mut built = BuiltImage::new(repository, image, locks);
-        if let Some(earlier) = self.known(&repository.repository)? {
+        if let Some(earlier) = self.catalog.known(&repository.repository)? {
             let is_other = earlier.image.config_digest != built.image.config_digest;
             built.previous = if is_other { Some(earlier.image) } else { earlier.previous };
         }

@@ -11,14 +11,14 @@ use std::path::PathBuf;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::compose::{LayerRecord, record_path, records_directory};
+use super::compose::{LayerRecord, missing_inputs, record_path, records_directory};
 use super::layer::Layer;
-use super::recipe::RECIPE_VERSION;
+use super::recipe::{ImageRecipe, RECIPE_VERSION};
 use super::{Image, ImageError, Used};
 use crate::artifact::store::Store;
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
-use crate::lock::RepositoryLock;
+use crate::lock::{RepositoryLock, ToolchainLock};
 use crate::manifest::RepositoryManifest;
 use crate::task::RepositoryName;
 
@@ -129,6 +129,43 @@ impl Catalog {
     /// [`ImageError::Catalog`] where its file can't be read.
     pub fn get(&self, repository: &RepositoryName) -> Result<Option<BuiltImage>, ImageError> {
         self.read(self.path(repository))
+    }
+
+    /// Returns the repository's image if it was built from these locks by this version of the recipe and all its
+    /// blobs are there: then there is nothing to do, and the locks need not even be parsed.
+    ///
+    /// # Errors
+    /// [`ImageError::Io`].
+    pub fn up_to_date(
+        &self,
+        repository: &RepositoryName,
+        locks: LockDigests,
+    ) -> Result<Option<BuiltImage>, ImageError> {
+        let built = self.known(repository)?;
+        Ok(built.filter(|built| {
+            built.locks == locks && built.recipe_version == RECIPE_VERSION && self.is_complete(&built.image)
+        }))
+    }
+
+    /// Returns the repository's record. One that can't be understood counts as none: building replaces it.
+    pub(super) fn known(&self, repository: &RepositoryName) -> Result<Option<BuiltImage>, ImageError> {
+        match self.get(repository) {
+            Err(ImageError::Catalog { .. }) => Ok(None),
+            other => other,
+        }
+    }
+
+    /// Returns the digests of the locked files that building the image reads and the store lacks. Inputs of layers
+    /// that are finished already are not needed.
+    ///
+    /// # Errors
+    /// As [`ImageRecipe::new`].
+    pub fn missing_inputs(
+        &self,
+        toolchain: &ToolchainLock,
+        repository: &RepositoryLock,
+    ) -> Result<BTreeSet<Digest>, ImageError> {
+        missing_inputs(&ImageRecipe::new(toolchain, repository.jdk, Some(repository))?, &self.store)
     }
 
     /// Returns all built images, sorted by repository.

@@ -383,14 +383,14 @@ fn built_images_are_listed_compared_and_pruned() {
     let builder = ImageBuilder::new(&data_dir, |_| {}).unwrap();
     let used = || Used::of(builder.catalog(), None).unwrap();
     let locks = LockDigests { toolchain: toolchain.digest(), repository: repository.digest() };
-    assert_eq!(builder.up_to_date(&repository.repository, locks).unwrap(), None);
+    assert_eq!(builder.catalog().up_to_date(&repository.repository, locks).unwrap(), None);
     let first = builder.build(&toolchain, &repository, locks).unwrap();
-    assert_eq!(builder.up_to_date(&repository.repository, locks).unwrap().as_ref(), Some(&first));
+    assert_eq!(builder.catalog().up_to_date(&repository.repository, locks).unwrap().as_ref(), Some(&first));
     assert_eq!(builder.catalog().prune(&used(), false).unwrap(), Pruned::default());
 
     repository.files.pop();
     let locks = LockDigests { repository: repository.digest(), ..locks };
-    assert_eq!(builder.up_to_date(&repository.repository, locks).unwrap(), None);
+    assert_eq!(builder.catalog().up_to_date(&repository.repository, locks).unwrap(), None);
     let second = builder.build(&toolchain, &repository, locks).unwrap();
     assert_eq!(builder.catalog().all().unwrap(), std::slice::from_ref(&second));
     let difference = difference(&first.image, &second.image, &store).unwrap();

@@ -15,11 +15,11 @@ use super::import::write_published;
 use crate::support::command::CommandLine;
 use crate::support::locks;
 
-const CONTENT: &[u8] = b"the bytes of a jar";
-const BUILD: [&str; 4] = ["build-images", "first/one", "--proof", "none"];
+pub(super) const CONTENT: &[u8] = b"the bytes of a jar";
+pub(super) const BUILD: [&str; 4] = ["build-images", "first/one", "--proof", "none"];
 
 /// Imports published tasks and writes locks of `first/one` that need one file, which the store does not have.
-fn locked() -> CommandLine {
+pub(super) fn locked() -> CommandLine {
     let line = CommandLine::new();
     write_published(&line);
     line.run(&["import", "published"]);
@@ -44,7 +44,7 @@ fn lock_path(line: &CommandLine) -> PathBuf {
 }
 
 /// Puts the locked file into the store.
-fn stored(line: &CommandLine) -> PathBuf {
+pub(super) fn stored(line: &CommandLine) -> PathBuf {
     let store = DataDir::open(&line.path().join("data")).unwrap().store().unwrap();
     store.path(&store.put(CONTENT).unwrap())
 }

@@ -1,5 +1,8 @@
 //! `--help` and wrong arguments.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
 use insta::assert_snapshot;
 
 use crate::support::command::CommandLine;
@@ -37,6 +40,27 @@ fn global_options_are_explained() {
     let text = CommandLine::new().run(&["-h"]);
     let (_, global) = text.split_once("\nGlobal options:").unwrap();
     assert_snapshot!(global);
+}
+
+#[test]
+fn variables_that_are_told_of_are_read() {
+    let words = |text: &str| -> BTreeSet<String> {
+        let name = |word: &&str| word.starts_with("TESTEVO_SANDBOX_");
+        let of_a_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        text.split(|c: char| !of_a_name(c)).filter(name).map(str::to_owned).collect()
+    };
+    let read = |path: &Path| fs_err::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let known = words(&read(Path::new("src/cli/options.rs")));
+    let docs = fs_err::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")).unwrap();
+    let docs = docs.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    let pages = ["README.md", "ARCHITECTURE.md", "GLOSSARY.md", "CHANGELOG.md"].map(PathBuf::from);
+    for page in docs.chain(pages) {
+        let unknown: Vec<String> = words(&read(&page)).difference(&known).cloned().collect();
+        assert_eq!(unknown, Vec::<String>::new(), "{}", page.display());
+    }
+    // And what is read is told of.
+    let help = words(&CommandLine::new().run(&["-h"]));
+    assert_eq!(help, known);
 }
 
 #[test]

@@ -5,6 +5,8 @@ mod failures;
 mod help;
 mod images;
 mod import;
+mod lock;
+mod preview;
 mod runs;
 mod score;
 mod store;

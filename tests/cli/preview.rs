@@ -1,0 +1,103 @@
+//! `--dry-run`: it says what would be done and changes nothing.
+
+use std::collections::BTreeMap;
+
+use insta::assert_snapshot;
+
+use super::failures::{BUILD, locked, stored};
+use super::lock::{MIRROR, imported, write_locks};
+use crate::support::command::CommandLine;
+
+/// Returns the bytes of every file but those of locks that processes hold.
+fn contents(line: &CommandLine) -> BTreeMap<String, Vec<u8>> {
+    let files = line.files().into_iter().filter(|file| !file.starts_with("data/locks/.held/"));
+    files.map(|file| (file.clone(), fs_err::read(line.path().join(file)).unwrap())).collect()
+}
+
+#[test]
+fn lock_says_what_it_would_resolve() {
+    let line = imported();
+    let before = contents(&line);
+    let run = |more: &[&str]| line.run(&[&["lock", "--dry-run"], more].concat());
+    assert_snapshot!(run(&MIRROR), @r"
+    exit 0
+    ---- stderr
+    would resolve 1 of 1 set of build files of testevo/sample
+    would resolve the toolchain with Java 21
+    ");
+    assert_snapshot!(run(&[]), @r"
+    exit 0
+    ---- stderr
+    would fetch testevo/sample: its build files are not here yet
+    would resolve the toolchain with Java 21
+    ");
+    assert!(run(&["--offline"]).starts_with("exit 5\n"));
+    assert_eq!(contents(&line), before);
+    write_locks(&line, &[21]);
+    let before = contents(&line);
+    assert_snapshot!(run(&MIRROR), @r"
+    exit 0
+    ---- stderr
+    testevo/sample is locked: 1 set of build files
+    ");
+    assert_snapshot!(run(&[&["--update"], &MIRROR[..]].concat()), @r"
+    exit 0
+    ---- stderr
+    would resolve 1 of 1 set of build files of testevo/sample
+    would resolve the toolchain with Java 21
+    ");
+    assert_eq!(contents(&line), before);
+}
+
+#[test]
+fn build_images_says_what_it_would_fetch_and_show() {
+    let line = locked();
+    let before = contents(&line);
+    let run = |arguments: &[&str]| line.run(&[arguments, &["--dry-run"]].concat());
+    assert_snapshot!(run(&BUILD), @r"
+    exit 0
+    ---- stderr
+    would fetch 1 file (0 MiB) and compose the image of first/one
+    ");
+    assert_snapshot!(run(&["build-images", "first/one"]), @r"
+    exit 0
+    ---- stderr
+    would fetch 1 file (0 MiB) and compose the image of first/one
+    would fetch first/one, whose sources are not here yet, to prove its image
+    ");
+    assert_eq!(contents(&line), before);
+    stored(&line);
+    assert!(line.run(&BUILD).starts_with("exit 0\n"));
+    let before = contents(&line);
+    assert_snapshot!(run(&BUILD), @r"
+    exit 0
+    ---- stderr
+    first/one has an image of its present locks
+    ");
+    assert_eq!(contents(&line), before);
+
+    let line = imported();
+    write_locks(&line, &[21]);
+    let before = contents(&line);
+    let run = |more: &[&str]| line.run(&[&["build-images", "--dry-run"], &MIRROR[..], more].concat());
+    assert_snapshot!(run(&[]), @r"
+    exit 0
+    ---- stderr
+    would fetch 3 files (0 MiB) and compose the image of testevo/sample
+    would show by 1 execution without a network that the image of testevo/sample works
+    ");
+    // Both sides of five tasks.
+    assert!(run(&["--proof", "full"]).contains("would show by 10 executions"));
+    assert_eq!(contents(&line), before);
+}
+
+#[test]
+fn demo_says_what_it_would_do_before_it_writes_its_sample() {
+    let line = CommandLine::new();
+    assert_snapshot!(line.run(&["demo", "--dry-run"]), @r"
+    exit 0
+    ---- stderr
+    would write the sample repository, 5 tasks, to `data/demo`, lock it, build its image and validate it
+    ");
+    assert_eq!(line.files(), Vec::<String>::new());
+}
