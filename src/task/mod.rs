@@ -88,12 +88,16 @@ text_type!(
 );
 
 text_type!(
-    /// A repository as `owner/name`.
+    /// A repository as `owner/name`. No owner has `__` in it or ends in `_`, so that no two repositories have one
+    /// [`RepositoryName::file_stem`].
     RepositoryName,
     "repository of the form owner/name",
     |text| text
         .split_once('/')
-        .is_some_and(|(owner, name)| is_safe_name(owner, 100) && is_safe_name(name, 100))
+        .is_some_and(|(owner, name)| is_safe_name(owner, 100)
+            && !owner.contains("__")
+            && !owner.ends_with('_')
+            && is_safe_name(name, 100))
 );
 
 text_type!(
@@ -156,7 +160,7 @@ impl RepositoryName {
         self.0.split_once('/').map_or("", |(_, name)| name)
     }
 
-    /// Returns `owner__name`, the form used in file names.
+    /// Returns `owner__name`, the form used in file names: another one for every repository.
     pub fn file_stem(&self) -> String {
         self.0.replacen('/', "__", 1)
     }
@@ -297,12 +301,23 @@ mod tests {
         for bad in ["HEAD", "abc", "--upload-pack=x", &"A".repeat(40)] {
             assert!(bad.parse::<Revision>().is_err(), "{bad:?} is no revision");
         }
-        for bad in ["a", "a/b/c", "../a", "a/..", "-a/b"] {
+        for bad in ["a", "a/b/c", "../a", "a/..", "-a/b", "a__b/c", "a_/b", "a/_b"] {
             assert!(bad.parse::<RepositoryName>().is_err(), "{bad:?} is no repository");
         }
         for bad in ["A", "#m", "A#", "A#m;rm", "A#m\u{1b}[2J", "A/../B#m"] {
             assert!(bad.parse::<MethodId>().is_err(), "{bad:?} is no method");
         }
+    }
+
+    #[test]
+    fn no_two_repositories_share_a_file() {
+        let stems = ["a/b__c", "a_b/c", "a/b_c", "a/b__", "a_short/b"].map(|name| {
+            let name: RepositoryName = name.parse().unwrap();
+            let stem = name.file_stem();
+            assert_eq!(stem.split_once("__"), Some((name.owner(), name.name())));
+            stem
+        });
+        assert_eq!(std::collections::BTreeSet::from(stems).len(), 5);
     }
 
     #[test]

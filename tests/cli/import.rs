@@ -176,3 +176,5 @@ fn hostile_data_does_no_harm() {
         assert!(line.files().contains(&kept), "{kept}");
     }
 }
+        // It would have the files of `owner/name__more`.
+        repository("owner__name/more", 8, &[task("x_1")], &[]),
