@@ -2,7 +2,7 @@
 //!
 //! Nothing is checked out, no hook runs, nothing is asked, and only the protocols of [`CloneUrl`] are used.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -48,6 +48,25 @@ fn git<'a>(
     directory: &Path,
     arguments: impl IntoIterator<Item = &'a str>,
 ) -> Result<(), WorkspaceError> {
+    let mut command = bare_git();
+    let output = command
+        .args(authorities(directory)?)
+        .args(arguments.into_iter().map(OsStr::new))
+        .current_dir(directory)
+        .output()
+        .map_err(WorkspaceError::GitCommand)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(4)..].join("; ");
+    let message = if last.is_empty() { output.status.to_string() } else { last };
+    Err(WorkspaceError::Fetch { repository: repository.clone(), message: message.chars().take(MOST_MESSAGE).collect() })
+}
+
+/// Returns git with nothing but the user's own settings.
+fn bare_git() -> Command {
     let mut command = Command::new("git");
     // A git that runs us, from a hook for example, must not direct the one that we run.
     for (name, _) in std::env::vars_os() {
@@ -60,24 +79,33 @@ fn git<'a>(
     if std::env::var_os("GIT_SSH_COMMAND").is_none() && std::env::var_os("GIT_SSH").is_none() {
         command.env("GIT_SSH_COMMAND", "ssh -o BatchMode=yes");
     }
-    let output = command
+    command
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_ALLOW_PROTOCOL", CloneUrl::SCHEMES.join(":"))
         .env("GIT_DIR", ".")
         .env("LC_ALL", "C")
         .args(["-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false"])
         .args(["-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60", "-c", "credential.interactive=false"])
-        .args(arguments.into_iter().map(OsStr::new))
+        .stdin(Stdio::null());
+    command
+}
+
+/// Returns the options that make git trust whom the rest of this program trusts: git does not know `SSL_CERT_FILE`.
+/// Whom the user's settings of git name goes before.
+fn authorities(directory: &Path) -> Result<Vec<OsString>, WorkspaceError> {
+    let file = std::env::var_os("SSL_CERT_FILE").filter(|file| Path::new(file).is_file());
+    let Some(file) = file.filter(|_| std::env::var_os("GIT_SSL_CAINFO").is_none()) else { return Ok(Vec::new()) };
+    // What is set for one address alone has precedence in git itself.
+    let set = bare_git()
+        .args(["config", "--get", "http.sslCAInfo"])
         .current_dir(directory)
-        .stdin(Stdio::null())
         .output()
         .map_err(WorkspaceError::GitCommand)?;
-    if output.status.success() {
-        return Ok(());
+    if set.status.success() {
+        return Ok(Vec::new());
     }
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = lines[lines.len().saturating_sub(4)..].join("; ");
-    let message = if last.is_empty() { output.status.to_string() } else { last };
-    Err(WorkspaceError::Fetch { repository: repository.clone(), message: message.chars().take(MOST_MESSAGE).collect() })
+    // Git runs in another directory than this program.
+    let mut option = OsString::from("http.sslCAInfo=");
+    option.push(std::path::absolute(file)?);
+    Ok(vec!["-c".into(), option])
 }

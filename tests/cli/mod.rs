@@ -7,6 +7,7 @@ mod images;
 mod import;
 mod lock;
 mod preview;
+mod proxy;
 mod runs;
 mod score;
 mod store;

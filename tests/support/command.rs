@@ -1,6 +1,8 @@
 //! Running the program as a user does.
 
+use std::ffi::OsString;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use fs_err as fs;
 
@@ -43,11 +45,20 @@ impl CommandLine {
         self.finish(shell, variables, arguments)
     }
 
+    /// Starts the program, which says nothing, with nothing of this machine's settings.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"));
+        for name in foreign_settings() {
+            command.env_remove(name);
+        }
+        command.env("TESTEVO_SANDBOX_DATA_DIR", "data").env("HOME", self.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.current_dir(self.path()).args(arguments).spawn().unwrap()
+    }
+
     fn finish(&self, mut command: assert_cmd::Command, variables: &[(&str, &str)], arguments: &[&str]) -> String {
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("TESTEVO_SANDBOX_") {
-                command.env_remove(name);
-            }
+        for name in foreign_settings() {
+            command.env_remove(name);
         }
         let output = command
             .env("TESTEVO_SANDBOX_DATA_DIR", "data")
@@ -85,4 +96,13 @@ impl CommandLine {
         found.sort();
         found
     }
+}
+
+/// Returns the variables of this machine by which the program, or git, would behave in another way.
+fn foreign_settings() -> impl Iterator<Item = OsString> {
+    let foreign = |name: &OsString| {
+        let name = name.to_string_lossy();
+        ["TESTEVO_SANDBOX_", "GIT_"].iter().any(|start| name.starts_with(start))
+    };
+    std::env::vars_os().map(|(name, _)| name).filter(foreign)
 }
