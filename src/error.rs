@@ -217,22 +217,7 @@ impl CommandError {
             Self::Manifest(ManifestError::UnknownSchema { .. })
             | Self::TaskFile(TaskFileError::UnknownSchema { .. }) => ExitStatus::Mismatch,
             Self::Manifest(ManifestError::Missing { .. }) | Self::Selection(_) => ExitStatus::Usage,
-            Self::Workspace(error) => match error {
-                WorkspaceError::MirrorTemplate { .. } => ExitStatus::Usage,
-                WorkspaceError::MirrorMissing { .. }
-                | WorkspaceError::RevisionMissing { .. }
-                | WorkspaceError::Offline { .. }
-                | WorkspaceError::Fetch { .. }
-                | WorkspaceError::MissingBlob { .. } => ExitStatus::Origin,
-                WorkspaceError::Git { .. } => ExitStatus::Mismatch,
-                WorkspaceError::LfsPointer { .. }
-                | WorkspaceError::HostileTree { .. }
-                | WorkspaceError::SwapBlocked { .. } => ExitStatus::BadInput,
-                WorkspaceError::GitCommand(_)
-                | WorkspaceError::Archive { .. }
-                | WorkspaceError::DataDir(_)
-                | WorkspaceError::Io(_) => ExitStatus::Infrastructure,
-            },
+            Self::Workspace(error) => of_workspace(error),
             Self::Engine(error) => of_engine(error),
             Self::Origin(_) | Self::MissingOrigin(_) => ExitStatus::Origin,
             Self::Fetch(error) => of_fetch(error),
@@ -251,6 +236,7 @@ impl CommandError {
             Self::Jar(JarError::Io(_) | JarError::Compiler(_)) => ExitStatus::Infrastructure,
             Self::Lock(error) => match error {
                 LockError::Door(DoorError::Store(error)) | LockError::Store(error) => of_store(error),
+                LockError::Workspace(error) => of_workspace(error),
                 LockError::Engine(error) => of_engine(error),
                 LockError::Fetch(error) => of_fetch(error),
                 LockError::LockFile(error) => of_lock_file(error),
@@ -296,7 +282,7 @@ impl CommandError {
             Self::Manifest(error) => Some(error.hint()),
             Self::TaskFile(error) => Some(error.hint()),
             Self::Selection(error) => Some(error.hint()),
-            Self::Workspace(error) => Some(error.hint()),
+            Self::Workspace(error) | Self::Lock(LockError::Workspace(error)) => Some(error.hint()),
             Self::Engine(error)
             | Self::Load(LoadError::Engine(error))
             | Self::Jar(JarError::Engine(error))
@@ -423,6 +409,25 @@ fn of_engine(error: &EngineError) -> ExitStatus {
         EngineError::ImageMissing { .. } | EngineError::ImageNotLoaded { .. } => ExitStatus::Mismatch,
         EngineError::Spool(_) => ExitStatus::Infrastructure,
         _ => ExitStatus::Engine,
+fn of_workspace(error: &WorkspaceError) -> ExitStatus {
+    match error {
+        WorkspaceError::MirrorTemplate { .. } => ExitStatus::Usage,
+        WorkspaceError::MirrorMissing { .. }
+        | WorkspaceError::RevisionMissing { .. }
+        | WorkspaceError::Offline { .. }
+        | WorkspaceError::Fetch { .. }
+        | WorkspaceError::MissingBlob { .. } => ExitStatus::Origin,
+        WorkspaceError::Git { .. } => ExitStatus::Mismatch,
+        WorkspaceError::LfsPointer { .. } | WorkspaceError::HostileTree { .. } | WorkspaceError::SwapBlocked { .. } => {
+            ExitStatus::BadInput
+        }
+        WorkspaceError::GitCommand(_)
+        | WorkspaceError::Archive { .. }
+        | WorkspaceError::DataDir(_)
+        | WorkspaceError::Io(_) => ExitStatus::Infrastructure,
+    }
+}
+
     }
 }
 

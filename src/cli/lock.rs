@@ -200,12 +200,10 @@ async fn complete(
     let revisions = found.revisions.clone();
     let git = opened.path().to_owned();
     let archive = workbench.data_dir.temporary().join(format!("lock-{}.tar", repository.file_stem()));
-    let write_tree = |set: &BuildSet| -> std::io::Result<PathBuf> {
-        let tree = || -> Result<(), WorkspaceError> {
-            let opened = Repository::open(repository.clone(), &git)?;
-            write_to(&opened.tree(&revisions[&set.id])?, None, &archive, &workbench.notices)
-        };
-        tree().map(|()| archive.clone()).map_err(std::io::Error::other)
+    let write_tree = |set: &BuildSet| -> Result<PathBuf, WorkspaceError> {
+        let opened = Repository::open(repository.clone(), &git)?;
+        write_to(&opened.tree(&revisions[&set.id])?, None, &archive, &workbench.notices)?;
+        Ok(archive.clone())
     };
     let Growing { lock, path, .. } = growing;
     let save = |lock: &RepositoryLock| -> Result<(), LockError> { Ok(lock.store(path)?) };

@@ -30,6 +30,7 @@ use crate::manifest::RepositoryManifest;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::RepositoryName;
+use crate::workspace::WorkspaceError;
 
 const MIB: u64 = 1 << 20;
 const SEED: &str = "/testevo/input/seed.tar";
@@ -53,6 +54,9 @@ pub enum LockError {
     /// The lock could not be written.
     #[error(transparent)]
     LockFile(#[from] LockFileError),
+    /// A set's tree could not be had.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
     /// The file system refused.
     #[error(transparent)]
     Io(#[from] std::io::Error),
@@ -149,7 +153,7 @@ impl Locking<'_> {
         &self,
         lock: &mut RepositoryLock,
         sets: &[BuildSet],
-        archive: &(dyn Fn(&BuildSet) -> std::io::Result<PathBuf> + Sync),
+        archive: &(dyn Fn(&BuildSet) -> Result<PathBuf, WorkspaceError> + Sync),
         save: &(dyn Fn(&RepositoryLock) -> Result<(), LockError> + Sync),
     ) -> Result<Vec<Unresolved>, LockError> {
         let missing: Vec<&BuildSet> = sets.iter().filter(|set| !lock.build_sets.contains(&set.id)).collect();
