@@ -105,6 +105,12 @@ pub(super) fn run(arguments: &ImagesArguments, context: &Context) -> Result<(), 
         ImagesCommand::Diff { name, other, format } => diff(&catalog, name, other.as_deref(), *format, context),
         ImagesCommand::Export { name, target } => {
             let built = find(&catalog, name)?;
+            if context.options.dry_run {
+                let bytes: u64 = built.image.layers.iter().map(|layer| layer.size).sum();
+                let (repository, size) = (&built.repository, megabytes(bytes));
+                context.events.message(format!("would write the image of {repository}, {size} MB"));
+                return Ok(());
+            }
             match (&target.output, &target.context) {
                 (_, Some(directory)) => {
                     let exporting = |source| ImageError::Io { doing: "exporting a build context".to_owned(), source };

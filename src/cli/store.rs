@@ -77,7 +77,7 @@ enum StoreCommand {
 pub(super) fn run(arguments: &StoreArguments, context: &Context) -> Result<(), CommandError> {
     let workbench = Workbench::open(context)?;
     match &arguments.command {
-        StoreCommand::Verify { repair, format } => verify_all(&workbench, *repair, *format),
+        StoreCommand::Verify { repair, format } => verify_all(&workbench, *repair && !context.options.dry_run, *format),
         StoreCommand::Gc { min_age, prepared_days, prepared_gib, format } => {
             let prepared =
                 (Duration::from_secs(prepared_days.saturating_mul(86_400)), prepared_gib.saturating_mul(1 << 30));
@@ -249,6 +249,12 @@ fn locked(workbench: &Workbench<'_>, names: &[String]) -> Result<Vec<RepositoryN
 fn import(workbench: &Workbench<'_>, path: &Path, replace: bool) -> Result<(), CommandError> {
     let context = workbench.context;
     let name = path.display().to_string();
+    if context.options.dry_run {
+        // What an archive holds is known once its bytes were taken and looked at.
+        let store = workbench.store.root().display();
+        context.events.message(format!("would read `{name}` and take locks, manifests and bytes into `{store}`"));
+        return Ok(());
+    }
     let archive = if path == Path::new("-") {
         LockArchive::read(&mut io::stdin().lock(), &name, &workbench.store)?
     } else {

@@ -101,3 +101,25 @@ fn demo_says_what_it_would_do_before_it_writes_its_sample() {
     ");
     assert_eq!(line.files(), Vec::<String>::new());
 }
+
+#[test]
+fn archives_are_neither_read_nor_written() {
+    let line = locked();
+    let blob = stored(&line);
+    assert!(line.run(&BUILD).starts_with("exit 0\n"));
+    assert!(line.run(&["store", "export", "--output", "x.tar"]).starts_with("exit 0\n"));
+    fs_err::write(&blob, "other bytes").unwrap();
+    let before = contents(&line);
+    assert_snapshot!(line.run(&["store", "import", "x.tar", "--dry-run"]), @r"
+    exit 0
+    ---- stderr
+    would read `x.tar` and take locks, manifests and bytes into `[DIRECTORY]/data/store`
+    ");
+    assert!(line.run(&["store", "verify", "--repair", "--dry-run"]).starts_with("exit 6\n"));
+    for target in ["--output", "--context"] {
+        let text = line.run(&["images", "export", "first/one", target, "y", "--dry-run"]);
+        assert!(text.starts_with("exit 0\n") && text.contains("would write the image of first/one, "), "{text}");
+    }
+    assert_eq!(contents(&line), before);
+    assert!(!line.path().join("y").exists());
+}
