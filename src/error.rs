@@ -317,7 +317,12 @@ impl CommandError {
                 Some("the image's development kit may be damaged: build it again with `build-images`".to_owned())
             }
             Self::Lock(LockError::Origin { .. }) => {
-                Some("check the network and the origin's address; `lock` goes on where it stopped".to_owned())
+                // One origin that is down stops all: what it might have is not known to be nowhere.
+                Some(
+                    "check the network, or say with `--origin NAME=URL` where else to find what that origin has; `lock` \
+                     goes on where it stopped"
+                        .to_owned(),
+                )
             }
             Self::Lock(LockError::Exhausted { .. }) => {
                 Some("look at the plugins and repositories that its POMs declare, or leave it out".to_owned())
@@ -404,11 +409,6 @@ impl CommandError {
     }
 }
 
-fn of_engine(error: &EngineError) -> ExitStatus {
-    match error {
-        EngineError::ImageMissing { .. } | EngineError::ImageNotLoaded { .. } => ExitStatus::Mismatch,
-        EngineError::Spool(_) => ExitStatus::Infrastructure,
-        _ => ExitStatus::Engine,
 fn of_workspace(error: &WorkspaceError) -> ExitStatus {
     match error {
         WorkspaceError::MirrorTemplate { .. } => ExitStatus::Usage,
@@ -428,6 +428,11 @@ fn of_workspace(error: &WorkspaceError) -> ExitStatus {
     }
 }
 
+fn of_engine(error: &EngineError) -> ExitStatus {
+    match error {
+        EngineError::ImageMissing { .. } | EngineError::ImageNotLoaded { .. } => ExitStatus::Mismatch,
+        EngineError::Spool(_) => ExitStatus::Infrastructure,
+        _ => ExitStatus::Engine,
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) struct ImportArguments {
     /// Published files (.json per repository, or .jsonl), or directories of them
     #[arg(required = true, value_name = "DATA")]
     data: Vec<PathBuf>,
-    /// Write manifests to this directory instead of the data directory's own
+    /// Write manifests to this directory, to be looked at or kept; other commands read those of the data directory
     #[arg(long, value_name = "DIRECTORY")]
     manifests: Option<PathBuf>,
     /// How results are written
@@ -68,6 +68,10 @@ pub(super) fn run(arguments: &ImportArguments, context: &Context) -> Result<(), 
         .iter()
         .map(|published| prepare(published, &manifests, &tasks))
         .collect::<Result<Vec<_>, CommandError>>()?;
+    for one in repositories.iter().filter(|one| one.is_cloned_from_elsewhere) {
+        let (name, url) = (&one.name, &one.clone_url);
+        context.events.warning(format!("{name} is cloned from {url}, which is not its `github_url`"));
+    }
     if context.options.dry_run {
         context.events.message("nothing was written: this is a dry run");
     } else {
@@ -77,6 +81,11 @@ pub(super) fn run(arguments: &ImportArguments, context: &Context) -> Result<(), 
                 write_atomically(&one.manifest_path, one.manifest.as_bytes()).map_err(ManifestError::from)?;
             }
             write_atomically(&one.tasks_path, &one.tasks).map_err(TaskFileError::from)?;
+        }
+        if let Some(elsewhere) = &arguments.manifests {
+            let (written, read) = (elsewhere.display(), data_dir.join("manifests"));
+            let read = read.display();
+            context.events.message(format!("the manifests are in `{written}`; other commands read those in `{read}`"));
         }
     }
     show(&prepared, arguments.format, context)

@@ -231,11 +231,22 @@ fn present<L>(loaded: Result<L, LockFileError>) -> Result<Option<L>, CommandErro
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::execution::maven::ModuleArguments;
+    use std::collections::BTreeMap;
+    use std::num::NonZeroUsize;
+    use std::sync::OnceLock;
 
-    #[test]
-    fn a_new_lock_may_lack_only_what_the_present_one_lacks_too() {
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::cli::Context;
+    use crate::cli::options::{EventFormat, GlobalOptions, RequiredIsolation};
+    use crate::event::EventSink;
+    use crate::execution::maven::ModuleArguments;
+    use crate::output::Output;
+    use crate::settings::EngineChoice;
+    use crate::umask::Umask;
+
+    fn manifest() -> RepositoryManifest {
         let manifest = RepositoryManifest::parse(
             std::path::Path::new("m"),
             "schema = 1\nrepository = \"o/n\"\nclone_url = \"https://example.org/n.git\"\njava_version = 8\njdk = 8\n\
@@ -244,20 +255,84 @@ mod tests {
              compile_wall_seconds = 1\nrun_memory_mib = 1\nrun_heap_mib = 1\nrun_scratch_mib = 1\nrun_cpus = 1\n\
              run_processes = 1\nrun_cpu_seconds = 1\nrun_wall_seconds = 1\noutput_mib = 1\n",
         );
-        let manifest = manifest.unwrap();
+        manifest.unwrap()
+    }
+
+    fn sets(ids: &[&str]) -> Vec<BuildSet> {
+        let set = |id: &&str| BuildSet {
+            id: (*id).to_owned(),
+            revision: String::new(),
+            module: ModuleArguments { directory: String::new(), in_reactor: true },
+            test_class: String::new(),
+        };
+        ids.iter().map(set).collect()
+    }
+
+    #[test]
+    fn a_lock_is_kept_added_to_or_replaced_and_then_remembered() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = GlobalOptions {
+            engine: EngineChoice::Native,
+            require_isolation: RequiredIsolation::Any,
+            jobs: NonZeroUsize::MIN,
+            data_dir: directory.path().to_owned(),
+            git_mirror: None,
+            origins: BTreeMap::new(),
+            offline: true,
+            check_valid_until: None,
+            color: false,
+            verbosity: 0,
+            dry_run: false,
+            events: EventFormat::Text,
+        };
+        let context = Context {
+            options,
+            output: Output,
+            events: EventSink::none(),
+            cancellation: CancellationToken::new(),
+            umask: Umask::take(),
+            data_dir: OnceLock::new(),
+        };
+        let (workbench, manifest, sets) = (Workbench::open(&context).unwrap(), manifest(), sets(&["a", "b"]));
+        let path = workbench.lock_path(&manifest.repository);
+        // Does what `lock` does, with sets that are resolved to nothing; returns the bytes.
+        let lock = |anew: bool, resolved: &[&str]| -> Vec<u8> {
+            let mut growing = workbench.growing_lock(&manifest, anew).unwrap();
+            for set in resolved {
+                growing.lock.build_sets.push((*set).to_owned());
+                growing.lock.build_sets.sort();
+                growing.lock.build_sets.dedup();
+                growing.lock.store(&growing.path).unwrap();
+            }
+            workbench.finish_lock(&growing, &manifest, &sets).unwrap();
+            assert!(!workbench.next_lock_path(&manifest.repository).exists() || anew);
+            fs_err::read(&path).unwrap()
+        };
+        let history = || fs_err::read_dir(workbench.data_dir.join("locks/history")).unwrap().count();
+        let first = lock(false, &["a", "b"]);
+        assert_eq!(lock(false, &[]), first);
+        // Resolved anew on a mirror that is as it was: the same lock, and nothing to remember.
+        assert_eq!(lock(true, &["a", "b"]), first);
+        assert_eq!(history(), 0);
+        // One that lacks what the present one has does not take its place, and is gone on with.
+        assert_eq!(lock(true, &["a"]), first);
+        assert_eq!(lock(true, &["b"]), first);
+        assert_eq!((history(), workbench.next_lock_path(&manifest.repository).exists()), (0, false));
+        let more = lock(false, &["of another task"]);
+        assert_ne!(more, first);
+        assert_eq!(lock(true, &["a", "b"]), first, "resolved anew is what was asked for, and no more");
+        let kept = workbench.data_dir.join(format!("locks/history/{}.lock", Digest::of(&more).hex()));
+        assert_eq!((fs_err::read(kept).unwrap(), history()), (more, 1));
+    }
+
+    #[test]
+    fn a_new_lock_may_lack_only_what_the_present_one_lacks_too() {
+        let manifest = manifest();
         let lock = |sets: &[&str]| RepositoryLock {
             build_sets: sets.iter().map(|set| (*set).to_owned()).collect(),
             ..empty(&manifest)
         };
-        let sets: Vec<BuildSet> = ["a", "b", "c"]
-            .iter()
-            .map(|id| BuildSet {
-                id: (*id).to_owned(),
-                revision: String::new(),
-                module: ModuleArguments { directory: String::new(), in_reactor: true },
-                test_class: String::new(),
-            })
-            .collect();
+        let sets = sets(&["a", "b", "c"]);
         let growing = |new: &[&str], replaced: Option<RepositoryLock>| {
             Growing { lock: lock(new), path: PathBuf::new(), replaced }.lost(&manifest, &sets)
         };

@@ -29,6 +29,8 @@ pub struct PublishedRepository {
     pub name: RepositoryName,
     /// Where its sources come from.
     pub clone_url: CloneUrl,
+    /// Whether that is another place than its `github_url`.
+    pub is_cloned_from_elsewhere: bool,
     /// The Java version that it was built with, as published: 8, 11, 17 …
     pub java_version: u32,
     /// Its tasks, sorted by id.
@@ -107,7 +109,11 @@ impl PublishedError {
     pub fn hint(&self) -> String {
         match &self.problem {
             Problem::Io(_) => "name files, or directories of files, as the benchmark publishes them",
-            Problem::TooLarge | Problem::NoFiles | Problem::NoJson(_) => {
+            Problem::NoFiles => {
+                "name the published per-repository .json files, a .jsonl release, or a directory of them; directories in \
+                 it are not looked into"
+            }
+            Problem::TooLarge | Problem::NoJson(_) => {
                 "name the published per-repository .json files, a .jsonl release, or a directory of them"
             }
             Problem::Missing(_) | Problem::WrongType { .. } | Problem::Invalid { .. } | Problem::CloneUrl(_) => {
@@ -283,7 +289,11 @@ fn repository_facts(fields: &Map<String, Value>) -> Result<PublishedRepository, 
         let address = InvalidText::new("", address).text;
         return Err(Problem::Contradiction(format!("`display_name` is {name}, `github_url` is of {address}")));
     }
-    let clone_url = text_of(fields, "git_clone_url")?.parse()?;
+    let clone_url: CloneUrl = text_of(fields, "git_clone_url")?.parse()?;
+    let is_cloned_from_elsewhere = match fields.get("github_url") {
+        Some(Value::String(home)) => place_of(home) != place_of(clone_url.as_str()),
+        _ => false,
+    };
     let java_version = match fields.get("java_version") {
         None => return Err(Problem::Missing("java_version".into())),
         Some(Value::Number(number)) => number.as_u64().and_then(|number| u32::try_from(number).ok()),
@@ -293,7 +303,20 @@ fn repository_facts(fields: &Map<String, Value>) -> Result<PublishedRepository, 
     let java_version = java_version
         .filter(|version| (1..100).contains(version))
         .ok_or_else(|| wrong_type("java_version", "a Java version such as 8 or 17"))?;
-    Ok(PublishedRepository { name, clone_url, java_version, tasks: Vec::new() })
+    Ok(PublishedRepository { name, clone_url, is_cloned_from_elsewhere, java_version, tasks: Vec::new() })
+}
+
+/// Returns host and path of an address, without what makes no other place of it.
+fn place_of(url: &str) -> String {
+    let place = url.split_once("://").map_or(url, |(_, place)| place);
+    let place = match place.split_once('/') {
+        Some((authority, path)) => {
+            let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+            format!("{host}/{}", path.trim_end_matches('/'))
+        }
+        None => place.to_owned(),
+    };
+    place.strip_suffix(".git").unwrap_or(&place).to_ascii_lowercase()
 }
 
 fn task(repository: &RepositoryName, track: Track, fields: &Map<String, Value>) -> Result<Task, Problem> {

@@ -4,6 +4,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use insta::{assert_snapshot, with_settings};
@@ -121,6 +122,36 @@ fn a_corrupted_blob_gives_no_image() {
     let origin = format!("central={}", serve(CONTENT));
     let text = line.run(&[&BUILD[..], &["--origin", &origin]].concat());
     assert!(text.starts_with("exit 0"), "{text}");
+}
+
+#[test]
+fn a_build_that_is_killed_in_a_download_leaves_nothing_to_the_next() {
+    let line = locked();
+    // Sends a part and then nothing, until the client is gone.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let origin = format!("central=http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", CONTENT.len());
+        stream.write_all(&[head.as_bytes(), &CONTENT[..4]].concat()).unwrap();
+        // The end, or a reset: either is that of the client.
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    let mut build = line.start(&[&BUILD[..], &["--origin", &origin]].concat());
+    let unfinished = || line.files().into_iter().find(|file| file.starts_with("data/tmp/") && file.contains("/blob-"));
+    let started = Instant::now();
+    while unfinished().is_none() {
+        assert!(started.elapsed() < Duration::from_secs(60), "nothing was written within a minute");
+        assert!(build.try_wait().unwrap().is_none(), "it ended before anything was written");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    build.kill().unwrap();
+    build.wait().unwrap();
+    assert!(unfinished().is_some(), "a killed process removes nothing");
+    let origin = format!("central={}", serve(CONTENT));
+    let text = line.run(&[&BUILD[..], &["--origin", &origin]].concat());
+    assert!(text.starts_with("exit 0\n"), "{text}");
+    assert_eq!(leftovers(&line), ["data/images/first__one.json"]);
 }
 
 #[test]

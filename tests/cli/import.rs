@@ -74,7 +74,15 @@ fn published_data_becomes_manifests_and_tasks() {
     {"schema":1,"repositories":2,"tasks":3,"test_update":1,"test_generation":2}
     "#);
     assert_eq!(fs_err::read_to_string(line.path().join("data/manifests/second__two.toml")).unwrap(), own);
-    line.run(&["import", "published/first.json", "--manifests", "elsewhere"]);
+    assert_snapshot!(line.run(&["import", "published/first.json", "--manifests", "elsewhere"]), @r"
+    exit 0
+    ---- stdout
+    repository  jdk  update  generation  manifest
+    first/one   8    1       1           new
+    2 tasks (1 update, 1 generation) of 1 repository
+    ---- stderr
+    the manifests are in `elsewhere`; other commands read those in `[DIRECTORY]/data/manifests`
+    ");
     assert!(line.path().join("elsewhere/first__one.toml").is_file());
 }
 
@@ -123,6 +131,37 @@ fn failures_name_file_and_task_and_write_nothing() {
 }
 
 #[test]
+fn sources_from_elsewhere_are_told_of() {
+    let line = CommandLine::new();
+    let mut moved = repository("first/one", 8, &[task("first_1")], &[]);
+    for (url, told) in [
+        ("https://github.com/First/One", false),
+        ("ssh://git@github.com/first/one.git/", false),
+        ("https://mirror.example/first/one.git", true),
+        ("https://github.com/first/two.git", true),
+        ("file:///srv/github.com/first/one.git", true),
+    ] {
+        moved["git_clone_url"] = url.into();
+        line.write("data.json", &moved.to_string());
+        let text = line.run(&["import", "data.json"]);
+        let warning = format!("warning: first/one is cloned from {url}, which is not its `github_url`\n");
+        assert!(text.starts_with("exit 0") && text.contains(&warning) == told, "{url}: {text}");
+    }
+}
+
+#[test]
+fn directories_are_not_searched_for_more() {
+    let line = CommandLine::new();
+    line.write("published/deeper/first.json", &repository("first/one", 8, &[], &[]).to_string());
+    assert_snapshot!(line.run(&["import", "published"]), @r"
+    exit 4
+    ---- stderr
+    error: `published`: it has no file that ends in .json or .jsonl
+    hint: name the published per-repository .json files, a .jsonl release, or a directory of them; directories in it are not looked into
+    ");
+}
+
+#[test]
 fn hostile_data_does_no_harm() {
     let line = CommandLine::new();
     line.write("elsewhere/kept", "");
@@ -156,6 +195,8 @@ fn hostile_data_does_no_harm() {
         hostile_repository("git_clone_url", json!("--upload-pack=touch harm")),
         hostile_repository("git_clone_url", json!("ssh://-oProxyCommand=touch%20harm/x")),
         hostile_repository("display_name", json!("../../elsewhere")),
+        // It would have the files of `owner/name__more`.
+        repository("owner__name/more", 8, &[task("x_1")], &[]),
         hostile_repository("java_version", json!(-1)),
         hostile_repository("java_version", json!(1e300)),
         json!([[[[]]]]),
@@ -176,5 +217,3 @@ fn hostile_data_does_no_harm() {
         assert!(line.files().contains(&kept), "{kept}");
     }
 }
-        // It would have the files of `owner/name__more`.
-        repository("owner__name/more", 8, &[task("x_1")], &[]),

@@ -10,5 +10,6 @@ mod preview;
 mod proxy;
 mod runs;
 mod score;
+mod settings;
 mod store;
 mod tasks;
