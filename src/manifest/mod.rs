@@ -3,17 +3,15 @@
 //!
 //! What these needs resolve to is a lock's business. An import rewrites everything but `[overrides]`.
 
-mod clone_url;
 mod file;
 
 use serde::{Deserialize, Serialize};
 
-pub use clone_url::{CloneUrl, InvalidCloneUrl};
 pub use file::{ManifestError, Written};
 
 use crate::digest::Digest;
-use crate::task::RepositoryName;
 use crate::task::published::PublishedRepository;
+use crate::task::{CloneUrl, RepositoryName};
 
 /// Version of the manifest's schema.
 pub const MANIFEST_SCHEMA: u32 = 1;

@@ -2,6 +2,7 @@
 //!
 //! A task names one test file at one pair of revisions. Nothing here reads repositories or runs anything.
 
+mod clone_url;
 pub mod file;
 pub mod published;
 pub mod selector;
@@ -10,6 +11,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+pub use clone_url::{CloneUrl, InvalidCloneUrl};
 
 /// A text that is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

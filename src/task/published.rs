@@ -13,9 +13,11 @@ use fs_err as fs;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::{Anchor, FocalMethod, InvalidText, MethodId, RepositoryName, RepositoryPath, Revision, Side, Task, Track};
+use super::{
+    Anchor, CloneUrl, FocalMethod, InvalidCloneUrl, InvalidText, MethodId, RepositoryName, RepositoryPath, Revision,
+    Side, Task, Track,
+};
 use crate::digest::encode_hex;
-use crate::manifest::{CloneUrl, InvalidCloneUrl};
 
 /// The largest file that is read, in bytes.
 const MOST_BYTES: u64 = 64 << 20;

@@ -9,8 +9,7 @@ use std::process::{Command, Stdio};
 use fs_err as fs;
 
 use super::WorkspaceError;
-use crate::manifest::CloneUrl;
-use crate::task::{RepositoryName, Revision};
+use crate::task::{CloneUrl, RepositoryName, Revision};
 
 /// What is shown of git's complaints, in characters.
 const MOST_MESSAGE: usize = 600;

@@ -7,8 +7,7 @@ use super::git_command;
 use super::tree::Repository;
 use crate::data_dir::DataDir;
 use crate::event::EventSink;
-use crate::manifest::CloneUrl;
-use crate::task::{RepositoryName, Revision};
+use crate::task::{CloneUrl, RepositoryName, Revision};
 
 /// A path with places for a repository's owner and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
