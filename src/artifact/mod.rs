@@ -2,7 +2,6 @@
 
 pub mod debian;
 pub mod discover;
-pub mod download;
 pub mod fetch;
 pub mod garbage;
 pub mod origin;

@@ -9,7 +9,6 @@ use tokio::sync::RwLock;
 
 use super::Context;
 use super::options::RequiredIsolation;
-use crate::artifact::download::{repository_items, toolchain_items};
 use crate::artifact::fetch::{Client, FetchError, FetchItem};
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
 use crate::artifact::store::Store;
@@ -32,6 +31,7 @@ use crate::execution::surefire::Surefire;
 use crate::execution::trees::Trees;
 use crate::image::recipe::java_home;
 use crate::image::{Catalog, Image, compose, ready_tag, tag, toolchain_recipe_digest};
+use crate::lock::items::{repository_items, toolchain_items};
 use crate::lock::policy::ToolchainPolicy;
 use crate::lock::toolchain::{LockMode, ToolchainRequest, lock_toolchain};
 use crate::lock::{LockFile as _, LockFileError, RepositoryLock, ToolchainLock};

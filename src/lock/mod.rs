@@ -4,6 +4,7 @@
 //! in a lock, only names of origins.
 
 pub mod archive;
+pub mod items;
 pub mod policy;
 pub(crate) mod requirement;
 pub mod toolchain;

@@ -8,6 +8,7 @@ use std::num::NonZeroUsize;
 
 use jiff::Timestamp;
 
+use super::items::{package_item, toolchain_items};
 use super::policy::{DebianPolicy, ToolPolicy, ToolchainPolicy};
 use super::requirement::{RequirementError, check_requirements};
 use super::{DebianPackage, JdkLock, SignedIndex, ToolFile, ToolRole, ToolchainLock};
@@ -16,7 +17,6 @@ use crate::artifact::debian::control::paragraphs;
 use crate::artifact::debian::index::{Package, PackageIndex};
 use crate::artifact::debian::relation::parse_relations;
 use crate::artifact::debian::resolve::{Installed, Request, ResolveError, Root, named, resolve};
-use crate::artifact::download::{package_item, toolchain_items};
 use crate::artifact::fetch::{Client, FetchError, FetchManyError};
 use crate::artifact::origin::OriginName;
 use crate::artifact::pypi;

@@ -1,19 +1,8 @@
-//! Everything that a lock names, in the store.
+//! Everything that a lock names, as files to fetch.
 
-use std::num::NonZeroUsize;
-
-use super::fetch::{Client, FetchError, FetchItem, FetchManyError, FetchSummary};
-use super::origin::OriginName;
-use crate::lock::{DebianPackage, MavenFile, RepositoryLock, ToolFile, ToolchainLock};
-
-/// Fetches what the store does not have, at most `jobs` files at once. Whoever reads a blob checks its digest; here only
-/// presence and size count.
-///
-/// # Errors
-/// [`FetchManyError`].
-pub async fn ensure(client: &Client, items: &[FetchItem], jobs: NonZeroUsize) -> Result<FetchSummary, FetchManyError> {
-    client.fetch_all(items, jobs, client.events()).await
-}
+use super::{DebianPackage, MavenFile, RepositoryLock, ToolFile, ToolchainLock};
+use crate::artifact::fetch::{FetchError, FetchItem};
+use crate::artifact::origin::OriginName;
 
 /// Returns the files of a toolchain; of its Java development kits only that of `jdk`, or all.
 ///
@@ -38,7 +27,7 @@ pub fn repository_items(lock: &RepositoryLock) -> Result<Vec<FetchItem>, FetchEr
     lock.files.iter().map(maven_item).collect()
 }
 
-pub(crate) fn package_item(package: &DebianPackage) -> FetchItem {
+pub(super) fn package_item(package: &DebianPackage) -> FetchItem {
     FetchItem {
         name: format!("{} {}", package.name, package.version),
         origin: OriginName::debian(),
@@ -49,7 +38,7 @@ pub(crate) fn package_item(package: &DebianPackage) -> FetchItem {
     }
 }
 
-pub(crate) fn tool_item(tool: &ToolFile) -> Result<FetchItem, FetchError> {
+fn tool_item(tool: &ToolFile) -> Result<FetchItem, FetchError> {
     let origin: OriginName = tool.origin.parse()?;
     let project = (origin == OriginName::pypi()).then(|| tool.name.clone());
     let name = format!("{} {}", tool.name, tool.version);
