@@ -1,13 +1,10 @@
-//! What goes to stdout: data only, as a table for people or JSON lines for machines.
+//! Texts for people and machines: tables, JSON lines, numbers with their nouns. Nothing is printed here.
 //!
 //! Names, logs and messages of strangers pass [`escape`] on their way, so that no text can steer the terminal.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
 
 use serde::Serialize;
-
-use crate::error::CommandError;
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -106,53 +103,6 @@ impl Table {
     }
 }
 
-/// The way to stdout.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Output;
-
-impl Output {
-    /// Writes one line of text; it is escaped.
-    ///
-    /// # Errors
-    /// [`CommandError::Output`].
-    pub fn line(&self, text: &str) -> Result<(), CommandError> {
-        write(&format!("{}\n", escape(text)))
-    }
-
-    /// Writes lines of text; all but their breaks and tabs is escaped.
-    ///
-    /// # Errors
-    /// [`CommandError::Output`].
-    pub fn lines(&self, text: &str) -> Result<(), CommandError> {
-        write(&escape_lines(text))
-    }
-
-    /// Writes a table.
-    ///
-    /// # Errors
-    /// [`CommandError::Output`].
-    pub fn table(&self, table: &Table) -> Result<(), CommandError> {
-        write(&table.render())
-    }
-
-    /// Writes one JSON value as one line.
-    ///
-    /// # Errors
-    /// [`CommandError::Output`].
-    pub fn json(&self, value: &impl Serialize) -> Result<(), CommandError> {
-        let line = json_line(value).map_err(|error| CommandError::Output(error.into()))?;
-        write(&line)
-    }
-
-    /// Writes bytes as they are, for archives and files that the user asked for.
-    ///
-    /// # Errors
-    /// [`CommandError::Output`].
-    pub fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
-        write_bytes(bytes)
-    }
-}
-
 /// Returns the value as one line of JSON, line break included, in which every character that could steer a terminal
 /// is escaped.
 ///
@@ -177,15 +127,6 @@ pub fn json_line(value: &impl Serialize) -> Result<String, serde_json::Error> {
 /// Returns a number with its noun: `1 task`, `2 tasks`.
 pub fn counted(number: usize, singular: &str, plural: &str) -> String {
     format!("{number} {}", if number == 1 { singular } else { plural })
-}
-
-fn write(text: &str) -> Result<(), CommandError> {
-    write_bytes(text.as_bytes())
-}
-
-fn write_bytes(bytes: &[u8]) -> Result<(), CommandError> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(CommandError::Output)
 }
 
 #[cfg(test)]

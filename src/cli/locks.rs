@@ -240,9 +240,9 @@ mod tests {
     use super::*;
     use crate::cli::Context;
     use crate::cli::options::{EventFormat, GlobalOptions, RequiredIsolation};
+    use crate::cli::stdout::Output;
     use crate::event::EventSink;
     use crate::execution::maven::ModuleArguments;
-    use crate::output::Output;
     use crate::settings::EngineChoice;
     use crate::umask::Umask;
 

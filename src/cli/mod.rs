@@ -18,6 +18,7 @@ mod report;
 mod runs;
 mod score;
 pub mod selector;
+pub mod stdout;
 mod store;
 mod tasks;
 mod validate;
@@ -35,11 +36,12 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::error::{CommandError, ExitStatus};
 use crate::event::EventSink;
 use crate::execution::verdicts::Invocation;
-use crate::output::{Output, json_line};
+use crate::output::json_line;
 use crate::umask::Umask;
 use crate::workspace::{MirrorTemplate, Sources};
 
 use options::{EventFormat, GlobalArguments, GlobalOptions};
+use stdout::Output;
 
 /// Locked images, sealed executions and comparable verdicts for TestEvo-Bench tasks.
 #[derive(Debug, Parser)]
