@@ -1,12 +1,19 @@
 //! Locked images, sealed executions and comparable verdicts for TestEvo-Bench tasks.
 //!
-//! The data flow, in reading order:
+//! In reading order, which is the order of the data flow:
 //!
-//! 1. [`task`] — what the benchmark publishes;
-//! 2. [`artifact`] — bytes by digest;
-//! 3. [`lock`] — every byte of an image, resolved once;
-//! 4. [`image`] — deterministic images from locks;
-//! 5. [`engine`] — one sealed container at a time.
+//! 1. [`task`] — what the benchmark publishes; [`manifest`] — what a repository needs;
+//! 2. [`artifact`] — bytes by digest; [`lock`] — every byte of an image; [`resolution`] — how a repository's lock is found;
+//! 3. [`image`] — deterministic images from locks;
+//! 4. [`engine`] — one sealed container at a time;
+//! 5. [`workspace`] — revision trees from git; [`java`] and [`focal`] — the methods under test in them;
+//!    [`submission`] — what models hand in;
+//! 6. [`execution`] — what runs in containers, and what is kept of it; [`outcome`] — what that means;
+//! 7. [`metrics`] — what outcomes add up to; [`report`] — reports of whole runs;
+//! 8. [`cli`] — subcommands; [`doctor`] — what this machine lacks for them; [`sample`] — what `demo` and the tests run on.
+//!
+//! Below all of them: [`data_dir`], [`settings`], [`event`], [`output`], [`host`], [`umask`], [`digest`] and
+//! [`canonical_json`]; above all but the command line [`error`], which gives every error its exit code and hint.
 
 pub mod artifact;
 pub mod canonical_json;
