@@ -6,6 +6,7 @@ mod interruption;
 mod kills;
 mod proof;
 mod scoring;
+mod submissions;
 mod verdict;
 
 use std::collections::BTreeSet;

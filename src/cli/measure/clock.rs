@@ -423,11 +423,11 @@ const WARMING: &[u8] = b"class TestevoWarming {}\n";
 /// where there is none.
 fn other_source(revision: &CompiledRevision, test_file: &str) -> String {
     let relative = |path: &str| path.strip_prefix(PROJECT).unwrap_or(path).trim_start_matches('/').to_owned();
-    let call = &revision.test_call;
-    let other = call.sources.iter().map(|path| relative(path)).find(|path| path != test_file);
+    let calls = &revision.test_calls;
+    let other = calls.iter().flat_map(|call| &call.sources).map(|path| relative(path)).find(|path| path != test_file);
     other.unwrap_or_else(|| {
-        let root = call.source_roots.first().map_or_else(String::new, |root| relative(root));
-        format!("{root}/TestevoWarming.java")
+        let root = calls.iter().flat_map(|call| &call.source_roots).next();
+        format!("{}/TestevoWarming.java", root.map_or_else(String::new, |root| relative(root)))
     })
 }
 
