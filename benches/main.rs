@@ -58,7 +58,7 @@ impl Numbers {
         while text.len() < length {
             let number = self.next();
             text.extend_from_slice(WORDS[(number % 16) as usize].as_bytes());
-            if number % 3 == 0 {
+            if number.is_multiple_of(3) {
                 text.extend_from_slice(format!("{:x}", number >> 48).as_bytes());
             }
         }

@@ -123,7 +123,7 @@ fn class_file(constants: u16, methods: u16) -> Vec<u8> {
     for constant in 0..constants {
         match constant % 5 {
             // Half of a real pool is text, the rest refers to it.
-            0 | 1 | 2 => text(&mut bytes, &format!("(Ljava/lang/String;I)Lorg/example/Type{:x};", numbers.next())),
+            0..=2 => text(&mut bytes, &format!("(Ljava/lang/String;I)Lorg/example/Type{:x};", numbers.next())),
             3 => bytes.extend([12, 0, 1, 0, 2]),
             _ => bytes.extend([10, 0, 4, 0, 5]),
         }

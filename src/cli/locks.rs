@@ -291,6 +291,7 @@ mod tests {
             events: EventSink::none(),
             cancellation: CancellationToken::new(),
             umask: Umask::take(),
+            started: std::time::Instant::now(),
             data_dir: OnceLock::new(),
         };
         let (workbench, manifest, sets) = (Workbench::open(&context).unwrap(), manifest(), sets(&["a", "b"]));

@@ -315,6 +315,9 @@ fn strange_files_lose_nothing() {
 /// Writes something that is not a prediction below the directory that is given.
 type Strange = fn(&Path);
 
+/// What is found: predictions, unknown ones and repeated ones, or which error.
+type Read = Result<[usize; 3], &'static str>;
+
 #[test]
 fn strange_directories_are_typed_errors() {
     use std::os::unix::ffi::OsStringExt as _;
@@ -324,7 +327,7 @@ fn strange_directories_are_typed_errors() {
         rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     };
 
-    let cases: [(&str, Strange, Result<[usize; 3], &str>); 18] = [
+    let cases: [(&str, Strange, Read); 18] = [
         ("nothing", |_| {}, Err("nothing")),
         ("only what is hidden", |at| fs::write(at.join(".t1.patch"), "x").unwrap(), Err("nothing")),
         ("a link", |at| symlink("/etc/passwd", at.join("t1.patch")).unwrap(), Err("kind")),
