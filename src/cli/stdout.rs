@@ -52,6 +52,18 @@ impl Output {
     pub fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
         write_bytes(bytes)
     }
+
+    /// Lets something write bytes as they come, for files that the user asked for.
+    ///
+    /// # Errors
+    /// [`CommandError::Output`].
+    pub fn written(
+        &self,
+        write: impl FnOnce(&mut io::BufWriter<io::StdoutLock<'static>>) -> io::Result<()>,
+    ) -> Result<(), CommandError> {
+        let mut stdout = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
+        write(&mut stdout).and_then(|()| stdout.flush()).map_err(CommandError::Output)
+    }
 }
 
 fn write(text: &str) -> Result<(), CommandError> {
