@@ -2,13 +2,17 @@
 //!
 //! Maven takes the newest release where a plugin has no version, so the same revision builds differently each year.
 //! The rule here, in order: a version that this program prefers ([`preferred`]); else the newest release that is no
-//! pre-release, was published by the cutoff (the date of the newest revision among the repository's tasks) where the
-//! origin tells dates, and runs on the repository's Java; else the oldest release. Ranges see the versions up to the
-//! chosen one. Dates and jars are asked of the origin by the caller.
+//! pre-release, was published by the cutoff where the origin tells dates, and runs on the repository's Java; else the
+//! oldest release. Ranges see the versions up to the chosen one. Dates and jars are asked of the origin by the caller.
+//!
+//! The cutoff is the day of the newest revision among the tasks that `lock` was asked for. What is chosen stays in the
+//! lock, so the tasks of the first `lock` decide; a later one for more tasks adds to it, and only `--update` chooses anew.
 
 use std::fmt::Write as _;
 
 use quick_xml::events::Event;
+
+use crate::artifact::origin::printable;
 
 /// The largest metadata file that is read, in bytes.
 pub const MAX_METADATA_BYTES: u64 = 16 << 20;
@@ -34,11 +38,12 @@ pub struct Metadata {
 /// Parses a metadata file.
 ///
 /// # Errors
-/// [`InvalidMetadata`] for malformed XML, document type declarations and nesting deeper than eight.
+/// [`InvalidMetadata`] for malformed XML, another document, document type declarations and nesting deeper than eight.
 pub fn parse(text: &str) -> Result<Metadata, InvalidMetadata> {
     let mut reader = quick_xml::Reader::from_str(text);
     let mut metadata = Metadata::default();
     let mut path: Vec<String> = Vec::new();
+    let mut is_metadata = false;
     loop {
         match reader.read_event().map_err(|error| InvalidMetadata(error.to_string()))? {
             Event::Start(start) => {
@@ -46,6 +51,11 @@ pub fn parse(text: &str) -> Result<Metadata, InvalidMetadata> {
                     return Err(InvalidMetadata("elements are nested too deeply".to_owned()));
                 }
                 path.push(start.local_name().as_ref().to_owned());
+                // Proxies answer anything with a page of their own, and call that a success.
+                if path.len() == 1 && path[0] != "metadata" {
+                    return Err(InvalidMetadata(format!("it is a document `{}`", printable(&path[0]))));
+                }
+                is_metadata = true;
             }
             Event::End(_) => {
                 path.pop();
@@ -68,7 +78,8 @@ pub fn parse(text: &str) -> Result<Metadata, InvalidMetadata> {
             Event::DocType(_) => {
                 return Err(InvalidMetadata("it has a document type declaration".to_owned()));
             }
-            Event::Eof => return Ok(metadata),
+            Event::Eof if is_metadata => return Ok(metadata),
+            Event::Eof => return Err(InvalidMetadata("it is empty or no XML".to_owned())),
             _ => {}
         }
     }
@@ -236,7 +247,8 @@ mod tests {
     #[test]
     fn hostile_metadata_is_an_error_or_harmless() {
         assert!(parse("<!DOCTYPE x [<!ENTITY a 'b'>]><metadata/>").is_err());
-        assert!(parse(&"<a>".repeat(50)).is_err());
+        assert!(parse(&format!("<metadata>{}", "<a>".repeat(50))).is_err());
+        assert!(parse("<html/>").is_err() && parse("<html></html>").is_err() && parse("").is_err());
         let odd =
             parse("<metadata><versioning><versions><version>../../x</version></versions></versioning></metadata>");
         assert!(odd.unwrap().versions.is_empty());

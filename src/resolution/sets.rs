@@ -22,7 +22,7 @@ pub struct FoundSets {
     pub repositories: BTreeSet<DeclaredRepository>,
     /// Directories of the repository's own artifacts in a Maven repository.
     pub own: BTreeSet<String>,
-    /// The day of the newest revision.
+    /// The day of the newest revision of these tasks, after which a version does not count ([`super::metadata`]).
     pub cutoff: jiff::civil::Date,
 }
 

@@ -116,3 +116,152 @@ async fn an_origin_that_leads_inside_is_left_out_and_told_of() {
     held(&shared.passage).files.insert(file.path.clone(), file);
     assert!(matches!(find(&shared, "l/l/1/l-1.jar").await, Found::Failed(cause) if cause.contains("`evil`")));
 }
+
+/// An origin that answers by path, and tells dates where it has them.
+struct Library {
+    files: BTreeMap<String, Vec<u8>>,
+    dates: Option<BTreeMap<&'static str, &'static str>>,
+}
+
+/// The metadata that the origin serves for `g:versioned`, in the order of publication.
+const VERSIONS: &str = "<metadata><groupId>g</groupId><artifactId>versioned</artifactId><versioning>\
+    <latest>4.0-rc1</latest><release>3.0</release><versions><version>1.0</version><version>2.0</version>\
+    <version>2.5</version><version>4.0-rc1</version><version>3.0</version></versions></versioning></metadata>";
+
+impl Library {
+    /// Four releases of one artifact and a pre-release: 2.0 needs Java 11, 2.5 was withdrawn, 3.0 came after the cutoff.
+    fn new(tells_dates: bool) -> Self {
+        let mut files = BTreeMap::from([("/g/versioned/maven-metadata.xml".to_owned(), VERSIONS.into())]);
+        for (version, class) in [("1.0", 52), ("2.0", 55), ("3.0", 52), ("4.0-rc1", 52)] {
+            let base = format!("/g/versioned/{version}/versioned-{version}");
+            files.insert(format!("{base}.pom"), b"<project/>".to_vec());
+            files.insert(format!("{base}.jar"), jar(class));
+        }
+        let dates = BTreeMap::from([
+            ("1.0", "Mon, 01 Jan 2018 00:00:00 GMT"),
+            ("2.0", "Wed, 01 Jan 2020 00:00:00 GMT"),
+            ("3.0", "Thu, 02 Jan 2020 00:00:00 GMT"),
+            ("4.0-rc1", "Mon, 01 Jan 2018 00:00:00 GMT"),
+        ]);
+        Self { files, dates: tells_dates.then_some(dates) }
+    }
+
+    /// Serves until the test's runtime ends; returns the address.
+    async fn serve(self) -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let library = Arc::new(self);
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let library = Arc::clone(&library);
+                let service = hyper::service::service_fn(move |request: Request<hyper::body::Incoming>| {
+                    let answer = library.answer(request.uri().path());
+                    async move { Ok::<_, Infallible>(answer) }
+                });
+                let stream = hyper_util::rt::TokioIo::new(stream);
+                tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(stream, service));
+            }
+        });
+        address
+    }
+
+    fn answer(&self, path: &str) -> Response<Full<Bytes>> {
+        let Some(content) = self.files.get(path) else {
+            return Response::builder().status(StatusCode::NOT_FOUND).body(Full::default()).unwrap();
+        };
+        let mut response = Response::builder();
+        let date = self.dates.as_ref().and_then(|dates| dates.get(path.split('/').nth(3)?));
+        if let Some(date) = date {
+            response = response.header(hyper::header::LAST_MODIFIED, *date);
+        }
+        response.body(Full::new(content.clone().into())).unwrap()
+    }
+}
+
+/// Returns a jar whose only class has this class file version; what `META-INF` holds for other releases does not count.
+fn jar(version: u8) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut jar = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, version) in [("META-INF/versions/21/A.class", 65), ("A.class", version)] {
+        jar.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        jar.write_all(&[0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, version]).unwrap();
+    }
+    jar.finish().unwrap().into_inner()
+}
+
+/// Returns what a door for builds on this Java answers from, whose `central` is at the address; the cutoff is the first day
+/// of 2020.
+fn shared_for(directory: &Path, address: &str, java: u32) -> Shared {
+    let given = BTreeMap::from([("central".to_owned(), address.to_owned())]);
+    let options = OriginOptions::new(&given, false, None).unwrap();
+    let origins = Origins::new(options, Machine::at(directory, None, &[]), directory);
+    let store = Store::open(&directory.join("store"), &directory.join("tmp")).unwrap();
+    Shared {
+        client: Client::new(origins, store.clone(), EventSink::none()).unwrap(),
+        store,
+        origins: Mutex::new(vec![OriginName::central()]),
+        cutoff: jiff::civil::date(2020, 1, 1),
+        java,
+        passage: Mutex::default(),
+        sums: Mutex::default(),
+        allowance: Allowance::new(),
+    }
+}
+
+#[tokio::test]
+async fn the_newest_version_is_that_of_the_revisions_day_and_java() {
+    const PATH: &str = "g/versioned/maven-metadata.xml";
+    let dated = "newest release for Java 8 by 2020-01-01";
+    for (tells_dates, java, chosen, rule, served) in [
+        (true, 8, "1.0", dated, &["1.0"][..]),
+        (true, 11, "2.0", "newest release for Java 11 by 2020-01-01", &["1.0", "2.0"]),
+        (true, 7, "1.0", "oldest release, none fits Java 7 by 2020-01-01", &["1.0"]),
+        // Without dates only the class files tell; the pre-release is none even so.
+        (false, 8, "3.0", "newest release for Java 8; the origin tells no dates", &["1.0", "2.0", "2.5", "3.0"]),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let shared = shared_for(directory.path(), &Library::new(tells_dates).serve().await, java);
+        let Found::Text(text) = find(&shared, PATH).await else { panic!("Java {java}: no metadata was given") };
+        let frozen = held(&shared.passage).metadata["g/versioned/maven-metadata-testevo.xml"].clone();
+        assert_eq!((frozen.chosen.as_deref(), frozen.rule.as_str()), (Some(chosen), rule));
+        assert_eq!(frozen.content, text);
+        assert!(text.contains(&format!("<latest>{chosen}</latest>\n    <release>{chosen}</release>")), "{text}");
+        assert_eq!(metadata::parse(&text).unwrap().versions, served);
+
+        // What was chosen once is given again, whatever an origin has by then.
+        let later = shared_for(directory.path(), "http://127.0.0.1:1", 21);
+        held(&later.passage).metadata.clone_from(&held(&shared.passage).metadata);
+        assert!(matches!(find(&later, PATH).await, Found::Text(again) if again == text));
+    }
+}
+
+#[tokio::test]
+async fn a_preferred_version_needs_neither_date_nor_class_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = "org/apache/maven/plugins/maven-surefire-plugin/maven-metadata.xml";
+    let metadata = "<metadata><groupId>org.apache.maven.plugins</groupId><artifactId>maven-surefire-plugin</artifactId>\
+        <versioning><versions><version>2.22.2</version><version>3.5.0</version></versions></versioning></metadata>";
+    let library = Library { files: BTreeMap::from([(format!("/{path}"), metadata.into())]), dates: None };
+    let shared = shared_for(directory.path(), &library.serve().await, 17);
+    assert!(matches!(find(&shared, path).await, Found::Text(text) if text.contains("<release>2.22.2</release>")));
+    let passage = held(&shared.passage).clone();
+    let [frozen] = passage.metadata.values().collect::<Vec<_>>().try_into().unwrap();
+    assert_eq!((frozen.chosen.as_deref(), frozen.rule.as_str()), (Some("2.22.2"), "runs all JUnit versions"));
+}
+
+#[tokio::test]
+async fn what_a_portal_serves_in_place_of_metadata_is_not_frozen() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = |content: &str| Library {
+        files: BTreeMap::from([("/g/versioned/maven-metadata.xml".to_owned(), content.into())]),
+        dates: None,
+    };
+    for content in ["<html><body>Sign in</body></html>", "", "not even a page"] {
+        let shared = shared_for(directory.path(), &library(content).serve().await, 8);
+        let found = find(&shared, "g/versioned/maven-metadata.xml").await;
+        assert!(matches!(found, Found::Failed(cause) if cause.contains("not understood")), "{content}");
+        let passage = held(&shared.passage).clone();
+        assert!(passage.metadata.is_empty() && passage.failed.len() == 1, "{content}");
+    }
+}
