@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::launch::shortened;
 use super::{CompileReason, InfraReason, Outcome};
-use crate::engine::spec::CommandEnd;
+use crate::engine::spec::{CommandEnd, LimitReached};
 
 const RECORDING_SCHEMA: u32 = 2;
 const COMPILER_PLUGIN: &str = "org.apache.maven.plugins:maven-compiler-plugin:";
@@ -164,7 +164,9 @@ pub fn classify(facts: &CompileFacts<'_>) -> Compilation {
     }
     if facts.end.limit.is_some() || facts.oom_killed {
         let what = match facts.end.limit {
-            Some(limit) => format!("Maven reached the limit of {limit:?}"),
+            Some(LimitReached::Wall) => "Maven reached the limit of wall time".to_owned(),
+            Some(LimitReached::Cpu) => "Maven reached the limit of processor time".to_owned(),
+            Some(LimitReached::Output) => "Maven reached the limit of output".to_owned(),
             None => "the container's memory limit ended Maven".to_owned(),
         };
         return match &seen.running {
@@ -208,18 +210,14 @@ fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compil
         let what = format!("{}:{} failed in {}", failed.plugin, failed.goal, name(failed.project.as_deref()));
         return of_causes(seen, failed.causes.iter(), &what);
     }
-    let ran_out = |text: &str| {
-        ["java.lang.OutOfMemoryError", "java.lang.StackOverflowError", "The system is out of resources"]
-            .iter()
-            .any(|word| text.contains(word))
+    let spent = match facts.oom_killed {
+        true => Some("the container's memory limit ended one of its processes".to_owned()),
+        false => exhaustion(failed),
     };
-    // Messages with a place quote the source, which may name these classes itself.
-    let said = failed.messages.iter().filter(|message| message.file.is_none()).map(|message| message.text.as_str());
-    let thrown = failed.causes.iter().map(|cause| cause.class.as_str());
-    if facts.oom_killed || said.chain(thrown).chain([failed.output.as_str()]).any(ran_out) {
+    if let Some(spent) = spent {
         return Compilation::Failed {
             outcome: Outcome::CompileFail(CompileReason::Resource),
-            detail: describe(&failed.messages),
+            detail: shortened(&format!("the test compiler ran out of resources: {spent}")),
         };
     }
     let located: Vec<&str> = failed.messages.iter().filter_map(|message| message.file.as_deref()).collect();
@@ -232,6 +230,24 @@ fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compil
         return of_causes(seen, failed.causes.iter(), "the test compiler failed");
     };
     Compilation::Failed { outcome: Outcome::CompileFail(reason), detail: describe(&failed.messages) }
+}
+
+/// Returns what a compiler said when it had used up its memory or stack; `None` where it said no such thing.
+fn exhaustion(failed: &FailedMojo) -> Option<String> {
+    let names_one = |text: &str| {
+        ["java.lang.OutOfMemoryError", "java.lang.StackOverflowError", "The system is out of resources"]
+            .iter()
+            .any(|word| text.contains(word))
+    };
+    // Messages with a place quote the source, which may name these classes itself; so may what a cause says.
+    let unplaced = failed.messages.iter().filter(|message| message.file.is_none());
+    let mut said = unplaced.flat_map(|message| message.text.lines()).chain(failed.output.lines());
+    if let Some(line) = said.find(|line| names_one(line)) {
+        return Some(line.trim().to_owned());
+    }
+    let thrown = failed.causes.iter().find(|cause| names_one(&cause.class))?;
+    let message = thrown.message.as_deref().and_then(|message| message.lines().next());
+    Some(message.map_or_else(|| thrown.class.clone(), |message| format!("{}: {message}", thrown.class)))
 }
 
 fn of_causes<'a>(seen: &Seen, causes: impl Iterator<Item = &'a Cause>, what: &str) -> Compilation {
@@ -342,7 +358,6 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::spec::LimitReached;
 
     const START: &str = r#"{"event":"recording_started","schema":2,"maven":"3.9.11","java":"1.8"}"#;
     const SESSION: &str = r#"{"event":"session_started","projects":[
@@ -375,6 +390,21 @@ mod tests {
     }
 
     fn outcome(end: &CommandEnd, events: &[&str]) -> Result<String, Outcome> {
+        match compilation(end, events) {
+            Compilation::Compiled { test_output, .. } => Ok(test_output),
+            Compilation::Failed { outcome, .. } => Err(outcome),
+        }
+    }
+
+    /// Returns what people read of a compiler that ran out.
+    fn spent(end: &CommandEnd, events: &[&str]) -> String {
+        match compilation(end, events) {
+            Compilation::Failed { outcome: Outcome::CompileFail(CompileReason::Resource), detail } => detail,
+            other => panic!("it did not run out: {other:?}"),
+        }
+    }
+
+    fn compilation(end: &CommandEnd, events: &[&str]) -> Compilation {
         let session = SESSION.replace('\n', "");
         let mut lines = vec![START, &session];
         lines.extend(events);
@@ -386,10 +416,7 @@ mod tests {
             module: "/work/project",
             target_file: TARGET,
         };
-        match classify(&facts) {
-            Compilation::Compiled { test_output, .. } => Ok(test_output),
-            Compilation::Failed { outcome, .. } => Err(outcome),
-        }
+        classify(&facts)
     }
 
     fn messages(files: &[&str]) -> String {
@@ -424,15 +451,16 @@ mod tests {
     fn a_compiler_that_runs_out_is_a_resource() {
         let started = mojo("mojo_started", "g:a", "testCompile", "");
         let timeout = CommandEnd { exit_code: None, signal: Some(9), limit: Some(LimitReached::Wall), ..end(0) };
-        assert_eq!(outcome(&timeout, &[&started]), Err(Outcome::CompileFail(CompileReason::Resource)));
+        assert_eq!(spent(&timeout, &[&started]), "Maven reached the limit of wall time while compiling tests");
         assert_eq!(outcome(&timeout, &[]), Err(Outcome::InfraFail(InfraReason::Build)));
-        let causes = r#","causes":[{"class":"java.lang.OutOfMemoryError","message":"Java heap space"}]"#;
-        let failed = mojo("mojo_failed", "g:a", "testCompile", causes);
-        assert_eq!(outcome(&end(1), &[&started, &failed]), Err(Outcome::CompileFail(CompileReason::Resource)));
-        let unknown = r#","causes":[],"compiler_messages":[{"text":"An unknown compilation problem occurred"}],
-            "compiler_output":"An exception has occurred in the compiler (17).\njava.lang.OutOfMemoryError: Java heap space""#;
-        let failed = mojo("mojo_failed", "g:a", "testCompile", &unknown.replace('\n', ""));
-        assert_eq!(outcome(&end(1), &[&started, &failed]), Err(Outcome::CompileFail(CompileReason::Resource)));
+        let unplaced = r#""compiler_messages":[{"text":"An unknown compilation problem occurred"}]"#;
+        let heap = "the test compiler ran out of resources: java.lang.OutOfMemoryError: Java heap space";
+        let thrown = r#","causes":[{"class":"java.lang.OutOfMemoryError","message":"Java heap space\nmore"}],"#;
+        let failed = mojo("mojo_failed", "g:a", "testCompile", &format!("{thrown}{unplaced}"));
+        assert_eq!(spent(&end(1), &[&started, &failed]), heap);
+        let output = r#""compiler_output":"An exception has occurred.\njava.lang.OutOfMemoryError: Java heap space\n\tat java.""#;
+        let failed = mojo("mojo_failed", "g:a", "testCompile", &format!(r#","causes":[],{unplaced},{output}"#));
+        assert_eq!(spent(&end(1), &[&started, &failed]), heap);
     }
 
     #[test]

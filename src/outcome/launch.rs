@@ -12,6 +12,9 @@ use crate::engine::spec::{CommandEnd, LimitReached};
 /// Version of the launcher's events that is understood.
 const EVENTS_SCHEMA: u32 = 1;
 
+/// What is said of a launch that met the limit of processes.
+const NO_PROCESS: &str = "no further process or thread could be made";
+
 /// What is known of one launch besides its events.
 #[derive(Clone, Debug)]
 pub struct LaunchFacts<'a> {
@@ -126,7 +129,7 @@ pub fn classify(facts: &LaunchFacts<'_>) -> LaunchVerdict {
     }
     let Some(finished) = &seen.finished else {
         if facts.end.process_limit_hits.is_some_and(|hits| hits > 0) {
-            return fail(ExecReason::Pids, "no process or thread could be made");
+            return fail(ExecReason::Pids, NO_PROCESS);
         }
         return fail(ExecReason::Exit, &ended_early(facts.end));
     };
@@ -268,7 +271,9 @@ fn thrown(throwable: &Throwable, facts: &LaunchFacts<'_>) -> LaunchVerdict {
             Some(Kind::Exception) | None => ExecReason::Exception,
         }
     };
-    let mut detail = throwable.class.clone();
+    // What Java says then is mostly that memory may have run out.
+    let mut detail = if reason == ExecReason::Pids { format!("{NO_PROCESS}: ") } else { String::new() };
+    detail.push_str(&throwable.class);
     if let Some(message) = throwable.message.as_deref().filter(|message| !message.is_empty()) {
         detail.push_str(": ");
         detail.push_str(message);
@@ -336,8 +341,12 @@ mod tests {
     }
 
     fn verdict(end: &CommandEnd, oom_killed: bool, events: &[&str]) -> Outcome {
+        whole_verdict(end, oom_killed, events).outcome
+    }
+
+    fn whole_verdict(end: &CommandEnd, oom_killed: bool, events: &[&str]) -> LaunchVerdict {
         let events = events.join("\n");
-        classify(&LaunchFacts { end, oom_killed, events: events.as_bytes(), class: "p.A", method: "m" }).outcome
+        classify(&LaunchFacts { end, oom_killed, events: events.as_bytes(), class: "p.A", method: "m" })
     }
 
     #[test]
@@ -388,6 +397,17 @@ mod tests {
             let events = [START, DISCOVERED, STARTED, &thrown(class, message, kind), &finish(1, 1, 0, 1)];
             assert_eq!(verdict(&end(1), false, &events), Outcome::ExecFail(reason), "{class}: {message}");
         }
+    }
+
+    #[test]
+    fn running_out_of_processes_is_not_called_running_out_of_memory() {
+        let error = thrown("java.lang.OutOfMemoryError", "unable to create native thread", "out_of_memory");
+        let found = whole_verdict(&end(1), false, &[START, DISCOVERED, STARTED, &error]);
+        assert!(found.detail.starts_with("no further process or thread could be made: java.lang."), "{}", found.detail);
+        let died = CommandEnd { process_limit_hits: Some(1), ..end(1) };
+        let found = whole_verdict(&died, false, &[START, DISCOVERED, STARTED]);
+        assert_eq!(found.outcome, Outcome::ExecFail(ExecReason::Pids));
+        assert_eq!(found.detail, "no further process or thread could be made");
     }
 
     #[test]
