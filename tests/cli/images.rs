@@ -1,12 +1,17 @@
 //! `images`: built images are listed, shown, compared, exported and pruned.
 
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::process::Command;
+
 use fs_err as fs;
 use insta::{assert_snapshot, with_settings};
 use testevo_sandbox::data_dir::DataDir;
+use testevo_sandbox::digest::Digest;
 use testevo_sandbox::engine::{Engine as _, ImageRemoval};
 use testevo_sandbox::execution::images::{ensure_loaded, identity};
 use testevo_sandbox::execution::proof::{self, PROOF_SCHEMA, Proof, ProvenExecution};
-use testevo_sandbox::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, ready_tag, tag};
+use testevo_sandbox::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, environment, ready_tag, tag};
 use testevo_sandbox::lock::{LockFile as _, MavenFile};
 
 use crate::engine::support::daemon;
@@ -157,11 +162,109 @@ fn an_image_is_proven_once_every_build_set_of_its_lock_was_shown() {
     assert!(broken.starts_with("exit 6\n") && broken.contains("hint: remove"), "{broken}");
 }
 
+/// Returns what a tool says on its standard output.
+fn tool(line: &CommandLine, name: &str, arguments: &[&str]) -> String {
+    let output = Command::new(name).args(arguments).current_dir(line.path()).output();
+    let output = output.unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(output.status.success(), "{name} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The identity of an image's configuration and layers is what another tool reads from the exported archive.
+#[test]
+fn other_tools_read_what_is_exported() {
+    let line = CommandLine::new();
+    let image = build(&line, "first/one", &["g/a/1/a-1.jar"]).image;
+    line.run(&["images", "export", "one", "--output", "one.tar"]);
+    let raw = tool(&line, "skopeo", &["inspect", "--config", "--raw", "oci-archive:one.tar"]);
+    assert_eq!(Digest::of(raw.trim_end_matches('\n').as_bytes()), image.config_digest, "{raw}");
+    let config: serde_json::Value = serde_json::from_str(&raw).unwrap();
+    let layers: Vec<String> = image.layers.iter().map(|layer| layer.diff_id.to_string()).collect();
+    assert_eq!(config["rootfs"], serde_json::json!({ "type": "layers", "diff_ids": layers }));
+    let manifest = tool(&line, "skopeo", &["inspect", "--raw", "oci-archive:one.tar"]);
+    assert_eq!(Digest::of(manifest.as_bytes()), image.manifest_digest);
+    // Reading every blob, a copy compares each with its digest.
+    tool(&line, "skopeo", &["--insecure-policy", "copy", "oci-archive:one.tar", "dir:copied"]);
+    let copied = fs::read(line.path().join("copied").join(image.layers[0].digest.hex())).unwrap();
+    assert_eq!(Digest::of(&copied), image.layers[0].digest);
+}
+
+/// Returns what `docker save` gives of an image: its files by path, upper layers over lower ones, each with kind, mode, owner,
+/// time, target and content.
+fn saved(line: &CommandLine, image: &str) -> BTreeMap<String, String> {
+    tool(line, "docker", &["save", "--output", "saved.tar", image]);
+    let mut parts = BTreeMap::new();
+    let mut archive = tar::Archive::new(fs::File::open(line.path().join("saved.tar")).unwrap());
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content).unwrap();
+        parts.insert(entry.path().unwrap().to_str().unwrap().to_owned(), content);
+    }
+    let manifest: serde_json::Value = serde_json::from_slice(&parts["manifest.json"]).unwrap();
+    let mut files = BTreeMap::new();
+    for layer in manifest[0]["Layers"].as_array().unwrap() {
+        let bytes = parts[layer.as_str().unwrap()].as_slice();
+        let mut plain = Vec::new();
+        match bytes.starts_with(&[0x1f, 0x8b]) {
+            true => flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain).unwrap(),
+            false => {
+                plain.extend_from_slice(bytes);
+                0
+            }
+        };
+        for entry in tar::Archive::new(plain.as_slice()).entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let path = entry.path().unwrap().to_string_lossy().trim_matches('/').to_owned();
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).unwrap();
+            let header = entry.header();
+            let (kind, mode) = (header.entry_type(), header.mode().unwrap() & 0o7777);
+            let owner = (header.uid().unwrap(), header.gid().unwrap());
+            let target = entry.link_name().unwrap().map(|target| target.display().to_string());
+            let (time, content) = (header.mtime().unwrap(), Digest::of(&content));
+            files.insert(path, format!("{kind:?} {mode:o} {owner:?} {time} {target:?} {content}"));
+        }
+    }
+    files
+}
+
+/// What `docker build` makes of an exported context has the image's files, variables, user and directory.
+#[test]
+fn an_exported_context_can_be_built() {
+    let line = CommandLine::new();
+    let built = build(&line, "first/one", &[&own_jar(&line)]);
+    line.run(&["images", "export", "one", "--output", "one.tar"]);
+    line.run(&["images", "export", "one", "--context", "context"]);
+    let loaded = tag(&built.image, Some(&built.repository), 8);
+    let name = loaded.replace("testevo-sandbox/", "testevo-sandbox-context/");
+    tool(&line, "docker", &["load", "--input", "one.tar"]);
+    tool(&line, "docker", &["build", "--tag", &name, "context"]);
+    let [ours, theirs] = [&loaded, &name].map(|image| {
+        let config = tool(&line, "docker", &["image", "inspect", "--format", "{{json .Config}}", image]);
+        let config: serde_json::Value = serde_json::from_str(&config).unwrap();
+        // Builders put PATH first.
+        let mut variables: Vec<String> = serde_json::from_value(config["Env"].clone()).unwrap();
+        variables.sort();
+        (variables, ["User", "WorkingDir"].map(|key| config[key].clone()), saved(&line, image))
+    });
+    tool(&line, "docker", &["image", "rm", &loaded, &name]);
+    assert_eq!(ours.0, environment(8).into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>());
+    assert_eq!((&theirs.0, &theirs.1), (&ours.0, &ours.1));
+    assert!(ours.2.keys().any(|path| path.ends_with("a-1.jar")), "{:?}", ours.2);
+    let differ = |path: &&String| ours.2.get(*path) != theirs.2.get(*path);
+    assert_eq!(ours.2.keys().chain(theirs.2.keys()).find(differ), None);
+}
+
+/// Returns a file that no other run of the test has: its images must be its own, even where they share the daemon.
+fn own_jar(line: &CommandLine) -> String {
+    format!("g/a/{}/a-1.jar", line.path().file_name().unwrap().to_str().unwrap().trim_start_matches('.'))
+}
+
 #[tokio::test]
 async fn an_export_loads_and_what_no_built_image_names_leaves_the_engine() {
     let line = CommandLine::new();
-    // The daemon may be shared with other runs of this test: the images must be this one's.
-    let jar = format!("g/a/{}/a-1.jar", line.path().file_name().unwrap().to_str().unwrap().trim_start_matches('.'));
+    let jar = own_jar(&line);
     let built = build(&line, "first/one", &[&jar]);
     let image = built.image.config_digest;
     line.run(&["images", "export", "one", "--output", "one.tar"]);
