@@ -286,17 +286,18 @@ fn details(summary: &ValidationSummary) -> Vec<String> {
 
 pub(super) fn verdict(summary: &ValidationSummary) -> Result<(), CommandError> {
     let tasks = |ids: BTreeSet<&TaskId>| counted(ids.len(), "task", "tasks");
-    let differing = summary.differing.iter().map(|difference| &difference.task_id).collect();
+    let differing: BTreeSet<_> = summary.differing.iter().map(|difference| &difference.task_id).collect();
     let faulty: BTreeSet<_> = summary.infrastructure.iter().map(|fault| &fault.task_id).collect();
     if !faulty.is_empty() {
         return Err(CommandError::InfrastructureLeft { summary: format!("{} could not be judged", tasks(faulty)) });
     }
     if let Some(count) = summary.path_differences.filter(|count| *count > 0) {
-        let executions = counted(count, "execution", "executions");
-        return Err(CommandError::CheckFailed { summary: format!("{executions} differ between the paths") });
+        let executions = counted(count, "execution differs", "executions differ");
+        return Err(CommandError::CheckFailed { summary: format!("{executions} between the paths") });
     }
     if !summary.differing.is_empty() {
-        return Err(CommandError::CheckFailed { summary: format!("{} differ from their labels", tasks(differing)) });
+        let summary = counted(differing.len(), "task differs from its labels", "tasks differ from their labels");
+        return Err(CommandError::CheckFailed { summary });
     }
     Ok(())
 }

@@ -7,11 +7,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::execution::record::{CellRecord, ExecutionPath};
+use testevo_sandbox::image::{BuiltImage, Catalog};
+use testevo_sandbox::lock::{LockFile as _, RepositoryLock};
 use testevo_sandbox::outcome::Outcome;
 use testevo_sandbox::outcome::label::cells_of;
 use testevo_sandbox::sample::SampleRepository;
+use testevo_sandbox::task::{Cell, RepositoryName};
 
+use super::{proof, verdict};
 use crate::support::miniature;
 
 /// Settings of a repository's manifest beyond the defaults, so that tests which never end do so early.
@@ -27,7 +32,8 @@ fn overrides(name: &str) -> &'static str {
 
 #[test]
 fn jupiter_17() {
-    check("jupiter-17");
+    let checked = check("jupiter-17");
+    chance_is_told(&checked.workshop);
 }
 
 #[test]
@@ -42,28 +48,96 @@ fn modules_8() {
 
 #[test]
 fn builds_17() {
-    check("builds-17");
+    let Checked { repository, workshop, .. } = check("builds-17");
+    proof::fails_where_nothing_compiles(&workshop, &repository, "6-broken-main");
 }
 
 #[test]
 fn bundle_8() {
-    check("bundle-8");
+    let Checked { repository, workshop, .. } = check("bundle-8");
+    versions_are_chosen(&workshop, &repository);
+    proof::makes_the_image_ready(&workshop, &repository);
 }
 
 #[test]
 fn hostile_17() {
-    check("hostile-17");
+    let Checked { records, .. } = check("hostile-17");
+    let red = ["exec_fail(timeout)", "exec_fail(pids)", "exec_fail(disk)", "compile_fail(resource)"];
+    let mut told = String::new();
+    for ((task, cell, method, path), record) in &records {
+        let outcome = record.outcome.to_string();
+        if red.contains(&outcome.as_str()) {
+            let task = task.trim_start_matches("testevo__hostile-17__");
+            let detail = record.detail.replace('\n', "\n    ");
+            told.push_str(&format!("{task} {} {method} ({path}): {outcome}\n    {detail}\n", cell.name()));
+        }
+        // What was printed is dropped, however much it is, and the verdict stands.
+        let floods = method == "FloodTest#output" && *cell == Cell::Nn;
+        assert_eq!(record.measured.dropped_bytes > 5_000_000_000, floods, "{task} {method}: {:?}", record.measured);
+    }
+    let filters = [
+        // Whether a process or a thread is the first that can't be made is decided by chance.
+        (r"(no further process or thread could be made)(: .*(\n +at .*)?)?", "$1"),
+        // On a busy machine wall time ends first what computes.
+        (r"(#computes .*\n.*the limit of) (wall|processor) time", "$1 [WALL OR PROCESSOR] time"),
+    ];
+    insta::with_settings!({filters => filters}, { insta::assert_snapshot!("hostile-17", told) });
+}
+
+/// Launches the dice so often that all throws are on one side once in 32,768 times: they are flaky, which is no failure.
+fn chance_is_told(workshop: &Workshop) {
+    let arguments = ["validate", "testevo__jupiter-17__flaky", "--repeat", "16", "--format", "json", "--fresh"];
+    let output = workshop.command(&arguments).output().unwrap();
+    let summary = verdict::summary(&output);
+    assert_eq!(output.status.code(), Some(0), "{summary}");
+    let [flaky] = summary["flaky"].as_array().unwrap().as_slice() else { panic!("{summary}") };
+    let found = ["task_id", "cell", "method"].map(|key| flaky[key].as_str().unwrap());
+    assert_eq!(found, ["testevo__jupiter-17__flaky", "nn", "DiceTest#throwsHigh"]);
+    assert_eq!(flaky["runs"], 16);
+    assert!((1..16).contains(&flaky["passed"].as_u64().unwrap()), "{summary}");
+    let none = serde_json::Value::Array(Vec::new());
+    assert_eq!((&summary["tasks"], &summary["reproduced"]), (&1.into(), &0.into()));
+    assert_eq!((&summary["differing"], &summary["infrastructure"]), (&none, &none));
+}
+
+/// Plugins that nobody gave a version have one in the lock, and by which rule.
+fn versions_are_chosen(workshop: &Workshop, repository: &SampleRepository) {
+    let lock = RepositoryLock::load(&workshop.lock_path(&repository.name)).unwrap();
+    let mut chosen = BTreeMap::new();
+    for frozen in lock.metadata {
+        let Some(version) = frozen.chosen else { continue };
+        assert!(frozen.content.contains(&format!("<release>{version}</release>")), "{}", frozen.content);
+        let artifact = frozen.path.rsplit('/').nth(1).unwrap().to_owned();
+        chosen.insert(artifact, (version, frozen.rule));
+    }
+    for plugin in ["maven-compiler-plugin", "maven-resources-plugin", "maven-surefire-plugin"] {
+        let (version, rule) = &chosen[plugin];
+        match plugin {
+            "maven-surefire-plugin" => {
+                assert_eq!((version.as_str(), rule.as_str()), ("2.22.2", "runs all JUnit versions"))
+            }
+            _ => assert!(rule.starts_with("newest release for Java 8"), "{plugin} {version}: {rule}"),
+        }
+    }
+}
+
+/// What came of a sample repository.
+struct Checked {
+    repository: SampleRepository,
+    workshop: Workshop,
+    records: Records,
 }
 
 /// Runs everything on both paths, which must agree wherever each says what the miniature says.
-fn check(name: &str) {
+fn check(name: &str) -> Checked {
     let repository = miniature::load(name);
     let workshop = Workshop::new(&repository);
     let (this, run) = (workshop.repository.as_str(), repository.name.file_stem());
     let locked = workshop.prepare(&repository, overrides(name));
-    let validated = workshop.try_run(&["validate", "--paths", "both", "--run-id", &run, "--format", "json", this]);
+    let validate = ["validate", "--paths", "both", "--run-id", &run, "--format", "json", this];
+    let validated = workshop.command(&validate).output().unwrap();
     let Some(records) = workshop.records(&run) else {
-        panic!("{name}: nothing was executed\n{locked}\n{}", validated.1);
+        panic!("{name}: nothing was executed\n{locked}\n{}", String::from_utf8_lossy(&validated.stderr));
     };
     let mut wrong = Vec::new();
     for miniature in &repository.miniatures {
@@ -92,19 +166,23 @@ fn check(name: &str) {
         }
     }
     assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
+    verdict::is_as_ever(name, &repository, &validated);
     super::scoring::gold_is_scored_as_expected(&workshop, &repository);
+    Checked { repository, workshop, records }
 }
 
 /// The data directory that all sample repositories share, as seen by one of them.
 pub(super) struct Workshop {
     pub(super) data_dir: PathBuf,
     pub(super) sources: PathBuf,
+    /// What the directories of repositories in `sources` are called.
+    mirror: &'static str,
     repository: String,
     /// Held while a test works with the repository: another test would write its sources anew.
     _busy: fs_err::File,
 }
 
-type Records = BTreeMap<(String, testevo_sandbox::task::Cell, String, ExecutionPath), CellRecord>;
+type Records = BTreeMap<(String, Cell, String, ExecutionPath), CellRecord>;
 
 impl Workshop {
     pub(super) fn new(repository: &SampleRepository) -> Self {
@@ -113,7 +191,30 @@ impl Workshop {
         fs_err::create_dir_all(&sources).unwrap();
         let busy = fs_err::File::create(sources.join(format!("{}.busy", repository.name.file_stem()))).unwrap();
         busy.file().lock().unwrap();
-        Self { data_dir: root.join("data"), sources, repository: repository.name.to_string(), _busy: busy }
+        let data_dir = root.join("data");
+        Self { data_dir, sources, mirror: "{name}", repository: repository.name.to_string(), _busy: busy }
+    }
+
+    /// Returns the data directory that `demo` makes for itself below the others' one.
+    pub(super) fn of_demonstration(repository: &SampleRepository) -> Self {
+        let all = Self::new(repository);
+        let data_dir = all.data_dir.join("demo");
+        Self { sources: data_dir.join("sources"), data_dir, mirror: "{owner}__{name}", ..all }
+    }
+
+    /// Gives the demonstration and returns its standard output.
+    pub(super) fn demonstrate(&self) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"));
+        let output = command.args(["demo", "--data-dir"]).arg(self.data_dir.parent().unwrap()).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        said
+    }
+
+    /// Returns what was built for a repository.
+    pub(super) fn built(&self, repository: &RepositoryName) -> BuiltImage {
+        let data_dir = DataDir::open(&self.data_dir).unwrap();
+        Catalog::open(&data_dir).unwrap().get(repository).unwrap().unwrap()
     }
 
     /// Imports, locks and builds, and returns what locking said.
@@ -156,7 +257,7 @@ impl Workshop {
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"));
         command.args(arguments).arg("--data-dir").arg(&self.data_dir);
-        command.arg("--git-mirror").arg(self.sources.join("{name}")).args(["--jobs", "1"]);
+        command.arg("--git-mirror").arg(self.sources.join(self.mirror)).args(["--jobs", "1"]);
         command
     }
 
@@ -164,6 +265,10 @@ impl Workshop {
         let output = self.command(arguments).output().unwrap();
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         (output.status.code(), said)
+    }
+
+    pub(super) fn lock_path(&self, repository: &RepositoryName) -> PathBuf {
+        self.data_dir.join("locks").join(format!("{}.lock", repository.file_stem()))
     }
 
     fn records(&self, run: &str) -> Option<Records> {

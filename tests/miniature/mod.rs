@@ -1,8 +1,11 @@
 //! The sample repositories of the tests, and what must come of them.
 
+mod demonstration;
 mod execution;
 mod interruption;
+mod proof;
 mod scoring;
+mod verdict;
 
 use std::collections::BTreeSet;
 

@@ -10,6 +10,7 @@ use testevo_sandbox::sample::{Miniature, SampleRepository};
 use testevo_sandbox::task::{Cell, Side, Track};
 use testevo_sandbox::workspace::java_source::package_of;
 
+use super::demonstration;
 use super::execution::Workshop;
 
 /// Scores the developers' tests of a repository that was built, and compares categories.
@@ -35,20 +36,10 @@ pub(super) fn gold_is_scored_as_expected(workshop: &Workshop, repository: &Sampl
     assert!(wrong.is_empty(), "{}:\n{}", repository.name, wrong.join("\n"));
 }
 
-/// Returns the sample that the demonstration uses, with its image built.
-fn sample() -> (SampleRepository, Workshop) {
-    let repository = SampleRepository::demo().unwrap();
-    let workshop = Workshop::new(&repository);
-    workshop.import(&repository, "");
-    workshop.run(&["lock", repository.name.as_str()]);
-    workshop.run(&["build-images", "--proof", "none", repository.name.as_str()]);
-    (repository, workshop)
-}
-
 /// Five of each category and more, on both tracks.
 #[test]
 fn submissions_made_for_a_category_come_to_it() {
-    let (repository, workshop) = sample();
+    let (repository, workshop) = demonstration::given();
     let mut lines = String::new();
     let mut expected = BTreeMap::new();
     for miniature in &repository.miniatures {
@@ -87,7 +78,7 @@ fn submissions_made_for_a_category_come_to_it() {
 /// The developers' tests meet mutants: every one that was made is accounted for, and some are killed.
 #[test]
 fn mutants_are_made_and_killed() {
-    let (repository, workshop) = sample();
+    let (repository, workshop) = demonstration::given();
     let run = "score-mutants";
     let directory = workshop.data_dir.join("runs").join(run);
     if directory.exists() {

@@ -9,7 +9,7 @@ pub(crate) fn names() -> Vec<String> {
     let mut names: Vec<String> = fs_err::read_dir(root())
         .unwrap()
         .map(|entry| entry.unwrap())
-        .filter(|entry| entry.file_type().unwrap().is_dir())
+        .filter(|entry| entry.path().join("repository.txtar").is_file())
         .map(|entry| entry.file_name().into_string().unwrap())
         .collect();
     names.sort();
