@@ -10,6 +10,8 @@ pub mod error;
 pub mod frame;
 pub mod init;
 pub mod native;
+#[cfg(test)]
+pub(crate) mod scripted;
 pub mod session;
 pub mod spec;
 

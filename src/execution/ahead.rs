@@ -2,10 +2,12 @@
 //!
 //! Such a container has its image, limits and our own jars; its inputs are a directory of its own that is still empty, and
 //! its init waits for the program. Each is used for one launch and is gone afterwards, like every other: what is saved
-//! is the wait for the engine, which works while the launch before still runs.
+//! is the wait for the engine, which works while the launch before still runs. One that has waited long is not used: when
+//! it was made its engine was told how long a launch may take, and after that others may sweep it away.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use fs_err as fs;
 use tokio::task::JoinHandle;
@@ -17,6 +19,9 @@ use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount};
 use crate::engine::{Container, Engine, EngineError};
 
+/// How long a container may have waited for its program: far less than what its engine allows beyond its limits.
+const MOST_WAITING: Duration = Duration::from_secs(600);
+
 /// A container that is being started, or waits already.
 type Starting = JoinHandle<Result<Waiting, EngineError>>;
 
@@ -25,6 +30,7 @@ pub struct Ahead {
     engine: Arc<dyn Engine>,
     temporary: PathBuf,
     most: usize,
+    most_waiting: Duration,
     waiting: Mutex<Vec<(String, Starting)>>,
 }
 
@@ -32,6 +38,7 @@ pub struct Ahead {
 struct Waiting {
     container: Option<Container>,
     inputs: PathBuf,
+    since: Instant,
 }
 
 impl Drop for Waiting {
@@ -55,7 +62,7 @@ impl Drop for Ahead {
 impl Ahead {
     /// Returns a pool in which at most `most` containers wait; with none each is started when it is needed.
     pub fn new(engine: Arc<dyn Engine>, temporary: PathBuf, most: usize) -> Self {
-        Self { engine, temporary, most, waiting: Mutex::default() }
+        Self { engine, temporary, most, most_waiting: MOST_WAITING, waiting: Mutex::default() }
     }
 
     /// Runs the program of `spec` with `files` as its inputs (name below [`INPUTS`] and file on the host, of the same file
@@ -77,7 +84,10 @@ impl Ahead {
             found.map(|at| waiting.remove(at).1)
         };
         let waited = match found {
-            Some(starting) => starting.await.ok().and_then(Result::ok),
+            Some(starting) => {
+                let waiting = starting.await.ok().and_then(Result::ok);
+                waiting.filter(|waiting| waiting.since.elapsed() < self.most_waiting)
+            }
             None => None,
         };
         let mut waiting = match waited {
@@ -136,9 +146,54 @@ fn kind(spec: &ContainerSpec) -> String {
 async fn start(engine: &dyn Engine, spec: &ContainerSpec, temporary: &Path) -> Result<Waiting, EngineError> {
     let inputs = temporary.join(format!("inputs-{}", unique()));
     fs::create_dir_all(&inputs).map_err(EngineError::Spool)?;
-    let mut waiting = Waiting { container: None, inputs };
+    let mut waiting = Waiting { container: None, inputs, since: Instant::now() };
     let mut spec = spec.clone();
     spec.mounts.push(ReadOnlyMount { source: waiting.inputs.clone(), target: INPUTS.to_owned() });
     waiting.container = Some(engine.start(&spec).await?);
     Ok(waiting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::Digest;
+    use crate::engine::scripted::{Said, Scripted, completed};
+    use crate::engine::spec::ContainerLimits;
+
+    fn spec() -> ContainerSpec {
+        ContainerSpec {
+            purpose: "launch".to_owned(),
+            image: Digest::of(b"image"),
+            mounts: Vec::new(),
+            door: None,
+            scratch: Vec::new(),
+            limits: ContainerLimits { memory_bytes: 1, cpus: 1, processes: 1, wall_seconds: 60 },
+            program: Program { schema: PROGRAM_SCHEMA, door_port: None, steps: Vec::new() },
+        }
+    }
+
+    /// Launches once and returns how many containers have been started since the beginning, waiting ones included.
+    async fn launch(ahead: &Ahead, engine: &Scripted, spool: &Path) -> usize {
+        let run = ahead.run(&spec(), &[], spool).await.unwrap();
+        assert!(run.is_complete());
+        ahead.settled().await;
+        engine.started().len()
+    }
+
+    #[tokio::test]
+    async fn one_that_waited_long_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let entries = || fs::read_dir(directory.path()).unwrap().count();
+        let engine = Arc::new(Scripted::new(|_, _| Said { frames: vec![completed()], ends: true }));
+        let mut ahead = Ahead::new(Arc::<Scripted>::clone(&engine), directory.path().to_owned(), 1);
+        assert_eq!(launch(&ahead, &engine, directory.path()).await, 2, "the one that was used, and the next");
+        assert_eq!(launch(&ahead, &engine, directory.path()).await, 3, "the next was used");
+        ahead.most_waiting = Duration::ZERO;
+        assert_eq!(launch(&ahead, &engine, directory.path()).await, 5, "nobody used the one that had waited");
+        assert_eq!(entries(), 1, "what was used or replaced left nothing");
+        drop(ahead);
+        while entries() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! odd is ended, and the request is told to go another way. Protocol: `images/compiler/README.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -211,7 +212,23 @@ impl WarmCompiler {
         Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
+    /// Removes links to inputs whose files are gone: masked revisions come and go, and a link alone keeps their bytes.
+    fn forget_orphans(&mut self) -> std::io::Result<()> {
+        let mut kept = BTreeSet::new();
+        for name in std::mem::take(&mut self.linked) {
+            let link = self.inputs.join(&name);
+            if fs::metadata(&link)?.nlink() > 1 {
+                kept.insert(name);
+            } else {
+                fs::remove_file(&link)?;
+            }
+        }
+        self.linked = kept;
+        Ok(())
+    }
+
     async fn compile(&mut self, request: &CompileRequest) -> Result<CompileAnswer, EngineError> {
+        self.forget_orphans().map_err(EngineError::Spool)?;
         let mut replaced = BTreeMap::new();
         for (path, input) in &request.inputs {
             let name = format!("{}.jar", input.name);
@@ -408,6 +425,78 @@ impl<'a> Rest<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::frame::Frame;
+    use crate::engine::scripted::{Said, Scripted, exited, output, step_end};
+    use crate::engine::spec::Stream;
+
+    fn execution() -> Environment {
+        Environment {
+            image: Digest::of(b"image"),
+            jdk: 8,
+            java_home: "/jdk".to_owned(),
+            maven_arguments: Vec::new(),
+            launcher: Default::default(),
+            surefire: Default::default(),
+        }
+    }
+
+    /// What a compiler says that starts and answers so many requests.
+    fn compiler(answers: usize) -> Vec<Frame> {
+        let nothing = [vec![0], vec![0; 20]].concat();
+        let message = [u32::try_from(nothing.len()).unwrap().to_be_bytes().to_vec(), nothing].concat();
+        let said = [SCHEMA.to_be_bytes().to_vec(), message.repeat(answers)].concat();
+        output(1, Stream::Events, &said)
+    }
+
+    #[tokio::test]
+    async fn one_that_is_killed_is_lost_and_the_next_request_is_served_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Arc::new(Scripted::new(|number, _| match number {
+            // It answers once and is killed then.
+            0 => Said { frames: [compiler(1), vec![step_end(1, exited(137))]].concat(), ends: true },
+            _ => Said { frames: compiler(2), ends: false },
+        }));
+        let jar = directory.path().join("compiler.jar");
+        let pool = Compilers::new(Arc::<Scripted>::clone(&engine), jar, directory.path().to_owned(), 1);
+        let (execution, request) = (execution(), CompileRequest::default());
+        let ask = async || pool.compile(&execution, &request).await.unwrap();
+        assert!(matches!(ask().await, CompileAnswer::Compiled { .. }));
+        assert!(matches!(ask().await, CompileAnswer::Lost(cause) if cause.contains("it ended")));
+        assert!(fs::read_dir(directory.path()).unwrap().next().is_none(), "it left its inputs");
+        assert!(matches!(ask().await, CompileAnswer::Compiled { .. }));
+        assert!(matches!(ask().await, CompileAnswer::Compiled { .. }));
+        assert_eq!(engine.started(), ["compiler", "compiler"], "the second one goes on");
+    }
+
+    #[tokio::test]
+    async fn inputs_whose_files_are_gone_take_no_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Arc::new(Scripted::new(|_, _| Said { frames: compiler(3), ends: false }));
+        let own = directory.path().join("own");
+        let pool = Compilers::new(engine, directory.path().join("compiler.jar"), own.clone(), 1);
+        let request = |name: &str| {
+            let file = directory.path().join(name);
+            fs::write(&file, name).unwrap();
+            let input = Input { file, name: name.to_owned() };
+            CompileRequest { inputs: BTreeMap::from([("/o".to_owned(), input)]), ..CompileRequest::default() }
+        };
+        let linked = || -> Vec<String> {
+            let inputs = fs::read_dir(&own).unwrap().next().unwrap().unwrap().path();
+            let names = fs::read_dir(inputs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            let mut names: Vec<String> = names.collect();
+            names.sort();
+            names
+        };
+        let (first, second) = (request("first"), request("second"));
+        let execution = execution();
+        for request in [&first, &second] {
+            pool.compile(&execution, request).await.unwrap();
+        }
+        assert_eq!(linked(), ["first.jar", "second.jar"]);
+        fs::remove_file(directory.path().join("first")).unwrap();
+        pool.compile(&execution, &second).await.unwrap();
+        assert_eq!(linked(), ["second.jar"]);
+    }
 
     #[test]
     fn paths_in_arguments_are_replaced() {
