@@ -13,7 +13,7 @@ use super::Context;
 use super::workbench::Workbench;
 use crate::artifact::garbage::{Garbage, Verified, collect, verify};
 use crate::error::CommandError;
-use crate::execution::prepared::prune;
+use crate::execution::prepared::{Keeping, prune};
 use crate::lock::archive::{LockArchive, LockArchiveError};
 use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
 use crate::manifest::RepositoryManifest;
@@ -79,9 +79,12 @@ pub(super) fn run(arguments: &StoreArguments, context: &Context) -> Result<(), C
     match &arguments.command {
         StoreCommand::Verify { repair, format } => verify_all(&workbench, *repair, *format),
         StoreCommand::Gc { min_age, prepared_days, prepared_gib, format } => {
-            let prepared =
-                (Duration::from_secs(prepared_days.saturating_mul(86_400)), prepared_gib.saturating_mul(1 << 30));
-            collect_garbage(&workbench, *min_age, prepared, *format)
+            let keeping = Keeping {
+                always: Duration::from_secs(min_age.saturating_mul(3600)),
+                age: Duration::from_secs(prepared_days.saturating_mul(86_400)),
+                most_bytes: prepared_gib.saturating_mul(1 << 30),
+            };
+            collect_garbage(&workbench, &keeping, *format)
         }
         StoreCommand::Export { names, output } => export(&workbench, names, output),
         StoreCommand::Import { archive, replace } => import(&workbench, archive, *replace),
@@ -119,17 +122,11 @@ fn verify_all(workbench: &Workbench<'_>, repair: bool, format: OutputFormat) -> 
     }
 }
 
-fn collect_garbage(
-    workbench: &Workbench<'_>,
-    min_age: u64,
-    (prepared_age, prepared_bytes): (Duration, u64),
-    format: OutputFormat,
-) -> Result<(), CommandError> {
+fn collect_garbage(workbench: &Workbench<'_>, keeping: &Keeping, format: OutputFormat) -> Result<(), CommandError> {
     let (context, dry_run) = (workbench.context, workbench.context.options.dry_run);
-    let age = Duration::from_secs(min_age.saturating_mul(3600));
     // First, so that what they name is garbage.
-    let prepared = prune(&workbench.store, prepared_age, prepared_bytes, dry_run).map_err(CommandError::Runtime)?;
-    let garbage: Garbage = collect(&workbench.store, age, dry_run)?;
+    let prepared = prune(&workbench.store, keeping, dry_run).map_err(CommandError::Runtime)?;
+    let garbage: Garbage = collect(&workbench.store, keeping.always, dry_run)?;
     match format {
         OutputFormat::Json => context.output.json(&json!({
             "schema": 1, "removed": garbage.blobs, "bytes": garbage.bytes, "young": garbage.young,

@@ -8,8 +8,8 @@
 
 mod fitness;
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Seek as _};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -119,6 +119,13 @@ pub struct CompiledRevision {
     pub unfit: Option<String>,
 }
 
+impl CompiledRevision {
+    /// Returns the blobs that it consists of.
+    fn blobs(&self) -> impl Iterator<Item = Digest> {
+        [self.tree, self.recording].into_iter().chain(self.jars.values().copied())
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct Description {
     schema: u32,
@@ -218,11 +225,16 @@ impl PreparedRevisions {
     async fn load(&self, key: Digest) -> Result<Option<Prepared>, PreparedError> {
         let (path, store) = (self.path(key), self.store.clone());
         blocking(move || {
-            let bytes = match fs::read(&path) {
-                Ok(bytes) => bytes,
+            let mut bytes = Vec::new();
+            match fs::File::open(&path) {
+                Ok(mut file) => {
+                    // What was used last is pruned last, and nothing is pruned whose blobs are just being looked at.
+                    file.file().set_modified(SystemTime::now())?;
+                    file.read_to_end(&mut bytes)?;
+                }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 Err(error) => return Err(error.into()),
-            };
+            }
             let Ok(Description { schema: PREPARED_SCHEMA, key: found, prepared }) = serde_json::from_slice(&bytes)
             else {
                 tracing::warn!(path = %path.display(), "a prepared revision can't be read and is made anew");
@@ -232,8 +244,8 @@ impl PreparedRevisions {
                 return Ok(None);
             }
             if let Prepared::Compiled(revision) = &prepared {
-                for digest in [revision.tree, revision.recording].iter().chain(revision.jars.values()) {
-                    match store.verify(digest) {
+                for digest in revision.blobs() {
+                    match store.verify(&digest) {
                         Ok(()) => {}
                         Err(StoreError::Missing { .. }) => return Ok(None),
                         Err(StoreError::Corrupted { path, .. }) => {
@@ -245,8 +257,6 @@ impl PreparedRevisions {
                     }
                 }
             }
-            // What was used last is pruned last.
-            fs::File::open(&path)?.file().set_modified(std::time::SystemTime::now())?;
             Ok(Some(prepared))
         })
         .await
@@ -387,13 +397,23 @@ impl PreparedRevisions {
     }
 }
 
-/// Removes descriptions of prepared revisions that were not used for `age`, then the least recently used ones until the
-/// rest's trees take at most `most_bytes`; returns how many. Their blobs become garbage of the store. What can't be read is
-/// removed as well: it would be made anew.
+/// Which prepared revisions stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keeping {
+    /// What was used within this time stays whatever else holds: a run may be at it.
+    pub always: Duration,
+    /// What was not used for so long goes.
+    pub age: Duration,
+    /// Beyond so many bytes the least recently used go.
+    pub most_bytes: u64,
+}
+
+/// Removes descriptions of prepared revisions and returns how many. Their blobs become garbage of the store. What can't be
+/// read is removed as well: it would be made anew.
 ///
 /// # Errors
 /// The file system's.
-pub fn prune(store: &Store, age: Duration, most_bytes: u64, dry_run: bool) -> io::Result<usize> {
+pub fn prune(store: &Store, keeping: &Keeping, dry_run: bool) -> io::Result<usize> {
     let directory = store.root().join("prepared");
     let entries = match fs::read_dir(&directory) {
         Ok(entries) => entries,
@@ -408,26 +428,34 @@ pub fn prune(store: &Store, age: Duration, most_bytes: u64, dry_run: bool) -> io
         if stem.is_none_or(|stem| Digest::from_hex(stem).is_err()) {
             continue;
         }
-        let used = fs::metadata(&path)?.modified()?;
-        let bytes = match serde_json::from_slice::<Description>(&fs::read(&path)?) {
-            Ok(Description { prepared: Prepared::Compiled(revision), .. }) => Some(revision.tree_bytes),
-            Ok(Description { prepared: Prepared::Failed { .. }, .. }) => Some(0),
-            Err(_) => None,
-        };
-        found.push((used, bytes, path));
+        found.push((fs::metadata(&path)?.modified()?, path));
     }
     found.sort();
-    found.reverse();
-    let (now, mut kept, mut removed) = (SystemTime::now(), 0u64, 0);
-    for (used, bytes, path) in found {
-        let young = now.duration_since(used).map_or(true, |since| since < age);
-        match bytes {
-            Some(bytes) if young && kept.saturating_add(bytes) <= most_bytes => kept += bytes,
-            _ => {
-                removed += 1;
-                if !dry_run {
-                    fs::remove_file(path)?;
-                }
+    let (now, mut counted, mut kept, mut removed) = (SystemTime::now(), BTreeSet::new(), 0u64, 0);
+    // The most recently used first.
+    for (used, path) in found.into_iter().rev() {
+        let unused = now.duration_since(used).unwrap_or_default();
+        let blobs: Option<Vec<Digest>> = match serde_json::from_slice::<Description>(&fs::read(&path)?) {
+            Ok(Description { prepared: Prepared::Compiled(revision), .. }) => Some(revision.blobs().collect()),
+            Ok(Description { prepared: Prepared::Failed { .. }, .. }) => Some(Vec::new()),
+            Err(_) => None,
+        };
+        let mut bytes = 0;
+        for digest in blobs.iter().flatten().filter(|digest| !counted.contains(*digest)) {
+            bytes += match fs::metadata(store.path(digest)) {
+                Ok(blob) => blob.len(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+                Err(error) => return Err(error),
+            };
+        }
+        let fits = blobs.is_some() && unused < keeping.age && kept.saturating_add(bytes) <= keeping.most_bytes;
+        if fits || unused < keeping.always {
+            kept = kept.saturating_add(bytes);
+            counted.extend(blobs.into_iter().flatten());
+        } else {
+            removed += 1;
+            if !dry_run {
+                fs::remove_file(path)?;
             }
         }
     }
@@ -492,6 +520,9 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 #[cfg(test)]
+mod loading;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -499,18 +530,21 @@ mod tests {
         fitness(&Recording::default(), "g:a", "/work/project/target/test-classes").0
     }
 
-    fn describe(store: &Store, name: &str, tree_bytes: u64, age: Duration) -> PathBuf {
+    /// Describes a revision of a tree of so many bytes and the jars, last used so long ago.
+    fn describe(store: &Store, name: &str, tree_bytes: usize, jars: &[&[u8]], age: Duration) -> PathBuf {
         let key = Digest::of(name.as_bytes());
+        let tree = store.put(&name.as_bytes().iter().copied().cycle().take(tree_bytes).collect::<Vec<u8>>()).unwrap();
+        let jars = jars.iter().map(|jar| (format!("/o/{}", jar.len()), store.put(jar).unwrap())).collect();
         let revision = CompiledRevision {
             key,
-            tree: key,
-            tree_bytes,
-            recording: key,
+            tree,
+            tree_bytes: tree_bytes as u64,
+            recording: store.put(b"").unwrap(),
             module: PROJECT.into(),
             output: String::new(),
             test_output: String::new(),
             class_path: Vec::new(),
-            jars: BTreeMap::new(),
+            jars,
             test_call: call(),
             main_calls: Vec::new(),
             settings: JvmSettings::default(),
@@ -538,14 +572,35 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
         let hour = Duration::from_secs(3600);
-        let old = describe(&store, "old", 1, 50 * hour);
-        let large = describe(&store, "large", 80, 3 * hour);
-        let recent = describe(&store, "recent", 60, hour);
+        let old = describe(&store, "old", 1, &[], 50 * hour);
+        let large = describe(&store, "large", 80, &[], 3 * hour);
+        let recent = describe(&store, "recent", 60, &[], hour);
         let jars = directory.path().join("store/prepared/jars-x.json");
         fs::write(&jars, "{}").unwrap();
-        assert_eq!(prune(&store, 40 * hour, 1000, true).unwrap(), 1);
+        let keeping = |most_bytes| Keeping { always: hour / 2, age: 40 * hour, most_bytes };
+        assert_eq!(prune(&store, &keeping(1000), true).unwrap(), 1);
         assert!(old.exists());
-        assert_eq!(prune(&store, 40 * hour, 100, false).unwrap(), 2);
+        assert_eq!(prune(&store, &keeping(100), false).unwrap(), 2);
         assert_eq!([&old, &large, &recent, &jars].map(|path| path.exists()), [false, false, true, true]);
+    }
+
+    #[test]
+    fn what_a_run_may_be_at_is_never_pruned_and_shared_blobs_count_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
+        let minute = Duration::from_secs(60);
+        let (shared, own) = ([1; 50], [2; 40]);
+        let fresh = describe(&store, "fresh", 100, &[&shared], minute);
+        let torn = describe(&store, "torn", 1, &[], minute);
+        fs::write(&torn, "{").unwrap();
+        let second = describe(&store, "second", 100, &[&shared], 90 * minute);
+        let third = describe(&store, "third", 10, &[&shared, &own], 91 * minute);
+        let keep = |most_bytes| Keeping { always: 60 * minute, age: 1000 * minute, most_bytes };
+        // 150 bytes, then 100 for the second and 50 for the third.
+        assert_eq!(prune(&store, &keep(300), true).unwrap(), 0);
+        assert_eq!(prune(&store, &keep(299), false).unwrap(), 1);
+        assert_eq!([&fresh, &torn, &second, &third].map(|path| path.exists()), [true, true, true, false]);
+        assert_eq!(prune(&store, &keep(0), false).unwrap(), 1);
+        assert_eq!([&fresh, &torn, &second].map(|path| path.exists()), [true, true, false]);
     }
 }
