@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
+use testevo_sandbox::execution::record::{CellRecord, ExecutionPath};
 
 use super::execution::Workshop;
 use crate::support::miniature;
@@ -48,7 +49,7 @@ impl Drop for Validate {
 }
 
 /// Containers that the process made and that are still there.
-fn containers(process: u32) -> Vec<String> {
+pub(super) fn containers(process: u32) -> Vec<String> {
     let format = "{{.ID}} {{.Label \"testevo-sandbox.owner\"}}";
     let listed = Command::new("docker").args(["ps", "--all", "--no-trunc", "--format", format]).output().unwrap();
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
@@ -65,15 +66,15 @@ fn temporaries(data_dir: &Path, process: u32) -> Vec<String> {
 }
 
 /// What a finished run came to, without the block that may differ.
-fn verdicts(workshop: &Workshop, run_id: &str) -> serde_json::Value {
-    let path = workshop.data_dir.join("runs").join(run_id).join("verdicts.json");
+pub(super) fn verdicts(data_dir: &Path, run_id: &str) -> serde_json::Value {
+    let path = data_dir.join("runs").join(run_id).join("verdicts.json");
     let mut value: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     value.as_object_mut().unwrap().remove("volatile").unwrap();
     value
 }
 
 /// A running command; killed with the value.
-struct Running(Child);
+pub(super) struct Running(pub(super) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -148,8 +149,8 @@ fn a_killed_run_goes_on_and_its_neighbour_is_left_alone() {
     assert!(continued.process.wait().unwrap().success());
     assert!(neighbour.process.wait().unwrap().success());
     assert_eq!((containers(dead), temporaries(&workshop.data_dir, dead)), (Vec::new(), Vec::new()));
-    let verdict = verdicts(&workshop, "killed");
-    assert_eq!(verdict, verdicts(&workshop, "neighbour"));
+    let verdict = verdicts(&workshop.data_dir, "killed");
+    assert_eq!(verdict, verdicts(&workshop.data_dir, "neighbour"));
     assert_eq!(verdict["summary"]["tasks"], TASKS.len());
     assert!(before >= 1 && continued.lines() == neighbour.lines(), "what was recorded is not executed again");
 
@@ -162,5 +163,50 @@ fn a_killed_run_goes_on_and_its_neighbour_is_left_alone() {
     assert_eq!(interrupted.process.wait().unwrap().code(), Some(130));
     assert_eq!((containers(process), temporaries(&workshop.data_dir, process)), (Vec::new(), Vec::new()));
     workshop.run(&[&["validate", "--run-id", "interrupted"][..], &TASKS].concat());
-    assert_eq!(verdicts(&workshop, "interrupted"), verdict);
+    assert_eq!(verdicts(&workshop.data_dir, "interrupted"), verdict);
+}
+
+#[test]
+fn a_compiler_that_is_killed_costs_one_cell_the_direct_path_and_no_verdict() {
+    let sample = miniature::load("jupiter-17");
+    let workshop = Workshop::new(&sample);
+    workshop.prepare(&sample, "");
+    let directory = workshop.data_dir.join("runs/compiler-killed");
+    if directory.exists() {
+        fs::remove_dir_all(directory).unwrap();
+    }
+    let mut validate = Validate::start(&workshop, "compiler-killed");
+    validate.wait_for_a_record();
+    let name = format!("testevo-compiler-{}-", validate.process.id());
+    let docker = |arguments: &[&str]| {
+        let output = Command::new("docker").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let listed = docker(&["ps", "--no-trunc", "--quiet", "--filter", &format!("name={name}")]);
+    let [compiler] = listed.lines().collect::<Vec<_>>()[..] else { panic!("one compiler is warm: {listed:?}") };
+    docker(&["kill", compiler]);
+    assert!(validate.process.wait().unwrap().success());
+
+    let records = fs::read_to_string(&validate.records).unwrap();
+    let records: Vec<CellRecord> = records.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lost = |record: &&CellRecord| {
+        record.measured.unfit.as_ref().is_some_and(|reason| reason.starts_with("the warm compiler was lost"))
+    };
+    let first = records.iter().position(|record| lost(&record)).expect("some cell met it");
+    let (task, cell) = (&records[first].task_id, records[first].cell);
+    for record in records.iter().filter(lost) {
+        assert_eq!((&record.task_id, record.cell, record.measured.path), (task, cell, ExecutionPath::Maven));
+    }
+    let after = records[first..].iter().filter(|record| record.measured.path == ExecutionPath::Direct);
+    assert!(after.filter(|record| record.measured.compile_ms.is_some()).count() > 0, "the next cell was served anew");
+    for miniature in &sample.miniatures {
+        for method in &miniature.methods {
+            let task = format!("{}__{}", sample.name.file_stem(), miniature.name);
+            let own = records.iter().filter(|record| record.task_id.as_str() == task && record.method == method.id);
+            for record in own {
+                assert!(method.expected[&record.cell].contains(&record.outcome), "{task} {:?}", record.outcome);
+            }
+        }
+    }
 }

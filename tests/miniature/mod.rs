@@ -3,6 +3,7 @@
 mod demonstration;
 mod execution;
 mod interruption;
+mod kills;
 mod proof;
 mod scoring;
 mod verdict;
