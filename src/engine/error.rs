@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::frame::FrameError;
 use super::native::Stage;
+use super::spec::TASK_USER;
 use crate::digest::Digest;
 
 /// A fault of the engine or of what it was given. Never the fault of what ran in a container.
@@ -206,6 +207,11 @@ impl EngineError {
             ),
             Self::Layers { .. } => Some("check the data directory's permissions and free space"),
             Self::Spool(_) => Some("is the disk of the data directory full?"),
+            Self::StartFailed { message, .. } if lacks_users(message) => Some(
+                "the daemon's user has no second user for containers: install uidmap and give it a range \
+                 (`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER`, then `podman system migrate`), \
+                 or use `--engine native`",
+            ),
             Self::Daemon { .. }
             | Self::Mount { .. }
             | Self::CreateRefused { .. }
@@ -214,6 +220,37 @@ impl EngineError {
             | Self::TooMuch { .. }
             | Self::ProgramTooLong { .. }
             | Self::Program(_) => None,
+        }
+    }
+}
+
+/// Tells whether a daemon could not start a container because the user whom it runs for has no other user to give away.
+/// Which of the steps fails first is the runtime's to choose.
+fn lacks_users(message: &str) -> bool {
+    let task = format!("uid={TASK_USER},gid={TASK_USER}");
+    let owner = message.contains(&task) && message.contains("invalid argument");
+    owner || message.contains("unable to setup user: invalid argument")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_without_users_to_give_away_is_told_from_other_failures() {
+        let hint = |message: &str| {
+            EngineError::StartFailed { purpose: "test".into(), message: message.to_owned() }.hint().unwrap_or_default()
+        };
+        for message in [
+            // Podman 4.3.1 with runc 1.1.5, with scratch and without.
+            "runc create failed: error mounting \"tmpfs\" to rootfs at \"/work\": mount tmpfs:/tmp/a (via /proc/self/fd/6), \
+             flags: 0x6, data: size=16777216,mode=755,uid=1000,gid=1000: invalid argument: OCI runtime error",
+            "runc create failed: unable to start container process: unable to setup user: invalid argument",
+        ] {
+            assert!(hint(message).contains("--add-subuids"), "{message}");
+        }
+        for message in ["exec format error", "mount tmpfs, data: size=1,uid=1000,gid=1000: no space left on device"] {
+            assert_eq!(hint(message), "", "{message}");
         }
     }
 }

@@ -12,6 +12,7 @@ on_every_engine!(
     processor_time_ends_a_spinner_and_one_that_hides_its_time,
     output_is_cut_and_a_flood_ends_at_once,
     memory_is_told_from_other_ends,
+    processors_are_shared_out,
     a_fork_bomb_meets_the_limit_of_processes_and_leaves_nothing,
     scratch_is_bounded,
     the_containers_own_deadline_holds_whatever_init_is_told,
@@ -71,9 +72,14 @@ async fn output_is_cut_and_a_flood_ends_at_once() {
 
 async fn memory_is_told_from_other_ends() {
     let more = "400000000";
-    let run =
-        steps(vec![step(&["eat", more]), step(&["eat-in-child", more]), step(&["abort"]), step(&["eat", "10000000"])])
-            .await;
+    let run = steps(vec![
+        step(&["eat", more]),
+        step(&["eat-in-child", more]),
+        step(&["abort"]),
+        step(&["eat", "10000000"]),
+        step(&["kill-itself"]),
+    ])
+    .await;
     run.assert_completed();
     let killed = run.end(0);
     assert_eq!((killed.signal, killed.limit, killed.memory_limit_kills), (Some(libc::SIGKILL), None, Some(1)));
@@ -82,7 +88,22 @@ async fn memory_is_told_from_other_ends() {
     assert_eq!(run.end(2).memory_limit_kills, Some(0));
     assert_eq!((run.end(3).exit_code, run.end(3).memory_limit_kills), (Some(0), Some(0)));
     assert!(run.end(3).peak_resident_bytes > 10_000_000, "{:?}", run.end(3));
-    assert!(run.run.memory_limit_met);
+    // The same signal, and nobody's limit.
+    let other = run.end(4);
+    assert_eq!((other.signal, other.limit, other.memory_limit_kills), (Some(libc::SIGKILL), None, Some(0)));
+    assert!(run.run.memory_limit_met && run.run.memory_limit_met_in(0) && !run.run.memory_limit_met_in(4));
+}
+
+async fn processors_are_shared_out() {
+    let engine = engine().await;
+    let mut spec = spec(loaded_image(&*engine).await, vec![step(&["spin-threads", "4", "2000"])]);
+    spec.limits.cpus = 1;
+    let run = finish(&spec).await;
+    let (end, wall) = (run.end(0), run.step(0).report.as_ref().unwrap().wall_ms);
+    assert_eq!((end.exit_code, end.limit), (Some(0), None), "{end:?}");
+    let unenforced = engine.describe().await.unwrap().isolation.unenforced;
+    let held = end.cpu_ms < wall + wall / 4;
+    assert!(held || unenforced.iter().any(|name| name == "cpu"), "{} ms of processor time in {wall} ms", end.cpu_ms);
 }
 
 async fn a_fork_bomb_meets_the_limit_of_processes_and_leaves_nothing() {

@@ -58,6 +58,12 @@ fn group_exists(name: &str) -> bool {
     false
 }
 
+/// Places of this machine on which something of containers is mounted: what they mount is for themselves only.
+fn mounts() -> Vec<String> {
+    let mounts = fs_err::read_to_string("/proc/self/mountinfo").unwrap();
+    mounts.lines().filter(|line| line.contains("/.stage")).map(str::to_owned).collect()
+}
+
 /// A container's processes and groups, to see them go.
 struct Family {
     /// The command, its init and its runtime.
@@ -71,6 +77,7 @@ impl Family {
         let gone = |process: &u32| !std::path::Path::new(&format!("/proc/{process}")).exists();
         until("the end of all", || self.processes.iter().all(gone).then_some(())).await;
         assert!(!self.groups.iter().any(|name| group_exists(name)), "{:?}", self.groups);
+        assert_eq!(mounts(), Vec::<String>::new());
     }
 }
 
@@ -109,9 +116,7 @@ async fn family(seconds: &str) -> Family {
         |child: u32| processes(&[]).into_iter().find(|(process, _)| *process == child).map(|(_, parent)| parent);
     let runtime = until("its runtime", || parent(init)).await;
     let groups = groups_of(init);
-    if rustix::process::geteuid().is_root() {
-        assert!(!groups.is_empty(), "its limits are those of control groups");
-    }
+    assert_eq!(groups.is_empty(), by_own_account().await, "its limits are those of control groups");
     Family { processes: [sleeping, init, runtime], groups }
 }
 
@@ -271,69 +276,4 @@ async fn a_probe_makes_a_container() {
     let spool = directory();
     let took = native().probe(spool.path()).await.unwrap();
     assert!(!took.is_zero());
-}
-
-/// Prints how long a container takes from the request to its end, beside `docker run`, and how many a second there are
-/// with several at once. Run it alone: `cargo test -- --ignored --nocapture start_to_exit`.
-#[tokio::test]
-#[ignore = "a measurement"]
-#[expect(clippy::print_stdout, reason = "a measurement is for people")]
-async fn start_to_exit() {
-    let median = |mut times: Vec<std::time::Duration>| {
-        times.sort_unstable();
-        (times[times.len() / 2], times[times.len() * 9 / 10])
-    };
-    run_on(Kind::Native);
-    let engine = engine().await;
-    let image = loaded_image(&*engine).await;
-    let spec = spec(image, vec![step(&["exit", "0"])]);
-    let spool = directory();
-    let one = async || session::run(&*engine, &spec, spool.path()).await.unwrap().wall;
-    one().await;
-    let mut native = Vec::new();
-    for _ in 0..30 {
-        native.push(one().await);
-    }
-    let user = rustix::process::geteuid();
-    println!("native, user {user}: median, p90 of 30: {:?}", median(native));
-    for at_once in [2, 8] {
-        let started = std::time::Instant::now();
-        for _ in 0..(48 / at_once) {
-            futures_util::future::join_all((0..at_once).map(|_| one())).await;
-        }
-        println!("native, {at_once} at once: {:.1} a second", 48.0 / started.elapsed().as_secs_f64());
-    }
-    if std::env::var_os("TESTEVO_TEST_INIT").is_some() {
-        return;
-    }
-    run_on(Kind::Daemon);
-    let image = loaded_image(&daemon().await).await;
-    let docker = (0..15).map(|_| {
-        let started = std::time::Instant::now();
-        let status = Process::new("docker")
-            .args([
-                "run",
-                "--rm",
-                "--network",
-                "none",
-                "--entrypoint",
-                "/bin/misbehave",
-                &image.to_string(),
-                "exit",
-                "0",
-            ])
-            .status()
-            .unwrap();
-        assert!(status.success());
-        started.elapsed()
-    });
-    println!("docker run: median, p90 of 15: {:?}", median(docker.collect()));
-}
-
-/// The same as a user without rights.
-#[test]
-#[ignore = "a measurement"]
-#[expect(clippy::print_stdout, reason = "a measurement is for people")]
-fn start_to_exit_as_nobody() {
-    println!("{}", as_nobody(&format!("{}::start_to_exit", module_path!())));
 }

@@ -18,6 +18,8 @@ use testevo_sandbox::engine::spec::{
 };
 use testevo_sandbox::engine::{Engine, EngineError, ImageIdentity};
 
+use super::image;
+
 /// The program under test, which becomes the containers' init.
 pub(crate) fn init() -> PathBuf {
     program("TESTEVO_TEST_INIT", || env!("CARGO_BIN_EXE_testevo-sandbox").into())
@@ -33,6 +35,8 @@ fn program(variable: &str, built: impl FnOnce() -> PathBuf) -> PathBuf {
 pub(crate) enum Kind {
     /// A daemon, whichever answers.
     Daemon,
+    /// Podman's service.
+    Podman,
     /// The built-in engine, as whoever runs the tests.
     Native,
 }
@@ -84,7 +88,21 @@ pub(crate) fn unpacked(user: u32) -> PathBuf {
 
 /// The daemon as an engine of this process. A missing one fails the test.
 pub(crate) async fn daemon() -> DockerEngine {
-    DockerEngine::connect(&Daemon::Any, &Owner::current().unwrap(), &init()).await.unwrap()
+    reached(&Daemon::Any).await
+}
+
+/// Podman's service as an engine of this process. A missing one fails the test: `.ci/engine` installs and starts it.
+pub(crate) async fn podman() -> DockerEngine {
+    let engine = reached(&Daemon::Podman).await;
+    assert_eq!(engine.describe().await.unwrap().name, "podman");
+    engine
+}
+
+/// The daemon that is meant, which has heard of the tests' image.
+pub(crate) async fn reached(daemon: &Daemon) -> DockerEngine {
+    let engine = DockerEngine::connect(daemon, &Owner::current().unwrap(), &init()).await.unwrap();
+    engine.introduce(&IMAGE.0);
+    engine
 }
 
 /// The built-in engine, with this process's owner.
@@ -96,17 +114,14 @@ pub(crate) fn native() -> NativeEngine {
 /// The engine that the test runs on.
 pub(crate) async fn engine() -> AnyEngine {
     match KIND.get() {
-        Kind::Daemon => {
-            let daemon = daemon().await;
-            daemon.introduce(&IMAGE.0);
-            AnyEngine::Daemon(Box::new(daemon))
-        }
+        Kind::Daemon => AnyEngine::Daemon(Box::new(daemon().await)),
+        Kind::Podman => AnyEngine::Daemon(Box::new(podman().await)),
         Kind::Native => AnyEngine::Native(Box::new(native())),
     }
 }
 
 /// A user without any rights or even a name.
-const NOBODY: u32 = 61_234;
+pub(crate) const NOBODY: u32 = 61_234;
 
 /// A directory that everybody may look into and that all tests of this process share; those of dead processes go.
 fn shared_directory() -> PathBuf {
@@ -181,7 +196,7 @@ pub(crate) fn as_nobody(test: &str) -> String {
     said
 }
 
-/// Has every test run on the daemon, on the built-in engine, and on the latter as a user without rights.
+/// Has every test run on the daemon, on Podman, on the built-in engine, and on the latter as a user without rights.
 macro_rules! on_every_engine {
     ($($test:ident),* $(,)?) => {
         mod daemon {
@@ -191,11 +206,18 @@ macro_rules! on_every_engine {
                 super::$test().await;
             })*
         }
+        mod podman {
+            $(#[tokio::test]
+            async fn $test() {
+                crate::engine::support::run_on(crate::engine::support::Kind::Podman);
+                super::$test().await;
+            })*
+        }
         crate::engine::support::on_the_native_engine!($($test),*);
     };
 }
 
-/// As [`on_every_engine`], without the daemon.
+/// As [`on_every_engine`], without the daemons.
 macro_rules! on_the_native_engine {
     ($($test:ident),* $(,)?) => {
         mod native {
@@ -232,97 +254,37 @@ pub(crate) fn misbehave() -> PathBuf {
     built
 }
 
-/// An image with nothing but the program that misbehaves, as `docker load` takes it, whether it keeps images in a store of
-/// its own or in containerd's.
+/// An image with nothing but the program that misbehaves.
 static IMAGE: LazyLock<(ImageIdentity, Vec<u8>)> = LazyLock::new(|| {
-    let mut layer = tar::Builder::new(Vec::new());
-    let mut add = |path: &str, kind: tar::EntryType, mode: u32, content: &[u8]| {
-        let mut header = tar::Header::new_ustar();
-        header.set_entry_type(kind);
-        header.set_mode(mode);
-        header.set_size(content.len() as u64);
-        layer.append_data(&mut header, path, content).unwrap();
-    };
-    for directory in ["bin", "etc", "dev", "proc", "sys", "tmp", "work", "testevo"] {
-        add(directory, tar::EntryType::Directory, 0o755, b"");
-    }
-    add(
-        "etc/passwd",
-        tar::EntryType::Regular,
-        0o644,
-        b"root:x:0:0::/:/bin/false\ntask:x:1000:1000::/work/home:/bin/false\n",
-    );
     let program = fs_err::read(misbehave()).unwrap();
-    add("bin/misbehave", tar::EntryType::Regular, 0o755, &program);
-    add("bin/set-uid", tar::EntryType::Regular, 0o4755, &program);
-    let layer = layer.into_inner().unwrap();
-    let config = serde_json::json!({
-        "architecture": "amd64", "os": "linux", "config": {"Env": ["FROM_THE_IMAGE=1"]},
-        "rootfs": {"type": "layers", "diff_ids": [Digest::of(&layer).to_string()]},
-    });
-    let config = serde_json::to_vec(&config).unwrap();
-    let digest = Digest::of(&config);
-    let name = |bytes: &[u8]| format!("blobs/sha256/{}", Digest::of(bytes).hex());
-    let tag = format!("testevo-sandbox/misbehave:{}", &digest.hex()[..12]);
-    let docker = serde_json::json!([{"Config": name(&config), "RepoTags": [tag], "Layers": [name(&layer)]}]);
-    let descriptor = |kind: &str, bytes: &[u8]| {
-        serde_json::json!({
-            "mediaType": format!("application/vnd.oci.image.{kind}"), "digest": Digest::of(bytes), "size": bytes.len(),
-        })
-    };
-    let manifest = serde_json::json!({
-        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-        "config": descriptor("config.v1+json", &config), "layers": [descriptor("layer.v1.tar", &layer)],
-    });
-    let manifest = manifest.to_string().into_bytes();
-    let mut entry = descriptor("manifest.v1+json", &manifest);
-    entry["annotations"] = serde_json::json!({
-        "io.containerd.image.name": tag, "org.opencontainers.image.ref.name": tag,
-    });
-    let index = serde_json::json!({
-        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [entry],
-    });
-    let mut archive = tar::Builder::new(Vec::new());
-    for (name, bytes) in [
-        (name(&config), config.as_slice()),
-        (name(&layer), layer.as_slice()),
-        (name(&manifest), manifest.as_slice()),
-        ("index.json".to_owned(), index.to_string().as_bytes()),
-        ("manifest.json".to_owned(), docker.to_string().as_bytes()),
-        ("oci-layout".to_owned(), br#"{"imageLayoutVersion":"1.0.0"}"#),
-    ] {
-        let mut header = tar::Header::new_ustar();
-        header.set_mode(0o644);
-        header.set_size(bytes.len() as u64);
-        archive.append_data(&mut header, name, bytes).unwrap();
-    }
-    let identity = ImageIdentity {
-        config_digest: digest,
-        manifest_digest: Digest::of(&manifest),
-        layers: vec![Digest::of(&layer)],
-        names: vec![tag],
-    };
-    (identity, archive.into_inner().unwrap())
+    let program = program.as_slice();
+    image::image("misbehave", &[("bin/misbehave", 0o755, program), ("bin/set-uid", 0o4755, program)])
 });
 
-/// The image's digest, once it is loaded.
+/// The image's digest, once it is loaded into the engine that the test runs on.
 pub(crate) async fn loaded_image(engine: &dyn Engine) -> Digest {
     type Loaded = tokio::sync::OnceCell<Digest>;
     static DAEMON: Loaded = Loaded::const_new();
+    static PODMAN: Loaded = Loaded::const_new();
     static NATIVE: Loaded = Loaded::const_new();
-    let loaded = if KIND.get() == Kind::Daemon { &DAEMON } else { &NATIVE };
+    let loaded = match KIND.get() {
+        Kind::Daemon => &DAEMON,
+        Kind::Podman => &PODMAN,
+        Kind::Native => &NATIVE,
+    };
+    engine.introduce(&IMAGE.0);
+    *loaded.get_or_init(|| load(engine)).await
+}
+
+/// Loads the image into an engine that may have it already.
+pub(crate) async fn load(engine: &dyn Engine) -> Digest {
     let (identity, archive) = &*IMAGE;
-    engine.introduce(identity);
-    *loaded
-        .get_or_init(|| async {
-            let digest = identity.config_digest;
-            if !engine.has_image(&digest).await.unwrap() {
-                let pieces: Vec<_> = archive.chunks(1 << 20).map(|piece| Ok(piece.to_vec().into())).collect();
-                engine.load_image(&digest, stream::iter(pieces).boxed()).await.unwrap();
-            }
-            digest
-        })
-        .await
+    let digest = identity.config_digest;
+    if !engine.has_image(&digest).await.unwrap() {
+        let pieces: Vec<_> = archive.chunks(1 << 20).map(|piece| Ok(piece.to_vec().into())).collect();
+        engine.load_image(&digest, stream::iter(pieces).boxed()).await.unwrap();
+    }
+    digest
 }
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -389,10 +351,10 @@ pub(crate) async fn finish(spec: &ContainerSpec) -> Finished {
 pub(crate) async fn attempt(spec: &ContainerSpec) -> Result<Finished, EngineError> {
     let engine = engine().await;
     let spool = directory();
-    let run = session::run(&*engine, spec, spool.path()).await?;
+    let run = session::run(&*engine, spec, spool.path()).await;
     // Removals are waited for: the test's runtime ends with it.
     engine.wait_for_removals().await;
-    Ok(Finished { run, _spool: spool })
+    Ok(Finished { run: run?, _spool: spool })
 }
 
 /// Runs steps in a container of their own.

@@ -1,6 +1,6 @@
 //! Whole commands that are killed or interrupted: the same command goes on, a neighbour is left alone, nothing stays behind.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,17 @@ const TASKS: [&str; 4] = ["*__assertion", "*__exception", "*__nested", "*__compi
 /// A running `validate`; killed with the value.
 struct Validate {
     process: Child,
-    records: std::path::PathBuf,
+    records: PathBuf,
 }
 
 impl Validate {
     fn start(workshop: &Workshop, run_id: &str) -> Self {
-        let arguments = [&["validate", "--run-id", run_id][..], &TASKS].concat();
+        Self::of(workshop, run_id, &TASKS)
+    }
+
+    /// Starts it with these options and tasks.
+    fn of(workshop: &Workshop, run_id: &str, more: &[&str]) -> Self {
+        let arguments = [&["validate", "--run-id", run_id][..], more].concat();
         let process = workshop.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         Self { process, records: workshop.data_dir.join("runs").join(run_id).join("records.jsonl") }
     }
@@ -63,6 +68,45 @@ fn temporaries(data_dir: &Path, process: u32) -> Vec<String> {
     let names = fs::read_dir(data_dir.join("tmp")).unwrap().map(|entry| entry.unwrap().file_name());
     let names = names.map(|name| name.into_string().unwrap());
     names.filter(|name| name.starts_with(&format!("{process}-"))).collect()
+}
+
+/// Every process that this one has started, or one of those.
+fn descendants(process: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parents: Vec<(u32, u32)> = numbers
+        .filter_map(|number| {
+            let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+            Some((number, stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?))
+        })
+        .collect();
+    let mut found = vec![process];
+    let mut next = 0;
+    while next < found.len() {
+        let parent = found[next];
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(number, _)| *number));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+/// Control groups of containers that the process made and that are still there.
+fn groups(process: u32) -> Vec<String> {
+    let (mut open, mut found) = (vec![PathBuf::from("/sys/fs/cgroup")], Vec::new());
+    let text = format!("-{process}-");
+    while let Some(directory) = open.pop() {
+        // Those of others come and go meanwhile.
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(entry.path());
+            }
+            if name.starts_with("testevo-sandbox-") && name.contains(&text) {
+                found.push(name);
+            }
+        }
+    }
+    found
 }
 
 /// What a finished run came to, without the block that may differ.
@@ -209,4 +253,50 @@ fn a_compiler_that_is_killed_costs_one_cell_the_direct_path_and_no_verdict() {
             }
         }
     }
+}
+
+#[test]
+fn a_killed_run_on_the_built_in_engine_leaves_no_process_no_group_no_mount_and_no_directory() {
+    let sample = miniature::load("jupiter-17");
+    let workshop = Workshop::new(&sample);
+    workshop.prepare(&sample, "");
+    let run = workshop.data_dir.join("runs/killed-native");
+    if run.exists() {
+        fs::remove_dir_all(run).unwrap();
+    }
+    let arguments = ["--engine", "native", TASKS[0]];
+    let mut killed = Validate::of(&workshop, "killed-native", &arguments);
+    let process = killed.process.id();
+    let is_init = |process: &u32| {
+        fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|line| line.starts_with(b"/testevo/init\0"))
+    };
+    let started = Instant::now();
+    let family = loop {
+        let family = descendants(process);
+        if family.iter().any(is_init) {
+            break family;
+        }
+        assert!(killed.process.try_wait().unwrap().is_none(), "it ended without a container");
+        assert!(started.elapsed() < Duration::from_secs(300), "there was no container within five minutes");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    killed.process.kill().unwrap();
+    killed.process.wait().unwrap();
+    let started = Instant::now();
+    while family.iter().any(|process| Path::new(&format!("/proc/{process}")).exists()) {
+        assert!(started.elapsed() < Duration::from_secs(60), "some of {family:?} go on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+
+    // The next start takes the rest, and ends what was begun.
+    let mut continued = Validate::of(&workshop, "killed-native", &arguments);
+    assert!(continued.process.wait().unwrap().success());
+    let none = Vec::<String>::new();
+    assert_eq!(groups(process), none);
+    assert_eq!(temporaries(&workshop.data_dir, process), none);
+    let layers = fs::read_dir(workshop.data_dir.join("store/unpacked")).unwrap();
+    let unfinished = format!(".unfinished-{process}-");
+    assert!(!layers.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(&unfinished)));
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(workshop.data_dir.to_str().unwrap()), "{mounts}");
 }

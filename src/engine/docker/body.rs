@@ -20,6 +20,10 @@ const SHARED_MEMORY_BYTES: i64 = 64 << 20;
 /// Descriptors that init may have open.
 const MAX_OPEN_FILES: i64 = 4096;
 
+/// Processes that the user of Podman's containers may have on the whole machine, as Podman limits itself. What a container
+/// may have is the control group's to say.
+const MAX_PROCESSES: i64 = 32_768;
+
 /// Returns the container's name, unique among all processes that were ever started on this machine.
 pub(super) fn name(purpose: &str, owner: &Owner, number: u64) -> String {
     let fit = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
@@ -95,10 +99,10 @@ fn ulimits(podman: bool) -> Vec<ResourcesUlimits> {
         |name: &str, value: i64| ResourcesUlimits { name: Some(name.into()), soft: Some(value), hard: Some(value) };
     let mut limits = vec![limit("core", 0)];
     if podman {
-        // Its own defaults can lie above what the machine lets it set. Unlimited is -1.
+        // Its own defaults can lie above what the machine lets it set, and it takes less for itself than it was given.
         limits.push(limit("nofile", MAX_OPEN_FILES));
         let processes = rustix::process::getrlimit(rustix::process::Resource::Nproc).maximum;
-        limits.push(limit("nproc", processes.map_or(-1, signed)));
+        limits.push(limit("nproc", processes.map_or(MAX_PROCESSES, signed).min(MAX_PROCESSES)));
     }
     limits
 }
@@ -128,8 +132,9 @@ fn tmpfs(scratch: &Scratch, podman: bool) -> (String, String) {
     let inodes = (scratch.size_bytes / 4096).max(16 << 10);
     let mode = if scratch.target == "/tmp" { 1777 } else { 755 };
     let options = if podman {
-        // Podman knows fewer options, the owner among them.
-        format!("rw,exec,nosuid,nodev,size={},mode=1777", scratch.size_bytes)
+        // Podman knows fewer options, but has one that gives a directory to the container's user. Files are bounded by
+        // the memory that they take.
+        format!("rw,exec,nosuid,nodev,size={},mode={mode},U", scratch.size_bytes)
     } else {
         let size = scratch.size_bytes;
         format!("rw,exec,nosuid,nodev,size={size},nr_inodes={inodes},mode={mode},uid={TASK_USER},gid={TASK_USER}")

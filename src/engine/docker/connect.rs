@@ -66,10 +66,10 @@ pub(super) async fn connect(daemon: &Daemon) -> Result<Connected, EngineError> {
             return Err(EngineError::Address { address });
         }
         match reach(&address).await {
-            Ok((docker, version, info)) => {
-                let description = describe(&address, &docker, &version, &info);
-                check(&description, &info)?;
-                return Ok(Connected { docker, description });
+            Ok(said) => {
+                let description = describe(&address, &said);
+                check(&description, &said.info)?;
+                return Ok(Connected { docker: said.docker, description });
             }
             Err(error) => tried.push(format!("{address} ({})", cause(&error))),
         }
@@ -111,9 +111,9 @@ async fn examine(address: &str) -> Result<EngineDescription, String> {
     if !address.starts_with("unix:///") {
         return Err("it is no Unix socket (unix:///path)".to_owned());
     }
-    let (docker, version, info) = reach(address).await.map_err(|error| cause(&error))?;
-    let description = describe(address, &docker, &version, &info);
-    check(&description, &info).map_err(|error| match error {
+    let said = reach(address).await.map_err(|error| cause(&error))?;
+    let description = describe(address, &said);
+    check(&description, &said.info).map_err(|error| match error {
         EngineError::Unfit { reason, .. } => reason,
         error => error.to_string(),
     })?;
@@ -124,12 +124,26 @@ fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-async fn reach(address: &str) -> Result<(Docker, SystemVersion, SystemInfo), bollard::errors::Error> {
+/// What a daemon says of itself, and the user who listens there.
+struct Said {
+    docker: Docker,
+    version: SystemVersion,
+    info: SystemInfo,
+    user: Option<u32>,
+}
+
+async fn reach(address: &str) -> Result<Said, bollard::errors::Error> {
     let docker = Docker::connect_with_unix(address, TIMEOUT_SECONDS, API_DEFAULT_VERSION)?;
     let docker = docker.negotiate_version().await?;
     let version = docker.version().await?;
     let info = docker.info().await?;
-    Ok((docker, version, info))
+    Ok(Said { docker, version, info, user: user_at(address).await })
+}
+
+/// Returns who listens at an address.
+async fn user_at(address: &str) -> Option<u32> {
+    let stream = tokio::net::UnixStream::connect(address.strip_prefix("unix://")?).await.ok()?;
+    stream.peer_cred().ok().map(|peer| peer.uid())
 }
 
 /// Returns the innermost cause: the outer ones only say that a client has an error.
@@ -141,12 +155,17 @@ fn cause(error: &dyn std::error::Error) -> String {
     innermost.to_string()
 }
 
-fn describe(address: &str, docker: &Docker, version: &SystemVersion, info: &SystemInfo) -> EngineDescription {
+fn describe(address: &str, said: &Said) -> EngineDescription {
+    let Said { docker, version, info, user } = said;
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let components = version.components.iter().flatten();
     let podman = components.into_iter().any(|component| component.name.to_lowercase().contains("podman"));
     let options: Vec<&str> = info.security_options.iter().flatten().map(String::as_str).collect();
     let has = |name: &str| options.iter().any(|option| option.split(',').any(|part| part == format!("name={name}")));
+    // Podman does not tell the API that is Docker's, too.
+    let rootless = has("rootless") || (podman && user.is_some_and(|user| user != 0));
+    // It tells what the machine's groups can hold; a user's containers are in none of version 1, whatever is asked.
+    let groupless = podman && rootless && info.cgroup_version != Some(SystemInfoCgroupVersionEnum::_2);
     let unenforced = [
         ("memory", info.memory_limit),
         ("swap", info.swap_limit),
@@ -171,13 +190,13 @@ fn describe(address: &str, docker: &Docker, version: &SystemVersion, info: &Syst
         processors: info.ncpu.and_then(|number| number.try_into().ok()).unwrap_or(0),
         memory_bytes: info.mem_total.and_then(|number| number.try_into().ok()).unwrap_or(0),
         isolation: Isolation {
-            rootless: has("rootless"),
+            rootless,
             seccomp: has("seccomp"),
             user_namespace: has("userns"),
             mandatory_access_control: ["apparmor", "selinux"].into_iter().find(|name| has(name)).map(str::to_owned),
             unenforced: unenforced
                 .into_iter()
-                .filter(|(_, enforced)| *enforced != Some(true))
+                .filter(|(_, enforced)| groupless || *enforced != Some(true))
                 .map(|(name, _)| name.to_owned())
                 .collect(),
         },
