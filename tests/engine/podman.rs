@@ -36,7 +36,7 @@ impl OwnService {
             // It starts itself anew in a namespace of its user's.
             .process_group(0)
             .args(["system", "service", "--time=0", &format!("unix://{}", home.path().join("podman.sock").display())])
-            .current_dir("/")
+            .current_dir(home.path())
             .env("HOME", home.path())
             .env("XDG_RUNTIME_DIR", &runtime)
             .stdin(Stdio::null())
