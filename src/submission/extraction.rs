@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::patch::{self, Change, FilePatch, Hunk, LineKind, Origin};
+use super::patch::{self, Change, FilePatch, Hunk, HunkLine, LineKind, Origin};
 use super::{Content, MOST_FILE_BYTES};
 use crate::outcome::HarnessReason;
 use crate::task::RepositoryPath;
@@ -99,7 +99,7 @@ fn checked(content: Vec<u8>, start: Option<&[u8]>) -> Result<Vec<u8>, HarnessFau
 fn from_patch(bytes: &[u8], tree: &StartingTree<'_>, extraction: &mut Extraction) -> Result<Vec<u8>, HarnessFault> {
     let files = patch::parse(bytes).map_err(|error| fault(HarnessReason::MalformedPatch, error.to_string()))?;
     let target = tree.target.as_str().as_bytes();
-    let mut ours: Option<&FilePatch> = None;
+    let mut ours: Option<&FilePatch<'_>> = None;
     for file in &files {
         let made = file.new.as_deref() == Some(target);
         let taken = file.old.as_deref() == Some(target) && file.origin != Origin::Copied;
@@ -146,9 +146,9 @@ fn from_patch(bytes: &[u8], tree: &StartingTree<'_>, extraction: &mut Extraction
             None => return Err(wrong("the patch moves a file that the starting tree does not have".to_owned())),
         },
     };
-    match applied(&base, hunks) {
+    match applied(&base, hunks, LineEnds::Own) {
         Ok(content) => Ok(content),
-        Err(line) => match adapted(&base, hunks).and_then(|hunks| applied(&base, &hunks).ok()) {
+        Err(line) => match other_ends(&base, hunks).and_then(|ends| applied(&base, hunks, ends).ok()) {
             Some(content) => {
                 extraction.line_ends_adapted = true;
                 Ok(content)
@@ -158,20 +158,43 @@ fn from_patch(bytes: &[u8], tree: &StartingTree<'_>, extraction: &mut Extraction
     }
 }
 
+/// With which ends the lines of hunks are taken.
+#[derive(Clone, Copy)]
+enum LineEnds {
+    /// Those that they have.
+    Own,
+    /// Line feeds, in place of those of Windows.
+    Unix,
+    /// Those of Windows, in place of line feeds.
+    Windows,
+}
+
+impl LineEnds {
+    /// Returns a line as its text and its end.
+    fn of<'a>(self, line: &HunkLine<'a>) -> [&'a [u8]; 2] {
+        match self {
+            _ if !line.ended => [line.text, b""],
+            Self::Own => [line.text, b"\n"],
+            Self::Unix => [line.text.strip_suffix(b"\r").unwrap_or(line.text), b"\n"],
+            Self::Windows => [line.text, b"\r\n"],
+        }
+    }
+}
+
 /// Returns the file with the hunks applied exactly where they say, or the first line that does not fit.
-fn applied(base: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, usize> {
+fn applied(base: &[u8], hunks: &[Hunk<'_>], ends: LineEnds) -> Result<Vec<u8>, usize> {
     let lines: Vec<&[u8]> = base.split_inclusive(|byte| *byte == b'\n').collect();
     let mut content = Vec::with_capacity(base.len());
     let mut at = 0;
     for hunk in hunks {
-        let takes = hunk.lines.iter().any(|line| line.kind != LineKind::Added);
-        let start = if takes { hunk.old_start - 1 } else { hunk.old_start };
+        let start = if hunk.old_lines > 0 { hunk.old_start - 1 } else { hunk.old_start };
         // The parser has seen to it that hunks do not go backwards.
         content.extend(lines.get(at..start).ok_or(lines.len() + 1)?.iter().copied().flatten());
         at = start;
-        for line in &hunk.lines {
+        for line in hunk.lines() {
+            let [text, end] = ends.of(&line);
             if line.kind != LineKind::Added {
-                if lines.get(at) != Some(&line.bytes.as_slice()) {
+                if lines.get(at).and_then(|found| found.strip_prefix(text)) != Some(end) {
                     return Err(at + 1);
                 }
                 at += 1;
@@ -181,7 +204,8 @@ fn applied(base: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, usize> {
                 if content.last().is_some_and(|byte| *byte != b'\n') {
                     return Err(at);
                 }
-                content.extend_from_slice(&line.bytes);
+                content.extend_from_slice(text);
+                content.extend_from_slice(end);
             }
         }
     }
@@ -193,27 +217,21 @@ fn applied(base: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, usize> {
     Ok(content)
 }
 
-/// Returns the hunks with the file's kind of line ends, where the file has one kind throughout and they the other.
-fn adapted(base: &[u8], hunks: &[Hunk]) -> Option<Vec<Hunk>> {
+/// Returns the file's kind of line ends, where the file has one kind throughout and the hunks have the other.
+fn other_ends(base: &[u8], hunks: &[Hunk<'_>]) -> Option<LineEnds> {
     let windows = |line: &[u8]| line.ends_with(b"\r\n");
-    let whole = |line: &&[u8]| line.ends_with(b"\n");
-    let mut lines = base.split_inclusive(|byte| *byte == b'\n').filter(whole);
-    let mut changes = hunks.iter().flat_map(|hunk| &hunk.lines).map(|line| line.bytes.as_slice()).filter(whole);
-    let to_windows = if lines.clone().all(windows) && !changes.clone().any(windows) {
-        true
-    } else if !lines.any(windows) && changes.all(windows) {
-        false
+    let mut lines = base.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    let mut changes = hunks.iter().flat_map(Hunk::lines).filter(|line| line.ended).map(|line| line.text);
+    if lines.clone().all(windows) && !changes.clone().any(|text| text.ends_with(b"\r")) {
+        Some(LineEnds::Windows)
+    } else if !lines.any(windows) && changes.all(|text| text.ends_with(b"\r")) {
+        Some(LineEnds::Unix)
     } else {
-        return None;
-    };
-    let mut hunks = hunks.to_vec();
-    for line in hunks.iter_mut().flat_map(|hunk| &mut hunk.lines).filter(|line| line.bytes.ends_with(b"\n")) {
-        let end = line.bytes.len() - if to_windows { 1 } else { 2 };
-        line.bytes.truncate(end);
-        line.bytes.extend_from_slice(if to_windows { b"\r\n" } else { b"\n" });
+        None
     }
-    Some(hunks)
 }
 
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,8 @@
 //! [`predictions`] reads files of many predictions; [`patch`] parses diffs; [`extraction`] makes the target file's
 //! post-image. No patch is ever applied to a tree, and nothing in a submission is used as a path of this machine.
 
+#[cfg(test)]
+mod damage;
 pub mod extraction;
 pub mod patch;
 pub mod predictions;

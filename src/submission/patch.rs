@@ -2,6 +2,9 @@
 //!
 //! What `git apply` or `patch` would guess at is an error: counts that do not fit, text between files, names that lead out
 //! of the tree. Text before the first file and after a mail's signature is passed over, as git writes such.
+//!
+//! Hunks keep their lines where they stand in the text: what a patch takes of memory follows from its files and hunks,
+//! both bounded, and not from its lines.
 
 use super::quoted::unquote;
 
@@ -64,7 +67,7 @@ pub enum PatchErrorReason {
 
 /// What a patch does to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilePatch {
+pub struct FilePatch<'a> {
     /// The file before; `None` where it is made.
     pub old: Option<Vec<u8>>,
     /// The file afterwards; `None` where it is removed.
@@ -76,7 +79,7 @@ pub struct FilePatch {
     /// Whether the names after `---` and `+++` are others than the ones after `diff --git`.
     pub lying_header: bool,
     /// What changes.
-    pub change: Change,
+    pub change: Change<'a>,
 }
 
 /// How the file before became the file afterwards.
@@ -92,29 +95,44 @@ pub enum Origin {
 
 /// How a file's content changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum Change<'a> {
     /// By lines; none where only names or modes change.
-    Hunks(Vec<Hunk>),
+    Hunks(Vec<Hunk<'a>>),
     /// By bytes that are not read here.
     Binary,
 }
 
 /// Lines that follow each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hunk {
-    /// The first line of the old file, counted from 1; where `old` lines are none, the line before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hunk<'a> {
+    /// The first line of the old file, counted from 1; where `old_lines` are none, the line before.
     pub old_start: usize,
-    /// In order.
-    pub lines: Vec<HunkLine>,
+    /// Lines of the old file that it takes.
+    pub old_lines: usize,
+    /// Its lines as they stand in the patch; [`read_hunk`] has found them well-formed.
+    body: &'a [u8],
 }
 
-/// A line of a hunk, with its line break where it has one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HunkLine {
+impl<'a> Hunk<'a> {
+    /// Returns its lines in order.
+    pub fn lines(&self) -> impl Iterator<Item = HunkLine<'a>> + Clone + use<'a> {
+        let mut rest = self.body.split_inclusive(|byte| *byte == b'\n').peekable();
+        std::iter::from_fn(move || {
+            let (kind, text) = hunk_line(rest.next()?)?;
+            Some(HunkLine { kind, text, ended: rest.next_if(|next| next.starts_with(b"\\")).is_none() })
+        })
+    }
+}
+
+/// A line of a hunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HunkLine<'a> {
     /// Whether it stays, goes or comes.
     pub kind: LineKind,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
+    /// Its bytes without the line feed; a carriage return before it is among them.
+    pub text: &'a [u8],
+    /// Whether a line feed ends it.
+    pub ended: bool,
 }
 
 /// What becomes of a line.
@@ -128,7 +146,7 @@ pub enum LineKind {
     Added,
 }
 
-impl FilePatch {
+impl FilePatch<'_> {
     /// Returns the name to show: of the file afterwards, else of the one before.
     pub fn name(&self) -> String {
         String::from_utf8_lossy(self.new.as_ref().or(self.old.as_ref()).map_or(&[][..], Vec::as_slice)).into_owned()
@@ -139,7 +157,7 @@ impl FilePatch {
 ///
 /// # Errors
 /// [`PatchError`].
-pub fn parse(text: &[u8]) -> Result<Vec<FilePatch>, PatchError> {
+pub fn parse(text: &[u8]) -> Result<Vec<FilePatch<'_>>, PatchError> {
     let mut lines = Lines::new(text);
     if text.trim_ascii().is_empty() {
         return Ok(Vec::new());
@@ -167,8 +185,8 @@ pub fn parse(text: &[u8]) -> Result<Vec<FilePatch>, PatchError> {
     if files.is_empty() { Err(PatchError { line: 1, reason: PatchErrorReason::NoDiff }) } else { Ok(files) }
 }
 
-fn read_hunks(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, PatchError> {
-    let mut hunks: Vec<Hunk> = Vec::new();
+fn read_hunks<'a>(lines: &mut Lines<'a>) -> Result<Vec<Hunk<'a>>, PatchError> {
+    let mut hunks: Vec<Hunk<'a>> = Vec::new();
     let mut least_start = 1;
     while let Some(line) = lines.peek().filter(|line| line.starts_with(b"@@")) {
         if line.starts_with(b"@@@") {
@@ -182,56 +200,58 @@ fn read_hunks(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, PatchError> {
         }
         least_start = first + range.old_lines;
         lines.next();
-        hunks.push(Hunk { old_start: range.old_start, lines: hunk_lines(lines, &range)? });
+        hunks.push(read_hunk(lines, &range)?);
     }
     Ok(hunks)
 }
 
-fn hunk_lines(lines: &mut Lines<'_>, range: &HunkRange) -> Result<Vec<HunkLine>, PatchError> {
+fn read_hunk<'a>(lines: &mut Lines<'a>, range: &HunkRange) -> Result<Hunk<'a>, PatchError> {
+    let body = lines.rest();
     let (mut old, mut new) = (range.old_lines, range.new_lines);
-    let mut found: Vec<HunkLine> = Vec::new();
     // A line without a break at its end must be the last of its side.
     let (mut old_ended, mut new_ended) = (false, false);
-    loop {
-        let counts = |lines: &Lines<'_>| lines.error(PatchErrorReason::HunkCounts);
-        let Some(line) = lines.peek_whole() else {
-            return if old == 0 && new == 0 { Ok(found) } else { Err(counts(lines)) };
-        };
+    let mut last = None;
+    while let Some(line) = lines.peek_whole() {
+        let counts = || lines.error(PatchErrorReason::HunkCounts);
         if line.starts_with(b"\\") {
-            let last = found.last_mut().ok_or_else(|| counts(lines))?;
-            if last.bytes.pop() != Some(b'\n') {
-                return Err(counts(lines));
-            }
-            old_ended |= last.kind != LineKind::Added;
-            new_ended |= last.kind != LineKind::Removed;
+            // It says something of the line before it, once.
+            let kind = last.take().ok_or_else(counts)?;
+            old_ended |= kind != LineKind::Added;
+            new_ended |= kind != LineKind::Removed;
             lines.next();
             continue;
         }
         if old == 0 && new == 0 {
-            return Ok(found);
+            break;
         }
-        let (kind, bytes) = match line.split_first() {
-            Some((b' ', rest)) => (LineKind::Context, rest),
-            Some((b'-', rest)) => (LineKind::Removed, rest),
-            Some((b'+', rest)) => (LineKind::Added, rest),
-            // Mailers and editors take the blank from an empty context line; git reads it all the same.
-            Some((b'\n', _)) => (LineKind::Context, line),
-            Some((b'\r', [b'\n', ..])) => (LineKind::Context, line),
-            _ => return Err(counts(lines)),
-        };
+        let (kind, _) = hunk_line(line).ok_or_else(counts)?;
         let (takes_old, takes_new) = (kind != LineKind::Added, kind != LineKind::Removed);
         if (takes_old && (old == 0 || old_ended)) || (takes_new && (new == 0 || new_ended)) {
-            return Err(counts(lines));
+            return Err(counts());
         }
         old -= usize::from(takes_old);
         new -= usize::from(takes_new);
-        let mut bytes = bytes.to_vec();
-        // The patch's own last line may have lost its break on the way.
-        if bytes.last() != Some(&b'\n') {
-            bytes.push(b'\n');
-        }
-        found.push(HunkLine { kind, bytes });
+        last = Some(kind);
         lines.next();
+    }
+    if old > 0 || new > 0 {
+        return Err(lines.error(PatchErrorReason::HunkCounts));
+    }
+    let body = &body[..body.len() - lines.rest().len()];
+    Ok(Hunk { old_start: range.old_start, old_lines: range.old_lines, body })
+}
+
+/// Returns what becomes of a hunk's line, and its text without a line feed. The patch's own last line may have lost its
+/// break on the way.
+fn hunk_line(line: &[u8]) -> Option<(LineKind, &[u8])> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    match line.split_first() {
+        Some((b' ', rest)) => Some((LineKind::Context, rest)),
+        Some((b'-', rest)) => Some((LineKind::Removed, rest)),
+        Some((b'+', rest)) => Some((LineKind::Added, rest)),
+        // Mailers and editors take the blank from an empty context line; git reads it all the same.
+        None | Some((b'\r', [])) => Some((LineKind::Context, line)),
+        Some(_) => None,
     }
 }
 

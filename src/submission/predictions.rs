@@ -18,7 +18,7 @@ use crate::task::{Task, TaskId};
 mod directory;
 mod json;
 
-/// The largest file of predictions, in bytes.
+/// The largest file of predictions, in bytes, and the most that is kept of a directory.
 const MOST_FILE_BYTES: u64 = 1 << 30;
 /// The most predictions in one file or directory.
 const MOST_PREDICTIONS: usize = 1_000_000;
@@ -203,7 +203,7 @@ pub fn read(path: &Path, selection: Selection<'_>) -> Result<Predictions, Predic
             return Err(too_large(path, format!("{} bytes", metadata.len()), format!("{MOST_FILE_BYTES} bytes")));
         }
         // The file may grow while it is read.
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
         let mut file = io::Read::take(fs::File::open(path)?, MOST_FILE_BYTES + 1);
         io::Read::read_to_end(&mut file, &mut bytes)?;
         if bytes.len() as u64 > MOST_FILE_BYTES {
@@ -230,6 +230,8 @@ struct Collector<'a> {
     unknown: Vec<UnknownTask>,
     repeated: usize,
     read: usize,
+    /// Bytes of all submissions that are kept.
+    kept_bytes: u64,
 }
 
 impl<'a> Collector<'a> {
@@ -243,6 +245,7 @@ impl<'a> Collector<'a> {
             unknown: Vec::new(),
             repeated: 0,
             read: 0,
+            kept_bytes: 0,
         }
     }
 
@@ -265,6 +268,11 @@ impl<'a> Collector<'a> {
         let key = (model, task.id.clone());
         match self.all.get(&key) {
             None => {
+                self.kept_bytes += prediction.content.bytes().len() as u64;
+                if self.kept_bytes > MOST_FILE_BYTES {
+                    let (found, most) = ("more bytes".to_owned(), format!("{MOST_FILE_BYTES}"));
+                    return Err(too_large(self.path, found, most));
+                }
                 self.all.insert(key, prediction);
             }
             Some(first) if first.content == prediction.content => self.repeated += 1,

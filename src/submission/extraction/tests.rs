@@ -1,4 +1,5 @@
 use super::*;
+use crate::submission::damage::{damaged, damages};
 
 const TARGET: &str = "src/test/java/ATest.java";
 
@@ -179,6 +180,38 @@ fn a_file_may_be_moved_to_the_targets_place() {
     assert_eq!((reason(&extraction), extraction.dropped.len()), (HarnessReason::Empty, 1));
 }
 
+const GOOD: &str = "diff --git \"a/\\303\\244\" \"b/\\303\\244\"\nold mode 100644\nnew mode 100755\nindex 1..2\n\
+    --- \"a/\\303\\244\"\n+++ \"b/\\303\\244\"\n@@ -9 +9 @@ f\n-x\n\\ No newline at end of file\n+y\n\
+    diff --git a/@target@ b/@target@\nindex 1..2 100644\n--- a/@target@\n+++ b/@target@\n@@ -1,3 +1,4 @@\n one\n-two\n+2\n+2b\n three\n\
+    @@ -4 +5 @@ f\n-four\n+4\n\
+    diff --git a/p b/q\nsimilarity index 90%\nrename from p\nrename to q\n--- a/p\n+++ b/q\n@@ -1 +1 @@\n-a\n+b\n";
+
+/// Returns what git makes of the target file; `None` where it refuses the patch or makes nothing of the file.
+fn applied_by_git(patch: &[u8]) -> Option<Vec<u8>> {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join(TARGET);
+    fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+    fs_err::write(&file, START).unwrap();
+    fs_err::write(directory.path().join("patch"), patch).unwrap();
+    // Other files are none of its business here, as they are none of ours.
+    let output = std::process::Command::new("git")
+        .args(["apply", "--whitespace=nowarn", &format!("--include={TARGET}"), "patch"])
+        .current_dir(directory.path())
+        .env("GIT_CEILING_DIRECTORIES", directory.path())
+        .output()
+        .unwrap();
+    let applied = fs_err::read(&file).unwrap_or_default();
+    (output.status.success() && applied != START).then_some(applied)
+}
+
+#[test]
+fn git_applies_the_good_patch_as_well() {
+    let good = GOOD.replace("@target@", TARGET);
+    let ours = run(&Content::Patch(good.clone().into_bytes()), Some(START));
+    assert_eq!(text(&ours), "one\n2\n2b\nthree\n4\n");
+    assert_eq!(applied_by_git(good.as_bytes()).unwrap(), text(&ours).as_bytes());
+}
+
 fn edited() -> impl proptest::strategy::Strategy<Value = (Vec<String>, Vec<String>)> {
     let line = || "[ab]{0,2}\r?";
     let file = || proptest::collection::vec(line(), 0..12);
@@ -210,5 +243,38 @@ proptest::proptest! {
     #[test]
     fn no_patch_makes_it_panic(bytes in "(--- a/src/test/java/ATest.java\n\\+\\+\\+ b/src/test/java/ATest.java\n)?(@@ -[0-9],[0-3] \\+[0-9],[0-3] @@\n([ +-][a-c]\n){0,4}){0,3}") {
         let _ = run(&Content::Patch(bytes.into_bytes()), Some(START));
+    }
+
+    /// Whatever becomes of a good patch, it comes to a test file or to a reason, and no file that it touches is lost. Where
+    /// git applies it too, the same file comes of it.
+    #[test]
+    fn damaged_patches_come_to_a_file_or_a_reason(damages in damages()) {
+        let bytes = damaged(GOOD.replace("@target@", TARGET).as_bytes(), &damages);
+        let extraction = run(&Content::Patch(bytes.clone()), Some(START));
+        let shown = || String::from_utf8_lossy(&bytes).into_owned();
+        match &extraction.content {
+            Ok(content) => {
+                proptest::prop_assert!(content != START && !content.contains(&0), "{}", shown());
+                proptest::prop_assert!(std::str::from_utf8(content).is_ok_and(|text| !text.trim().is_empty()));
+                // Where a hunk has no old lines git goes by other numbers than those of the old file.
+                let placed = |file: &FilePatch<'_>| match &file.change {
+                    Change::Hunks(hunks) => hunks.iter().all(|hunk| hunk.old_lines > 0),
+                    Change::Binary => true,
+                };
+                let comparable = !extraction.line_ends_adapted && patch::parse(&bytes).unwrap().iter().all(placed);
+                if let Some(theirs) = comparable.then(|| applied_by_git(&bytes)).flatten() {
+                    proptest::prop_assert_eq!(content, &theirs, "{}", shown());
+                }
+            }
+            Err(fault) => proptest::prop_assert!(!fault.detail.is_empty(), "{}", shown()),
+        }
+        match patch::parse(&bytes) {
+            Ok(files) => {
+                let ours = files.iter().filter(|file| file.new.as_deref() == Some(TARGET.as_bytes())).count();
+                let twice = matches!(&extraction.content, Err(fault) if fault.detail.contains("twice"));
+                proptest::prop_assert!(twice || ours + extraction.dropped.len() == files.len(), "{}", shown());
+            }
+            Err(_) => proptest::prop_assert_eq!(reason(&extraction), HarnessReason::MalformedPatch),
+        }
     }
 }

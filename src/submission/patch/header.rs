@@ -29,6 +29,11 @@ impl<'a> Lines<'a> {
         Some(line.strip_suffix(b"\r").unwrap_or(line))
     }
 
+    /// Returns what was not read so far.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     pub(super) fn next(&mut self) {
         if let Some(line) = self.peek_whole() {
             self.rest = &self.rest[line.len()..];
@@ -230,7 +235,7 @@ impl Header {
         Ok(self)
     }
 
-    pub(super) fn into_file(self, change: Change) -> FilePatch {
+    pub(super) fn into_file(self, change: Change<'_>) -> FilePatch<'_> {
         let Self { old, new, origin, mode, lying, .. } = self;
         FilePatch { old, new, origin, mode, lying_header: lying, change }
     }
@@ -327,23 +332,19 @@ fn git_names(text: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         let (new, rest) = unquote(&text[at + 1..])?;
         return rest.is_empty().then(|| (text[..at].to_vec(), new));
     }
-    let mut found = None;
-    for at in (0..text.len()).filter(|at| text[*at] == b' ') {
-        let (old, new) = (text[..at].to_vec(), text[at + 1..].to_vec());
+    // Names that are the same but for git's prefixes are equally long, so the blank between them is in the middle.
+    let middle = text.len() / 2;
+    if text.len() % 2 == 1 && text[middle] == b' ' {
+        let (old, new) = (text[..middle].to_vec(), text[middle + 1..].to_vec());
         let (old_name, new_name) = stripped(Some(old.clone()), Some(new.clone()));
         if old_name == new_name {
-            if found.is_some() {
-                return None;
-            }
-            found = Some((old, new));
+            return Some((old, new));
         }
     }
     // Different names have headers of their own that say which they are; with one blank there is no doubt either.
-    found.or_else(|| {
-        let mut parts = text.split(|byte| *byte == b' ');
-        let (old, new) = (parts.next()?, parts.next()?);
-        parts.next().is_none().then(|| (old.to_vec(), new.to_vec()))
-    })
+    let mut parts = text.split(|byte| *byte == b' ');
+    let (old, new) = (parts.next()?, parts.next()?);
+    parts.next().is_none().then(|| (old.to_vec(), new.to_vec()))
 }
 
 /// Takes git's prefixes from a pair of names: `a/` and `b/`, or one of its mnemonic pairs. Names without are left as

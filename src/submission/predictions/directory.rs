@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 
 use super::{Collector, MOST_PREDICTIONS, Place, Prediction, PredictionsError, too_large};
 use crate::submission::{Content, MOST_SUBMISSION_BYTES};
@@ -34,8 +35,8 @@ pub(super) fn read(path: &Path, collector: &mut Collector<'_>) -> Result<(), Pre
             (name.as_str(), content)
         } else if metadata.is_file() {
             match name.rsplit_once('.') {
-                Some((id, "patch" | "diff")) => (id, bounded(&entry, metadata.len(), Content::Patch)?),
-                Some((id, "java")) => (id, bounded(&entry, metadata.len(), Content::File)?),
+                Some((id, "patch" | "diff")) => (id, bounded(&entry, Content::Patch)?),
+                Some((id, "java")) => (id, bounded(&entry, Content::File)?),
                 _ => return Err(malformed(&entry, "it is no `<task id>.patch`, `.diff` or `.java`")),
             }
         } else {
@@ -71,7 +72,7 @@ fn test_file(directory: &Path, id: &str, collector: &Collector<'_>) -> Result<Co
         }
         if let Some(metadata) = found {
             return match metadata.is_file() {
-                true => bounded(&file, metadata.len(), Content::File),
+                true => bounded(&file, Content::File),
                 false => Err(PredictionsError::Kind(file)),
             };
         }
@@ -79,13 +80,19 @@ fn test_file(directory: &Path, id: &str, collector: &Collector<'_>) -> Result<Co
     Ok(Content::Nothing)
 }
 
-fn bounded(path: &Path, bytes: u64, kind: fn(Vec<u8>) -> Content) -> Result<Content, PredictionsError> {
-    if bytes > MOST_SUBMISSION_BYTES as u64 {
-        return Ok(Content::TooLarge { bytes });
+fn bounded(path: &Path, kind: fn(Vec<u8>) -> Content) -> Result<Content, PredictionsError> {
+    // What was a file a moment ago may be a link or a pipe by now: neither is followed or waited for.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(PredictionsError::Kind(path.to_owned()));
+    }
+    if metadata.len() > MOST_SUBMISSION_BYTES as u64 {
+        return Ok(Content::TooLarge { bytes: metadata.len() });
     }
     let mut content = Vec::new();
-    let mut file = std::io::Read::take(fs::File::open(path)?, MOST_SUBMISSION_BYTES as u64 + 1);
-    std::io::Read::read_to_end(&mut file, &mut content)?;
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, MOST_SUBMISSION_BYTES as u64 + 1), &mut content)?;
     Ok(Content::of(content, kind))
 }
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::{Collector, Place, Prediction, PredictionsError, field};
 use crate::submission::Content;
@@ -20,6 +20,19 @@ struct Raw {
     model_file: Option<String>,
     cost_usd: Option<f64>,
     tokens: Option<u64>,
+}
+
+/// Whether an object names its task. Its other fields are passed over, not kept: a stranger's may hold anything.
+#[derive(Deserialize)]
+struct Named {
+    #[serde(default, deserialize_with = "there")]
+    instance_id: bool,
+    #[serde(default, deserialize_with = "there")]
+    task_id: bool,
+}
+
+fn there<'de, D: serde::Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(value).map(|IgnoredAny| true)
 }
 
 /// Reads all predictions of a file.
@@ -39,10 +52,10 @@ pub(super) fn read(path: &Path, bytes: &[u8], collector: &mut Collector<'_>) -> 
 fn is_lines(cursor: &Cursor<'_>) -> bool {
     let rest = &cursor.bytes[cursor.offset..];
     let first = rest.split(|byte| *byte == b'\n').next().unwrap_or(rest);
-    match serde_json::from_slice::<serde_json::Value>(first) {
-        Ok(value) => {
+    match serde_json::from_slice::<Named>(first) {
+        Ok(named) => {
             let alone = rest[first.len()..].iter().all(u8::is_ascii_whitespace);
-            value.get("instance_id").or(value.get("task_id")).is_some() || !alone
+            named.instance_id || named.task_id || !alone
         }
         // A first line that ends too early is the beginning of something longer; any other fault is this line's.
         Err(error) => !error.is_eof() || rest[first.len()..].trim_ascii().starts_with(b"{"),

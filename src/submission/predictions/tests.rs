@@ -1,4 +1,5 @@
 use super::*;
+use crate::submission::damage::{damaged, damages};
 use crate::task::Track;
 
 fn task(id: &str) -> Task {
@@ -40,6 +41,39 @@ impl Fixture {
 
     fn text(&self, text: impl AsRef<[u8]>) -> Result<Predictions, PredictionsError> {
         self.read(&self.write("p.json", text))
+    }
+}
+
+/// How many values a list or dictionary has.
+struct Values(usize);
+
+impl<'de> serde::Deserialize<'de> for Values {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Counter;
+        impl<'de> serde::de::Visitor<'de> for Counter {
+            type Value = Values;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list or dictionary")
+            }
+
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut values: A) -> Result<Values, A::Error> {
+                let mut number = 0;
+                while values.next_element::<serde::de::IgnoredAny>()?.is_some() {
+                    number += 1;
+                }
+                Ok(Values(number))
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut values: A) -> Result<Values, A::Error> {
+                let mut number = 0;
+                while values.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {
+                    number += 1;
+                }
+                Ok(Values(number))
+            }
+        }
+        deserializer.deserialize_any(Counter)
     }
 }
 
@@ -102,61 +136,285 @@ fn different_bytes_for_one_task_are_an_error_that_names_both_lines() {
     }
 }
 
+/// Which error it is.
+fn kind(error: &PredictionsError) -> &'static str {
+    match error {
+        PredictionsError::Io(_) => "io",
+        PredictionsError::Kind(_) => "kind",
+        PredictionsError::TooLarge { .. } => "too large",
+        PredictionsError::Malformed { .. } => "malformed",
+        PredictionsError::Field { field, .. } => field,
+        PredictionsError::Conflict { .. } => "conflict",
+        PredictionsError::Nothing(_) => "nothing",
+    }
+}
+
 #[test]
-fn forty_malformed_files_are_typed_errors_that_name_the_file() {
+fn malformed_files_are_typed_errors_that_name_the_file() {
     let fixture = Fixture::new();
-    let deep = "[".repeat(100_000);
-    let long = format!("{{\"instance_id\":\"t1\",\"model_name_or_path\":\"{}\"}}", "m".repeat(300));
-    let texts: [&[u8]; 40] = [
-        b"",
-        b"  \n\n",
-        b"[]",
-        b"{}",
-        b"null",
-        b"1",
-        b"\"gold\"",
-        b"true",
-        b"{",
-        b"[",
-        b"}",
-        b"[{}]",
-        b"[{},",
-        b"[1]",
-        b"[null]",
-        b"[[]]",
-        b"{\"t1\"}",
-        b"{\"t1\":}",
-        b"{\"t1\":1}",
-        b"{\"t1\":\"patch\"}",
-        b"{\"t1\":{}} x",
-        b"{\"t1\":{\"instance_id\":\"t2\"}}",
-        b"{\"instance_id\":1}",
-        b"{\"instance_id\":null}\n{}",
-        b"{\"instance_id\":\"t1\"}\n{\"model_patch\":\"x\"}",
-        b"{\"instance_id\":\"t1\",\"model_patch\":1}",
-        b"{\"instance_id\":\"t1\",\"model_patch\":\"x\",\"model_patch\":\"y\"}",
-        b"{\"instance_id\":\"t1\",\"model_patch\":\"x\",\"model_file\":\"y\"}",
-        b"{\"instance_id\":\"t1\",\"model_patch\":\"\\ud800\"}",
-        b"{\"instance_id\":\"t1\",\"model_patch\":\"\xff\"}",
-        b"{\"instance_id\":\"t1\",\"model_patch\":\"a\nb\"}",
-        b"{\"instance_id\":\"t1\",\"cost_usd\":-1}",
-        b"{\"instance_id\":\"t1\",\"cost_usd\":1e999}",
-        b"{\"instance_id\":\"t1\",\"cost_usd\":\"1\"}",
-        b"{\"instance_id\":\"t1\",\"tokens\":-1}",
-        b"{\"instance_id\":\"t1\",\"model_name_or_path\":\" \"}",
-        b"{\"instance_id\":\"t1\",\"model_name_or_path\":\"gold\"}",
-        b"{\"instance_id\":\"t1\",\"model_name_or_path\":\"a\\nb\"}",
-        deep.as_bytes(),
-        long.as_bytes(),
+    let of = |field: &str| format!("{{\"instance_id\":\"t1\",{field}}}").into_bytes();
+    let text = |text: &str| text.as_bytes().to_vec();
+    let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let long = "m".repeat(MOST_MODEL_CHARACTERS + 1);
+    let texts: Vec<(Vec<u8>, &str)> = vec![
+        (text(""), "nothing"),
+        (text("  \n\n"), "nothing"),
+        (text("\u{feff}"), "nothing"),
+        (text("[]"), "nothing"),
+        (text("{}"), "nothing"),
+        (text("null"), "malformed"),
+        (text("1"), "malformed"),
+        (text("\"gold\""), "malformed"),
+        (text("true"), "malformed"),
+        (text("\0"), "malformed"),
+        (vec![b'\0'; 4096], "malformed"),
+        (wide("{\"instance_id\":\"t1\"}"), "malformed"),
+        (wide("\u{feff}{\"instance_id\":\"t1\"}"), "malformed"),
+        (text("\u{feff}\u{feff}{\"instance_id\":\"t1\"}"), "malformed"),
+        (b"\x1f\x8b\x08\0\0\0\0\0".to_vec(), "malformed"),
+        (text("instance_id,model_patch\nt1,x\n"), "malformed"),
+        (text("- instance_id: t1\n"), "malformed"),
+        // Cut off, or of more than one piece.
+        (text("{"), "malformed"),
+        (text("["), "malformed"),
+        (text("}"), "malformed"),
+        (text("{\"instance_id\":\"t1\""), "malformed"),
+        (text("{\"instance_id\":\"t"), "malformed"),
+        (text("{\"instance_id\":\"t1\",\"model_patch\":\"a\\"), "malformed"),
+        (text("{\"instance_id\":\"t1\"}\n{\"instance_id\":\"t2\""), "malformed"),
+        (text("[{\"instance_id\":\"t1\"}"), "malformed"),
+        (text("[{\"instance_id\":\"t1\"},"), "malformed"),
+        (text("[{\"instance_id\":\"t1\"},]"), "malformed"),
+        (text("[{\"instance_id\":\"t1\"}{\"instance_id\":\"t2\"}]"), "malformed"),
+        (text("[{\"instance_id\":\"t1\"}]]"), "malformed"),
+        (text("[{\"instance_id\":\"t1\"}]\n{\"instance_id\":\"t2\"}"), "malformed"),
+        (text("{\"t1\":{}} x"), "malformed"),
+        (text("{\"t1\":{},}"), "malformed"),
+        (text("{\"instance_id\":\"t1\"}{\"instance_id\":\"t2\"}"), "malformed"),
+        (text("{\"instance_id\":\"t1\"}\r{\"instance_id\":\"t2\"}\r"), "malformed"),
+        (text("{\"instance_id\":\"t1\"},\n{\"instance_id\":\"t2\"}\n"), "malformed"),
+        (text("{\"instance_id\":\"t1\"}\n// a comment\n"), "malformed"),
+        (text("{'instance_id':'t1'}"), "malformed"),
+        (text("{instance_id:\"t1\"}"), "malformed"),
+        // Other types than they should have.
+        (text("[1]"), "malformed"),
+        (text("[null]"), "malformed"),
+        (text("[{}]"), "instance_id"),
+        (text("[\"t1\"]"), "malformed"),
+        (text("{\"t1\"}"), "malformed"),
+        (text("{\"t1\":}"), "malformed"),
+        (text("{\"t1\":1}"), "malformed"),
+        (text("{\"t1\":\"patch\"}"), "malformed"),
+        (text("{\"t1\":[\"patch\"]}"), "malformed"),
+        (text("{\"instance_id\":1}"), "malformed"),
+        (text("{\"instance_id\":[\"t1\"]}"), "malformed"),
+        (text("{\"instance_id\":null}\n{}"), "instance_id"),
+        (text("{\"instance_id\":\"t1\"}\n{\"model_patch\":\"x\"}"), "instance_id"),
+        (text("{\"instance_id\":\"t1\"}\n[]"), "malformed"),
+        (of("\"model_patch\":1"), "malformed"),
+        (of("\"model_patch\":[\"a\",\"b\"]"), "malformed"),
+        (of("\"model_patch\":{}"), "malformed"),
+        (of("\"model_patch\":true"), "malformed"),
+        (of("\"model_file\":0"), "malformed"),
+        (of("\"model_name_or_path\":7"), "malformed"),
+        // Texts that are none.
+        (of("\"model_patch\":\"\\ud800\""), "malformed"),
+        (of("\"model_patch\":\"\\udc00\\ud800\""), "malformed"),
+        (of("\"model_patch\":\"\\u12\""), "malformed"),
+        (of("\"model_patch\":\"\\x41\""), "malformed"),
+        (of("\"model_patch\":\"a\tb\""), "malformed"),
+        (of("\"model_patch\":\"a\0b\""), "malformed"),
+        ([b"{\"instance_id\":\"t1\",\"model_patch\":\"", &b"\xff\"}"[..]].concat(), "malformed"),
+        ([b"{\"instance_id\":\"t1\",\"model_patch\":\"", &b"\xc0\x80\"}"[..]].concat(), "malformed"),
+        (text("{\"instance_id\":\"t1\",\"model_patch\":\"a\nb\"}"), "malformed"),
+        // Twice, or against itself.
+        (of("\"instance_id\":\"t1\""), "malformed"),
+        (of("\"model_patch\":\"x\",\"model_patch\":\"y\""), "malformed"),
+        (of("\"model_patch\":\"x\",\"model_file\":\"y\""), "model_file"),
+        (text("{\"t1\":{\"instance_id\":\"t2\"}}"), "instance_id"),
+        (text("{\"t1\":{\"model_patch\":\"x\"},\"t1\":{\"model_patch\":\"y\"}}"), "conflict"),
+        (
+            text("[{\"instance_id\":\"t1\",\"model_patch\":\"x\"},{\"task_id\":\"t1\",\"model_file\":\"x\"}]"),
+            "conflict",
+        ),
+        (text("{\"instance_id\":\"t3\",\"model_patch\":\"x\"}\n{\"instance_id\":\"t3\"}"), "conflict"),
+        // Numbers that are none, or too large.
+        (of("\"cost_usd\":-1"), "cost_usd"),
+        (of("\"cost_usd\":-1e-300"), "cost_usd"),
+        (of("\"cost_usd\":1e999"), "malformed"),
+        (of("\"cost_usd\":NaN"), "malformed"),
+        (of("\"cost_usd\":Infinity"), "malformed"),
+        (of("\"cost_usd\":\"1\""), "malformed"),
+        (of("\"cost_usd\":01"), "malformed"),
+        (of("\"tokens\":-1"), "malformed"),
+        (of("\"tokens\":1.5"), "malformed"),
+        (of("\"tokens\":18446744073709551616"), "malformed"),
+        (of(&format!("\"tokens\":{}", "9".repeat(100_000))), "malformed"),
+        // Names that are none.
+        (of("\"model_name_or_path\":\"\""), "model_name_or_path"),
+        (of("\"model_name_or_path\":\" \""), "model_name_or_path"),
+        (of("\"model_name_or_path\":\"gold\""), "model_name_or_path"),
+        (of("\"model_name_or_path\":\" gold \""), "model_name_or_path"),
+        (of("\"model_name_or_path\":\"a\\nb\""), "model_name_or_path"),
+        (of("\"model_name_or_path\":\"a\\u0000\""), "model_name_or_path"),
+        (of("\"model_name_or_path\":\"a\\u009b2J\""), "model_name_or_path"),
+        (of(&format!("\"model_name_or_path\":\"{long}\"")), "model_name_or_path"),
+        // Deep ones.
+        (text(&"[".repeat(100_000)), "malformed"),
+        (text(&"{\"a\":".repeat(100_000)), "malformed"),
+        (of(&format!("\"model_patch\":{}", "[".repeat(100_000))), "malformed"),
+        (of(&format!("\"model_patch\":{}{}", "[".repeat(100_000), "]".repeat(100_000))), "malformed"),
+        (of(&format!("\"more\":{}{}", "[".repeat(100_000), "}".repeat(100_000))), "malformed"),
     ];
-    for text in texts {
+    for (text, expected) in texts {
         let shown = String::from_utf8_lossy(&text[..text.len().min(80)]).into_owned();
-        let error = fixture.text(text).map(|found| panic!("{shown}: {found:?}")).unwrap_err();
-        assert!(error.to_string().contains("p.json"), "{shown}: {error}");
+        let error = fixture.text(&text).map(|found| panic!("{shown}: {found:?}")).unwrap_err();
+        assert_eq!(kind(&error), expected, "{shown}: {error}");
+        let said = error.to_string();
+        assert!(said.contains("p.json") && said.len() < 600, "{shown}: {said}");
         assert!(!error.hint().is_empty());
     }
     let error = fixture.text("{\"instance_id\":\"t1\"}\n\n{\"instance_id\":\"t2\",}").unwrap_err();
     assert!(error.to_string().contains("line 3"), "{error}");
+}
+
+/// What is strange and can be read is counted, each once: models, unknown ids, unselected ones, repeated ones.
+#[test]
+fn strange_files_lose_nothing() {
+    let fixture = Fixture::new();
+    let deep = format!("{{\"instance_id\":\"t1\",\"more\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    for (text, counts) in [
+        ("{\"instance_id\":\"\"}", [0, 1, 0, 0]),
+        ("{\"instance_id\":\"T1\"}", [0, 1, 0, 0]),
+        ("{\"instance_id\":\"t1 \"}", [0, 1, 0, 0]),
+        ("{\"instance_id\":\"t1\\u0000\"}", [0, 1, 0, 0]),
+        ("{\"instance_id\":\"../t1\"}", [0, 1, 0, 0]),
+        ("{\"instance_id\":\"\\u202et1\"}", [0, 1, 0, 0]),
+        ("{\"task_id\":\"t1\"}", [1, 0, 0, 0]),
+        ("{\"task_id\":\"t9\",\"instance_id\":\"t1\"}", [1, 0, 0, 0]),
+        ("{\"\\u0074\\u0031\":{}}", [1, 0, 0, 0]),
+        ("{\"t1\":{},\"t1\":{}}", [1, 0, 0, 1]),
+        ("{\"t1\":{},\"t2\":{},\"t3\":{},\"t4\":{}}", [2, 1, 1, 0]),
+        ("[{\"instance_id\":\"t1\",\"cost_usd\":1e308},{\"instance_id\":\"t1\",\"cost_usd\":0}]", [1, 0, 0, 1]),
+        ("[{\"instance_id\":\"t1\",\"model_name_or_path\":\"a\"},{\"instance_id\":\"t1\"}]", [2, 0, 0, 0]),
+        ("{\"instance_id\":\"t1\"}\r\n\r\n{\"instance_id\":\"t3\"}\r\n", [1, 0, 1, 0]),
+        ("\r\r{\"instance_id\":\"t1\"}\r", [1, 0, 0, 0]),
+        ("[\r{\"instance_id\":\"t1\"},\r{\"instance_id\":\"t2\"}\r]\r", [2, 0, 0, 0]),
+        ("{\"instance_id\":\"t1\",\"tokens\":18446744073709551615,\"model_patch\":\"\\u0000\"}", [1, 0, 0, 0]),
+        (&deep, [1, 0, 0, 0]),
+    ] {
+        let predictions = fixture.text(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let found: usize = predictions.models.values().map(BTreeMap::len).sum();
+        let all = [found, predictions.unknown.len(), predictions.not_selected, predictions.repeated];
+        assert_eq!(all, counts, "{}", &text[..text.len().min(100)]);
+        let shown = |id: &str| id.chars().all(|c| !c.is_control());
+        assert!(predictions.unknown.iter().all(|unknown| shown(&unknown.id)));
+    }
+}
+
+/// Writes something that is not a prediction below the directory that is given.
+type Strange = fn(&Path);
+
+/// What is found: predictions, unknown ones and repeated ones, or which error.
+type Read = Result<[usize; 3], &'static str>;
+
+#[test]
+fn strange_directories_are_typed_errors() {
+    use std::os::unix::ffi::OsStringExt as _;
+    use std::os::unix::fs::symlink;
+    let pipe = |path: PathBuf| {
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    };
+
+    let cases: [(&str, Strange, Read); 18] = [
+        ("nothing", |_| {}, Err("nothing")),
+        ("only what is hidden", |at| fs::write(at.join(".t1.patch"), "x").unwrap(), Err("nothing")),
+        ("a link", |at| symlink("/etc/passwd", at.join("t1.patch")).unwrap(), Err("kind")),
+        ("a link to nothing", |at| symlink("nowhere", at.join("t1.patch")).unwrap(), Err("kind")),
+        ("a link to itself", |at| symlink("t1.patch", at.join("t1.patch")).unwrap(), Err("kind")),
+        ("a link to a directory", |at| symlink("..", at.join("t1")).unwrap(), Err("kind")),
+        ("a socket", |at| drop(std::os::unix::net::UnixListener::bind(at.join("t1.patch")).unwrap()), Err("kind")),
+        ("another ending", |at| fs::write(at.join("t1.txt"), "x").unwrap(), Err("malformed")),
+        ("an ending of other letters", |at| fs::write(at.join("t1.PATCH"), "x").unwrap(), Err("malformed")),
+        ("no ending", |at| fs::write(at.join("t1"), "x").unwrap(), Err("malformed")),
+        (
+            "two for one task",
+            |at| {
+                fs::write(at.join("t1.patch"), "x").unwrap();
+                fs::write(at.join("t1.diff"), "y").unwrap();
+            },
+            Err("conflict"),
+        ),
+        (
+            "one twice",
+            |at| {
+                fs::write(at.join("t1.patch"), "x").unwrap();
+                fs::write(at.join("t1.diff"), "x").unwrap();
+            },
+            Ok([1, 0, 1]),
+        ),
+        ("a directory for a test file", |at| fs::create_dir_all(at.join("t1/ATest.java")).unwrap(), Err("kind")),
+        ("a directory in place of a patch", |at| fs::create_dir(at.join("t1.patch")).unwrap(), Ok([0, 1, 0])),
+        ("a task's directory without its file", |at| fs::create_dir(at.join("t1")).unwrap(), Ok([1, 0, 0])),
+        ("a name of other letters", |at| fs::write(at.join("T1.patch"), "x").unwrap(), Ok([0, 1, 0])),
+        ("a name of two lines", |at| fs::write(at.join("t1\n\u{1b}[2J.patch"), "x").unwrap(), Ok([0, 1, 0])),
+        (
+            "a name that is no UTF-8",
+            |at| {
+                let name = std::ffi::OsString::from_vec(b"t1\xff.patch".to_vec());
+                fs::write(at.join(name), "x").unwrap();
+            },
+            Ok([0, 1, 0]),
+        ),
+    ];
+    for (what, make, expected) in cases {
+        let fixture = Fixture::new();
+        let directory = fixture.directory.path().join("agent");
+        fs::create_dir(&directory).unwrap();
+        make(&directory);
+        let found = fixture.read(&directory);
+        let shown = found.as_ref().map_err(ToString::to_string).err();
+        let found = found.as_ref().map_err(kind).map(|predictions| {
+            let found = predictions.models.values().map(BTreeMap::len).sum();
+            [found, predictions.unknown.len(), predictions.repeated]
+        });
+        assert_eq!(found, expected, "{what}: {shown:?}");
+    }
+    // Nobody writes into these pipes: what waited for them would wait forever.
+    let fixture = Fixture::new();
+    let directory = fixture.directory.path().join("agent");
+    fs::create_dir_all(directory.join("t2/src/test/java")).unwrap();
+    for name in ["t1.patch", "t1", "t2/ATest.java", "t2/src/test/java/ATest.java"] {
+        pipe(directory.join(name));
+        assert_eq!(kind(&fixture.read(&directory).unwrap_err()), "kind", "{name}");
+        fs::remove_file(directory.join(name)).unwrap();
+    }
+    fs::remove_dir(directory.join("t2/src/test/java")).unwrap();
+    symlink("/etc", directory.join("t2/src/test/java")).unwrap();
+    assert_eq!(kind(&fixture.read(&directory).unwrap_err()), "kind");
+    pipe(fixture.directory.path().join("p.jsonl"));
+    for path in [fixture.directory.path().join("p.jsonl"), PathBuf::from("/dev/null")] {
+        assert_eq!(kind(&fixture.read(&path).unwrap_err()), "kind");
+    }
+    assert_eq!(kind(&fixture.read(Path::new("nowhere")).unwrap_err()), "io");
+}
+
+/// Files of holes take no time to make and would take long to read: their size is looked at before.
+#[test]
+fn files_of_any_size_are_not_read_in_vain() {
+    let fixture = Fixture::new();
+    let hollow = |name: &str, bytes: u64| {
+        let path = fixture.write(name, "");
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(bytes).unwrap();
+        path
+    };
+    assert_eq!(kind(&fixture.read(&hollow("p.jsonl", 1 << 40)).unwrap_err()), "too large");
+    hollow("agent/t1.patch", 100 << 20);
+    hollow("agent/t2/ATest.java", 1 << 40);
+    let predictions = fixture.read(&fixture.directory.path().join("agent")).unwrap();
+    assert_eq!(patch_of(&predictions, "agent", "t1"), Content::TooLarge { bytes: 100 << 20 });
+    assert_eq!(patch_of(&predictions, "agent", "t2"), Content::TooLarge { bytes: 1 << 40 });
 }
 
 #[test]
@@ -193,19 +451,32 @@ proptest::proptest! {
         let _ = Fixture::new().text(bytes);
     }
 
-    /// Every way of cutting or changing a good file ends in predictions or an error, never in lost ones.
+    /// Every way of damaging a good file ends in predictions or an error, never in lost ones: another reader of JSON finds
+    /// as many in it.
     #[test]
-    fn damaged_files_never_lose_predictions_silently(cut in 0usize..200, byte in proptest::prelude::any::<u8>()) {
-        let good = "{\"instance_id\":\"t1\",\"model_patch\":\"x\"}\n{\"instance_id\":\"t2\",\"model_patch\":\"y\"}\n";
-        let mut bytes = good.as_bytes().to_vec();
-        let at = cut % bytes.len();
-        bytes[at] = byte;
-        if let Ok(predictions) = Fixture::new().text(bytes) {
+    fn damaged_files_never_lose_predictions_silently(form in 0usize..3, damages in damages()) {
+        let ours = ["t1", "t2", "t3", "t4"].map(|id| {
+            format!("\"model_name_or_path\":\"m {id}\",\"model_patch\":\"--- a\\n+++ b\\n\",\"instance_id\":\"{id}\"")
+        });
+        let good = match form {
+            0 => ours.map(|one| format!("{{{one}}}\n")).concat(),
+            1 => format!("[{}]", ours.map(|one| format!("{{{one}}}")).join(",\n")),
+            _ => format!("{{{}}}", ours.map(|one| format!("\"{}\":{{{one}}}", &one[one.len() - 3..one.len() - 1])).join(",\n")),
+        };
+        let bytes = damaged(good.as_bytes(), &damages);
+        let tasks = [task("t1"), task("t2"), task("t3")];
+        let path = Path::new("p.json");
+        let mut collector = Collector::new(path, Selection { known: &tasks, selected: &tasks[..2] });
+        let read = json::read(path, &bytes, &mut collector).and_then(|()| collector.finish());
+        if let Ok(predictions) = read {
             let found: usize = predictions.models.values().map(BTreeMap::len).sum();
-            // A changed id may be unknown, unselected, or the other's; then the bytes differ or are equal.
-            proptest::prop_assert_eq!(
-                found + predictions.unknown.len() + predictions.not_selected + predictions.repeated, 2
-            );
+            let counted = found + predictions.unknown.len() + predictions.not_selected + predictions.repeated;
+            let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+            let whole: Result<Values, _> = serde_json::from_slice(bytes);
+            let lines = || serde_json::Deserializer::from_slice(bytes).into_iter::<serde::de::IgnoredAny>().filter(Result::is_ok).count();
+            // An object in one line may be either a prediction or a dictionary of some.
+            let expected = [whole.map_or(0, |Values(number)| number), lines()];
+            proptest::prop_assert!(expected.contains(&counted), "{counted}: {}", String::from_utf8_lossy(bytes));
         }
     }
 }
