@@ -5,6 +5,7 @@ mod execution;
 mod interruption;
 mod proof;
 mod scoring;
+mod submissions;
 mod verdict;
 
 use std::collections::BTreeSet;

@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use testevo_sandbox::metrics::category::{Category, Integrity, judge};
-use testevo_sandbox::outcome::Outcome;
-use testevo_sandbox::sample::{Miniature, SampleRepository};
-use testevo_sandbox::task::{Cell, Side, Track};
-use testevo_sandbox::workspace::java_source::package_of;
+use testevo_sandbox::sample::SampleRepository;
+use testevo_sandbox::task::{Cell, Track};
 
 use super::demonstration;
 use super::execution::Workshop;
+use super::submissions;
 
 /// Scores the developers' tests of a repository that was built, and compares categories.
 pub(super) fn gold_is_scored_as_expected(workshop: &Workshop, repository: &SampleRepository) {
@@ -36,40 +35,50 @@ pub(super) fn gold_is_scored_as_expected(workshop: &Workshop, repository: &Sampl
     assert!(wrong.is_empty(), "{}:\n{}", repository.name, wrong.join("\n"));
 }
 
-/// Five of each category and more, on both tracks.
+/// Five and more for each category, on both tracks; an update can't be redundant.
 #[test]
 fn submissions_made_for_a_category_come_to_it() {
     let (repository, workshop) = demonstration::given();
     let mut lines = String::new();
     let mut expected = BTreeMap::new();
+    let mut made: BTreeMap<(Track, &str), BTreeSet<&str>> = BTreeMap::new();
     for miniature in &repository.miniatures {
-        for (model, content, category) in submissions(miniature) {
+        for submission in submissions::all(miniature) {
             let task = format!("{}__{}", repository.name.file_stem(), miniature.name);
-            let mut line = json!({ "instance_id": task, "model_name_or_path": model });
-            for (field, text) in content {
+            let mut line = json!({ "instance_id": task, "model_name_or_path": submission.name });
+            if let Some((field, text)) = &submission.content {
                 line[field] = json!(text);
             }
             lines.push_str(&format!("{line}\n"));
             for method in &miniature.methods {
-                // What is the developers' own passes on old code where theirs does.
-                let passes = miniature.track == Track::TestGeneration
-                    && method.expected.get(&Cell::No).is_some_and(|outcomes| outcomes.contains(&Outcome::Pass));
-                let category = if category == Category::Success && passes { Category::Redundant } else { category };
-                expected.insert((model.to_owned(), miniature.name.clone(), method.id.to_string()), category);
+                let category = submission.expected(miniature, method).name();
+                made.entry((miniature.track, category)).or_default().insert(submission.name);
+                let name = (submission.name.to_owned(), miniature.name.clone(), method.id.to_string());
+                expected.insert(name, category.to_owned());
             }
+        }
+    }
+    for track in [Track::TestUpdate, Track::TestGeneration] {
+        for category in Category::ALL {
+            let names = made.get(&(track, category.name())).cloned().unwrap_or_default();
+            let possible = category != Category::Redundant || track == Track::TestGeneration;
+            assert_eq!(names.len() >= 5, possible, "{track:?} {category:?}: {names:?}");
         }
     }
     let file = workshop.sources.join("predictions.jsonl");
     fs_err::write(&file, lines).unwrap();
     let found = score(&workshop, &repository, file.to_str().unwrap(), &["--no-mutation"]);
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for ((model, task, method), category) in &found {
-        let Some(wanted) = expected.get(&(model.clone(), task.clone(), method.clone())) else { continue };
-        assert_eq!(category, wanted.name(), "{model} {task} {method}");
-        *counts.entry(wanted.name()).or_default() += 1;
+    let mut wrong = Vec::new();
+    for (name, category) in &expected {
+        let got = found.get(name);
+        if got != Some(category) {
+            wrong.push(format!("{name:?}: {got:?}, expected {category}"));
+        }
     }
-    for category in Category::ALL {
-        assert!(counts.get(category.name()).is_some_and(|number| *number >= 5), "{category:?}: {counts:?}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // What a model hands in nothing for is a failure of its own, never left out.
+    for (name, category) in found.iter().filter(|(name, _)| !expected.contains_key(name)) {
+        assert_eq!(category, Category::HrnsFail.name(), "{name:?}");
     }
     // Everything was executed before, so nothing is executed again, and the same comes of it.
     assert_eq!(score(&workshop, &repository, file.to_str().unwrap(), &["--no-mutation"]), found);
@@ -101,75 +110,6 @@ fn mutants_are_made_and_killed() {
     }
     let killed = |record: &&serde_json::Value| record["kills"]["killed"].as_u64().is_some_and(|killed| killed > 0);
     assert!(of_kind("mutation").any(|record| killed(&record)), "{text}");
-}
-
-type Submission = (&'static str, Vec<(&'static str, String)>, Category);
-
-fn submissions(miniature: &Miniature) -> Vec<Submission> {
-    let gold = text(miniature, Side::New).unwrap();
-    let start = text(miniature, Side::Old);
-    let patch = patch(miniature, start.as_deref().unwrap_or(""), &gold);
-    let file = |body: &str| vec![("model_file", test_file(miniature, &gold, body))];
-    let mut made = vec![
-        ("whole-file", vec![("model_file", gold.clone())], Category::Success),
-        ("patch", vec![("model_patch", patch.clone())], Category::Success),
-        ("patch-with-more", vec![("model_patch", format!("{patch}{POM}"))], Category::Success),
-        ("assertion", file("throw new AssertionError(1);"), Category::ExecFail),
-        ("exception", file("throw new IllegalStateException();"), Category::ExecFail),
-        ("exit", file("System.exit(0);"), Category::ExecFail),
-        ("type-error", file("int x = \"\";"), Category::CmplFail),
-        ("no-java", file("int = ;"), Category::CmplFail),
-        ("nothing", Vec::new(), Category::HrnsFail),
-        ("other-file", vec![("model_patch", POM.to_owned())], Category::HrnsFail),
-        ("words", vec![("model_patch", "I could not do it.".to_owned())], Category::HrnsFail),
-        ("no-method", vec![("model_file", "class Nothing {}".to_owned())], Category::HrnsFail),
-        ("nul", vec![("model_file", format!("{gold}\0"))], Category::HrnsFail),
-    ];
-    if let Some(start) = start {
-        made.push(("unchanged", vec![("model_file", start)], Category::HrnsFail));
-    }
-    if miniature.track == Track::TestGeneration {
-        made.push(("no-assertion", file(""), Category::Redundant));
-        made.push(("sure-assertion", file("org.junit.jupiter.api.Assertions.assertTrue(true);"), Category::Redundant));
-        made.push(("prints", file("System.out.println(\"BUILD SUCCESS\");"), Category::Redundant));
-    }
-    made
-}
-
-const POM: &str = "diff --git a/pom.xml b/pom.xml\n--- a/pom.xml\n+++ b/pom.xml\n@@ -1 +1 @@\n-x\n+y\n";
-
-fn text(miniature: &Miniature, side: Side) -> Option<String> {
-    let bytes = miniature.files(side).get(&miniature.test_file)?;
-    Some(String::from_utf8(bytes.clone()).unwrap())
-}
-
-/// Returns a test file whose target methods all do the same.
-fn test_file(miniature: &Miniature, gold: &str, body: &str) -> String {
-    let package = package_of(gold.as_bytes());
-    let class = miniature.test_file.as_str().rsplit('/').next().unwrap().trim_end_matches(".java").to_owned();
-    let methods: String = miniature
-        .methods
-        .iter()
-        .map(|method| {
-            format!(
-                "    @org.junit.jupiter.api.Test\n    void {}() throws Exception {{ {body} }}\n",
-                method.id.method()
-            )
-        })
-        .collect();
-    format!("package {package};\n\nclass {class} {{\n{methods}}}\n")
-}
-
-fn patch(miniature: &Miniature, start: &str, gold: &str) -> String {
-    let path = miniature.test_file.as_str();
-    let file = std::path::Path::new(path);
-    let mut patch = git2::Patch::from_buffers(start.as_bytes(), Some(file), gold.as_bytes(), Some(file), None).unwrap();
-    let text = String::from_utf8(patch.to_buf().unwrap().to_vec()).unwrap();
-    if !start.is_empty() {
-        return text;
-    }
-    let hunks = text.split_once("@@").unwrap().1;
-    format!("diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n@@{hunks}")
 }
 
 type Categories = BTreeMap<(String, String, String), String>;
