@@ -151,6 +151,18 @@ impl Output {
     pub fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
         write_bytes(bytes)
     }
+
+    /// Lets something write bytes as they come, for files that the user asked for.
+    ///
+    /// # Errors
+    /// [`CommandError::Output`].
+    pub fn written(
+        &self,
+        write: impl FnOnce(&mut io::BufWriter<io::StdoutLock<'static>>) -> io::Result<()>,
+    ) -> Result<(), CommandError> {
+        let mut stdout = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
+        write(&mut stdout).and_then(|()| stdout.flush()).map_err(CommandError::Output)
+    }
 }
 
 /// Returns the value as one line of JSON, line break included, in which every character that could steer a terminal

@@ -7,13 +7,9 @@ use clap::{Args, ValueEnum};
 use super::Context;
 use crate::error::CommandError;
 use crate::execution::runs::find;
-use crate::execution::scoring::{SUBMISSIONS, file_name};
 use crate::output::{OutputFormat, Table, counted};
 use crate::report::score::formats::{csv, html, junit, markdown, table};
 use crate::report::score::{ScoreReport, ScoredModel, figures, read};
-
-/// Test files beyond this many bytes are left out of a page: it must stay one that a browser opens.
-const MOST_SOURCE_BYTES: usize = 64 << 20;
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
@@ -52,39 +48,10 @@ pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), 
         ReportFormat::Text => print_text(&report, &models, context),
         ReportFormat::Json => context.output.json(&report),
         ReportFormat::Markdown => context.output.bytes(markdown::render(&report).as_bytes()),
-        ReportFormat::Csv => context.output.bytes(csv::render(&models).as_bytes()),
-        ReportFormat::Junit => context.output.bytes(junit::render(&models).as_bytes()),
-        ReportFormat::Html => {
-            let page = html::render(&report, &models, &sources(&models)?);
-            let page = page.map_err(|error| CommandError::Output(error.into()))?;
-            context.output.bytes(page.as_bytes())
-        }
+        ReportFormat::Csv => context.output.written(|out| csv::write(out, &models)),
+        ReportFormat::Junit => context.output.written(|out| junit::write(out, &models)),
+        ReportFormat::Html => context.output.written(|out| html::write(out, &report, &models)),
     }
-}
-
-/// Returns the executed test files, as far as a page can hold them.
-fn sources(models: &[ScoredModel]) -> Result<html::Sources, CommandError> {
-    let mut sources = html::Sources::new();
-    let mut bytes = 0;
-    for model in models {
-        let submissions = model.tasks.iter().filter_map(|scored| scored.submission.as_ref()?.post_image);
-        for digest in submissions {
-            let path = model.path.join(SUBMISSIONS).join(file_name(digest));
-            if sources.contains_key(&digest.hex()) || bytes > MOST_SOURCE_BYTES {
-                continue;
-            }
-            match fs_err::read(&path) {
-                Ok(source) => {
-                    bytes += source.len();
-                    sources.insert(digest.hex(), String::from_utf8_lossy(&source).into_owned());
-                }
-                // A run may have been copied without them.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(CommandError::Output(error)),
-            }
-        }
-    }
-    Ok(sources)
 }
 
 /// Returns a run's directory: what has a slash in it is one already.

@@ -313,21 +313,32 @@ fn unfinished(runs: &Path, command: &str, inputs: Digest) -> Result<Vec<PathBuf>
     Ok(found.into_iter().rev().map(|(_, path)| path).collect())
 }
 
-/// Returns the whole records of the file and the length of what they take; a torn last line is left out.
+/// Returns the whole records of the file, the last one of each, and the length of what all take; a torn last line is left
+/// out.
 pub(super) fn read_records<R: RunRecord>(file: &mut fs::File, path: &Path) -> Result<(Vec<R>, u64), RunDirectoryError> {
     let mut records = Vec::new();
+    let whole_bytes = each_record(file, path, |record| records.push(record))?;
+    Ok((latest(records), whole_bytes))
+}
+
+/// Reads the whole records of the file one by one and returns the length of what they take; a torn last line is left out.
+pub(super) fn each_record<R: RunRecord>(
+    file: &mut fs::File,
+    path: &Path,
+    mut take: impl FnMut(R),
+) -> Result<u64, RunDirectoryError> {
     let mut whole_bytes = 0;
     let mut reader = std::io::BufReader::new(file);
     let mut line = Vec::new();
-    loop {
+    for number in 1.. {
         line.clear();
         let length = reader.read_until(b'\n', &mut line)?;
         if length == 0 || line.last() != Some(&b'\n') {
-            return Ok((latest(records), whole_bytes));
+            break;
         }
         let malformed = |reason: String| RunDirectoryError::Malformed { path: path.to_owned(), reason };
-        let record: R = serde_json::from_slice(&line)
-            .map_err(|error| malformed(format!("record {}: {error}", records.len() + 1)))?;
+        let record: R =
+            serde_json::from_slice(&line).map_err(|error| malformed(format!("record {number}: {error}")))?;
         if record.schema() > R::SCHEMA {
             return Err(RunDirectoryError::UnknownSchema {
                 path: path.to_owned(),
@@ -335,9 +346,10 @@ pub(super) fn read_records<R: RunRecord>(file: &mut fs::File, path: &Path) -> Re
                 known: R::SCHEMA,
             });
         }
-        records.push(record);
+        take(record);
         whole_bytes += length as u64;
     }
+    Ok(whole_bytes)
 }
 
 /// Keeps the last record of each execution, sorted: a cell that was cut off is executed again as a whole.

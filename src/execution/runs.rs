@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use super::inputs::{INPUTS_SCHEMA, RunInputs};
 use super::record::CellRecord;
 use super::run_directory::{
-    self, RunDescription, RunDirectoryError, RunRecord, is_run_id, read_description, read_records,
+    self, RunDescription, RunDirectoryError, RunRecord, each_record, is_run_id, latest, read_description,
 };
 use crate::data_dir::DataDir;
 use crate::digest::Digest;
@@ -135,15 +135,34 @@ pub fn read(data_dir: &DataDir, run_id: &str) -> Result<StoredRun, RunDirectoryE
 /// # Errors
 /// [`RunDirectoryError`].
 pub fn read_at<I: DeserializeOwned, R: RunRecord>(path: PathBuf) -> Result<StoredRun<I, R>, RunDirectoryError> {
+    let mut records = Vec::new();
+    for_each_record(&path, |record| records.push(record))?;
+    let StoredRun { path, state, description, inputs, .. } = read_without_records::<I>(path)?;
+    Ok(StoredRun { path, state, description, inputs, records: latest(records) })
+}
+
+/// Reads a run by its directory, but for its records.
+///
+/// # Errors
+/// [`RunDirectoryError`].
+pub fn read_without_records<I: DeserializeOwned>(path: PathBuf) -> Result<StoredRun<I, ()>, RunDirectoryError> {
     let description = describe(&path)?;
-    let records_path = path.join("records.jsonl");
-    let records = match fs::File::open(&records_path) {
-        Ok(mut file) => read_records(&mut file, &records_path)?.0,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(error.into()),
-    };
     let state = state(&path, &description)?;
-    Ok(StoredRun { inputs: read_inputs(&path, &description)?, path, state, description, records })
+    Ok(StoredRun { inputs: read_inputs(&path, &description)?, path, state, description, records: Vec::new() })
+}
+
+/// Reads the records of a run one by one, in the order in which they were written: the last of several with one name is
+/// the one that counts.
+///
+/// # Errors
+/// [`RunDirectoryError`].
+pub fn for_each_record<R: RunRecord>(path: &Path, take: impl FnMut(R)) -> Result<(), RunDirectoryError> {
+    let path = path.join("records.jsonl");
+    match fs::File::open(&path) {
+        Ok(mut file) => each_record(&mut file, &path, take).map(drop),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Returns what the run in a directory was asked for.

@@ -5,6 +5,8 @@ mod failures;
 mod help;
 mod images;
 mod import;
+mod page;
+mod report;
 mod runs;
 mod score;
 mod store;

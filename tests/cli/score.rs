@@ -7,7 +7,7 @@ use testevo_sandbox::sample::SampleRepository;
 use crate::support::command::CommandLine;
 
 /// Imports the sample repository, whose sources stand beside.
-fn imported() -> CommandLine {
+pub(super) fn imported() -> CommandLine {
     let line = CommandLine::new();
     let demo = SampleRepository::demo().unwrap();
     let pairs = demo.write_git(&line.path().join(format!("sources/{}", demo.name.name()))).unwrap();

@@ -9,6 +9,13 @@ pub(crate) struct CommandLine {
     directory: tempfile::TempDir,
 }
 
+/// What a run of the program took.
+pub(crate) struct Taken {
+    pub(crate) code: Option<i32>,
+    pub(crate) peak_bytes: u64,
+    pub(crate) stdout_bytes: u64,
+}
+
 impl CommandLine {
     pub(crate) fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap() }
@@ -41,6 +48,38 @@ impl CommandLine {
         let mut shell = assert_cmd::Command::new("sh");
         shell.args(["-c", &format!("umask {umask} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_testevo-sandbox")]);
         self.finish(shell, variables, arguments)
+    }
+
+    /// Runs the program as [`CommandLine::run`] does, with so much address space and no more.
+    pub(crate) fn run_within(&self, kibibytes: usize, arguments: &[&str]) -> String {
+        let mut shell = assert_cmd::Command::new("sh");
+        let limited = format!("ulimit -v {kibibytes} && exec \"$0\" \"$@\"");
+        shell.args(["-c", &limited, env!("CARGO_BIN_EXE_testevo-sandbox")]);
+        self.finish(shell, &[], arguments)
+    }
+
+    /// Runs the program and returns what that took. What it may have taken is no less than what this process has, which
+    /// the kernel counts as its child's until the program is there.
+    pub(crate) fn measure(&self, arguments: &[&str]) -> Taken {
+        let stdout = self.path().join("stdout");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"));
+        command.args(arguments).arg("--data-dir").arg(self.path().join("data")).current_dir(self.path());
+        let child = command.stdout(fs::File::create(&stdout).unwrap().into_parts().0).spawn().unwrap();
+        let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+        let pid = libc::pid_t::try_from(child.id()).unwrap();
+        // SAFETY: both pointers are to this function's own values, of the types that the call fills in. The child is not
+        // waited for elsewhere.
+        let waited = unsafe { libc::wait4(pid, &raw mut status, 0, usage.as_mut_ptr()) };
+        assert_eq!(waited, pid);
+        // There is nothing left of it to wait for.
+        drop(child);
+        // SAFETY: it was zeroed before, which is a valid value, and filled in since.
+        let usage = unsafe { usage.assume_init() };
+        Taken {
+            code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+            peak_bytes: u64::try_from(usage.ru_maxrss).unwrap() << 10,
+            stdout_bytes: fs::metadata(stdout).unwrap().len(),
+        }
     }
 
     fn finish(&self, mut command: assert_cmd::Command, variables: &[(&str, &str)], arguments: &[&str]) -> String {

@@ -3,3 +3,4 @@
 pub(crate) mod command;
 pub(crate) mod locks;
 pub(crate) mod miniature;
+pub(crate) mod scored;

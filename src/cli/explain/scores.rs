@@ -20,7 +20,7 @@ pub(super) fn run(path: PathBuf, task: &str, format: OutputFormat, context: &Con
                 OutputFormat::Json => context.output.json(&json!({
                     "run_id": model.run_id,
                     "model": model.model,
-                    "task": scored.task,
+                    "task": *scored.task,
                     "submission": scored.submission,
                     "start_compiles": scored.start.as_ref().and_then(|start| start.start_compiles),
                     "focal": scored.focal.as_ref().map(|focal| &focal.focal),
@@ -81,7 +81,7 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
             }
         }
     }
-    for set in &scored.mutants {
+    for set in scored.mutants.iter() {
         text.push_str(&format!(
             "\nmutants of {}: {} made, {} redundant, {} do not compile, {} over the cap, {} kept\n",
             set.path,

@@ -38,7 +38,7 @@ use crate::outcome::launch::shortened;
 use crate::outcome::{HarnessReason, InfraReason, Outcome};
 use crate::submission::GOLD;
 use crate::submission::predictions::Predictions;
-use crate::task::{Cell, MethodId, RepositoryName, Side, Task, TaskId};
+use crate::task::{Cell, MethodId, RepositoryName, Revision, Side, Task, TaskId};
 use crate::workspace::WorkspaceError;
 
 use self::direct::{MutationRequest, Passing, SubmissionCell};
@@ -49,8 +49,11 @@ use cache::ResultCache;
 use record::{ExecutionRecord, SCORE_SCHEMA, ScoreRecord};
 use trees::SubmissionTrees;
 
-/// Where a run keeps the test files that it executes, by digest.
+/// Where a run keeps the test files that it executes and those that submissions start from, by digest.
 pub const SUBMISSIONS: &str = "submissions";
+
+/// Where a run keeps the files of focal methods, for people: [`source_name`].
+pub const SOURCES: &str = "sources";
 
 /// What is scored, and how.
 pub struct Scoring<'a> {
@@ -399,6 +402,16 @@ impl Scoring<'_> {
 pub fn model_directory(model: &str) -> String {
     let name: String = log_name(model).chars().take(60).collect();
     format!("{}-{}", name.trim_start_matches('.'), &Digest::of(model.as_bytes()).hex()[..8])
+}
+
+/// Returns the directory of a cell's logs below the run's `logs`, as records name it.
+pub fn log_directory(model: &str, task: &TaskId, code: Side) -> String {
+    format!("{}/{task}/{}", model_directory(model), cell_of(code).name())
+}
+
+/// Returns the name of a revision's file below [`SOURCES`].
+pub fn source_name(revision: &Revision, path: &str) -> String {
+    format!("{}.java", Digest::of(format!("{revision}:{path}").as_bytes()).hex())
 }
 
 /// Returns the name of an executed test file below [`SUBMISSIONS`].

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fs_err as fs;
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::done::Done;
 use super::record::{FocalRecord, SCORE_SCHEMA, ScoreRecord, SubmissionFault, SubmissionRecord};
-use super::{Scoring, blocking, file_name};
+use super::{SOURCES, Scoring, blocking, file_name, source_name};
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::execution::run_directory::RunDirectory;
@@ -19,6 +20,7 @@ use crate::outcome::{InfraReason, Outcome};
 use crate::submission::Content;
 use crate::submission::predictions::{Place, Prediction};
 use crate::task::{Side, Task, TaskId};
+use crate::workspace::WorkspaceError;
 
 impl Scoring<'_> {
     /// Resolves the submissions that have no record yet. A selected task that a model has nothing for counts as one for
@@ -79,12 +81,22 @@ impl Scoring<'_> {
         records: &mut Vec<ScoreRecord>,
         cancellation: &CancellationToken,
     ) -> Result<(), RunError> {
+        let sources = run.path().join(SOURCES);
+        fs::create_dir_all(&sources)?;
         let known: BTreeSet<TaskId> = Done::of(records).focal.into_keys().cloned().collect();
         let tasks: Vec<&Task> = self.tasks.iter().filter(|task| !known.contains(&task.id)).collect();
         let mut finding = futures_util::stream::iter(tasks)
             .map(|task| async move {
                 let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
-                (task, blocking(move || trees.focal(&wanted)).await)
+                let found = blocking(move || {
+                    let focal = trees.focal(&wanted)?;
+                    let record = FocalRecord { schema: SCORE_SCHEMA, task_id: wanted.id.clone(), focal };
+                    let paths: BTreeSet<&str> = record.lines().into_iter().map(|lines| lines.path.as_str()).collect();
+                    let read = |path: &str| Ok((source_name(&wanted.rev2, path), trees.new_file(&wanted, path)?));
+                    let sources = paths.into_iter().map(read).collect::<Result<Vec<_>, WorkspaceError>>()?;
+                    Ok((record, sources))
+                });
+                (task, found.await)
             })
             .buffered(self.jobs.max(1));
         while let Some((task, found)) = finding.next().await {
@@ -92,9 +104,11 @@ impl Scoring<'_> {
                 return Err(RunError::Interrupted);
             }
             match found? {
-                Ok(focal) => {
-                    let focal = FocalRecord { schema: SCORE_SCHEMA, task_id: task.id.clone(), focal };
-                    let record = ScoreRecord::Focal(focal);
+                Ok((record, files)) => {
+                    for (name, file) in files {
+                        write_atomically(&sources.join(name), &file)?;
+                    }
+                    let record = ScoreRecord::Focal(record);
                     run.append(&record)?;
                     records.push(record);
                 }
@@ -128,11 +142,7 @@ impl Scoring<'_> {
             Err(error) => return Ok(Err(error.to_string())),
         };
         let (post_image, fault) = match resolved.extraction.content {
-            Ok(file) => {
-                let digest = Digest::of(&file);
-                write_atomically(&submissions.join(file_name(digest)), &file)?;
-                (Some(digest), None)
-            }
+            Ok(file) => (Some(keep(submissions, &file)?), None),
             Err(fault) => (None, Some(SubmissionFault { reason: fault.reason, detail: shortened(&fault.detail) })),
         };
         let bytes = prediction.content.bytes();
@@ -142,7 +152,7 @@ impl Scoring<'_> {
             task_id: task.id.clone(),
             kind: prediction.content.kind(),
             submitted: (!bytes.is_empty()).then(|| Digest::of(bytes)),
-            start: resolved.start,
+            start: resolved.start.map(|start| keep(submissions, &start)).transpose()?,
             post_image,
             fault,
             without: resolved.without,
@@ -152,4 +162,15 @@ impl Scoring<'_> {
             tokens: prediction.tokens,
         }))
     }
+}
+
+/// Keeps a test file by its digest.
+fn keep(submissions: &Path, file: &[u8]) -> std::io::Result<Digest> {
+    let digest = Digest::of(file);
+    let path = submissions.join(file_name(digest));
+    // Equal bytes have one name, and a file appears as a whole.
+    if !path.exists() {
+        write_atomically(&path, file)?;
+    }
+    Ok(digest)
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::digest::Digest;
 use crate::execution::cell::CellInput;
 use crate::execution::maven::ModuleArguments;
 use crate::execution::trees::CellFacts;
@@ -28,8 +27,8 @@ pub struct SubmissionTrees {
 /// A submission with all that is known of it without executing anything.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// Digest of the starting file; `None` where the starting tree has none.
-    pub start: Option<Digest>,
+    /// The starting file; `None` where the starting tree has none.
+    pub start: Option<Vec<u8>>,
     /// The target file's new bytes, or why there are none.
     pub extraction: Extraction,
     /// Target methods that the new file certainly does not have.
@@ -71,7 +70,7 @@ impl SubmissionTrees {
             Ok(file) => without(file, &task.test_methods),
             Err(_) => Vec::new(),
         };
-        Ok(Resolved { start: start.as_deref().map(Digest::of), extraction, without })
+        Ok(Resolved { start, extraction, without })
     }
 
     /// Returns the target file that a submission starts from; `None` where the old revision has none.

@@ -1,5 +1,7 @@
 //! CSV as RFC 4180 has it: a row for each target method.
 
+use std::io::{self, Write};
+
 use crate::report::score::{ScoredModel, formats::table::track_name};
 
 const HEADINGS: [&str; 19] = [
@@ -24,10 +26,12 @@ const HEADINGS: [&str; 19] = [
     "tokens",
 ];
 
-/// Returns the scored methods as CSV.
-pub fn render(models: &[ScoredModel]) -> String {
-    let mut text = String::new();
-    row(&mut text, HEADINGS.map(str::to_owned));
+/// Writes the scored methods as CSV.
+///
+/// # Errors
+/// The writer's.
+pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
+    row(out, HEADINGS.map(str::to_owned))?;
     for model in models {
         for scored in &model.tasks {
             let task = &scored.task;
@@ -42,7 +46,7 @@ pub fn render(models: &[ScoredModel]) -> String {
                     _ => String::new(),
                 };
                 row(
-                    &mut text,
+                    out,
                     [
                         model.run_id.clone(),
                         model.model.clone(),
@@ -64,17 +68,16 @@ pub fn render(models: &[ScoredModel]) -> String {
                         number(submission.and_then(|submission| submission.cost_usd)),
                         submission.and_then(|one| one.tokens).map(|tokens| tokens.to_string()).unwrap_or_default(),
                     ],
-                );
+                )?;
             }
         }
     }
-    text
+    Ok(())
 }
 
-fn row<const COLUMNS: usize>(text: &mut String, cells: [String; COLUMNS]) {
+fn row<const COLUMNS: usize>(out: &mut impl Write, cells: [String; COLUMNS]) -> io::Result<()> {
     let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
-    text.push_str(&cells.join(","));
-    text.push_str("\r\n");
+    write!(out, "{}\r\n", cells.join(","))
 }
 
 fn quoted(cell: &str) -> String {

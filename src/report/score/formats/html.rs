@@ -1,30 +1,82 @@
 //! HTML: one file that needs nothing else, neither from the network nor beside it.
 //!
-//! The page is a template with a table of figures and one block of JSON; its script builds the sortable tables, plots and
-//! the view of a task from that block, as text and never as markup. A policy in the page forbids everything else.
+//! The page is a template with a table of figures and blocks of JSON; its script builds the sortable tables, plots and the
+//! view of a task from those, as text and never as markup. A policy in the page forbids everything else.
 
-use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
 
+use base64::Engine as _;
 use serde::Serialize;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::junit::escaped;
-use super::table::{COLUMNS, headings, rows, track_name};
+use super::table::{headings, rows, track_name};
+use crate::execution::scoring::record::ExecutionRecord;
 use crate::metrics::aggregate::segment;
+use crate::report::score::attachments::{Attachment, Attachments};
 use crate::report::score::{ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
 
 const TEMPLATE: &str = include_str!("page.html");
 
-/// Source files that the view of a task shows, by digest: the executed test files.
-pub type Sources = BTreeMap<String, String>;
-
-/// Returns the report as a page. `sources` are the executed test files that can be shown.
+/// Writes the report as a page. It is written as it is made: a page of many runs is larger than what it is made from.
 ///
 /// # Errors
-/// A value is no JSON, which plain data never is.
-pub fn render(report: &ScoreReport, models: &[ScoredModel], sources: &Sources) -> Result<String, serde_json::Error> {
-    let mut table = String::new();
-    table.push_str("<thead><tr>");
+/// The writer's, and the file system's on the way to attachments.
+pub fn write(out: &mut impl Write, report: &ScoreReport, models: &[ScoredModel]) -> io::Result<()> {
+    let mut attachments = Attachments::default();
+    let mut rest = TEMPLATE;
+    let mut until = |out: &mut dyn Write, mark: &str| -> io::Result<()> {
+        let (before, after) =
+            rest.split_once(mark).ok_or_else(|| io::Error::other(format!("no {mark} in the page")))?;
+        rest = after;
+        out.write_all(before.as_bytes())
+    };
+    until(out, "@policy@")?;
+    out.write_all(policy().as_bytes())?;
+    until(out, "<!--figures-->")?;
+    out.write_all(table(report).as_bytes())?;
+    until(out, "@data@")?;
+    let incomplete = report.runs.iter().filter(|run| !run.complete);
+    let incomplete: Vec<String> = incomplete.map(|run| format!("{} {}", run.run_id, run.model)).collect();
+    out.write_all(b"{\"incomplete\":")?;
+    script_json(out, &incomplete)?;
+    out.write_all(b",\"segments\":")?;
+    script_json(out, &segments(report))?;
+    out.write_all(b",\"tasks\":[")?;
+    let mut between: &[u8] = b"";
+    for model in models {
+        for scored in &model.tasks {
+            out.write_all(between)?;
+            script_json(out, &task(model, scored, &mut attachments))?;
+            between = b",\n";
+        }
+    }
+    out.write_all(b"]}")?;
+    until(out, "@attachments@")?;
+    attachments.read(|number, attached| {
+        write!(out, "<script type=\"application/json\" id=\"a{number}\">")?;
+        script_json(out, attached)?;
+        out.write_all(b"</script>\n")
+    })?;
+    out.write_all(rest.as_bytes())
+}
+
+/// Returns the policy of the page: its own style and its own script run, known by their digests, and nothing else does.
+fn policy() -> String {
+    let digest = |begin: &str, end: &str| {
+        let text = TEMPLATE.split_once(begin).and_then(|(_, rest)| rest.split_once(end)).map_or("", |(text, _)| text);
+        base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text))
+    };
+    let (style, script) = (digest("<style>", "</style>"), digest("<script>", "</script>"));
+    format!(
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'"
+    )
+}
+
+fn table(report: &ScoreReport) -> String {
+    let mut table = String::from("<thead><tr>");
     for heading in headings() {
         table.push_str(&format!("<th scope=\"col\">{}</th>", escaped(heading)));
     }
@@ -37,14 +89,7 @@ pub fn render(report: &ScoreReport, models: &[ScoredModel], sources: &Sources) -
         table.push_str("</tr>");
     }
     table.push_str("</tbody>");
-    let data = json!({
-        "figures": COLUMNS.len(),
-        "segments": segments(report),
-        "tasks": models.iter().flat_map(tasks).collect::<Vec<_>>(),
-        "sources": sources,
-        "incomplete": report.runs.iter().filter(|run| !run.complete).map(|run| format!("{} {}", run.run_id, run.model)).collect::<Vec<_>>(),
-    });
-    Ok(TEMPLATE.replacen("<!--figures-->", &table, 1).replacen("\"@data@\"", &script_json(&data)?, 1))
+    table
 }
 
 fn segments(report: &ScoreReport) -> Vec<Value> {
@@ -68,12 +113,22 @@ fn segments(report: &ScoreReport) -> Vec<Value> {
     found
 }
 
-fn tasks(model: &ScoredModel) -> Vec<Value> {
-    model.tasks.iter().map(|scored| task(model, scored)).collect()
-}
-
-fn task(model: &ScoredModel, scored: &ScoredTask) -> Value {
+fn task<'a>(model: &'a ScoredModel, scored: &'a ScoredTask, attachments: &mut Attachments<'a>) -> Value {
     let submission = scored.submission.as_ref();
+    let run: &Path = &model.path;
+    let focal = scored.focal.as_ref().map(|focal| {
+        let lines = focal.lines().into_iter().map(|lines| {
+            let source = attachments.number(Attachment::focal(run, &scored.task, lines));
+            json!({ "path": lines.path, "first": lines.first_line, "last": lines.last_line, "source": source })
+        });
+        lines.collect::<Vec<_>>()
+    });
+    let test = submission.and_then(|one| Some(Attachment::Test { run, start: one.start, file: one.post_image? }));
+    let mut logs = |records: fn(&ScoredMethod) -> &[ExecutionRecord]| {
+        let found = scored.methods.iter().flat_map(records).find_map(|record| Attachment::logs(run, record));
+        found.map(|logs| attachments.number(logs))
+    };
+    let logs = json!({ "new": logs(|method| &method.new), "old": logs(|method| &method.old) });
     json!({
         "run": model.run_id,
         "model": model.model,
@@ -82,23 +137,21 @@ fn task(model: &ScoredModel, scored: &ScoredTask) -> Value {
         "task": scored.task.id,
         "segment": segment(&scored.task.rev2_date),
         "file": scored.task.test_file,
-        "source": submission.and_then(|one| one.post_image).map(|digest| digest.hex()),
+        "test": test.map(|test| attachments.number(test)),
         "fault": submission.and_then(|one| one.fault.as_ref()).map(|fault| fault.detail.as_str()),
         "dropped": submission.map(|one| one.dropped.iter().map(|dropped| dropped.path.as_str()).collect::<Vec<_>>()),
-        "focal": scored.focal.as_ref().map(|focal| focal.lines().iter().map(|lines| {
-            format!("{}:{}-{}", lines.path, lines.first_line, lines.last_line)
-        }).collect::<Vec<_>>()),
+        "focal": focal,
+        "logs": logs,
         "methods": scored.methods.iter().map(method).collect::<Vec<_>>(),
     })
 }
 
 fn method(method: &ScoredMethod) -> Value {
-    let cells = |records: &[crate::execution::scoring::record::ExecutionRecord]| -> Vec<Value> {
-        let cell = |record: &crate::execution::scoring::record::ExecutionRecord| {
+    let cells = |records: &[ExecutionRecord]| -> Vec<Value> {
+        let cell = |record: &ExecutionRecord| {
             json!({
                 "outcome": record.outcome.to_string(),
                 "detail": record.detail,
-                "logs": record.measured.logs,
                 "ms": record.measured.launch_ms,
                 "cached": record.cached,
             })
@@ -108,28 +161,43 @@ fn method(method: &ScoredMethod) -> Value {
     let covered = method.coverage.as_ref().map(|one| {
         one.focal.iter().map(|focal| json!({ "lines": focal.lines, "covered": focal.covered })).collect::<Vec<_>>()
     });
+    let kills = method.mutation.as_ref().and_then(|record| record.kills.as_ref());
     json!({
         "method": method.method.method(),
         "category": method.verdict.paper_verdict.map(|category| category.name()),
         "strict": method.verdict.strict_success,
         "coverage": method.score.coverage_pred,
         "gold": method.score.coverage_gold,
-        "mutation": method.score.mutation_pred,
+        "killed": kills.map(|kills| format!("{} of {}", kills.killed, kills.count)),
         "covered": covered,
         "new": cells(&method.new),
         "old": cells(&method.old),
     })
 }
 
-/// Returns JSON that can stand inside a script: nothing in it can end the script or begin a comment.
-fn script_json(value: &impl Serialize) -> Result<String, serde_json::Error> {
-    let text = serde_json::to_string(value)?;
-    Ok(text
-        .replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('&', "\\u0026")
-        .replace('\u{2028}', "\\u2028")
-        .replace('\u{2029}', "\\u2029"))
+/// Writes JSON that can stand inside a script: nothing in it can end the script or begin a comment.
+fn script_json(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(Script(out), value).map_err(io::Error::from)
+}
+
+/// Escapes what means something to HTML. Such characters stand only within JSON's texts.
+struct Script<W>(W);
+
+impl<W: Write> Write for Script<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut rest = bytes;
+        while let Some(at) = rest.iter().position(|byte| matches!(byte, b'<' | b'>' | b'&')) {
+            self.0.write_all(&rest[..at])?;
+            write!(self.0, "\\u{:04x}", rest[at])?;
+            rest = &rest[at + 1..];
+        }
+        self.0.write_all(rest)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 #[cfg(test)]
@@ -139,9 +207,10 @@ mod tests {
     #[test]
     fn data_can_not_leave_the_script() {
         let hostile = "</script><script>alert(1)</script><!--\u{2028}&";
-        let text = script_json(&hostile).unwrap();
-        assert!(!text.contains(['<', '>', '&', '\u{2028}']));
-        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), hostile);
+        let mut text = Vec::new();
+        script_json(&mut text, &hostile).unwrap();
+        assert!(!text.iter().any(|byte| b"<>&".contains(byte)));
+        assert_eq!(serde_json::from_slice::<String>(&text).unwrap(), hostile);
     }
 
     #[test]
@@ -149,6 +218,7 @@ mod tests {
         for word in ["http:", "https:", "src=", "@import", "url(", "innerHTML", "<link"] {
             assert!(!TEMPLATE.contains(word), "{word}");
         }
-        assert!(TEMPLATE.contains("default-src 'none'"));
+        let policy = policy();
+        assert!(policy.starts_with("default-src 'none';") && !policy.contains("unsafe"), "{policy}");
     }
 }

@@ -2,19 +2,25 @@
 //!
 //! What is no [`Category::Success`] is a failure; what could not be judged is an error.
 
+use std::io::{self, Write};
+
 use crate::metrics::category::Category;
 use crate::report::score::{ScoredMethod, ScoredModel, ScoredTask};
 
-/// Returns the scored methods as JUnit XML.
-pub fn render(models: &[ScoredModel]) -> String {
-    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+/// Writes the scored methods as JUnit XML.
+///
+/// # Errors
+/// The writer's.
+pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
+    out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n")?;
     for model in models {
         for task in &model.tasks {
+            let mut text = String::new();
             suite(&mut text, model, task);
+            out.write_all(text.as_bytes())?;
         }
     }
-    text.push_str("</testsuites>\n");
-    text
+    out.write_all(b"</testsuites>\n")
 }
 
 fn suite(text: &mut String, model: &ScoredModel, scored: &ScoredTask) {

@@ -1,0 +1,324 @@
+//! What a page shows beside records: test files against the ones they start from, covered sources, logs.
+//!
+//! They lie in run directories, which may be strangers' own: no link is followed, nothing but regular files is read, and of
+//! each only so much. Attachments are read one by one when they are written, and numbered before.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Seek as _};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
+use rustix::io::Errno;
+use serde::Serialize;
+
+use crate::digest::Digest;
+use crate::execution::scoring::record::ExecutionRecord;
+use crate::execution::scoring::{SOURCES, SUBMISSIONS, file_name, log_directory, source_name};
+use crate::focal::FocalLines;
+use crate::task::Task;
+
+/// A page must stay one that a browser opens: attachments beyond these bytes are left out.
+const MOST_BYTES: usize = 64 << 20;
+/// Files with more bytes are not shown.
+const MOST_FILE_BYTES: u64 = 256 << 10;
+/// Of a log that is longer, its beginning and its end are shown.
+const MOST_LOG_BYTES: u64 = 8 << 10;
+/// Logs of one cell.
+const MOST_LOGS: usize = 50;
+/// Lines of a focal method.
+const MOST_LINES: usize = 2000;
+
+/// Attachments of a page, by number.
+#[derive(Debug, Default)]
+pub struct Attachments<'a> {
+    numbers: BTreeMap<Attachment<'a>, usize>,
+}
+
+/// Something that is shown beside records.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Attachment<'a> {
+    /// The lines of a focal method.
+    Focal {
+        /// The run's directory.
+        run: &'a Path,
+        /// The file's name below [`SOURCES`].
+        name: String,
+        /// The first line, counted from 1.
+        first: usize,
+        /// The last line.
+        last: usize,
+    },
+    /// An executed test file, and what it starts from.
+    Test {
+        /// The run's directory.
+        run: &'a Path,
+        /// The starting file.
+        start: Option<Digest>,
+        /// The executed one.
+        file: Digest,
+    },
+    /// What was printed in a cell.
+    Logs {
+        /// The run's directory.
+        run: &'a Path,
+        /// The cell's directory below `logs`.
+        directory: String,
+    },
+}
+
+/// An attachment as a page has it.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Attached {
+    /// Lines as they are, or each after a blank, a plus or a minus.
+    Lines(Vec<String>),
+    /// Logs by name.
+    Logs(Vec<Log>),
+}
+
+/// A log.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Log {
+    /// Its file's name.
+    name: String,
+    /// Its text, or the beginning and the end of it.
+    text: String,
+}
+
+impl<'a> Attachments<'a> {
+    /// Returns the number of an attachment.
+    pub fn number(&mut self, attachment: Attachment<'a>) -> usize {
+        let next = self.numbers.len();
+        *self.numbers.entry(attachment).or_insert(next)
+    }
+
+    /// Reads what is there, one by one, until there is too much of it.
+    ///
+    /// # Errors
+    /// The file system's, and those of `take`; what is not there is passed over.
+    pub fn read(self, mut take: impl FnMut(usize, &Attached) -> io::Result<()>) -> io::Result<()> {
+        let mut left = MOST_BYTES;
+        for (attachment, number) in self.numbers {
+            let Some(attached) = attachment.read()? else { continue };
+            let bytes = attached.bytes();
+            if bytes <= left {
+                left -= bytes;
+                take(number, &attached)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Attachment<'a> {
+    /// Returns the lines of a focal method of a task.
+    pub fn focal(run: &'a Path, task: &Task, lines: &FocalLines) -> Self {
+        let name = source_name(&task.rev2, &lines.path);
+        let last = lines.last_line.min(lines.first_line.saturating_add(MOST_LINES));
+        Self::Focal { run, name, first: lines.first_line, last }
+    }
+
+    /// Returns the logs of an execution, where there are any. A record only says that there are: where, follows from the
+    /// record itself.
+    pub fn logs(run: &'a Path, record: &ExecutionRecord) -> Option<Self> {
+        let directory = log_directory(&record.model, &record.task_id, record.code);
+        (record.measured.logs.as_ref() == Some(&directory)).then_some(Self::Logs { run, directory })
+    }
+
+    fn read(&self) -> io::Result<Option<Attached>> {
+        match self {
+            Self::Focal { run, name, first, last } => {
+                let Some(text) = text(run, &[SOURCES, name])? else { return Ok(None) };
+                let text = String::from_utf8_lossy(&text);
+                let lines = text.lines().skip(first.saturating_sub(1)).take((last + 1).saturating_sub(*first));
+                Ok(Some(Attached::Lines(lines.map(str::to_owned).collect())))
+            }
+            Self::Test { run, start, file } => {
+                let read = |digest: Digest| text(run, &[SUBMISSIONS, &file_name(digest)]);
+                let start = match start {
+                    // Runs of older versions have not kept it.
+                    Some(start) => read(*start)?,
+                    None => Some(Vec::new()),
+                };
+                let Some(file) = read(*file)? else { return Ok(None) };
+                difference(&start.unwrap_or_default(), &file).map(Attached::Lines).map(Some)
+            }
+            Self::Logs { run, directory } => logs(run, directory),
+        }
+    }
+}
+
+impl Attached {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Lines(lines) => lines.iter().map(|line| line.len() + 3).sum(),
+            Self::Logs(logs) => logs.iter().map(|log| log.name.len() + log.text.len() + 24).sum(),
+        }
+    }
+}
+
+/// Returns all lines of both files, each after the sign that a diff has for it.
+fn difference(start: &[u8], file: &[u8]) -> io::Result<Vec<String>> {
+    let mut options = git2::DiffOptions::new();
+    options.context_lines(u32::try_from(MOST_FILE_BYTES).unwrap_or(u32::MAX)).force_text(true);
+    let patch = git2::Patch::from_buffers(start, None, file, None, Some(&mut options)).map_err(io::Error::other)?;
+    let mut lines = Vec::new();
+    for hunk in 0..patch.num_hunks() {
+        for line in 0..patch.num_lines_in_hunk(hunk).map_err(io::Error::other)? {
+            let line = patch.line_in_hunk(hunk, line).map_err(io::Error::other)?;
+            let text = String::from_utf8_lossy(line.content());
+            let text = text.strip_suffix('\n').unwrap_or(&text);
+            // That a last line has no end is no line.
+            if let sign @ (' ' | '+' | '-') = line.origin() {
+                lines.push(format!("{sign}{text}"));
+            }
+        }
+    }
+    if patch.num_hunks() == 0 {
+        lines.extend(String::from_utf8_lossy(file).lines().map(|line| format!(" {line}")));
+    }
+    Ok(lines)
+}
+
+fn logs(run: &Path, directory: &str) -> io::Result<Option<Attached>> {
+    let parts: Vec<&str> = ["logs"].into_iter().chain(directory.split('/')).collect();
+    let Some(directory) = open_directory(run, &parts)? else { return Ok(None) };
+    let mut names = Vec::new();
+    for entry in Dir::read_from(&directory)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".stdout") || name.ends_with(".stderr") {
+            names.push(name);
+        }
+    }
+    names.sort();
+    names.truncate(MOST_LOGS);
+    let mut logs = Vec::new();
+    for name in names {
+        let Some(mut file) = open_file(&directory, &name)? else { continue };
+        let bytes = file.metadata()?.len();
+        let mut text = Vec::new();
+        if bytes <= MOST_LOG_BYTES {
+            file.take(MOST_LOG_BYTES).read_to_end(&mut text)?;
+        } else {
+            let (beginning, end) = (MOST_LOG_BYTES / 4, MOST_LOG_BYTES * 3 / 4);
+            file.by_ref().take(beginning).read_to_end(&mut text)?;
+            text.extend(format!("\n… {} bytes …\n", bytes - MOST_LOG_BYTES).bytes());
+            file.seek(io::SeekFrom::Start(bytes - end))?;
+            file.take(end).read_to_end(&mut text)?;
+        }
+        logs.push(Log { name, text: String::from_utf8_lossy(&text).into_owned() });
+    }
+    Ok(Some(Attached::Logs(logs)))
+}
+
+/// Returns a file below a run's directory; `None` where it is not there, is no file or is too large to be shown.
+fn text(run: &Path, parts: &[&str]) -> io::Result<Option<Vec<u8>>> {
+    let Some((name, directories)) = parts.split_last() else { return Ok(None) };
+    let Some(directory) = open_directory(run, directories)? else { return Ok(None) };
+    let Some(file) = open_file(&directory, name)? else { return Ok(None) };
+    let mut text = Vec::new();
+    file.take(MOST_FILE_BYTES + 1).read_to_end(&mut text)?;
+    Ok((text.len() as u64 <= MOST_FILE_BYTES).then_some(text))
+}
+
+/// Opens a directory below a run's own, link by link refused.
+fn open_directory(run: &Path, parts: &[&str]) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Some(mut directory) = there(openat(CWD, run, flags, Mode::empty()))? else { return Ok(None) };
+    for part in parts {
+        match there(openat(&directory, *part, flags | OFlags::NOFOLLOW, Mode::empty()))? {
+            Some(next) => directory = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(directory))
+}
+
+fn open_file(directory: &OwnedFd, name: &str) -> io::Result<Option<std::fs::File>> {
+    // A pipe must not keep the report waiting.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Some(file) = there(openat(directory, name, flags, Mode::empty()))? else { return Ok(None) };
+    let file = std::fs::File::from(file);
+    Ok(file.metadata()?.is_file().then_some(file))
+}
+
+/// A run may have been copied without it; links and other things in its place are as good as nothing.
+fn there(opened: Result<OwnedFd, Errno>) -> io::Result<Option<OwnedFd>> {
+    match opened {
+        Ok(opened) => Ok(Some(opened)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use fs_err as fs;
+
+    use super::*;
+
+    fn read(attachment: Attachment<'_>) -> Option<Attached> {
+        let mut found = None;
+        let mut attachments = Attachments::default();
+        assert_eq!(attachments.number(attachment.clone()), 0);
+        assert_eq!(attachments.number(attachment), 0, "the same attachment has one number");
+        let take = |_, attached: &Attached| {
+            found = Some(match attached {
+                Attached::Lines(lines) => Attached::Lines(lines.clone()),
+                Attached::Logs(logs) => Attached::Logs(
+                    logs.iter().map(|log| Log { name: log.name.clone(), text: log.text.clone() }).collect(),
+                ),
+            });
+            Ok(())
+        };
+        attachments.read(take).unwrap();
+        found
+    }
+
+    #[test]
+    fn files_stand_against_their_beginning() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = directory.path();
+        fs::create_dir(run.join(SUBMISSIONS)).unwrap();
+        let keep = |text: &[u8]| {
+            let digest = Digest::of(text);
+            fs::write(run.join(SUBMISSIONS).join(file_name(digest)), text).unwrap();
+            digest
+        };
+        let (start, file) = (keep(b"a\nb\n"), keep(b"a\nc\xff"));
+        let lines = |lines: &[&str]| Some(Attached::Lines(lines.iter().map(|line| (*line).to_owned()).collect()));
+        let test = |start, file| read(Attachment::Test { run, start, file });
+        assert_eq!(test(Some(start), file), lines(&[" a", "-b", "+c\u{fffd}"]));
+        assert_eq!(test(None, start), lines(&["+a", "+b"]));
+        assert_eq!(test(Some(start), start), lines(&[" a", " b"]));
+        assert_eq!(test(Some(Digest::of(b"gone")), start), lines(&["+a", "+b"]));
+        assert_eq!(test(Some(start), Digest::of(b"gone")), None);
+        assert_eq!(test(None, keep(&vec![b'x'; 300 << 10])), None, "too large");
+    }
+
+    #[test]
+    fn logs_are_shown_in_part_and_links_not_at_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = directory.path();
+        let cell = run.join("logs/m/t/nn");
+        fs::create_dir_all(&cell).unwrap();
+        fs::write(run.join("secret"), "secret").unwrap();
+        fs::write(cell.join("m-1-1.stdout"), [&b"begin\xff"[..], &[b'x'; 100_000], b"end"].concat()).unwrap();
+        fs::write(cell.join("m-1-1.command.json"), "{}").unwrap();
+        symlink(run.join("secret"), cell.join("m-1-2.stdout")).unwrap();
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(CWD, cell.join("m-1-3.stdout"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        symlink(&cell, run.join("logs/m/t/no")).unwrap();
+        let Some(Attached::Logs(logs)) = read(Attachment::Logs { run, directory: "m/t/nn".to_owned() }) else {
+            panic!("there are logs")
+        };
+        let [log] = logs.as_slice() else { panic!("{logs:?}") };
+        assert!(log.name == "m-1-1.stdout" && log.text.len() < 9000, "{}", log.text.len());
+        assert!(log.text.starts_with("begin\u{fffd}x") && log.text.ends_with("xend"));
+        assert_eq!(read(Attachment::Logs { run, directory: "m/t/no".to_owned() }), None);
+        assert_eq!(read(Attachment::Logs { run, directory: "m/u/nn".to_owned() }), None);
+    }
+}

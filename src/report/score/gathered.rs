@@ -1,0 +1,161 @@
+//! A run's records, sorted out as they are read: a report of many models is made without holding them twice.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::execution::scoring::record::{
+    CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, ScoreRecord, StartRecord, SubmissionRecord,
+};
+use crate::metrics::mutation::MutantSet;
+use crate::outcome::Outcome;
+use crate::submission::GOLD;
+use crate::task::{MethodId, Side, TaskId};
+
+/// The records of a run, the last one of each.
+#[derive(Default)]
+pub(super) struct Gathered {
+    /// Of each model and task.
+    pub(super) models: BTreeMap<String, BTreeMap<TaskId, OfModel>>,
+    /// Of each task.
+    pub(super) tasks: BTreeMap<TaskId, OfTask>,
+}
+
+/// What is kept of one task of a model.
+#[derive(Default)]
+pub(super) struct OfModel {
+    pub(super) submission: Option<SubmissionRecord>,
+    pub(super) executions: Vec<ExecutionRecord>,
+    pub(super) coverage: Vec<CoverageRecord>,
+    pub(super) mutation: Vec<MutationRecord>,
+}
+
+/// What is kept of a task for all models.
+#[derive(Default)]
+pub(super) struct OfTask {
+    pub(super) focal: Option<Arc<FocalRecord>>,
+    pub(super) start: Option<StartRecord>,
+    pub(super) mutants: Arc<Vec<MutantSet>>,
+}
+
+/// What the developers' tests of a task came to, which submissions are measured against.
+#[derive(Default)]
+pub(super) struct Reference {
+    /// Whether they were executed.
+    pub(super) ran: bool,
+    /// Whether a fault kept one from being judged: nothing that it is compared with is known then.
+    fault: bool,
+    lost: BTreeMap<MethodId, Lost>,
+    /// Values of each method.
+    pub(super) methods: BTreeMap<MethodId, Values>,
+}
+
+/// Coverage in percent and mutation score in [0, 1].
+#[derive(Clone, Copy, Default)]
+pub(super) struct Values {
+    pub(super) coverage: Option<f64>,
+    pub(super) mutation: Option<f64>,
+}
+
+/// What was to be measured and was lost for no fault of the test's.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Lost {
+    pub(super) coverage: bool,
+    pub(super) mutation: bool,
+}
+
+impl Gathered {
+    /// Adds a record; it takes the place of an earlier one of the same.
+    pub(super) fn add(&mut self, record: ScoreRecord) {
+        match record {
+            ScoreRecord::Start(record) => {
+                let task = self.task(&record.task_id);
+                task.start = Some(record);
+            }
+            ScoreRecord::Mutants(record) => {
+                let task = self.task(&record.task_id);
+                task.mutants = Arc::new(record.sets);
+            }
+            ScoreRecord::Focal(record) => {
+                let task = self.task(&record.task_id);
+                task.focal = Some(Arc::new(record));
+            }
+            ScoreRecord::Submission(record) => {
+                let model = self.model(&record.model, &record.task_id);
+                model.submission = Some(record);
+            }
+            ScoreRecord::Execution(record) => {
+                let model = self.model(&record.model, &record.task_id);
+                put(&mut model.executions, record, |one, other| {
+                    (&one.method, one.code, one.repeat) == (&other.method, other.code, other.repeat)
+                });
+            }
+            ScoreRecord::Coverage(record) => {
+                let model = self.model(&record.model, &record.task_id);
+                put(&mut model.coverage, record, |one, other| one.method == other.method);
+            }
+            ScoreRecord::Mutation(record) => {
+                let model = self.model(&record.model, &record.task_id);
+                put(&mut model.mutation, record, |one, other| one.method == other.method);
+            }
+        }
+    }
+
+    fn task(&mut self, task: &TaskId) -> &mut OfTask {
+        self.tasks.entry(task.clone()).or_default()
+    }
+
+    fn model(&mut self, model: &str, task: &TaskId) -> &mut OfModel {
+        self.models.entry(model.to_owned()).or_default().entry(task.clone()).or_default()
+    }
+
+    /// Returns what the developers' tests came to.
+    pub(super) fn reference(&self) -> BTreeMap<TaskId, Reference> {
+        let gold = self.models.get(GOLD).into_iter().flatten();
+        gold.map(|(task, records)| (task.clone(), Reference::of(records))).collect()
+    }
+}
+
+fn put<T>(records: &mut Vec<T>, record: T, same: impl Fn(&T, &T) -> bool) {
+    match records.iter_mut().find(|known| same(known, &record)) {
+        Some(known) => *known = record,
+        None => records.push(record),
+    }
+}
+
+impl OfModel {
+    /// Returns whether anything of these methods was lost.
+    pub(super) fn lost(&self, methods: &[MethodId]) -> Lost {
+        Lost {
+            coverage: self.coverage.iter().any(|record| record.lost && methods.contains(&record.method)),
+            mutation: self.mutation.iter().any(|record| record.lost && methods.contains(&record.method)),
+        }
+    }
+}
+
+impl Reference {
+    fn of(records: &OfModel) -> Self {
+        let mut reference = Self {
+            ran: records.submission.is_some(),
+            fault: records
+                .executions
+                .iter()
+                .any(|one| one.code == Side::New && matches!(one.outcome, Outcome::InfraFail(_))),
+            ..Self::default()
+        };
+        for record in &records.coverage {
+            reference.lost.entry(record.method.clone()).or_default().coverage = record.lost;
+            reference.methods.entry(record.method.clone()).or_default().coverage = record.coverage;
+        }
+        for record in &records.mutation {
+            reference.lost.entry(record.method.clone()).or_default().mutation = record.lost;
+            reference.methods.entry(record.method.clone()).or_default().mutation = record.mutation_score;
+        }
+        reference
+    }
+
+    /// Returns whether anything of these methods was lost.
+    pub(super) fn lost(&self, methods: &[MethodId]) -> Lost {
+        let lost = |kind: fn(&Lost) -> bool| methods.iter().filter_map(|method| self.lost.get(method)).any(kind);
+        Lost { coverage: self.fault || lost(|lost| lost.coverage), mutation: self.fault || lost(|lost| lost.mutation) }
+    }
+}

@@ -1,0 +1,242 @@
+//! What each submission of a run came to, method by method.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::gathered::{Gathered, OfModel, Reference};
+use super::{COMMAND, ReportError};
+use crate::execution::runs::{RunState, StoredRun, describe, for_each_record, read_without_records};
+use crate::execution::scoring::inputs::ScoreInputs;
+use crate::execution::scoring::record::{
+    CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, StartRecord, SubmissionRecord,
+};
+use crate::metrics::aggregate::{MeasuredAdequacy, MethodScore, TaskScore};
+use crate::metrics::category::{Integrity, Verdict, judge};
+use crate::metrics::mutation::MutantSet;
+use crate::outcome::Outcome;
+use crate::submission::GOLD;
+use crate::submission::predictions::UnknownTask;
+use crate::task::{MethodId, Side, Task, TaskId};
+
+/// One model in one run.
+#[derive(Clone, Debug)]
+pub struct ScoredModel {
+    /// The run.
+    pub run_id: String,
+    /// The run's directory.
+    pub path: PathBuf,
+    /// The model.
+    pub model: String,
+    /// Whether the run came to its end, every method could be judged, and no measurement was lost.
+    pub complete: bool,
+    /// The selected tasks, sorted by id.
+    pub tasks: Vec<ScoredTask>,
+    /// Selected tasks that the model has nothing for.
+    pub missing: Vec<TaskId>,
+    /// Predictions for tasks that are not known.
+    pub unknown: Vec<UnknownTask>,
+}
+
+/// One task of a model.
+#[derive(Clone, Debug)]
+pub struct ScoredTask {
+    /// The task as it was imported then.
+    pub task: Arc<Task>,
+    /// Java development kit.
+    pub jdk: u32,
+    /// Where its focal methods are; `None` where that was not looked for.
+    pub focal: Option<Arc<FocalRecord>>,
+    /// What the submission came to; `None` where it could not be resolved.
+    pub submission: Option<SubmissionRecord>,
+    /// Whether its starting file compiles; `None` where that was not looked at, as for update tasks.
+    pub start: Option<StartRecord>,
+    /// Its mutants; empty where there are none.
+    pub mutants: Arc<Vec<MutantSet>>,
+    /// Which values were measured.
+    pub measured: MeasuredAdequacy,
+    /// Its target methods, in published order.
+    pub methods: Vec<ScoredMethod>,
+}
+
+/// One target method of a task.
+#[derive(Clone, Debug)]
+pub struct ScoredMethod {
+    /// The method.
+    pub method: MethodId,
+    /// What it comes to.
+    pub verdict: Verdict,
+    /// Its launches on new code, by repeat.
+    pub new: Vec<ExecutionRecord>,
+    /// Its launches on old code, by repeat.
+    pub old: Vec<ExecutionRecord>,
+    /// What it covered, where it passed on new code.
+    pub coverage: Option<CoverageRecord>,
+    /// What it did to the mutants, where it passed on new code.
+    pub mutation: Option<MutationRecord>,
+    /// Values for the figures.
+    pub score: MethodScore,
+}
+
+/// Reads scoring runs from their directories.
+///
+/// # Errors
+/// [`ReportError`].
+pub fn read(paths: &[PathBuf]) -> Result<Vec<ScoredModel>, ReportError> {
+    let mut models = Vec::new();
+    for path in paths {
+        let description = describe(path)?;
+        if description.command != COMMAND {
+            let (run_id, command) = (description.run_id, description.command);
+            return Err(ReportError::OtherCommand { run_id, command });
+        }
+        let run: StoredRun<ScoreInputs, ()> = read_without_records(path.clone())?;
+        let mut gathered = Gathered::default();
+        for_each_record(path, |record| gathered.add(record))?;
+        models.extend(scored_models(run, gathered)?);
+    }
+    Ok(models)
+}
+
+fn scored_models(run: StoredRun<ScoreInputs, ()>, mut gathered: Gathered) -> Result<Vec<ScoredModel>, ReportError> {
+    let run_id = run.description.run_id;
+    let inputs = run.inputs.ok_or_else(|| ReportError::NoInputs(run_id.clone()))?;
+    let reference = gathered.reference();
+    let mut tasks: Vec<Arc<Task>> = inputs.run.tasks.into_iter().map(Arc::new).collect();
+    tasks.sort_by(|one, other| one.id.cmp(&other.id));
+    let mut models = Vec::new();
+    for (model, handed_in) in inputs.models {
+        let mut records = gathered.models.remove(&model).unwrap_or_default();
+        let context = Context {
+            coverage: inputs.coverage,
+            mutation: inputs.mutation,
+            is_gold: model == GOLD,
+            gathered: &gathered,
+            reference: &reference,
+        };
+        let mut whole = true;
+        let tasks: Vec<ScoredTask> = tasks
+            .iter()
+            .map(|task| {
+                let jdk = inputs.jdks.get(&task.repository).copied().unwrap_or_default();
+                let (scored, is_whole) = context.scored_task(task, jdk, records.remove(&task.id).unwrap_or_default());
+                whole &= is_whole;
+                scored
+            })
+            .collect();
+        let judged = tasks.iter().flat_map(|task| &task.methods).all(|method| method.verdict.paper_verdict.is_some());
+        models.push(ScoredModel {
+            run_id: run_id.clone(),
+            path: run.path.clone(),
+            model,
+            complete: judged && whole && run.state == RunState::Finished,
+            tasks,
+            missing: handed_in.missing,
+            unknown: inputs.unknown.clone(),
+        });
+    }
+    Ok(models)
+}
+
+/// What decides what a model's records come to, beside themselves.
+struct Context<'a> {
+    /// Whether coverage was measured in the run.
+    coverage: bool,
+    /// Whether mutants were made in the run.
+    mutation: bool,
+    /// Whether the model is the developers' tests.
+    is_gold: bool,
+    gathered: &'a Gathered,
+    reference: &'a BTreeMap<TaskId, Reference>,
+}
+
+impl Context<'_> {
+    /// Returns what a task came to, and whether nothing that was to be measured was lost.
+    fn scored_task(&self, task: &Arc<Task>, jdk: u32, records: OfModel) -> (ScoredTask, bool) {
+        let shared = self.gathered.tasks.get(&task.id);
+        let reference = self.reference.get(&task.id);
+        let pred_lost = records.lost(&task.test_methods);
+        let gold_lost = reference.map(|reference| reference.lost(&task.test_methods)).unwrap_or_default();
+        // The developers' test is run only where some model handed something in for the repository.
+        let gold_ran = self.is_gold || reference.is_some_and(|reference| reference.ran);
+        let focal = shared.and_then(|shared| shared.focal.clone());
+        let (coverage, mutation) = (self.coverage && focal.is_some(), self.mutation && focal.is_some());
+        let measured = MeasuredAdequacy {
+            coverage_pred: coverage && !pred_lost.coverage,
+            coverage_gold: coverage && gold_ran && !gold_lost.coverage,
+            mutation_pred: mutation && gold_ran && !pred_lost.mutation && !gold_lost.mutation,
+            mutation_gold: mutation && gold_ran && !gold_lost.mutation,
+        };
+        let lost = [pred_lost.coverage, pred_lost.mutation, gold_lost.coverage, gold_lost.mutation];
+        let looked_for = self.coverage || self.mutation;
+        let whole = (focal.is_some() || !looked_for) && !lost.contains(&true);
+        let OfModel { submission, executions, mut coverage, mut mutation } = records;
+        let mut methods = scored_methods(task, executions);
+        for scored in &mut methods {
+            let gold =
+                reference.and_then(|reference| reference.methods.get(&scored.method)).copied().unwrap_or_default();
+            scored.coverage = take(&mut coverage, |record| record.method == scored.method);
+            scored.score.coverage_pred = scored.coverage.as_ref().and_then(|record| record.coverage);
+            scored.score.coverage_gold = gold.coverage;
+            scored.mutation = take(&mut mutation, |record| record.method == scored.method);
+            scored.score.mutation_gold = gold.mutation;
+            // Without gold's counts nothing is known of the mutants themselves.
+            let score = scored.mutation.as_ref().and_then(|record| record.mutation_score);
+            scored.score.mutation_pred = score.filter(|_| gold.mutation.is_some());
+        }
+        let task = ScoredTask {
+            task: Arc::clone(task),
+            jdk,
+            focal: focal.filter(|_| looked_for),
+            submission,
+            start: shared.and_then(|shared| shared.start.clone()),
+            mutants: shared.map(|shared| Arc::clone(&shared.mutants)).unwrap_or_default(),
+            measured,
+            methods,
+        };
+        (task, whole)
+    }
+}
+
+fn take<T>(records: &mut Vec<T>, wanted: impl Fn(&T) -> bool) -> Option<T> {
+    records.iter().position(wanted).map(|at| records.swap_remove(at))
+}
+
+fn scored_methods(task: &Task, mut records: Vec<ExecutionRecord>) -> Vec<ScoredMethod> {
+    records.sort_by_key(|record| record.repeat);
+    let outcomes = |records: &[ExecutionRecord]| records.iter().map(|record| record.outcome).collect::<Vec<Outcome>>();
+    task.test_methods
+        .iter()
+        .map(|method| {
+            let [new, old] = [Side::New, Side::Old].map(|code| -> Vec<ExecutionRecord> {
+                records.extract_if(.., |record| record.method == *method && record.code == code).collect()
+            });
+            let verdict = judge(task.track, &outcomes(&new), &outcomes(&old), Integrity::NotEvaluated);
+            let score = MethodScore {
+                category: verdict.paper_verdict,
+                strict_success: verdict.strict_success,
+                ..MethodScore::default()
+            };
+            ScoredMethod { method: method.clone(), verdict, new, old, coverage: None, mutation: None, score }
+        })
+        .collect()
+}
+
+impl ScoredModel {
+    /// Returns what the figures are made of.
+    pub fn task_scores(&self) -> Vec<TaskScore> {
+        self.tasks
+            .iter()
+            .map(|scored| TaskScore {
+                id: scored.task.id.clone(),
+                repository: scored.task.repository.clone(),
+                track: scored.task.track,
+                date: scored.task.rev2_date.clone(),
+                jdk: scored.jdk,
+                methods: scored.methods.iter().map(|method| method.score).collect(),
+                cost_usd: scored.submission.as_ref().and_then(|submission| submission.cost_usd),
+                measured: scored.measured,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,281 @@
+//! Scoring runs that never happened: run directories with records of any number of tasks and models, and what a run keeps
+//! beside them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use testevo_sandbox::canonical_json::canonical_json;
+use testevo_sandbox::data_dir::DataDir;
+use testevo_sandbox::digest::Digest;
+use testevo_sandbox::execution::inputs::{INPUTS_SCHEMA, RunInputs};
+use testevo_sandbox::execution::record::Measured;
+use testevo_sandbox::execution::run_directory::RunDirectory;
+use testevo_sandbox::execution::scoring::inputs::{ModelInputs, ScoreInputs};
+use testevo_sandbox::execution::scoring::record::{
+    CoverageRecord, ExecutionRecord, FocalRecord, MutantOutcome, MutantsRecord, MutationRecord, SCORE_SCHEMA,
+    ScoreRecord, SubmissionFault, SubmissionRecord,
+};
+use testevo_sandbox::execution::scoring::{SOURCES, SUBMISSIONS, file_name, log_directory, source_name};
+use testevo_sandbox::focal::{Focal, FocalLines, Found, Rule};
+use testevo_sandbox::metrics::coverage::FocalCoverage;
+use testevo_sandbox::metrics::mutation::{KeptMutant, Kills, MutantSet};
+use testevo_sandbox::outcome::{CompileReason, ExecReason, HarnessReason, Outcome};
+use testevo_sandbox::submission::extraction::Dropped;
+use testevo_sandbox::submission::{ContentKind, GOLD};
+use testevo_sandbox::task::{MethodId, Side, Task, Track};
+
+/// A run to write.
+pub(crate) struct ScoredRun<'a> {
+    pub(crate) run_id: &'a str,
+    pub(crate) models: Vec<String>,
+    pub(crate) tasks: usize,
+    /// Stands in every text that is somebody else's: names, messages, logs, sources.
+    pub(crate) strange: &'a str,
+}
+
+/// Focal lines of every task.
+const FOCAL: (usize, usize) = (4, 24);
+
+impl ScoredRun<'_> {
+    /// Writes the run below a data directory and returns its path.
+    pub(crate) fn write(&self, data_dir: &Path) -> PathBuf {
+        let tasks: Vec<Task> = (0..self.tasks).map(task).collect();
+        let inputs = ScoreInputs {
+            run: RunInputs {
+                schema: INPUTS_SCHEMA,
+                tasks: tasks.clone(),
+                images: BTreeMap::new(),
+                maven_arguments: BTreeMap::new(),
+                launchers: BTreeMap::new(),
+                limits: BTreeMap::new(),
+                surefire: Default::default(),
+                paths: Vec::new(),
+                repeats: 1,
+            },
+            jdks: tasks.iter().map(|task| (task.repository.clone(), 17)).collect(),
+            seed: 7,
+            coverage: true,
+            mutation: true,
+            models: self.models.iter().map(|model| (model.clone(), ModelInputs::default())).collect(),
+            unknown: Vec::new(),
+            not_selected: 0,
+            repeated: 0,
+        };
+        let data_dir = DataDir::open(data_dir).unwrap();
+        let inputs = canonical_json(&inputs).unwrap();
+        let opened = RunDirectory::open_of::<ScoreRecord>(&data_dir, "score", &inputs, Some(self.run_id), false);
+        let mut run = opened.unwrap().0;
+        for directory in [SUBMISSIONS, SOURCES] {
+            fs::create_dir(run.path().join(directory)).unwrap();
+        }
+        for (number, task) in tasks.iter().enumerate() {
+            self.of_task(&mut run, number, task);
+            for (model, name) in self.models.iter().map(String::as_str).chain([GOLD]).enumerate() {
+                self.of_model(&mut run, number, task, (model, name));
+            }
+        }
+        let path = run.path().to_owned();
+        run.finish(b"{}").unwrap();
+        path
+    }
+
+    fn of_task(&self, run: &mut RunDirectory, number: usize, task: &Task) {
+        let path = format!("src/main/java/C{number}.java");
+        let lines = FocalLines {
+            rule: Rule::Extent,
+            path: path.clone(),
+            package: String::new(),
+            first_line: FOCAL.0,
+            last_line: FOCAL.1,
+            added: vec![5, 6],
+        };
+        let focal = vec![Focal { method: "C#m".parse().unwrap(), found: Found::Resolved(lines) }];
+        let source: String =
+            (1..40).map(|line| format!("    int line{line} = {number}; // {}\n", self.strange)).collect();
+        fs::write(run.path().join(SOURCES).join(source_name(&task.rev2, &path)), source).unwrap();
+        let focal = FocalRecord { schema: SCORE_SCHEMA, task_id: task.id.clone(), focal };
+        run.append(&ScoreRecord::Focal(focal)).unwrap();
+        let set = MutantSet {
+            path,
+            lines: vec![5, 6],
+            emitted: 30,
+            redundant: 5,
+            compile_failed: 10,
+            capped_out: 5,
+            kept: mutants(number).map(|id| KeptMutant { id, line: 5 }).collect(),
+            dead_lines: Vec::new(),
+        };
+        let record = MutantsRecord { schema: SCORE_SCHEMA, task_id: task.id.clone(), sets: vec![set] };
+        run.append(&ScoreRecord::Mutants(record)).unwrap();
+    }
+
+    fn of_model(&self, run: &mut RunDirectory, number: usize, task: &Task, (model, name): (usize, &str)) {
+        let keep = |text: &str| {
+            let digest = Digest::of(text.as_bytes());
+            fs::write(run.path().join(SUBMISSIONS).join(file_name(digest)), text).unwrap();
+            digest
+        };
+        let start = keep(&self.test_file(number, 0));
+        let fault = mixed(number, model, 99).is_multiple_of(10) && name != GOLD;
+        let post_image = (!fault).then(|| keep(&self.test_file(number, model + 1)));
+        let detail = format!("the patch is of another file {}", self.strange);
+        let submission = SubmissionRecord {
+            schema: SCORE_SCHEMA,
+            model: name.to_owned(),
+            task_id: task.id.clone(),
+            kind: ContentKind::Patch,
+            submitted: post_image,
+            start: Some(start),
+            post_image,
+            fault: fault.then_some(SubmissionFault { reason: HarnessReason::WrongBase, detail }),
+            without: Vec::new(),
+            dropped: vec![Dropped { path: format!("pom.xml {}", self.strange), lying_header: false }],
+            line_ends_adapted: false,
+            cost_usd: Some(mixed(number, model, 5) as f64 / 100.0),
+            tokens: Some(1000),
+        };
+        run.append(&ScoreRecord::Submission(submission)).unwrap();
+        for (index, method) in task.test_methods.iter().enumerate() {
+            let (new, old): (Outcome, Outcome) = match mixed(number, model, index) % 100 {
+                _ if fault => [Outcome::HarnessFail(HarnessReason::WrongBase); 2].into(),
+                0..50 => (Outcome::Pass, Outcome::ExecFail(ExecReason::Assertion)),
+                50..70 => (Outcome::Pass, Outcome::Pass),
+                70..88 => [Outcome::ExecFail(ExecReason::Exception); 2].into(),
+                _ => [Outcome::CompileFail(CompileReason::TargetFile); 2].into(),
+            };
+            for (code, outcome) in [(Side::New, new), (Side::Old, old)] {
+                let record = ScoreRecord::Execution(self.execution(run, task, name, (code, outcome), method));
+                run.append(&record).unwrap();
+            }
+            if new == Outcome::Pass {
+                self.adequacy(run, (number, mixed(number, model, index)), task, name, method);
+            }
+        }
+    }
+
+    fn execution(
+        &self,
+        run: &RunDirectory,
+        task: &Task,
+        model: &str,
+        (code, outcome): (Side, Outcome),
+        method: &MethodId,
+    ) -> ExecutionRecord {
+        let executed = !matches!(outcome, Outcome::HarnessFail(_));
+        let directory = log_directory(model, &task.id, code);
+        if executed {
+            let path = run.path().join("logs").join(&directory);
+            fs::create_dir_all(&path).unwrap();
+            let said = format!("[INFO] a line of the test, as long as such lines are {}\n", self.strange).repeat(8);
+            fs::write(path.join(format!("{}-1-1.stdout", method.method())), said).unwrap();
+        }
+        ExecutionRecord {
+            schema: SCORE_SCHEMA,
+            model: model.to_owned(),
+            task_id: task.id.clone(),
+            repository: task.repository.clone(),
+            track: task.track,
+            code,
+            method: method.clone(),
+            repeat: 1,
+            outcome,
+            detail: match outcome {
+                Outcome::Pass => String::new(),
+                _ => {
+                    format!("java.lang.IllegalStateException: {}\n{}", self.strange, "at a.b.C.d(C.java:7)\n".repeat(5))
+                }
+            },
+            attempts: 1,
+            key: executed.then(|| Digest::of(directory.as_bytes())),
+            cached: false,
+            measured: Measured {
+                launch_ms: Some(700),
+                engine: "docker 20.10.24".to_owned(),
+                logs: executed.then_some(directory),
+                ..Measured::default()
+            },
+        }
+    }
+
+    fn adequacy(
+        &self,
+        run: &mut RunDirectory,
+        (number, chance): (usize, usize),
+        task: &Task,
+        model: &str,
+        method: &MethodId,
+    ) {
+        let lines: Vec<usize> = (5..21).collect();
+        let covered: Vec<usize> = lines[..1 + chance % lines.len()].to_vec();
+        let coverage = 100.0 * covered.len() as f64 / lines.len() as f64;
+        let record = CoverageRecord {
+            schema: SCORE_SCHEMA,
+            model: model.to_owned(),
+            task_id: task.id.clone(),
+            method: method.clone(),
+            focal: vec![FocalCoverage { first_line: FOCAL.0, last_line: FOCAL.1, lines, covered }],
+            coverage: Some(coverage),
+            coverage_range: Some(coverage / 2.0),
+            cause: None,
+            lost: false,
+            cached: false,
+        };
+        run.append(&ScoreRecord::Coverage(record)).unwrap();
+        let killed = chance % 11;
+        let outcome = |index| if index < killed { Outcome::ExecFail(ExecReason::Assertion) } else { Outcome::Pass };
+        let outcomes = mutants(number).enumerate().map(|(index, id)| MutantOutcome { id, outcome: outcome(index) });
+        let record = MutationRecord {
+            schema: SCORE_SCHEMA,
+            model: model.to_owned(),
+            task_id: task.id.clone(),
+            method: method.clone(),
+            kills: Some(Kills { count: 10, killed, killed_strict: killed }),
+            mutation_score: Some(killed as f64 / 10.0),
+            mutants: outcomes.collect(),
+            cause: None,
+            lost: false,
+            cached: false,
+        };
+        run.append(&ScoreRecord::Mutation(record)).unwrap();
+    }
+
+    /// Returns a test file of about three kilobytes, in which versions differ by a few lines.
+    fn test_file(&self, number: usize, version: usize) -> String {
+        let line = |line: usize| {
+            let version = if line % 20 == version % 20 { version } else { 0 };
+            format!("    int line{line} = {number} + {version}; // {}\n", self.strange)
+        };
+        (0..80).map(line).collect()
+    }
+}
+
+fn task(number: usize) -> Task {
+    let methods = (0..1 + number % 3).map(|method| format!("a.T{number}#m{method}").parse().unwrap()).collect();
+    let date = format!("{}-{:02}-15", 2014 + number % 12, 1 + number % 12);
+    Task {
+        id: format!("t{number:04}").parse().unwrap(),
+        repository: format!("owner/r{}", number % 60).parse().unwrap(),
+        track: if number.is_multiple_of(2) { Track::TestUpdate } else { Track::TestGeneration },
+        rev1: format!("{number:040x}").parse().unwrap(),
+        rev2: format!("{:040x}", number + (1 << 20)).parse().unwrap(),
+        rev1_date: date.clone(),
+        rev2_date: date,
+        test_file: format!("src/test/java/a/T{number}.java").parse().unwrap(),
+        test_methods: methods,
+        focal_methods: Vec::new(),
+    }
+}
+
+fn mutants(task: usize) -> impl Iterator<Item = Digest> {
+    (0..10).map(move |index| Digest::of(format!("{task} {index}").as_bytes()))
+}
+
+/// Returns a number that looks like chance and is always the same.
+fn mixed(task: usize, model: usize, method: usize) -> usize {
+    let mut value = (task * 31 + model) * 31 + method;
+    for _ in 0..3 {
+        value = (value ^ (value >> 7)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8;
+    }
+    value % 1000
+}
