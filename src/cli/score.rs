@@ -234,7 +234,7 @@ async fn score(
         trees: Arc::new(SubmissionTrees { paths: paths.clone(), temporary: workbench.data_dir.temporary() }),
         revisions: workbench.trees(paths),
         direct: match (&engine, &jars, arguments.path) {
-            (Some(engine), Some(jars), PathChoice::Direct) => Some(Arc::new(workbench.direct(engine, jars))),
+            (Some(engine), Some(jars), PathChoice::Direct) => Some(Arc::new(workbench.direct(engine, jars, false))),
             _ => None,
         },
         coverage: inputs.coverage,

@@ -5,6 +5,7 @@ mod execution;
 mod interruption;
 mod proof;
 mod scoring;
+mod sharing;
 mod verdict;
 
 use std::collections::BTreeSet;
