@@ -238,7 +238,7 @@ async fn score(
         }),
         revisions: workbench.trees(paths),
         direct: match (&engine, &jars, arguments.path) {
-            (Some(engine), Some(jars), PathChoice::Direct) => Some(Arc::new(workbench.direct(engine, jars))),
+            (Some(engine), Some(jars), PathChoice::Direct) => Some(Arc::new(workbench.direct(engine, jars, false))),
             _ => None,
         },
         coverage: inputs.coverage,

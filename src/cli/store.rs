@@ -14,6 +14,7 @@ use super::workbench::Workbench;
 use crate::artifact::garbage::{Garbage, Verified, collect, verify};
 use crate::error::CommandError;
 use crate::execution::prepared::{Keeping, prune};
+use crate::execution::sharing;
 use crate::lock::archive::{LockArchive, LockArchiveError};
 use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
 use crate::manifest::RepositoryManifest;
@@ -44,10 +45,10 @@ enum StoreCommand {
         /// Keep what is younger: a command that runs may be about to name it
         #[arg(long, value_name = "HOURS", default_value_t = 24)]
         min_age: u64,
-        /// Give up prepared revisions unused for so long
+        /// Give up prepared revisions and class archives unused for so long
         #[arg(long, value_name = "DAYS", default_value_t = 30)]
         prepared_days: u64,
-        /// Give up the least recently used ones beyond this size
+        /// Give up the least used revisions beyond this size
         #[arg(long, value_name = "GIB", default_value_t = 20)]
         prepared_gib: u64,
         /// How results are written
@@ -126,11 +127,12 @@ fn collect_garbage(workbench: &Workbench<'_>, keeping: &Keeping, format: OutputF
     let (context, dry_run) = (workbench.context, workbench.context.options.dry_run);
     // First, so that what they name is garbage.
     let prepared = prune(&workbench.store, keeping, dry_run).map_err(CommandError::Runtime)?;
+    let archives = sharing::prune(&workbench.store, keeping.age, dry_run).map_err(CommandError::Runtime)?;
     let garbage: Garbage = collect(&workbench.store, keeping.always, dry_run)?;
     match format {
         OutputFormat::Json => context.output.json(&json!({
             "schema": 1, "removed": garbage.blobs, "bytes": garbage.bytes, "young": garbage.young,
-            "used": garbage.used, "prepared": prepared, "dry_run": dry_run,
+            "used": garbage.used, "prepared": prepared, "class_archives": archives, "dry_run": dry_run,
         })),
         OutputFormat::Text => {
             let verb = if dry_run { "would be removed" } else { "removed" };
@@ -141,13 +143,12 @@ fn collect_garbage(workbench: &Workbench<'_>, keeping: &Keeping, format: OutputF
                 garbage.used,
                 garbage.young
             ))?;
-            match prepared {
-                0 => Ok(()),
-                _ => {
-                    let revisions = counted(prepared, "prepared revision", "prepared revisions");
-                    context.output.line(&format!("{revisions} {verb}"))
-                }
+            let given_up =
+                [(prepared, "prepared revision", "prepared revisions"), (archives, "class archive", "class archives")];
+            for (count, one, many) in given_up.into_iter().filter(|(count, ..)| *count > 0) {
+                context.output.line(&format!("{} {verb}", counted(count, one, many)))?;
             }
+            Ok(())
         }
     }
 }

@@ -45,6 +45,9 @@ pub(super) struct ValidateArguments {
     /// working directory) apply to launches; `none` is the paper's literal launch
     #[arg(long, value_enum, value_name = "WHOSE", default_value_t)]
     surefire: SurefireChoice,
+    /// Let every launch load its classes anew, as the reference path does: what comes out must be the same
+    #[arg(long, hide = true)]
+    no_class_archives: bool,
     /// Name of the run; an unfinished one with equal inputs is continued
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
@@ -184,7 +187,7 @@ pub(super) async fn validate(
         executors.insert(repository, Arc::new(workbench.executor(&engine, &jars, limits, logs, &alone).await?));
     }
     let direct = arguments.paths().contains(&ExecutionPath::Direct);
-    let direct = direct.then(|| Arc::new(workbench.direct(&engine, &jars)));
+    let direct = direct.then(|| Arc::new(workbench.direct(&engine, &jars, arguments.no_class_archives)));
     let validation = Validation {
         tasks,
         environments: &environments,

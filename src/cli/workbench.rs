@@ -27,6 +27,7 @@ use crate::execution::jars::{self, Compiler};
 use crate::execution::maven::{ExecutionLimits, ModuleArguments, ToolJars};
 use crate::execution::prepared::PreparedRevisions;
 use crate::execution::proof::Prepare;
+use crate::execution::sharing::ClassArchives;
 use crate::execution::surefire::Surefire;
 use crate::execution::trees::Trees;
 use crate::image::recipe::java_home;
@@ -267,25 +268,28 @@ impl<'a> Workbench<'a> {
         Arc::new(move |task: &Task, cell: Cell| trees.cell(task, cell))
     }
 
-    /// Returns the direct path, with at most `jobs` warm compilers and as many containers started ahead.
-    pub(super) fn direct(&self, engine: &Arc<dyn Engine>, jars: &ToolJars) -> Direct {
+    /// Returns the direct path, with at most `jobs` warm compilers and as many containers started ahead, and with class
+    /// archives unless `bare`.
+    pub(super) fn direct(&self, engine: &Arc<dyn Engine>, jars: &ToolJars, bare: bool) -> Direct {
         let jobs = self.context.options.jobs.get();
-        self.direct_of(engine, jars, jobs, jobs)
+        self.direct_of(engine, jars, jobs, jobs, bare)
     }
 
-    /// Returns the direct path with so many warm compilers and containers started ahead.
+    /// Returns the direct path with so many warm compilers and containers started ahead, and with class archives unless `bare`.
     pub(super) fn direct_of(
         &self,
         engine: &Arc<dyn Engine>,
         jars: &ToolJars,
         compilers: usize,
         ahead: usize,
+        bare: bool,
     ) -> Direct {
         let prepared = PreparedRevisions::new(&self.data_dir, &self.store, &self.context.events);
         let temporary = self.data_dir.temporary();
         let compilers = Compilers::new(Arc::clone(engine), jars.compiler.clone(), temporary.clone(), compilers);
         let ahead = Ahead::new(Arc::clone(engine), temporary, ahead);
-        Direct::new(prepared, compilers, ahead, &jars.compiler)
+        let archives = (!bare).then(|| ClassArchives::new(&self.data_dir, &self.store, &self.context.events));
+        Direct::new(prepared, compilers, ahead, archives, &jars.compiler)
     }
 
     /// Returns what executes the cells of repositories with these limits.
@@ -329,6 +333,7 @@ pub(super) fn items(
 pub(super) fn environment(manifest: &RepositoryManifest, image: &Image) -> Environment {
     Environment {
         image: image.config_digest,
+        toolchain: image.toolchain(),
         jdk: manifest.jdk,
         java_home: java_home(manifest.jdk),
         maven_arguments: manifest.build.arguments(),

@@ -60,6 +60,8 @@ pub struct Executor {
 pub struct Environment {
     /// The image's config digest.
     pub image: Digest,
+    /// Digest of what images with the same development kit have in common: all but the Maven cache.
+    pub toolchain: Digest,
     /// Major version of its development kit.
     pub jdk: u32,
     /// `JAVA_HOME` in the image.
@@ -533,6 +535,7 @@ impl Executor {
                 class: &request.input.class,
                 method: method.method(),
                 settings: &ready.settings,
+                class_archive: false,
             })
             .collect();
         let (program, steps) = launch_program(&launches, &self.limits);

@@ -431,6 +431,7 @@ mod tests {
     fn execution() -> Environment {
         Environment {
             image: Digest::of(b"image"),
+            toolchain: Digest::of(b"toolchain"),
             jdk: 8,
             java_home: "/jdk".to_owned(),
             maven_arguments: Vec::new(),

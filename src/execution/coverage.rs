@@ -143,6 +143,7 @@ impl Executor {
             class: &request.input.class,
             method: method.method(),
             settings: &ready.settings,
+            class_archive: false,
         };
         let (program, java, sent) = covering_program(&launch, &self.limits);
         let limits = (self.limits.launch, self.limits.launch_scratch_bytes);

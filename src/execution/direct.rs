@@ -19,10 +19,11 @@ use super::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, File
 use super::fault::{ATTEMPTS, Spool, milliseconds, of_engine, unique};
 use super::logs::CellLogs;
 use super::masked::MaskedRevision;
-use super::maven::{self, Launch, REPLACED, SWAPPED, TREE, direct_launch_program};
+use super::maven::{self, CLASS_ARCHIVE, Launch, REPLACED, SWAPPED, TREE, direct_launch_program};
 use super::prepared::{CompiledRevision, Prepared, PreparedRevisions, RevisionInput, blocking};
 use super::record::{CellRecord, ExecutionPath, Measured};
 use super::recording::CompilerCall;
+use super::sharing::ClassArchives;
 use super::trees::CellFacts;
 use crate::digest::Digest;
 use crate::engine::EngineError;
@@ -81,6 +82,8 @@ pub struct Direct {
     prepared: PreparedRevisions,
     compilers: Compilers,
     ahead: Ahead,
+    /// None for launches that load every class anew.
+    archives: Option<ClassArchives>,
     /// The compiler's jar by digest, a part of every key.
     compiler: String,
     masked: Mutex<Vec<((Digest, String), Masked)>>,
@@ -181,11 +184,17 @@ pub struct ExecutedCell {
 }
 
 impl Direct {
-    /// Returns the direct path over prepared revisions, compilers and containers started ahead; `compiler` is the
-    /// compiler's jar.
-    pub fn new(prepared: PreparedRevisions, compilers: Compilers, ahead: Ahead, compiler: &Path) -> Self {
+    /// Returns the direct path over prepared revisions, compilers, containers started ahead and class archives; `compiler`
+    /// is the compiler's jar.
+    pub fn new(
+        prepared: PreparedRevisions,
+        compilers: Compilers,
+        ahead: Ahead,
+        archives: Option<ClassArchives>,
+        compiler: &Path,
+    ) -> Self {
         let compiler = super::fault::file_name(compiler).to_owned();
-        Self { prepared, compilers, ahead, compiler, masked: Mutex::default() }
+        Self { prepared, compilers, ahead, archives, compiler, masked: Mutex::default() }
     }
 
     /// Returns a code revision, prepared where it was not. `archive` writes the revision's own tree and returns where.
@@ -434,7 +443,7 @@ impl Direct {
         loop {
             let one = {
                 let _shared = executor.alone.read().await;
-                launch_once(&self.ahead, executor, environment, swapped, launch, logs, attempt).await?
+                self.launch_once(executor, environment, swapped, launch, logs, attempt).await?
             };
             match one.outcome {
                 Outcome::InfraFail(_) if attempt < ATTEMPTS => attempt += 1,
@@ -445,7 +454,7 @@ impl Direct {
         let _alone = executor.alone.write().await;
         loop {
             attempt += 1;
-            let one = launch_once(&self.ahead, executor, environment, swapped, launch, logs, attempt).await?;
+            let one = self.launch_once(executor, environment, swapped, launch, logs, attempt).await?;
             if attempt > ATTEMPTS || !matches!(one.outcome, Outcome::InfraFail(_)) {
                 return Ok(one);
             }
@@ -525,10 +534,99 @@ impl Direct {
         self.ahead.settled().await;
     }
 
+    /// Returns the class archive that launches on a revision map, made where it was not; `None` where they go without.
+    ///
+    /// # Errors
+    /// The file system's and the store's.
+    pub async fn class_archive(
+        &self,
+        executor: &Executor,
+        environment: &Environment,
+        revision: &CompiledRevision,
+    ) -> std::io::Result<Option<PathBuf>> {
+        match &self.archives {
+            Some(archives) => archives.get(executor, environment, console(environment, revision)).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn launch_once(
+        &self,
+        executor: &Executor,
+        environment: &Environment,
+        swapped: &SwappedTree,
+        &MethodLaunch { class, method, options, name }: &MethodLaunch<'_>,
+        logs: &CellLogs,
+        attempt: u32,
+    ) -> std::io::Result<LaunchedMethod> {
+        let revision = &swapped.masked.revision;
+        let mut settings = revision.settings.clone();
+        settings.arguments.extend(options.jvm_arguments.iter().cloned());
+        let archive = match options.jvm_arguments.is_empty() {
+            true => self.class_archive(executor, environment, revision).await?,
+            // An agent looks at every class as it is loaded.
+            false => None,
+        };
+        let launch = Launch {
+            java_home: &environment.java_home,
+            console: console(environment, revision),
+            module: &revision.module,
+            class_path: &revision.class_path,
+            class,
+            method: method.method(),
+            settings: &settings,
+            class_archive: archive.is_some(),
+        };
+        let (program, steps) =
+            direct_launch_program(&launch, options.replaced.is_some(), &options.files, &executor.limits);
+        let limits = (executor.limits.launch, executor.limits.launch_scratch_bytes);
+        let mut spec = maven::container_without_tree("launch", environment.image, &executor.jars, limits, program);
+        spec.mounts.extend(options.mounts.iter().cloned());
+        spec.mounts.extend(archive.map(|source| ReadOnlyMount { source, target: CLASS_ARCHIVE.to_owned() }));
+        let name_of = |path: &'static str| path.rsplit('/').next().unwrap_or(path);
+        let mut files = vec![(name_of(TREE), swapped.masked.tree.as_path()), (name_of(SWAPPED), &swapped.archive)];
+        files.extend(options.replaced.as_deref().map(|archive| (name_of(REPLACED), archive)));
+        let base = Measured { path: ExecutionPath::Direct, ..executor.measured(logs) };
+        let name = format!("{name}-{attempt}");
+        logs.invocation(&name, &spec.program, steps.launch.java)?;
+        let spool = Spool::create(&executor.temporary)?;
+        let run = match self.ahead.run(&spec, &files, spool.path()).await {
+            Ok(run) => run,
+            Err(error) => {
+                let fault = of_engine(&error);
+                return Ok(LaunchedMethod {
+                    outcome: Outcome::InfraFail(fault.reason),
+                    detail: fault.detail,
+                    attempts: attempt,
+                    measured: base,
+                    files: Vec::new(),
+                });
+            }
+        };
+        let one = launched(&run, &steps.launch, class, method, (logs, &name), attempt, &base)?;
+        let content = |step: usize| -> std::io::Result<Option<Vec<u8>>> {
+            match run.step(step) {
+                Some(output) if output.result() == Some(&StepResult::Done) => bytes_of(output).map(Some),
+                _ => Ok(None),
+            }
+        };
+        let files = steps.files.iter().map(|step| content(*step)).collect::<std::io::Result<_>>()?;
+        let measured = Measured {
+            container_ms: u64::try_from(run.wall.as_millis()).ok(),
+            begin_ms: run.until_begun.and_then(|begun| u64::try_from(begun.as_millis()).ok()),
+            ..one.measured
+        };
+        Ok(LaunchedMethod { outcome: one.outcome, detail: one.detail, attempts: one.attempts, measured, files })
+    }
+
     /// Returns the compiler's jar by digest.
     pub fn compiler(&self) -> &str {
         &self.compiler
     }
+}
+
+fn console(environment: &Environment, revision: &CompiledRevision) -> &'static str {
+    maven::console_for(&revision.class_path, environment.jdk, environment.launcher)
 }
 
 /// A source that no annotation processor can make anything of.
@@ -581,67 +679,6 @@ fn patched(call: &CompilerCall) -> Vec<String> {
         }
     }
     arguments
-}
-
-async fn launch_once(
-    ahead: &Ahead,
-    executor: &Executor,
-    environment: &Environment,
-    swapped: &SwappedTree,
-    &MethodLaunch { class, method, options, name }: &MethodLaunch<'_>,
-    logs: &CellLogs,
-    attempt: u32,
-) -> std::io::Result<LaunchedMethod> {
-    let revision = &swapped.masked.revision;
-    let mut settings = revision.settings.clone();
-    settings.arguments.extend(options.jvm_arguments.iter().cloned());
-    let launch = Launch {
-        java_home: &environment.java_home,
-        console: maven::console_for(&revision.class_path, environment.jdk, environment.launcher),
-        module: &revision.module,
-        class_path: &revision.class_path,
-        class,
-        method: method.method(),
-        settings: &settings,
-    };
-    let (program, steps) = direct_launch_program(&launch, options.replaced.is_some(), &options.files, &executor.limits);
-    let limits = (executor.limits.launch, executor.limits.launch_scratch_bytes);
-    let mut spec = maven::container_without_tree("launch", environment.image, &executor.jars, limits, program);
-    spec.mounts.extend(options.mounts.iter().cloned());
-    let name_of = |path: &'static str| path.rsplit('/').next().unwrap_or(path);
-    let mut files = vec![(name_of(TREE), swapped.masked.tree.as_path()), (name_of(SWAPPED), &swapped.archive)];
-    files.extend(options.replaced.as_deref().map(|archive| (name_of(REPLACED), archive)));
-    let base = Measured { path: ExecutionPath::Direct, ..executor.measured(logs) };
-    let name = format!("{name}-{attempt}");
-    logs.invocation(&name, &spec.program, steps.launch.java)?;
-    let spool = Spool::create(&executor.temporary)?;
-    let run = match ahead.run(&spec, &files, spool.path()).await {
-        Ok(run) => run,
-        Err(error) => {
-            let fault = of_engine(&error);
-            return Ok(LaunchedMethod {
-                outcome: Outcome::InfraFail(fault.reason),
-                detail: fault.detail,
-                attempts: attempt,
-                measured: base,
-                files: Vec::new(),
-            });
-        }
-    };
-    let one = launched(&run, &steps.launch, class, method, (logs, &name), attempt, &base)?;
-    let content = |step: usize| -> std::io::Result<Option<Vec<u8>>> {
-        match run.step(step) {
-            Some(output) if output.result() == Some(&StepResult::Done) => bytes_of(output).map(Some),
-            _ => Ok(None),
-        }
-    };
-    let files = steps.files.iter().map(|step| content(*step)).collect::<std::io::Result<_>>()?;
-    let measured = Measured {
-        container_ms: u64::try_from(run.wall.as_millis()).ok(),
-        begin_ms: run.until_begun.and_then(|begun| u64::try_from(begun.as_millis()).ok()),
-        ..one.measured
-    };
-    Ok(LaunchedMethod { outcome: one.outcome, detail: one.detail, attempts: one.attempts, measured, files })
 }
 
 fn bytes_of(output: &StepOutput) -> std::io::Result<Vec<u8>> {

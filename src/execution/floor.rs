@@ -43,6 +43,7 @@ pub async fn floor(
             class,
             method: method.method(),
             settings: &revision.settings,
+            class_archive: false,
         })
         .collect();
     let (program, commands) = floor_program(&launches, &executor.limits);

@@ -73,6 +73,7 @@ const SOURCES: &[(&str, &str)] = sources![
     "runner/src/testevo/runner/RunReporter.java",
     "runner/src/testevo/runner/Sources.java",
     "runner/src/testevo/runner/Target.java",
+    "runner/src/testevo/runner/Trial.java",
 ];
 
 const MIB: u64 = 1 << 20;

@@ -28,6 +28,8 @@ pub const SWAPPED: &str = "/testevo/input/swapped.tar";
 pub const REPLACED: &str = "/testevo/input/replaced.tar";
 const RECORDER: &str = "/testevo/recorder.jar";
 const RUNNER: &str = "/testevo/runner.jar";
+/// Where launches see their class archive.
+pub(super) const CLASS_ARCHIVE: &str = "/testevo/classes.jsa";
 /// What the recorder writes.
 pub const RECORDING: &str = "/work/recording.jsonl";
 /// Relative to each module: Maven resolves it against the module that it works on, so that every module of the reactor
@@ -247,12 +249,19 @@ pub struct Launch<'a> {
     pub method: &'a str,
     /// What applies of the project's settings for its tests.
     pub settings: &'a JvmSettings,
+    /// Whether the container has a class archive.
+    pub class_archive: bool,
+}
+
+/// Returns the beginning of every launch's class path. JUnit first: neither the project's own older JUnit nor test code
+/// may stand before the launcher's.
+pub(super) fn launcher_class_path(console: &str) -> String {
+    format!("{RUNNER}:{console}")
 }
 
 /// Returns the command that launches one method in a JVM of its own.
 pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command {
-    // JUnit first: neither the project's own older JUnit nor test code may stand before the launcher's.
-    let mut class_path = vec![RUNNER.to_owned(), launch.console.to_owned()];
+    let mut class_path = vec![launcher_class_path(launch.console)];
     class_path.extend(launch.class_path.iter().cloned());
     let mut argv = vec![format!("{}/bin/java", launch.java_home)];
     argv.push(format!("-Xmx{}m", limits.launch_heap_mib));
@@ -274,6 +283,14 @@ pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command 
         .map(str::to_owned),
     );
     argv.push(format!("-Djava.io.tmpdir={TEMPORARY}"));
+    if launch.class_archive {
+        // One that does not fit is passed over, and without the last word newer JVMs would say so on the test's stdout.
+        argv.extend([
+            format!("-XX:SharedArchiveFile={CLASS_ARCHIVE}"),
+            "-Xshare:auto".to_owned(),
+            "-Xlog:cds*=off".to_owned(),
+        ]);
+    }
     argv.extend(launch.settings.arguments.iter().cloned());
     argv.push("-ea".to_owned());
     argv.push(format!("-Dbasedir={}", launch.module));
@@ -303,7 +320,7 @@ pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command 
 }
 
 /// Main class of our launcher.
-const RUNNER_CLASS: &str = "testevo.runner.Main";
+pub(super) const RUNNER_CLASS: &str = "testevo.runner.Main";
 /// Where the launcher writes reports.
 pub(super) const XML_DIRECTORY: &str = "/work/xml";
 

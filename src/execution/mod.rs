@@ -2,7 +2,7 @@
 //!
 //! [`maven`] says what is asked of Maven and of the launcher; [`cell`] runs one cell, [`validation`] many; [`record`] is
 //! what is kept of each method, [`run_directory`] where, and [`stage`] runs what there is to do. [`scoring`] does the same for
-//! submissions. [`jars`] are our own tools inside containers.
+//! submissions. [`jars`] are our own tools inside containers, [`sharing`] what makes their JVMs start sooner.
 
 pub mod ahead;
 pub mod cell;
@@ -29,6 +29,7 @@ pub mod recording;
 pub mod run_directory;
 pub mod runs;
 pub mod scoring;
+pub mod sharing;
 pub mod stage;
 pub mod surefire;
 pub mod trees;

@@ -69,6 +69,15 @@ pub struct Image {
     pub layers: Vec<Layer>,
 }
 
+impl Image {
+    /// Returns the digest of the layers that it has in common with other images of the same toolchain and development kit.
+    pub fn toolchain(&self) -> Digest {
+        let common = self.layers.iter().filter(|layer| layer.kind != LayerKind::MavenCache);
+        let ids: Vec<String> = common.map(|layer| layer.diff_id.to_string()).collect();
+        Digest::of(ids.join("\n").as_bytes())
+    }
+}
+
 /// Why an image can't be made or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {

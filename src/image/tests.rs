@@ -324,6 +324,18 @@ proptest! {
 }
 
 #[test]
+fn images_of_one_toolchain_have_all_but_the_maven_cache_in_common() {
+    let (_directory, _, store) = world();
+    let (mut toolchain, repository) = (toolchain(&store), repository(&store));
+    let whole = compose(&toolchain, 8, Some(&repository), &store).unwrap();
+    let alone = compose(&toolchain, 8, None, &store).unwrap();
+    assert_ne!(whole.config_digest, alone.config_digest);
+    assert_eq!(whole.toolchain(), alone.toolchain());
+    toolchain.base.truncate(2);
+    assert_ne!(compose(&toolchain, 8, None, &store).unwrap().toolchain(), alone.toolchain());
+}
+
+#[test]
 fn a_finished_layer_is_not_made_again_and_a_lost_one_is() {
     let (_directory, _, store) = world();
     let recipe = recipe(&store);

@@ -182,7 +182,7 @@ pub(super) struct Workshop {
     _busy: fs_err::File,
 }
 
-type Records = BTreeMap<(String, Cell, String, ExecutionPath), CellRecord>;
+pub(super) type Records = BTreeMap<(String, Cell, String, ExecutionPath), CellRecord>;
 
 impl Workshop {
     pub(super) fn new(repository: &SampleRepository) -> Self {
@@ -271,7 +271,7 @@ impl Workshop {
         self.data_dir.join("locks").join(format!("{}.lock", repository.file_stem()))
     }
 
-    fn records(&self, run: &str) -> Option<Records> {
+    pub(super) fn records(&self, run: &str) -> Option<Records> {
         let text = fs_err::read_to_string(self.data_dir.join("runs").join(run).join("records.jsonl")).ok()?;
         let records = text.lines().map(|line| serde_json::from_str::<CellRecord>(line).unwrap());
         Some(

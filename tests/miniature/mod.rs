@@ -6,6 +6,7 @@ mod interruption;
 mod kills;
 mod proof;
 mod scoring;
+mod sharing;
 mod submissions;
 mod verdict;
 

@@ -114,8 +114,8 @@ impl Clock {
             environments,
             executors,
             trees: workbench.trees(paths),
-            direct: Arc::new(workbench.direct_of(&engine, &jars, 1, 0)),
-            ahead: Arc::new(workbench.direct_of(&engine, &jars, 1, 1)),
+            direct: Arc::new(workbench.direct_of(&engine, &jars, 1, 0, false)),
+            ahead: Arc::new(workbench.direct_of(&engine, &jars, 1, 1, false)),
             revisions: BTreeSet::new(),
             engine,
         })
@@ -184,7 +184,7 @@ impl Clock {
         Ok(MeasuredTask { schema, setting, load, task_id, repository, cells, revisions: measured, left_out })
     }
 
-    /// Has the revision prepared and the compiler warm, and returns the revision where the direct path fits it.
+    /// Has the revision prepared, its class archive made and the compiler warm, and returns the revision where the direct path fits it.
     ///
     /// What is compiled is another file of the revision: the measured texts are as new to the compiler as those of any
     /// task, and nothing is left out of the revision's archive for them yet.
@@ -198,6 +198,7 @@ impl Clock {
         let archive = move || trees.revision(&task, side);
         let Some(input) = subject.revision_input() else { return Ok(None) };
         let Ok(revision) = direct.revision(executor, environment, &input, archive).await? else { return Ok(None) };
+        direct.class_archive(executor, environment, &revision).await?;
         let other = other_source(&revision, subject.task.test_file.as_str());
         if let Ok(masked) = direct.masked(executor, &revision, &other).await? {
             let text = masked.own_text()?.unwrap_or_else(|| WARMING.to_vec());

@@ -66,6 +66,7 @@ impl Place {
         };
         let environment = Environment {
             image: Digest::of(b"image"),
+            toolchain: Digest::of(b"toolchain"),
             jdk: 8,
             java_home: "/jdk".to_owned(),
             maven_arguments: Vec::new(),

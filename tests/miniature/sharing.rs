@@ -1,0 +1,75 @@
+//! Class archives take or give time and decide nothing: what comes of a run, and what its tests print, is the same without.
+
+use std::collections::BTreeMap;
+
+use fs_err as fs;
+use testevo_sandbox::execution::record::{CellRecord, ExecutionPath, Measured};
+use testevo_sandbox::sample::SampleRepository;
+
+use super::execution::Workshop;
+use crate::support::miniature;
+
+/// What of a run may not depend on class archives.
+#[derive(Debug, PartialEq)]
+struct Executed {
+    records: Vec<CellRecord>,
+    /// What launches printed, by log.
+    said: BTreeMap<String, Vec<u8>>,
+}
+
+/// Validates on the direct path; `archives` says whether launches are to have them, and every command must show it.
+fn execute(workshop: &Workshop, repository: &SampleRepository, tasks: &str, archives: bool) -> Executed {
+    let run = format!("{}-{}-archives", repository.name.file_stem(), if archives { "with" } else { "without" });
+    let directory = workshop.data_dir.join("runs").join(&run);
+    if directory.exists() {
+        fs::remove_dir_all(&directory).unwrap();
+    }
+    let mut arguments = vec!["validate", "--path", "direct", "--run-id", &run, tasks];
+    arguments.extend((!archives).then_some("--no-class-archives"));
+    let (_, output) = workshop.try_run(&arguments);
+    let Some(records) = workshop.records(&run) else { panic!("nothing was executed\n{output}") };
+    assert!(!output.contains("class archive"), "{output}");
+    let mut said = BTreeMap::new();
+    let mut folders = vec![directory.join("logs")];
+    let mut launches = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(&directory).unwrap().to_str().unwrap().to_owned();
+            let of_launch = path.file_name().unwrap().to_str().unwrap().starts_with("direct-");
+            if path.is_dir() {
+                folders.push(path);
+            } else if of_launch && name.ends_with(".command.json") {
+                launches += 1;
+                let command = fs::read_to_string(&path).unwrap();
+                assert_eq!(command.contains("-XX:SharedArchiveFile="), archives, "{name}: {command}");
+            } else if of_launch && (name.ends_with(".stdout") || name.ends_with(".stderr")) {
+                said.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    let on_direct_path = |record: &&CellRecord| record.measured.path == ExecutionPath::Direct;
+    let launched = records.values().filter(on_direct_path).filter(|record| record.measured.launch_ms.is_some()).count();
+    assert!(launches >= launched && launched > 0, "{launches} commands of {launched} launches");
+    let timeless = |record: CellRecord| CellRecord { measured: Measured::default(), ..record };
+    Executed { records: records.into_values().map(timeless).collect(), said }
+}
+
+fn check(repository: &SampleRepository, tasks: &str, prints: bool) {
+    let workshop = Workshop::new(repository);
+    workshop.prepare(repository, "");
+    let with = execute(&workshop, repository, tasks, true);
+    assert_eq!(!with.said.is_empty(), prints, "{:?}", with.said);
+    assert_eq!(with, execute(&workshop, repository, tasks, false));
+}
+
+#[test]
+fn the_sample_comes_out_the_same_without_class_archives() {
+    let sample = SampleRepository::demo().unwrap();
+    check(&sample, sample.name.as_str(), false);
+}
+
+#[test]
+fn nothing_is_added_to_what_a_test_prints() {
+    check(&miniature::load("jupiter-17"), "*__noise", true);
+}
