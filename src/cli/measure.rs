@@ -50,6 +50,12 @@ enum MeasureFormat {
 }
 
 pub(super) fn run(arguments: &MeasureArguments, context: &Context) -> Result<(), CommandError> {
+    if context.options.dry_run {
+        return Err(CommandError::Usage {
+            message: "nothing is measured by a dry run".to_owned(),
+            hint: "leave `--dry-run` out".to_owned(),
+        });
+    }
     let mut tasks = arguments.selector.tasks(context)?;
     if let Some(most) = arguments.spread {
         tasks = spread(tasks, most);

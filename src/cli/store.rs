@@ -127,7 +127,7 @@ fn collect_garbage(workbench: &Workbench<'_>, keeping: &Keeping, format: OutputF
     let (context, dry_run) = (workbench.context, workbench.context.options.dry_run);
     // First, so that what they name is garbage.
     let prepared = prune(&workbench.store, keeping, dry_run).map_err(CommandError::Runtime)?;
-    let archives = sharing::prune(&workbench.store, keeping.age, dry_run).map_err(CommandError::Runtime)?;
+    let archives = sharing::prune(&workbench.store, keeping, dry_run).map_err(CommandError::Runtime)?;
     let garbage: Garbage = collect(&workbench.store, keeping.always, dry_run)?;
     match format {
         OutputFormat::Json => context.output.json(&json!({

@@ -228,6 +228,8 @@ impl EngineError {
 /// Which of the steps fails first is the runtime's to choose.
 fn lacks_users(message: &str) -> bool {
     let task = format!("uid={TASK_USER},gid={TASK_USER}");
+    // runc writes it small, a runtime in C as the C library does.
+    let message = message.to_ascii_lowercase();
     let owner = message.contains(&task) && message.contains("invalid argument");
     owner || message.contains("unable to setup user: invalid argument")
 }

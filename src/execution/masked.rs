@@ -25,6 +25,18 @@ const LISTS: &str = "target/maven-status/";
 /// The compiler plugin's pattern of all sources.
 const EVERY_SOURCE: &str = "**/*.java";
 
+/// What configures Lombok, wherever it lies above a source.
+const LOMBOK_SETTINGS: &str = "lombok.config";
+
+/// How much of a file's part of the tests is compiled with a text, so that the build's own classes come out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The text and what depends on it.
+    Dependents,
+    /// Everything: such as names of parameters, which a class file of another source does not have, go into classes.
+    Part,
+}
+
 /// A compiled revision without one file. Its files on the host go with it.
 pub struct MaskedRevision {
     /// The revision.
@@ -40,8 +52,8 @@ pub struct MaskedRevision {
     /// What stands for directories of the project when its tests are compiled.
     pub inputs: BTreeMap<String, Input>,
     whole: CompiledTree,
-    /// That compiling the file's own text gives what the build gave, or why the direct path does not fit.
-    pub proven: OnceCell<Result<(), String>>,
+    /// With which reach compiling the file's own text gives what the build gave, or why the direct path does not fit.
+    pub proven: OnceCell<Result<Reach, String>>,
     /// What processors make of any source, shown to be what they make of the file left out: nothing of it is in the tree.
     pub processors: OnceCell<Result<Files, String>>,
     /// The classes that came from the file left out, by path relative to the tree.
@@ -165,7 +177,34 @@ impl MaskedRevision {
         self.whole.file(&self.test_file).map(|place| self.whole.read(place)).transpose()
     }
 
-    /// Tells whether compiling the text that was left out, with what depends on it, gave the build's own classes.
+    /// Returns the smallest of the other sources of the file's part.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn smallest(&self) -> io::Result<Option<(String, Vec<u8>)>> {
+        let smallest = self.sources.iter().min_by_key(|(path, place)| (place.length, path));
+        smallest.map(|(path, place)| Ok((path.clone(), self.whole.read(*place)?))).transpose()
+    }
+
+    /// Returns the other sources of the file's part.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn part(&self) -> io::Result<Files> {
+        self.sources.iter().map(|(path, place)| Ok((path.clone(), self.whole.read(*place)?))).collect()
+    }
+
+    /// Returns files beside sources that annotation processors look for, by absolute path.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn settings(&self) -> io::Result<Files> {
+        let files = self.whole.files_below("");
+        let settings = files.filter(|(path, _)| path.rsplit('/').next() == Some(LOMBOK_SETTINGS));
+        settings.map(|(path, place)| Ok((format!("{PROJECT}/{path}"), self.whole.read(place)?))).collect()
+    }
+
+    /// Tells whether these are the build's own classes, and all of the file's among them.
     ///
     /// # Errors
     /// The file system's.

@@ -7,18 +7,20 @@
 //! to start from then.
 
 mod fitness;
+mod pruning;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-use self::fitness::unfit;
+use self::fitness::{rewritten, unfit};
+pub use self::pruning::{Keeping, prune};
 use super::cell::{Environment, Executor};
 use super::compiled_tree::CompiledTree;
 use super::fault::{ATTEMPTS, Fault, Spool, command_end, done, file_name, memory_limit_met, not_done, of_engine};
@@ -399,71 +401,6 @@ impl PreparedRevisions {
     }
 }
 
-/// Which prepared revisions stay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keeping {
-    /// What was used within this time stays whatever else holds: a run may be at it.
-    pub always: Duration,
-    /// What was not used for so long goes.
-    pub age: Duration,
-    /// Beyond so many bytes the least recently used go.
-    pub most_bytes: u64,
-}
-
-/// Removes descriptions of prepared revisions and returns how many. Their blobs become garbage of the store. What can't be
-/// read is removed as well: it would be made anew.
-///
-/// # Errors
-/// The file system's.
-pub fn prune(store: &Store, keeping: &Keeping, dry_run: bool) -> io::Result<usize> {
-    let directory = store.root().join("prepared");
-    let entries = match fs::read_dir(&directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(error),
-    };
-    let mut found = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        let stem = path.file_stem().and_then(|stem| stem.to_str());
-        // Other descriptions lie there too, such as that of our own jars.
-        if stem.is_none_or(|stem| Digest::from_hex(stem).is_err()) {
-            continue;
-        }
-        found.push((fs::metadata(&path)?.modified()?, path));
-    }
-    found.sort();
-    let (now, mut counted, mut kept, mut removed) = (SystemTime::now(), BTreeSet::new(), 0u64, 0);
-    // The most recently used first.
-    for (used, path) in found.into_iter().rev() {
-        let unused = now.duration_since(used).unwrap_or_default();
-        let blobs: Option<Vec<Digest>> = match serde_json::from_slice::<Description>(&fs::read(&path)?) {
-            Ok(Description { prepared: Prepared::Compiled(revision), .. }) => Some(revision.blobs().collect()),
-            Ok(Description { prepared: Prepared::Failed { .. }, .. }) => Some(Vec::new()),
-            Err(_) => None,
-        };
-        let mut bytes = 0;
-        for digest in blobs.iter().flatten().filter(|digest| !counted.contains(*digest)) {
-            bytes += match fs::metadata(store.path(digest)) {
-                Ok(blob) => blob.len(),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-                Err(error) => return Err(error),
-            };
-        }
-        let fits = blobs.is_some() && unused < keeping.age && kept.saturating_add(bytes) <= keeping.most_bytes;
-        if fits || unused < keeping.always {
-            kept = kept.saturating_add(bytes);
-            counted.extend(blobs.into_iter().flatten());
-        } else {
-            removed += 1;
-            if !dry_run {
-                fs::remove_file(path)?;
-            }
-        }
-    }
-    Ok(removed)
-}
-
 /// Returns the key of a revision in an environment.
 fn key(executor: &Executor, environment: &Environment, revision: &RevisionInput) -> Digest {
     let keyed = Keyed {
@@ -489,26 +426,6 @@ fn keep(store: &Store, captured: &Captured) -> Result<(Digest, u64), PreparedErr
     let mut writer = store.writer()?;
     io::copy(&mut captured.open()?, &mut writer)?;
     Ok(writer.commit()?)
-}
-
-/// A project's own options for Maven's JVM.
-const JVM_OPTIONS: &str = ".mvn/jvm.config";
-
-/// Returns why a compiler that is not started by the build compiles other texts than the build, or otherwise, if it does.
-fn rewritten(source: &Path, compiled: &CompiledTree, calls: &[CompilerCall]) -> io::Result<Option<String>> {
-    let source = CompiledTree::open(source)?;
-    for path in calls.iter().flat_map(|call| &call.sources).map(|path| in_tree(path)) {
-        if let (Some(before), Some(after)) = (source.file(path), compiled.file(path))
-            && (before.length != after.length || source.read(before)? != compiled.read(after)?)
-        {
-            return Ok(Some("the build rewrites sources of tests".to_owned()));
-        }
-    }
-    let Some(options) = source.file(JVM_OPTIONS) else { return Ok(None) };
-    let options = source.read(options)?;
-    let decisive = ["-Xss", "-XX:ThreadStackSize", "-Dfile.encoding", "-Duser.language", "-Duser.country"];
-    let found = decisive.iter().find(|option| options.windows(option.len()).any(|part| part == option.as_bytes()));
-    Ok(found.map(|option| format!("`{JVM_OPTIONS}` sets {option} for the compiler")))
 }
 
 /// Returns a path of the container relative to the tree; what lies elsewhere is in no tree.
@@ -548,77 +465,11 @@ mod loading;
 mod tests {
     use super::*;
 
-    /// Describes a revision of a tree of so many bytes and the jars, last used so long ago.
-    fn describe(store: &Store, name: &str, tree_bytes: usize, jars: &[&[u8]], age: Duration) -> PathBuf {
-        let key = Digest::of(name.as_bytes());
-        let tree = store.put(&name.as_bytes().iter().copied().cycle().take(tree_bytes).collect::<Vec<u8>>()).unwrap();
-        let jars = jars.iter().map(|jar| (format!("/o/{}", jar.len()), store.put(jar).unwrap())).collect();
-        let revision = CompiledRevision {
-            key,
-            tree,
-            tree_bytes: tree_bytes as u64,
-            recording: store.put(b"").unwrap(),
-            module: PROJECT.into(),
-            output: String::new(),
-            test_output: String::new(),
-            class_path: Vec::new(),
-            jars,
-            test_calls: Vec::new(),
-            main_calls: Vec::new(),
-            settings: JvmSettings::default(),
-            generates: false,
-            unfit: None,
-        };
-        let prepared = Prepared::Compiled(Box::new(revision));
-        let path = store.root().join("prepared").join(format!("{}.json", key.hex()));
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, serde_json::to_vec(&Description { schema: PREPARED_SCHEMA, key, prepared }).unwrap()).unwrap();
-        fs::File::open(&path).unwrap().file().set_modified(SystemTime::now() - age).unwrap();
-        path
-    }
-
     #[test]
     fn a_failed_revision_can_be_described() {
         let outcome = Outcome::CompileFail(crate::outcome::CompileReason::OtherTestFile);
         let failed = Prepared::Failed { outcome, detail: "x".into() };
         let text = serde_json::to_string(&failed).unwrap();
         assert_eq!(serde_json::from_str::<Prepared>(&text).unwrap(), failed, "{text}");
-    }
-
-    #[test]
-    fn the_old_and_the_least_used_are_pruned() {
-        let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
-        let hour = Duration::from_secs(3600);
-        let old = describe(&store, "old", 1, &[], 50 * hour);
-        let large = describe(&store, "large", 80, &[], 3 * hour);
-        let recent = describe(&store, "recent", 60, &[], hour);
-        let jars = directory.path().join("store/prepared/jars-x.json");
-        fs::write(&jars, "{}").unwrap();
-        let keeping = |most_bytes| Keeping { always: hour / 2, age: 40 * hour, most_bytes };
-        assert_eq!(prune(&store, &keeping(1000), true).unwrap(), 1);
-        assert!(old.exists());
-        assert_eq!(prune(&store, &keeping(100), false).unwrap(), 2);
-        assert_eq!([&old, &large, &recent, &jars].map(|path| path.exists()), [false, false, true, true]);
-    }
-
-    #[test]
-    fn what_a_run_may_be_at_is_never_pruned_and_shared_blobs_count_once() {
-        let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
-        let minute = Duration::from_secs(60);
-        let (shared, own) = ([1; 50], [2; 40]);
-        let fresh = describe(&store, "fresh", 100, &[&shared], minute);
-        let torn = describe(&store, "torn", 1, &[], minute);
-        fs::write(&torn, "{").unwrap();
-        let second = describe(&store, "second", 100, &[&shared], 90 * minute);
-        let third = describe(&store, "third", 10, &[&shared, &own], 91 * minute);
-        let keep = |most_bytes| Keeping { always: 60 * minute, age: 1000 * minute, most_bytes };
-        // 150 bytes, then 100 for the second and 50 for the third.
-        assert_eq!(prune(&store, &keep(300), true).unwrap(), 0);
-        assert_eq!(prune(&store, &keep(299), false).unwrap(), 1);
-        assert_eq!([&fresh, &torn, &second, &third].map(|path| path.exists()), [true, true, true, false]);
-        assert_eq!(prune(&store, &keep(0), false).unwrap(), 1);
-        assert_eq!([&fresh, &torn, &second].map(|path| path.exists()), [true, true, false]);
     }
 }

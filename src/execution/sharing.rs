@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use tokio::sync::OnceCell;
 use super::cell::{Environment, Executor};
 use super::fault::{ATTEMPTS, Spool, done, file_name, not_done, of_engine};
 use super::maven::{self, ExecutionLimits, HOME, RUNNER_CLASS, launcher_class_path};
-use super::prepared::blocking;
+use super::prepared::{Keeping, blocking};
 use crate::artifact::store::{Store, StoreError};
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
@@ -281,12 +281,12 @@ fn key(executor: &Executor, environment: &Environment, console: &str) -> io::Res
     Ok(Digest::of(&serde_json::to_vec(&keyed)?))
 }
 
-/// Removes descriptions of class archives that were not used for `age`, and such as can't be read; returns how many. Their
+/// Removes descriptions of class archives that were not used for long, and such as can't be read; returns how many. Their
 /// blobs become garbage of the store.
 ///
 /// # Errors
 /// The file system's.
-pub fn prune(store: &Store, age: Duration, dry_run: bool) -> io::Result<usize> {
+pub fn prune(store: &Store, keeping: &Keeping, dry_run: bool) -> io::Result<usize> {
     let entries = match fs::read_dir(store.root().join(DIRECTORY)) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -295,9 +295,18 @@ pub fn prune(store: &Store, age: Duration, dry_run: bool) -> io::Result<usize> {
     let (now, mut removed) = (SystemTime::now(), 0);
     for entry in entries {
         let path = entry?.path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        // One that is just written has another name.
+        if stem.is_none_or(|stem| Digest::from_hex(stem).is_err()) {
+            continue;
+        }
         let used = fs::metadata(&path)?.modified()?;
-        let young = now.duration_since(used).map_or(true, |since| since < age);
-        if young && serde_json::from_slice::<Description>(&fs::read(&path)?).is_ok() {
+        let unused = now.duration_since(used).unwrap_or_default();
+        // A run may be at it.
+        if unused < keeping.always {
+            continue;
+        }
+        if unused < keeping.age && serde_json::from_slice::<Description>(&fs::read(&path)?).is_ok() {
             continue;
         }
         removed += 1;
@@ -310,6 +319,8 @@ pub fn prune(store: &Store, age: Duration, dry_run: bool) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     struct Place {
@@ -359,14 +370,16 @@ mod tests {
         let place = Place::new();
         let store = &place.archives.store;
         let hour = Duration::from_secs(3600);
-        assert_eq!(prune(store, hour, false).unwrap(), 0);
+        let keeping = |always| Keeping { always, age: hour, most_bytes: 0 };
+        assert_eq!(prune(store, &keeping(Duration::ZERO), false).unwrap(), 0);
         let [old, young, torn] =
             [b"1", b"2", b"3"].map(|name| place.describe(Digest::of(name), Digest::of(b"archive")));
         fs::File::open(&old).unwrap().file().set_modified(SystemTime::now() - 2 * hour).unwrap();
         fs::write(&torn, "{").unwrap();
-        assert_eq!(prune(store, hour, true).unwrap(), 2);
+        assert_eq!(prune(store, &keeping(3 * hour), false).unwrap(), 0, "a run may be at them");
+        assert_eq!(prune(store, &keeping(Duration::ZERO), true).unwrap(), 2);
         assert!(old.exists());
-        assert_eq!(prune(store, hour, false).unwrap(), 2);
+        assert_eq!(prune(store, &keeping(Duration::ZERO), false).unwrap(), 2);
         assert_eq!([&old, &young, &torn].map(|path| path.exists()), [false, true, false]);
         assert!(place.directory.path().exists());
     }

@@ -57,6 +57,13 @@ pub fn parse(text: &str) -> Result<Metadata, InvalidMetadata> {
                 }
                 is_metadata = true;
             }
+            Event::Empty(empty) if path.is_empty() => {
+                let name = empty.local_name();
+                if name.as_ref() != "metadata" {
+                    return Err(InvalidMetadata(format!("it is a document `{}`", printable(name.as_ref()))));
+                }
+                is_metadata = true;
+            }
             Event::End(_) => {
                 path.pop();
             }

@@ -172,11 +172,8 @@ pub fn parse(text: &[u8]) -> Result<Vec<FilePatch<'_>>, PatchError> {
         let change = if header.binary {
             Change::Binary
         } else {
-            let found = read_hunks(&mut lines)?;
+            let found = read_hunks(&mut lines, MOST_HUNKS - hunks)?;
             hunks += found.len();
-            if hunks > MOST_HUNKS {
-                return Err(lines.error(PatchErrorReason::TooMuch));
-            }
             Change::Hunks(found)
         };
         files.push(header.into_file(change));
@@ -185,7 +182,8 @@ pub fn parse(text: &[u8]) -> Result<Vec<FilePatch<'_>>, PatchError> {
     if files.is_empty() { Err(PatchError { line: 1, reason: PatchErrorReason::NoDiff }) } else { Ok(files) }
 }
 
-fn read_hunks<'a>(lines: &mut Lines<'a>) -> Result<Vec<Hunk<'a>>, PatchError> {
+/// Reads the hunks of a file, of which there may be so many.
+fn read_hunks<'a>(lines: &mut Lines<'a>, most: usize) -> Result<Vec<Hunk<'a>>, PatchError> {
     let mut hunks: Vec<Hunk<'a>> = Vec::new();
     let mut least_start = 1;
     while let Some(line) = lines.peek().filter(|line| line.starts_with(b"@@")) {
@@ -197,6 +195,9 @@ fn read_hunks<'a>(lines: &mut Lines<'a>) -> Result<Vec<Hunk<'a>>, PatchError> {
         let first = if range.old_lines == 0 { range.old_start + 1 } else { range.old_start };
         if first < least_start {
             return Err(lines.error(PatchErrorReason::HunkOrder));
+        }
+        if hunks.len() >= most {
+            return Err(lines.error(PatchErrorReason::TooMuch));
         }
         least_start = first + range.old_lines;
         lines.next();

@@ -39,6 +39,9 @@ impl OwnService {
             .current_dir(home.path())
             .env("HOME", home.path())
             .env("XDG_RUNTIME_DIR", &runtime)
+            // With either it would be a client of another service.
+            .env_remove("CONTAINER_HOST")
+            .env_remove("CONTAINER_CONNECTION")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log.into_file())

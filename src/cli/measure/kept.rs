@@ -16,27 +16,38 @@ pub(super) struct Kept {
     file: Option<fs::File>,
 }
 
+/// What every line begins with.
+const BEGIN: &str = "{\"schema\":";
+
 impl Kept {
     /// Reads the file where there is one; a torn last line, which a killed process leaves, is cut off.
     pub(super) fn open(path: Option<&Path>) -> Result<Self, CommandError> {
         let Some(path) = path else { return Ok(Self { tasks: BTreeMap::new(), file: None }) };
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(CommandError::Runtime(error)),
         };
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let unusable = |number: usize, reason: String| CommandError::Usage {
+            message: format!("line {} of `{}` is no measured task: {reason}", number + 1, path.display()),
+            hint: "name a file that `measure --keep` wrote, or a new one".to_owned(),
+        };
         let mut tasks = BTreeMap::new();
-        for (number, line) in text[..whole].lines().enumerate() {
-            let unusable = |reason: String| CommandError::Usage {
-                message: format!("line {} of `{}` is no measured task: {reason}", number + 1, path.display()),
-                hint: "name a file that `measure --keep` wrote, or a new one".to_owned(),
-            };
-            let task: MeasuredTask = serde_json::from_str(line).map_err(|error| unusable(error.to_string()))?;
+        let lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n');
+        let number = lines.clone().count();
+        for (number, line) in lines.enumerate() {
+            let task: MeasuredTask =
+                serde_json::from_slice(line).map_err(|error| unusable(number, error.to_string()))?;
             if task.schema != MEASUREMENT_SCHEMA {
-                return Err(unusable(format!("it has schema {}, not {MEASUREMENT_SCHEMA}", task.schema)));
+                return Err(unusable(number, format!("it has schema {}, not {MEASUREMENT_SCHEMA}", task.schema)));
             }
             tasks.insert(task.task_id.clone(), task);
+        }
+        // What is cut off must be the beginning of a line of ours.
+        let begin = &BEGIN.as_bytes()[..BEGIN.len().min(bytes.len() - whole)];
+        if !bytes[whole..].starts_with(begin) {
+            return Err(unusable(number, "it begins otherwise".to_owned()));
         }
         let open = || -> std::io::Result<fs::File> {
             let file = fs::OpenOptions::new().append(true).create(true).open(path)?;

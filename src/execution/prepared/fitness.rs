@@ -1,7 +1,11 @@
 //! Whether compiling some of a build's tests again gives the same classes as compiling all of them.
 
 use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
 
+use super::in_tree;
+use crate::execution::compiled_tree::CompiledTree;
 use crate::execution::recording::{CompilerCall, Recording};
 use crate::outcome::launch::shortened;
 
@@ -60,6 +64,26 @@ fn unfit_call(call: &CompilerCall, test_output: &str) -> Option<String> {
     } else {
         None
     }
+}
+
+/// A project's own options for Maven's JVM.
+const JVM_OPTIONS: &str = ".mvn/jvm.config";
+
+/// Returns why a compiler that is not started by the build compiles other texts than the build, or otherwise, if it does.
+pub(super) fn rewritten(source: &Path, compiled: &CompiledTree, calls: &[CompilerCall]) -> io::Result<Option<String>> {
+    let source = CompiledTree::open(source)?;
+    for path in calls.iter().flat_map(|call| &call.sources).map(|path| in_tree(path)) {
+        if let (Some(before), Some(after)) = (source.file(path), compiled.file(path))
+            && (before.length != after.length || source.read(before)? != compiled.read(after)?)
+        {
+            return Ok(Some("the build rewrites sources of tests".to_owned()));
+        }
+    }
+    let Some(options) = source.file(JVM_OPTIONS) else { return Ok(None) };
+    let options = source.read(options)?;
+    let decisive = ["-Xss", "-XX:ThreadStackSize", "-Dfile.encoding", "-Duser.language", "-Duser.country"];
+    let found = decisive.iter().find(|option| options.windows(option.len()).any(|part| part == option.as_bytes()));
+    Ok(found.map(|option| format!("`{JVM_OPTIONS}` sets {option} for the compiler")))
 }
 
 #[cfg(test)]

@@ -115,8 +115,7 @@ impl<'a> Attachment<'a> {
     /// Returns the lines of a focal method of a task.
     pub fn focal(run: &'a Path, task: &Task, lines: &FocalLines) -> Self {
         let name = source_name(&task.rev2, &lines.path);
-        let last = lines.last_line.min(lines.first_line.saturating_add(MOST_LINES));
-        Self::Focal { run, name, first: lines.first_line, last }
+        Self::Focal { run, name, first: lines.first_line, last: last_shown(lines) }
     }
 
     /// Returns the logs of an execution, where there are any. A record only says that there are: where, follows from the
@@ -131,7 +130,8 @@ impl<'a> Attachment<'a> {
             Self::Focal { run, name, first, last } => {
                 let Some(text) = text(run, &[SOURCES, name])? else { return Ok(None) };
                 let text = String::from_utf8_lossy(&text);
-                let lines = text.lines().skip(first.saturating_sub(1)).take((last + 1).saturating_sub(*first));
+                let lines =
+                    text.lines().skip(first.saturating_sub(1)).take(last.saturating_sub(first.saturating_sub(1)));
                 Ok(Some(Attached::Lines(lines.map(str::to_owned).collect())))
             }
             Self::Test { run, start, file } => {
@@ -152,10 +152,21 @@ impl<'a> Attachment<'a> {
 impl Attached {
     fn bytes(&self) -> usize {
         match self {
-            Self::Lines(lines) => lines.iter().map(|line| line.len() + 3).sum(),
-            Self::Logs(logs) => logs.iter().map(|log| log.name.len() + log.text.len() + 24).sum(),
+            Self::Lines(lines) => lines.iter().map(|line| written(line) + 3).sum(),
+            Self::Logs(logs) => logs.iter().map(|log| written(&log.name) + written(&log.text) + 24).sum(),
         }
     }
+}
+
+/// Returns the last line of a focal method that is shown.
+pub fn last_shown(lines: &FocalLines) -> usize {
+    lines.last_line.min(lines.first_line.saturating_add(MOST_LINES))
+}
+
+/// Returns how many bytes a text takes in a page's script, or a few more: what could end the script is escaped there.
+fn written(text: &str) -> usize {
+    let escaped = |byte: &u8| byte.is_ascii_control() || matches!(byte, b'<' | b'>' | b'&' | b'"' | b'\\');
+    text.len() + 5 * text.bytes().filter(|byte| escaped(byte)).count()
 }
 
 /// Returns all lines of both files, each after the sign that a diff has for it.
@@ -243,11 +254,11 @@ fn open_file(directory: &OwnedFd, name: &str) -> io::Result<Option<std::fs::File
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
-/// A run may have been copied without it; links and other things in its place are as good as nothing.
+/// A run may have been copied without it, or be another user's; links and other things in its place are as good as nothing.
 fn there(opened: Result<OwnedFd, Errno>) -> io::Result<Option<OwnedFd>> {
     match opened {
         Ok(opened) => Ok(Some(opened)),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => Ok(None),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::ACCESS) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -297,6 +308,11 @@ mod tests {
         assert_eq!(test(Some(Digest::of(b"gone")), start), lines(&["+a", "+b"]));
         assert_eq!(test(Some(start), Digest::of(b"gone")), None);
         assert_eq!(test(None, keep(&vec![b'x'; 300 << 10])), None, "too large");
+    }
+
+    #[test]
+    fn what_is_escaped_counts_as_it_is_written() {
+        assert_eq!(Attached::Lines(vec!["a<\u{1}".to_owned()]).bytes(), 3 + 10 + 3);
     }
 
     #[test]

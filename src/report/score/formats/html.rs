@@ -15,7 +15,7 @@ use super::junit::escaped;
 use super::table::{headings, rows, track_name};
 use crate::execution::scoring::record::ExecutionRecord;
 use crate::metrics::aggregate::segment;
-use crate::report::score::attachments::{Attachment, Attachments};
+use crate::report::score::attachments::{Attachment, Attachments, last_shown};
 use crate::report::score::{ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -119,7 +119,7 @@ fn task<'a>(model: &'a ScoredModel, scored: &'a ScoredTask, attachments: &mut At
     let focal = scored.focal.as_ref().map(|focal| {
         let lines = focal.lines().into_iter().map(|lines| {
             let source = attachments.number(Attachment::focal(run, &scored.task, lines));
-            json!({ "path": lines.path, "first": lines.first_line, "last": lines.last_line, "source": source })
+            json!({ "path": lines.path, "first": lines.first_line, "last": last_shown(lines), "source": source })
         });
         lines.collect::<Vec<_>>()
     });

@@ -1,0 +1,141 @@
+//! What must hold before a cell may be compiled apart from its build: that the warm compiler makes of the revision's own text
+//! what the build made, and that annotation processors make nothing of a text.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::requests::{NOTHING, nothing_request, other_request, test_request};
+use super::{Direct, Unfit};
+use crate::execution::cell::{Environment, Executor};
+use crate::execution::compiler::CompileAnswer;
+use crate::execution::masked::{MaskedRevision, Reach};
+use crate::execution::prepared::blocking;
+
+/// Why compiling a part of the tests is not enough.
+const LATER: &str = "tests that are compiled after the file's part mention it";
+const OTHERWISE: &str = "the warm compiler does not make of the revision's own text what the build made";
+
+fn lost(cause: &str) -> Unknown {
+    Unknown::Unfit(Unfit::passing(format!("the warm compiler was lost: {cause}")))
+}
+
+/// Why something is not known of what the compiler does.
+enum Unknown {
+    Io(std::io::Error),
+    Unfit(Unfit),
+}
+
+impl From<std::io::Error> for Unknown {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Direct {
+    /// Compiles `text` in the file's place, once it is shown for the masked revision that the warm compiler makes of the
+    /// revision's own text what the build made: whatever else decides what a compiler makes, or whether it finds errors, and is
+    /// not known here, shows in that. Where the revision has no such file another source stands for it.
+    pub(super) async fn compile_proven(
+        &self,
+        executor: &Executor,
+        environment: &Environment,
+        masked: &Arc<MaskedRevision>,
+        text: &[u8],
+    ) -> std::io::Result<Result<CompileAnswer, Unfit>> {
+        // What came of the text itself, where it is what was compiled to show it.
+        let made = Mutex::new(None);
+        let proven = masked.proven.get_or_try_init(|| async {
+            let own = masked.own_text()?;
+            for reach in [Reach::Dependents, Reach::Part] {
+                let (owned, source) = (Arc::clone(masked), own.clone());
+                let request = blocking(move || {
+                    Ok(match source {
+                        Some(own) => test_request(&owned, own, reach)?,
+                        None => other_request(&owned, reach)?,
+                    })
+                });
+                let Some(request) = request.await.map_err(std::io::Error::from)? else {
+                    return Ok(if own.is_some() { Err(LATER.to_owned()) } else { Ok(reach) });
+                };
+                let answer = self.compile(executor, environment, &request).await;
+                match &answer {
+                    Ok(CompileAnswer::Compiled { classes, .. }) if masked.as_built(classes)? => {
+                        if own.as_deref() == Some(text) {
+                            *made.lock().unwrap_or_else(PoisonError::into_inner) = answer.ok();
+                        }
+                        return Ok(Ok(reach));
+                    }
+                    Ok(CompileAnswer::Compiled { .. } | CompileAnswer::Errors(_)) => {}
+                    // What may pass is not kept: the next cell asks again.
+                    Ok(CompileAnswer::Broken(cause) | CompileAnswer::Lost(cause)) => return Err(lost(cause)),
+                    Err(error) => return Err(lost(&error.to_string())),
+                }
+            }
+            Ok::<_, Unknown>(Err(OTHERWISE.to_owned()))
+        });
+        let reach = match proven.await {
+            Ok(Ok(reach)) => *reach,
+            Ok(Err(reason)) => return Ok(Err(Unfit::certain(reason.clone()))),
+            Err(Unknown::Io(error)) => return Err(error),
+            Err(Unknown::Unfit(unfit)) => return Ok(Err(unfit)),
+        };
+        if let Some(answer) = made.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(Ok(answer));
+        }
+        let (owned, content) = (Arc::clone(masked), text.to_owned());
+        let Some(request) = blocking(move || Ok(test_request(&owned, content, reach)?)).await? else {
+            return Ok(Err(Unfit::certain(LATER)));
+        };
+        Ok(match self.compile(executor, environment, &request).await {
+            Ok(CompileAnswer::Broken(cause)) => Err(Unfit::certain(format!("the warm compiler broke: {cause}"))),
+            Ok(CompileAnswer::Lost(cause)) => Err(Unfit::passing(format!("the warm compiler was lost: {cause}"))),
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(Unfit::passing(format!("the warm compiler can't be reached: {error}"))),
+        })
+    }
+
+    /// Checks that annotation processors made nothing of a text that they do not make of any source, nor had made of the
+    /// text in its place: lists of everything they saw can't be made from a part of the sources.
+    pub(super) async fn check_processors(
+        &self,
+        executor: &Executor,
+        environment: &Environment,
+        masked: &Arc<MaskedRevision>,
+        generated: &[(String, Vec<u8>)],
+    ) -> std::io::Result<Result<(), Unfit>> {
+        let reach = masked.proven.get().and_then(|proven| proven.as_ref().ok()).copied().unwrap_or(Reach::Dependents);
+        let made = masked.processors.get_or_try_init(|| async {
+            let mut made = Vec::new();
+            for text in [Some(NOTHING.to_vec()), masked.own_text()?].into_iter().flatten() {
+                let (owned, alone) = (Arc::clone(masked), text == NOTHING);
+                let request = blocking(move || {
+                    Ok(if alone { Some(nothing_request(&owned)) } else { test_request(&owned, text, reach)? })
+                });
+                let Some(request) = request.await.map_err(std::io::Error::from)? else {
+                    return Ok(Err(LATER.to_owned()));
+                };
+                match self.compile(executor, environment, &request).await {
+                    Ok(CompileAnswer::Compiled { generated, .. }) => made.push(generated),
+                    // What may pass is not kept: the next cell asks again.
+                    Ok(CompileAnswer::Lost(cause)) => return Err(lost(&cause)),
+                    Ok(other) => return Ok(Err(format!("what annotation processors do can't be told: {other:?}"))),
+                    Err(error) => return Err(lost(&error.to_string())),
+                }
+            }
+            let first = made.first().cloned().unwrap_or_default();
+            if made.iter().any(|one| *one != first) {
+                return Ok(Err("annotation processors make something of the revision's own file".to_owned()));
+            }
+            Ok::<_, Unknown>(Ok(first))
+        });
+        let made = match made.await {
+            Ok(made) => made,
+            Err(Unknown::Io(error)) => return Err(error),
+            Err(Unknown::Unfit(unfit)) => return Ok(Err(unfit)),
+        };
+        Ok(match made {
+            Ok(made) if made.as_slice() == generated => Ok(()),
+            Ok(_) => Err(Unfit::certain("annotation processors make something of the file")),
+            Err(reason) => Err(Unfit::certain(reason.clone())),
+        })
+    }
+}

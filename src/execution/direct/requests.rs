@@ -1,0 +1,82 @@
+//! What the warm compiler is asked for.
+
+use crate::execution::compiler::{CompileRequest, Files};
+use crate::execution::masked::{MaskedRevision, Reach};
+use crate::execution::maven;
+use crate::execution::recording::CompilerCall;
+
+/// A source that no annotation processor can make anything of.
+pub(super) const NOTHING: &[u8] = b"class TestevoNothing {}\n";
+
+/// Returns the request that compiles nothing but [`NOTHING`].
+pub(super) fn nothing_request(masked: &MaskedRevision) -> CompileRequest {
+    let call = &masked.call;
+    let root = call.source_roots.first().map_or(maven::PROJECT, String::as_str);
+    let path = format!("{root}/TestevoNothing.java");
+    CompileRequest {
+        arguments: call.arguments.clone(),
+        inputs: masked.inputs.clone(),
+        output: call.output.clone(),
+        directories: call.generated_sources.iter().chain(&call.source_roots).cloned().collect(),
+        files: vec![(path.clone(), NOTHING.to_vec())],
+        sources: vec![path],
+    }
+}
+
+/// Returns what the compiler is asked for with `text` in the masked file's place, `None` where only Maven can compile
+/// what depends on it.
+pub(super) fn test_request(
+    masked: &MaskedRevision,
+    text: Vec<u8>,
+    reach: Reach,
+) -> std::io::Result<Option<CompileRequest>> {
+    let Some(dependents) = masked.dependents(&text)? else { return Ok(None) };
+    let mut files = match reach {
+        Reach::Dependents => dependents,
+        Reach::Part => masked.part()?,
+    };
+    files.push((masked.path(), text));
+    request(masked, files).map(Some)
+}
+
+/// Returns what the compiler is asked for to show what it makes of a revision that has no such file: the smallest of the
+/// other sources, or all of them. `None` where there are none.
+pub(super) fn other_request(masked: &MaskedRevision, reach: Reach) -> std::io::Result<Option<CompileRequest>> {
+    let files = match reach {
+        Reach::Dependents => masked.smallest()?.into_iter().collect(),
+        Reach::Part => masked.part()?,
+    };
+    if files.is_empty() { Ok(None) } else { request(masked, files).map(Some) }
+}
+
+/// Returns the request that compiles these sources.
+fn request(masked: &MaskedRevision, mut files: Files) -> std::io::Result<CompileRequest> {
+    let call = &masked.call;
+    let mut sources: Vec<String> = files.iter().map(|(path, _)| path.clone()).collect();
+    masked.ordered(&mut sources);
+    files.extend(masked.settings()?);
+    let mut directories: Vec<String> = call.generated_sources.iter().chain(&call.source_roots).cloned().collect();
+    directories.dedup();
+    Ok(CompileRequest {
+        arguments: patched(call),
+        inputs: masked.inputs.clone(),
+        output: call.output.clone(),
+        directories,
+        files,
+        sources,
+    })
+}
+
+/// Returns a call's arguments such that sources that patch a module, and are compiled already, patch it by their classes.
+fn patched(call: &CompilerCall) -> Vec<String> {
+    let mut arguments = call.arguments.clone();
+    let of_patch = |at: usize| at > 0 && call.arguments[at - 1] == "--patch-module";
+    for (at, argument) in arguments.iter_mut().enumerate() {
+        let list = if of_patch(at) { argument.split_once('=').map(|(_, list)| list) } else { None };
+        let by_sources = |list: &str| list.split(':').any(|part| call.source_roots.iter().any(|root| root == part));
+        if list.is_some_and(by_sources) {
+            *argument = format!("{argument}:{}", call.output);
+        }
+    }
+    arguments
+}
