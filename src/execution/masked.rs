@@ -480,6 +480,44 @@ mod tests {
     }
 
     #[test]
+    fn files_that_the_build_copies_are_unfit() {
+        let own = crate::workspace::class_file::sample("ATest", Some("ATest.java"));
+        let with = |path: &str| {
+            let files: [(&str, &[u8]); 3] = [
+                ("src/ATest.java", b"class ATest {}"),
+                ("target/test-classes/ATest.class", &own),
+                (path, b"class ATest {}"),
+            ];
+            masked(&files, "src/ATest.java").1.err()
+        };
+        for copy in ["target/test-classes/p/ATest.java", "target/classes/ATest.java", "other/Copy.txt"] {
+            assert!(with(copy).is_some(), "{copy}");
+        }
+        let files: [(&str, &[u8]); 1] = [("target/test-classes/BTest.java", b"class BTest {}")];
+        assert!(masked(&files, "src/BTest.java").1.is_err(), "of a file that is not there, too");
+    }
+
+    #[test]
+    fn the_builds_own_classes_are_told_from_others() {
+        use crate::workspace::class_file::sample;
+        let (own, nested) = (sample("ATest", Some("ATest.java")), sample("ATest$B", Some("ATest.java")));
+        let files: [(&str, &[u8]); 3] = [
+            ("src/ATest.java", b"class ATest { class B {} }"),
+            ("target/test-classes/ATest$B.class", &nested),
+            ("target/test-classes/ATest.class", &own),
+        ];
+        let (_directory, masked) = masked(&files, "src/ATest.java");
+        let masked = masked.unwrap();
+        let class = |name: &str, content: &[u8]| (name.to_owned(), content.to_vec());
+        let whole = [class("ATest.class", &own), class("ATest$B.class", &nested)];
+        assert!(masked.as_built(&whole).unwrap());
+        assert!(!masked.as_built(&whole[..1]).unwrap(), "one is missing");
+        assert!(!masked.as_built(&[class("ATest.class", &nested), class("ATest$B.class", &nested)]).unwrap());
+        let more = [&whole[..], &[class("ATest$C.class", &nested)]].concat();
+        assert!(!masked.as_built(&more).unwrap(), "the build has no such class");
+    }
+
+    #[test]
     fn files_that_are_not_compiled_with_the_others_are_unfit() {
         let unnamed = crate::workspace::class_file::sample("ATest", None);
         let files: [(&str, &[u8]); 2] =

@@ -135,4 +135,28 @@ mod tests {
             assert!(unfit(change).is_some());
         }
     }
+
+    #[test]
+    fn rewritten_sources_and_other_compilers_are_told() {
+        use crate::execution::direct::write_files;
+        let directory = tempfile::tempdir().unwrap();
+        let call = serde_json::json!({
+            "project": "g:a", "goal": "testCompile", "compiler": "javac", "arguments": [], "generated_sources": null,
+            "sources": ["/work/project/src/ATest.java", "/work/project/target/Made.java"], "proc": null, "output": "",
+        });
+        let calls = [serde_json::from_value(call).unwrap()];
+        let tree = |name: &str, files: &[(&str, &[u8])]| {
+            let path = directory.path().join(name);
+            write_files(&path, files.iter().copied()).unwrap();
+            path
+        };
+        let compiled: [(&str, &[u8]); 2] = [("src/ATest.java", b"class ATest {}"), ("target/Made.java", b"made")];
+        let compiled = CompiledTree::open(&tree("compiled", &compiled)).unwrap();
+        let told = |files: &[(&str, &[u8])]| rewritten(&tree("source", files), &compiled, &calls).unwrap();
+        assert_eq!(told(&[("src/ATest.java", b"class ATest {}")]), None);
+        assert!(told(&[("src/ATest.java", b"class  ATest{}")]).is_some());
+        let options = |options: &'static [u8]| told(&[("src/ATest.java", b"class ATest {}"), (JVM_OPTIONS, options)]);
+        assert_eq!(options(b"-Xmx2g"), None);
+        assert!(options(b"-Xmx2g -Xss8m").is_some());
+    }
 }
