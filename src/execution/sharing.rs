@@ -18,7 +18,7 @@ use tokio::sync::OnceCell;
 
 use super::cell::{Environment, Executor};
 use super::fault::{ATTEMPTS, Spool, done, file_name, not_done, of_engine};
-use super::maven::{self, ExecutionLimits, HOME, RUNNER_CLASS, launcher_class_path};
+use super::maven::{self, ExecutionLimits, HOME, RUNNER_CLASS, XML_DIRECTORY, launcher_class_path};
 use super::prepared::{Keeping, blocking};
 use crate::artifact::store::{Store, StoreError};
 use crate::data_dir::{DataDir, write_atomically};
@@ -230,7 +230,7 @@ fn program(java_home: &str, console: &str, limits: &ExecutionLimits) -> (Program
         })
     };
     let mut trial = vec![RUNNER_CLASS];
-    trial.extend(TRIAL.iter().chain(&["--events-fd", "3", "--xml", "/work/xml"]));
+    trial.extend(TRIAL.iter().chain(&["--events-fd", "3", "--xml", XML_DIRECTORY]));
     let [loaded, made, named] = [
         format!("-XX:DumpLoadedClassList={LOADED}"),
         format!("-XX:SharedClassListFile={LOADED}"),
@@ -238,7 +238,7 @@ fn program(java_home: &str, console: &str, limits: &ExecutionLimits) -> (Program
     ];
     let steps = vec![
         Step::MakeDirectory { path: HOME.to_owned() },
-        Step::MakeDirectory { path: "/work/xml".to_owned() },
+        Step::MakeDirectory { path: XML_DIRECTORY.to_owned() },
         Step::MakeDirectory { path: "/work/archive".to_owned() },
         java(&["-Xshare:off", &loaded], &trial),
         // This collector alone can put objects of the JVM itself into an archive; launches read them with any.
