@@ -139,6 +139,12 @@ pub enum Step {
         /// Absolute.
         path: String,
     },
+    /// Takes write permission from a directory and everything below it, so that commands only read it. A path that is
+    /// missing or no directory is left alone.
+    Protect {
+        /// Absolute.
+        path: String,
+    },
     /// Writes a small file.
     Write {
         /// Absolute; parents are created, a file that is there is replaced.

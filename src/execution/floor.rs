@@ -71,8 +71,7 @@ fn floor_program(launches: &[Launch<'_>], limits: &ExecutionLimits) -> (Program,
         [HOME, TEMPORARY, XML_DIRECTORY].map(|path| Step::MakeDirectory { path: path.to_owned() }).into();
     let unpack = |archive: &str| Step::Unpack { archive: archive.to_owned(), into: PROJECT.to_owned() };
     steps.extend([TREE, SWAPPED].map(unpack));
-    let directory = launches.first().and_then(|launch| launch.settings.working_directory.clone());
-    steps.extend(directory.map(|path| Step::MakeDirectory { path }));
+    steps.extend(launches.first().map(Launch::directories).unwrap_or_default());
     let first = steps.len();
     steps.extend(launches.iter().map(|launch| Step::Run(launch_command(launch, limits))));
     let commands = (first..steps.len()).collect();

@@ -3,6 +3,8 @@
 //! Only values are made here: programs for the init. A compile container turns a source tree into a compiled tree, its
 //! class path and Maven's events; launch containers turn a compiled tree into launcher events, a fresh JVM a method.
 
+use std::path::Path;
+
 use super::surefire::JvmSettings;
 use crate::engine::spec::{
     Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step,
@@ -253,6 +255,28 @@ pub struct Launch<'a> {
     pub class_archive: bool,
 }
 
+impl Launch<'_> {
+    fn working_directory(&self) -> &str {
+        self.settings.working_directory.as_deref().unwrap_or(self.module)
+    }
+
+    /// Returns what makes the tree's directories as a method finds them: the one that it works in, and class directories
+    /// that it can only read (protocol §2.3).
+    pub(super) fn directories(&self) -> Vec<Step> {
+        // Surefire makes the directory that it is told to work in.
+        let mut steps: Vec<Step> =
+            self.settings.working_directory.iter().map(|path| Step::MakeDirectory { path: path.clone() }).collect();
+        let written = [self.module, self.working_directory()].map(Path::new);
+        // Dependencies lie in the image or are jars, which init leaves alone.
+        let own = self.class_path.iter().filter(|element| {
+            let element = Path::new(element);
+            element.starts_with(PROJECT) && !written.iter().any(|directory| directory.starts_with(element))
+        });
+        steps.extend(own.map(|element| Step::Protect { path: element.clone() }));
+        steps
+    }
+}
+
 /// Returns the beginning of every launch's class path. JUnit first: neither the project's own older JUnit nor test code
 /// may stand before the launcher's.
 pub(super) fn launcher_class_path(console: &str) -> String {
@@ -311,7 +335,7 @@ pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command 
     Command {
         argv,
         environment,
-        working_directory: launch.settings.working_directory.as_deref().unwrap_or(launch.module).to_owned(),
+        working_directory: launch.working_directory().to_owned(),
         limits: limits.launch_command,
         events: true,
         required: false,
@@ -345,8 +369,7 @@ pub fn launch_program(launches: &[Launch<'_>], limits: &ExecutionLimits) -> (Pro
             steps.push(Step::MakeDirectory { path: path.to_owned() });
         }
         steps.push(Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() });
-        // Surefire makes the directory that it is told to work in.
-        steps.extend(launch.settings.working_directory.clone().map(|path| Step::MakeDirectory { path }));
+        steps.extend(launch.directories());
         let java = steps.len();
         steps.push(Step::Run(launch_command(launch, limits)));
         steps.extend(reports());
@@ -381,7 +404,7 @@ pub fn direct_launch_program(
             .flatten()
             .map(|archive| Step::Unpack { archive: archive.to_owned(), into: PROJECT.to_owned() }),
     );
-    steps.extend(launch.settings.working_directory.clone().map(|path| Step::MakeDirectory { path }));
+    steps.extend(launch.directories());
     let java = steps.len();
     steps.push(Step::Run(launch_command(launch, limits)));
     steps.extend(reports());

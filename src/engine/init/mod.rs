@@ -14,6 +14,7 @@ mod command;
 mod copy;
 mod filter;
 mod forward;
+mod protect;
 mod reap;
 pub(in crate::engine) mod report;
 mod send;
@@ -181,6 +182,7 @@ impl Session {
             Step::CopyTree { from, to } => copy::copy_tree(from, to).map(|()| StepResult::Done),
             Step::Remove { path } => tree::remove(path).map(|()| StepResult::Done),
             Step::MakeDirectory { path } => tree::open_directory(path, true).map(|_| StepResult::Done),
+            Step::Protect { path } => protect::protect(path).map(|()| StepResult::Done),
             Step::Write { path, content } => tree::write(path, content.as_bytes()).map(|()| StepResult::Done),
             Step::Run(command) => {
                 if command.only_after_success_of.is_some_and(|needed| succeeded.get(needed) != Some(&true)) {

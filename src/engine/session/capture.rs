@@ -108,6 +108,7 @@ impl Collector {
                 | Step::CopyTree { .. }
                 | Step::Remove { .. }
                 | Step::MakeDirectory { .. }
+                | Step::Protect { .. }
                 | Step::Write { .. } => 0,
             };
             Slot { limit, begun: false, report: None, streams: Default::default() }
