@@ -374,7 +374,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     }
 }
 
-async fn init_digest() -> Result<Digest, CommandError> {
+pub(super) async fn init_digest() -> Result<Digest, CommandError> {
     let path = own_executable()?;
     blocking(move || {
         let mut hasher = HashingWriter::new(std::io::sink());

@@ -92,6 +92,9 @@ pub trait Engine: Send + Sync {
     /// [`EngineError::Daemon`].
     async fn describe(&self) -> Result<EngineDescription, EngineError>;
 
+    /// Waits until everything of the containers that ended is removed. Nothing of what still runs is touched.
+    async fn wait_for_removals(&self) {}
+
     /// Removes containers whose owners are dead and returns how many; those of living processes stay.
     ///
     /// # Errors

@@ -1,12 +1,15 @@
 //! The floor of the direct path: the java command lines of a cell, one after the other on one unpacked tree in one
 //! container. What a container for each method costs shows against it; nothing of it decides a verdict.
 
+use std::path::Path;
+
 use super::cell::{Environment, Executor};
 use super::direct::SwappedTree;
 use super::fault::{Spool, command_end, not_done};
 use super::literal::LiteralError;
 use super::maven::{
-    self, ExecutionLimits, HOME, Launch, PROJECT, SWAPPED, TEMPORARY, TREE, XML_DIRECTORY, launch_command,
+    self, CLASS_ARCHIVE, ExecutionLimits, HOME, Launch, PROJECT, SWAPPED, TEMPORARY, TREE, XML_DIRECTORY,
+    launch_command,
 };
 use crate::engine::session;
 use crate::engine::spec::{PROGRAM_SCHEMA, Program, ReadOnlyMount, Step};
@@ -21,7 +24,7 @@ pub struct FloorLaunch {
     pub passed: bool,
 }
 
-/// Launches the methods and returns what each came to.
+/// Launches the methods of a class and returns what each came to.
 ///
 /// # Errors
 /// [`LiteralError`].
@@ -29,8 +32,8 @@ pub async fn floor(
     executor: &Executor,
     environment: &Environment,
     swapped: &SwappedTree,
-    class: &str,
-    methods: &[MethodId],
+    class_archive: Option<&Path>,
+    (class, methods): (&str, &[MethodId]),
 ) -> Result<Vec<FloorLaunch>, LiteralError> {
     let revision = &swapped.masked.revision;
     let launches: Vec<Launch<'_>> = methods
@@ -43,7 +46,7 @@ pub async fn floor(
             class,
             method: method.method(),
             settings: &revision.settings,
-            class_archive: false,
+            class_archive: class_archive.is_some(),
         })
         .collect();
     let (program, commands) = floor_program(&launches, &executor.limits);
@@ -53,6 +56,9 @@ pub async fn floor(
     let tree = swapped.masked.tree.clone();
     let mut spec = maven::container("floor", environment.image, tree, &executor.jars, scratch, program);
     spec.mounts.push(ReadOnlyMount { source: swapped.archive.clone(), target: SWAPPED.to_owned() });
+    let archive =
+        class_archive.map(|source| ReadOnlyMount { source: source.to_owned(), target: CLASS_ARCHIVE.to_owned() });
+    spec.mounts.extend(archive);
     let spool = Spool::create(&executor.temporary)?;
     let run = session::run(executor.engine.as_ref(), &spec, spool.path()).await?;
     let launched = commands.into_iter().map(|step| {

@@ -11,7 +11,7 @@ pub use self::formats::{markdown, text};
 use crate::task::{Cell, RepositoryName, Revision, TaskId};
 
 /// Version of measured tasks and of their summary.
-pub const MEASUREMENT_SCHEMA: u32 = 2;
+pub const MEASUREMENT_SCHEMA: u32 = 3;
 
 /// Tasks that a statement about speed needs. Source: design §9, issue "The same verdicts many times faster".
 pub const LEAST_TASKS: usize = 30;
@@ -67,7 +67,7 @@ pub struct Times {
 pub struct Setting {
     /// The engine and its version.
     pub engine: String,
-    /// This program's version.
+    /// This program's version and the beginning of its digest.
     pub version: String,
     /// Processors of the machine.
     pub processors: usize,

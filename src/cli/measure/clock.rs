@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::artifact::store::{Store, StoreError};
 use crate::cli::Context;
-use crate::cli::workbench::{Workbench, blocking, environment};
+use crate::cli::workbench::{Workbench, blocking, environment, init_digest};
 use crate::data_dir::DataDir;
 use crate::digest::Digest;
 use crate::engine::Engine;
@@ -75,6 +75,14 @@ pub(super) struct Clock {
     revisions: BTreeSet<(String, String)>,
 }
 
+/// What came of a cell one way.
+struct Executed {
+    wall_ms: u64,
+    records: Vec<CellRecord>,
+    /// What the paper's harness says.
+    literal: Option<LiteralVerdict>,
+}
+
 /// A cell with what is known of it.
 struct Subject<'a> {
     task: &'a Task,
@@ -88,6 +96,7 @@ impl Clock {
         let engine = workbench.engine().await?;
         let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
         let alone = Arc::new(RwLock::new(()));
+        let program = init_digest().await?.hex();
         let (mut environments, mut executors, mut paths) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let repositories: BTreeSet<&RepositoryName> = tasks.iter().map(|task| &task.repository).collect();
         for repository in repositories {
@@ -104,7 +113,8 @@ impl Clock {
         Ok(Self {
             setting: Setting {
                 engine: format!("{} {}", description.name, description.version),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
+                // Programs of one version differ while it is developed.
+                version: format!("{} ({})", env!("CARGO_PKG_VERSION"), &program[..12]),
                 processors: crate::host::processors().get(),
                 seed,
             },
@@ -160,17 +170,23 @@ impl Clock {
                 missing.insert(revision);
             }
         }
+        let revision_of = |subject: &Subject<'_>| revisions.get(&subject.cell.code()).and_then(Option::as_ref);
+        let mut order = Way::ALL.to_vec();
+        shuffle(&mut order, self.seed_of(task.id.as_str()));
+        let mut executed = BTreeMap::new();
+        for &way in &order {
+            executed.insert(way, self.cells(way, &subjects, &revision_of).await?);
+        }
         let (mut cells, mut passed, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
-        for subject in &subjects {
-            let revision = revisions.get(&subject.cell.code()).and_then(Option::as_deref);
-            let (cell, launched) = self.cell(subject, revision, &mut left_out).await?;
+        for (at, subject) in subjects.iter().enumerate() {
+            let ways = executed.iter().filter_map(|(way, cells)| Some((*way, cells.get(at)?)));
+            let (cell, launched) = judged(subject.cell, &order, ways.collect(), &mut left_out);
             cells.push(cell);
             passed.push(launched);
         }
         // Last, so that what is compiled for it warms no compiler for what is measured.
         for ((subject, cell), passed) in subjects.iter().zip(&mut cells).zip(passed) {
-            let revision = revisions.get(&subject.cell.code()).and_then(Option::as_ref);
-            if let Some((revision, passed)) = revision.zip(passed) {
+            if let Some((revision, passed)) = revision_of(subject).zip(passed) {
                 cell.floor_ms = self.floor(subject, revision, &passed, &mut left_out).await?;
             }
         }
@@ -207,49 +223,36 @@ impl Clock {
         Ok(Some(revision))
     }
 
-    /// Executes a cell every way. Returns what that took and, where the direct path launched the methods, which passed.
-    async fn cell(
+    /// Executes the cells of a task one way, one after the other.
+    ///
+    /// A container that was started ahead by the task before stands for the one that is started for the next: that one
+    /// is in the last cell's time, and so are the removals of all containers.
+    async fn cells<'a>(
         &self,
-        subject: &Subject<'_>,
-        revision: Option<&CompiledRevision>,
-        left_out: &mut Vec<String>,
-    ) -> Result<(MeasuredCell, Option<Vec<bool>>), MeasureError> {
-        let mut order = Way::ALL.to_vec();
-        shuffle(&mut order, self.seed_of(&format!("{} {}", subject.task.id, subject.cell.name())));
-        let mut times = BTreeMap::new();
-        let (mut records, mut literal) = (BTreeMap::new(), None);
-        for &way in &order {
+        way: Way,
+        subjects: &[Subject<'_>],
+        revision_of: &impl Fn(&Subject<'_>) -> Option<&'a Arc<CompiledRevision>>,
+    ) -> Result<Vec<Executed>, MeasureError> {
+        let mut cells = Vec::new();
+        for (at, subject) in subjects.iter().enumerate() {
             if self.cancellation.is_cancelled() {
                 return Err(MeasureError::Interrupted);
             }
             let started = Instant::now();
-            let executed = match way {
-                Way::Literal => {
-                    literal = Some(self.literal(subject, revision).await?);
-                    Vec::new()
-                }
-                Way::Reference => self.validate(None, subject).await?,
-                Way::Direct => self.validate(Some(&self.direct), subject).await?,
-                Way::Ahead => self.validate(Some(&self.ahead), subject).await?,
-            };
-            let wall_ms = milliseconds(started);
-            // The start of a container that nobody uses yet is in nobody's time.
-            self.ahead.settled().await;
-            times.insert(way, of_records(wall_ms, &executed));
-            records.insert(way, executed);
+            let (mut records, mut literal) = (Vec::new(), None);
+            match way {
+                Way::Literal => literal = Some(self.literal(subject, revision_of(subject).map(Arc::as_ref)).await?),
+                Way::Reference => records = self.validate(None, subject).await?,
+                Way::Direct => records = self.validate(Some(&self.direct), subject).await?,
+                Way::Ahead => records = self.validate(Some(&self.ahead), subject).await?,
+            }
+            if at + 1 == subjects.len() {
+                self.ahead.settled().await;
+                self.engine.wait_for_removals().await;
+            }
+            cells.push(Executed { wall_ms: milliseconds(started), records, literal });
         }
-        let reference = records.get(&Way::Reference).map_or(&[][..], Vec::as_slice);
-        for way in [Way::Reference, Way::Direct, Way::Ahead] {
-            let found = records.get(&way).map_or(&[][..], Vec::as_slice);
-            left_out.extend(faults(way, subject.cell, found));
-            left_out.extend(differences(way, subject.cell, reference, found));
-        }
-        left_out.extend(literal.iter().flat_map(|literal| literal_differences(subject.cell, reference, literal)));
-        let direct = records.get(&Way::Direct).map_or(&[][..], Vec::as_slice);
-        let unfit = direct.first().and_then(|record| record.measured.unfit.clone());
-        let launched = unfit.is_none() && direct.iter().any(|record| record.measured.launch_ms.is_some());
-        let passed = launched.then(|| direct.iter().map(|record| record.outcome == Outcome::Pass).collect());
-        Ok((MeasuredCell { cell: subject.cell, order, times, floor_ms: None, unfit }, passed))
+        Ok(cells)
     }
 
     /// Executes a cell as a validation does.
@@ -314,7 +317,9 @@ impl Clock {
             Swap::Failed { detail, .. } => return no_tree(detail),
             Swap::Unfit(unfit) => return no_tree(unfit.reason),
         };
-        let launches = floor(executor, environment, &swapped, &subject.facts.class, &task.test_methods).await?;
+        let archive = self.direct.class_archive(executor, environment, revision).await;
+        let (class, methods) = (&subject.facts.class, &task.test_methods);
+        let launches = floor(executor, environment, &swapped, archive.as_deref(), (class, methods)).await?;
         if !launches.iter().map(|launch| launch.passed).eq(passed.iter().copied()) {
             return no_tree("other methods pass on a tree that they share".to_owned());
         }
@@ -430,6 +435,30 @@ fn other_source(revision: &CompiledRevision, test_file: &str) -> String {
         let root = calls.iter().flat_map(|call| &call.source_roots).next();
         format!("{}/TestevoWarming.java", root.map_or_else(String::new, |root| relative(root)))
     })
+}
+
+/// Returns a cell's times and, where the direct path launched the methods, which passed; says what keeps the ways from
+/// being compared.
+fn judged(
+    cell: Cell,
+    order: &[Way],
+    ways: BTreeMap<Way, &Executed>,
+    left_out: &mut Vec<String>,
+) -> (MeasuredCell, Option<Vec<bool>>) {
+    let records = |way| ways.get(&way).map_or(&[][..], |executed| executed.records.as_slice());
+    let reference = records(Way::Reference);
+    for way in [Way::Reference, Way::Direct, Way::Ahead] {
+        left_out.extend(faults(way, cell, records(way)));
+        left_out.extend(differences(way, cell, reference, records(way)));
+    }
+    let literal = ways.values().filter_map(|executed| executed.literal.as_ref());
+    left_out.extend(literal.flat_map(|literal| literal_differences(cell, reference, literal)));
+    let direct = records(Way::Direct);
+    let unfit = direct.first().and_then(|record| record.measured.unfit.clone());
+    let launched = unfit.is_none() && direct.iter().any(|record| record.measured.launch_ms.is_some());
+    let passed = launched.then(|| direct.iter().map(|record| record.outcome == Outcome::Pass).collect());
+    let times = ways.iter().map(|(way, executed)| (*way, of_records(executed.wall_ms, &executed.records))).collect();
+    (MeasuredCell { cell, order: order.to_vec(), times, floor_ms: None, unfit }, passed)
 }
 
 /// Returns where the time of a cell went by what its records say.

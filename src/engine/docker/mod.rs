@@ -67,13 +67,6 @@ impl DockerEngine {
         let shared = Arc::new(Shared { docker, owner, podman, known, under_way });
         Ok(Self { shared, description: connected.description, init })
     }
-
-    /// Waits until every container that ended is removed as well. Nothing of what still runs is touched.
-    pub async fn wait_for_removals(&self) {
-        self.shared.under_way.close();
-        self.shared.under_way.wait().await;
-        self.shared.under_way.reopen();
-    }
 }
 
 impl Shared {
@@ -216,6 +209,12 @@ impl Engine for DockerEngine {
 
     async fn describe(&self) -> Result<EngineDescription, EngineError> {
         Ok(self.description.clone())
+    }
+
+    async fn wait_for_removals(&self) {
+        self.shared.under_way.close();
+        self.shared.under_way.wait().await;
+        self.shared.under_way.reopen();
     }
 
     async fn sweep(&self) -> Result<usize, EngineError> {

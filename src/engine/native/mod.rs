@@ -77,13 +77,6 @@ impl NativeEngine {
         self
     }
 
-    /// Waits until everything of the containers that ended is removed. Nothing of what still runs is touched.
-    pub async fn wait_for_removals(&self) {
-        self.under_way.close();
-        self.under_way.wait().await;
-        self.under_way.reopen();
-    }
-
     /// Removes unpacked layers but these, and returns them with their bytes on the disk; with `dry_run` they stay. `None`
     /// where another process may run containers from such layers: nothing was done.
     ///
@@ -214,6 +207,12 @@ impl Engine for NativeEngine {
                 unenforced: self.unenforced(),
             },
         })
+    }
+
+    async fn wait_for_removals(&self) {
+        self.under_way.close();
+        self.under_way.wait().await;
+        self.under_way.reopen();
     }
 
     async fn sweep(&self) -> Result<usize, EngineError> {

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::EngineError;
+use super::super::{Engine as _, EngineError};
 use super::super::session::{self, RunEnd};
 use super::super::spec::{
     Command, CommandLimits, ContainerLimits, ContainerSpec, INIT_PATH, PROGRAM_SCHEMA, Program, ProgramEnd, Scratch,
