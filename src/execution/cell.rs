@@ -15,7 +15,7 @@ use super::fault::{
     ATTEMPTS, Fault, Spool, command_end, done, file_name, memory_limit_met, milliseconds, not_done, of_engine, unique,
 };
 use super::key::ExecutionInputs;
-use super::logs::CellLogs;
+use super::logs::{CellLogs, method_name};
 use super::maven::{
     self, ExecutionLimits, Launch, MavenSettings, ModuleArguments, PROJECT, ToolJars, compile_program, launch_program,
 };
@@ -31,6 +31,7 @@ use crate::outcome::compile::{Compilation, CompileFacts};
 use crate::outcome::launch::LaunchFacts;
 use crate::outcome::{CompileReason, ExecReason, Outcome, compile, launch};
 use crate::task::{Cell, MethodId, Task};
+use crate::workspace::cells::class_of_method;
 
 /// What all cells of a run share.
 #[derive(Clone)]
@@ -87,7 +88,7 @@ pub struct CellInput {
     pub module: Option<ModuleArguments>,
     /// The target file, relative to the tree.
     pub test_file: String,
-    /// Binary name of the test class.
+    /// Binary name of the test file's class; a method's own may be nested in it.
     pub class: String,
 }
 
@@ -162,11 +163,11 @@ pub(super) struct Launched {
     pub(super) measured: Measured,
 }
 
-/// Returns what a launch in a container that ended came to, and keeps what it said.
+/// Returns what a launch in a container that ended came to, and keeps what it said. `test_class` is the test file's.
 pub(super) fn launched(
     run: &ContainerRun,
     steps: &maven::LaunchSteps,
-    class: &str,
+    test_class: &str,
     method: &MethodId,
     (logs, name): (&CellLogs, &str),
     attempts: u32,
@@ -183,7 +184,8 @@ pub(super) fn launched(
     };
     let events = output.events.bytes()?;
     let oom_killed = memory_limit_met(run, end);
-    let facts = LaunchFacts { end, oom_killed, events: &events, class, method: method.method() };
+    let class = class_of_method(test_class, method);
+    let facts = LaunchFacts { end, oom_killed, events: &events, class: &class, method: method.method() };
     let verdict = launch::classify(&facts);
     Ok(Launched {
         outcome: verdict.outcome,
@@ -525,14 +527,17 @@ impl Executor {
         methods: &[&MethodId],
     ) -> (ContainerSpec, Vec<maven::LaunchSteps>) {
         let module = module.path();
+        let classes: Vec<String> =
+            methods.iter().map(|method| class_of_method(&request.input.class, method)).collect();
         let launches: Vec<Launch<'_>> = methods
             .iter()
-            .map(|method| Launch {
+            .zip(&classes)
+            .map(|(method, class)| Launch {
                 java_home: &request.environment.java_home,
                 console: maven::console_for(&ready.class_path, request.environment.jdk, request.environment.launcher),
                 module: &module,
                 class_path: &ready.class_path,
-                class: &request.input.class,
+                class,
                 method: method.method(),
                 settings: &ready.settings,
                 class_archive: false,
@@ -565,7 +570,8 @@ impl Executor {
             measured: base.clone(),
         };
         let spool = Spool::create(&self.temporary)?;
-        let name = |method: &MethodId| format!("{}-{repeat}-{attempt}", method.method());
+        let class = &request.input.class;
+        let name = |method: &MethodId| format!("{}-{repeat}-{attempt}", method_name(class, method));
         for (method, steps) in methods.iter().zip(steps) {
             logs.invocation(&name(method), &spec.program, steps.java)?;
         }
@@ -577,7 +583,7 @@ impl Executor {
         ended
             .map(|(method, steps)| {
                 let name = name(method);
-                launched(&run, steps, &request.input.class, method, (logs, &name), attempt, &base)
+                launched(&run, steps, class, method, (logs, &name), attempt, &base)
             })
             .collect()
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::{CellRequest, Environment, Executor, Ready};
 use super::fault::{ATTEMPTS, Spool, command_end, not_done, of_engine, unique};
-use super::logs::CellLogs;
+use super::logs::{CellLogs, method_name};
 use super::maven::{self, ExecutionLimits, Launch, PROJECT, TREE, launch_program};
 use crate::digest::Digest;
 use crate::engine::session::{self, ContainerRun};
@@ -20,6 +20,7 @@ use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadO
 use crate::outcome::Outcome;
 use crate::outcome::launch::{LaunchFacts, classify, shortened};
 use crate::task::MethodId;
+use crate::workspace::cells::class_of_method;
 
 mod xml;
 
@@ -135,12 +136,13 @@ impl Executor {
         method: &MethodId,
         logs: &CellLogs,
     ) -> std::io::Result<Data> {
+        let class = class_of_method(&request.input.class, method);
         let launch = Launch {
             java_home: &request.environment.java_home,
             console: maven::console_for(&ready.class_path, request.environment.jdk, request.environment.launcher),
             module,
             class_path: &ready.class_path,
-            class: &request.input.class,
+            class: &class,
             method: method.method(),
             settings: &ready.settings,
             class_archive: false,
@@ -149,7 +151,7 @@ impl Executor {
         let limits = (self.limits.launch, self.limits.launch_scratch_bytes);
         let image = request.environment.image;
         let spec = maven::container("cover", image, ready.archive.clone(), &self.jars, limits, program);
-        let name = format!("{}-coverage", method.method());
+        let name = format!("{}-coverage", method_name(&request.input.class, method));
         logs.invocation(&name, &spec.program, java)?;
         let spool = Spool::create(&self.temporary)?;
         let run = {
@@ -168,7 +170,7 @@ impl Executor {
             end,
             oom_killed: run.memory_limit_met_in(java),
             events: &events,
-            class: &request.input.class,
+            class: &class,
             method: method.method(),
         };
         let verdict = classify(&facts);

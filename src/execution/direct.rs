@@ -22,7 +22,7 @@ use super::ahead::Ahead;
 use super::cell::{CellIdentity, Environment, Executor, Launched};
 use super::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Input};
 use super::fault::{ATTEMPTS, milliseconds, unique};
-use super::logs::CellLogs;
+use super::logs::{CellLogs, method_name};
 use super::masked::MaskedRevision;
 use super::prepared::{CompiledRevision, Prepared, PreparedRevisions, RevisionInput, blocking};
 use super::record::{CellRecord, ExecutionPath, Measured};
@@ -323,7 +323,7 @@ impl Direct {
         let options = LaunchOptions::default();
         for repeat in 1..=cell.repeats {
             for method in cell.methods {
-                let name = format!("direct-{}-{repeat}", method.method());
+                let name = format!("direct-{}-{repeat}", method_name(&cell.facts.class, method));
                 let launch = MethodLaunch { class: &cell.facts.class, method, options: &options, name: &name };
                 let one = self.launch(executor, environment, &swapped, &launch, &logs).await?;
                 let measured = Measured {

@@ -43,12 +43,19 @@ pub fn explain(run: &StoredRun, task: &TaskId) -> Result<Vec<Explained>, RunDire
         let logs = record.measured.logs.as_ref().and_then(|logs| directory(run, record, logs));
         let (compile, launch) = match &logs {
             Some(directory) => {
-                let launch = format!("{}-{}", record.method.method(), record.repeat);
-                match record.measured.path {
-                    ExecutionPath::Maven => (last_command(directory, "compile")?, last_command(directory, &launch)?),
+                let (compile, begin) = match record.measured.path {
+                    ExecutionPath::Maven => (last_command(directory, "compile")?, ""),
                     // The revision was compiled for many cells, and the rest by a compiler that no command line starts.
-                    ExecutionPath::Direct => (None, last_command(directory, &format!("direct-{launch}"))?),
-                }
+                    ExecutionPath::Direct => (None, "direct-"),
+                };
+                // Logs of the test file's own class go by the method alone, and which class that is stands in no record.
+                let (class, method) = (record.method.class(), record.method.method());
+                let of = |name: String| last_command(directory, &format!("{begin}{name}-{}", record.repeat));
+                let launch = match of(format!("{class}.{method}"))? {
+                    None => of(method.to_owned())?,
+                    found => found,
+                };
+                (compile, launch)
             }
             None => (None, None),
         };

@@ -14,6 +14,7 @@ use super::maven::{
 use crate::engine::session;
 use crate::engine::spec::{PROGRAM_SCHEMA, Program, ReadOnlyMount, Step};
 use crate::task::MethodId;
+use crate::workspace::cells::class_of_method;
 
 /// What one JVM came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct FloorLaunch {
     pub passed: bool,
 }
 
-/// Launches the methods of a class and returns what each came to.
+/// Launches the methods of a test file's class, or of classes nested in it, and returns what each came to.
 ///
 /// # Errors
 /// [`LiteralError`].
@@ -36,9 +37,11 @@ pub async fn floor(
     (class, methods): (&str, &[MethodId]),
 ) -> Result<Vec<FloorLaunch>, LiteralError> {
     let revision = &swapped.masked.revision;
+    let classes: Vec<String> = methods.iter().map(|method| class_of_method(class, method)).collect();
     let launches: Vec<Launch<'_>> = methods
         .iter()
-        .map(|method| Launch {
+        .zip(&classes)
+        .map(|(method, class)| Launch {
             java_home: &environment.java_home,
             console: maven::console_for(&revision.class_path, environment.jdk, environment.launcher),
             module: &revision.module,

@@ -13,6 +13,7 @@ use crate::engine::EngineError;
 use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{Command, ContainerLimits, PROGRAM_SCHEMA, Program, Step, StepResult};
 use crate::task::MethodId;
+use crate::workspace::cells::class_of_method;
 
 /// Index of Maven in every program here.
 const MAVEN: usize = 2;
@@ -139,7 +140,7 @@ fn literal_program(cell: &LiteralCell<'_>, limits: &ExecutionLimits) -> Program 
     let class_path = class_path_file(cell.module);
     let mut steps = unpacked_then(maven.clone());
     for method in cell.methods {
-        let selected = format!("{}#{}", cell.input.class, method.method());
+        let selected = format!("{}#{}", class_of_method(&cell.input.class, method), method.method());
         let words: [&str; 8] = ["/bin/sh", "-c", script, "sh", &java, cell.console, &class_path, &selected];
         steps.push(Step::Run(Command {
             argv: words.map(str::to_owned).into(),

@@ -9,7 +9,8 @@ use fs_err as fs;
 use super::run_directory::RunDirectoryError;
 use crate::engine::session::StepOutput;
 use crate::engine::spec::{Command, Program, Step, StepResult};
-use crate::task::{Cell, TaskId};
+use crate::task::{Cell, MethodId, TaskId};
+use crate::workspace::cells::nested_in;
 
 /// The directory of one cell's logs.
 pub struct CellLogs {
@@ -86,6 +87,14 @@ impl CellLogs {
     fn keep(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
         let Some(directory) = self.directory.as_ref().filter(|_| !bytes.is_empty()) else { return Ok(()) };
         fs::write(directory.join(log_name(name)), bytes)
+    }
+}
+
+/// Returns what the logs of a method's launches are called by: its name, with its class where that is not the test file's.
+pub(super) fn method_name(test_class: &str, method: &MethodId) -> String {
+    match nested_in(test_class, method) {
+        Some("") => method.method().to_owned(),
+        _ => format!("{}.{}", method.class(), method.method()),
     }
 }
 

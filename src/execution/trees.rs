@@ -29,7 +29,7 @@ pub struct CellFacts {
     pub text: Option<Vec<u8>>,
     /// The target file's module in the code revision; `None` where it lies in none.
     pub module: Option<ModuleArguments>,
-    /// Binary name of the class that the text declares, empty where there is none.
+    /// Binary name of the class that the text declares, empty where there is none; a method's own may be nested in it.
     pub class: String,
 }
 

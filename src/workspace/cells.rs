@@ -8,7 +8,7 @@ use super::java_source::package_of;
 use super::{
     BuildFiles, ModuleLocation, Notices, Repository, RevisionTree, Swap, TREE_TIME, WorkspaceError, write_archive,
 };
-use crate::task::{Cell, RepositoryPath, Task};
+use crate::task::{Cell, MethodId, RepositoryPath, Task};
 
 /// A cell's tree, written as an archive.
 #[derive(Clone, Debug)]
@@ -19,7 +19,8 @@ pub struct CellTree {
     pub test_file: Option<Vec<u8>>,
     /// The target file's module in the code revision; `None` where it lies in none.
     pub module: Option<ModuleLocation>,
-    /// Binary name of the class that the target file declares, empty where there is no file.
+    /// Binary name of the class that the target file declares, empty where there is no file; a method's own may be nested in
+    /// it.
     pub class: String,
 }
 
@@ -75,5 +76,47 @@ pub fn class_of(path: &RepositoryPath, source: &[u8]) -> String {
     match package_of(source).as_str() {
         "" => base.to_owned(),
         package => format!("{package}.{base}"),
+    }
+}
+
+/// Returns the binary name of the class that declares a target method, given that of the test file: the file's own class or
+/// one nested in it. An id of any other class is taken for one of the file's own, as it can be nothing else that is known
+/// before compiling.
+pub fn class_of_method(test_class: &str, method: &MethodId) -> String {
+    match nested_in(test_class, method) {
+        Some(nested) => format!("{test_class}{nested}"),
+        None => test_class.to_owned(),
+    }
+}
+
+/// Returns what the method's class has after the name of the test file's: `$Inner`, nothing for that class itself; `None` for
+/// any other class.
+pub fn nested_in<'a>(test_class: &str, method: &'a MethodId) -> Option<&'a str> {
+    let (package, base) = test_class.rsplit_once('.').unwrap_or(("", test_class));
+    let class = method.class();
+    let unqualified = class.strip_prefix(package).and_then(|rest| rest.strip_prefix('.')).unwrap_or(class);
+    unqualified.strip_prefix(base).filter(|rest| rest.is_empty() || rest.starts_with('$'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_are_launched_in_the_class_that_their_ids_name() {
+        for (test_class, id, class) in [
+            ("p.q.ATest", "ATest#m", "p.q.ATest"),
+            ("p.q.ATest", "ATest$Inner#m", "p.q.ATest$Inner"),
+            ("p.q.ATest", "ATest$Inner$Deep#m", "p.q.ATest$Inner$Deep"),
+            ("p.q.ATest", "p.q.ATest$Inner#m", "p.q.ATest$Inner"),
+            ("p.q.ATest", "p.q.ATest#m", "p.q.ATest"),
+            ("ATest", "ATest$Inner#m", "ATest$Inner"),
+            // Nothing tells where these are.
+            ("p.q.ATest", "Inner#m", "p.q.ATest"),
+            ("p.q.ATest", "ATestCase$Inner#m", "p.q.ATest"),
+            ("p.q.ATest", "r.ATest$Inner#m", "p.q.ATest"),
+        ] {
+            assert_eq!(class_of_method(test_class, &id.parse().unwrap()), class, "{id} in {test_class}");
+        }
     }
 }

@@ -13,11 +13,12 @@ use crate::execution::prepared::CompiledRevision;
 use crate::execution::record::{ExecutionPath, Measured};
 use crate::outcome::{ExecReason, Outcome};
 use crate::task::MethodId;
+use crate::workspace::cells::class_of_method;
 
 /// One method to launch.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodLaunch<'a> {
-    /// Binary name of the test class.
+    /// Binary name of the test file's class; the method's own may be nested in it.
     pub class: &'a str,
     /// The method.
     pub method: &'a MethodId,
@@ -128,12 +129,13 @@ impl Direct {
             // An agent looks at every class as it is loaded.
             false => None,
         };
+        let method_class = class_of_method(class, method);
         let launch = Launch {
             java_home: &environment.java_home,
             console: console(environment, revision),
             module: &revision.module,
             class_path: &revision.class_path,
-            class,
+            class: &method_class,
             method: method.method(),
             settings: &settings,
             class_archive: archive.is_some(),

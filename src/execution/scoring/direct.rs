@@ -16,7 +16,7 @@ use crate::execution::direct::{
     Direct, DirectCell, ExecutedCell, LaunchOptions, MethodLaunch, SwappedTree, Unfit, write_files,
 };
 use crate::execution::fault::unique;
-use crate::execution::logs::CellLogs;
+use crate::execution::logs::{CellLogs, method_name};
 use crate::execution::mutation::{self, MainCompilation, MainCompiler, Mutants, MutatedFile, NoMutants, mutants_key};
 use crate::execution::record::CellRecord;
 use crate::execution::trees::Trees;
@@ -185,8 +185,8 @@ async fn mutated(
             write_files(&replaced, files.iter().map(|(path, content)| (path.as_str(), content.as_slice())))?;
             let options = LaunchOptions { replaced: Some(replaced.clone()), ..LaunchOptions::default() };
             for (one, outcomes) in passing.iter().zip(&mut found) {
-                let name = format!("mutant-{}-{}", number + 1, one.method.method());
                 let class = &cell.executed.facts.class;
+                let name = format!("mutant-{}-{}", number + 1, method_name(class, &one.method));
                 let launch = MethodLaunch { class, method: &one.method, options: &options, name: &name };
                 let limited = limited(executor, one.launch_ms);
                 let launched = direct.launch(&limited, environment, swapped, &launch, logs).await?;
@@ -227,7 +227,7 @@ async fn covered(
     };
     let mut data = Vec::new();
     for method in cover.methods.iter().chain(passed.map(|record| &record.method)) {
-        let name = format!("coverage-{}", method.method());
+        let name = format!("coverage-{}", method_name(&cell.executed.facts.class, method));
         let launch = MethodLaunch { class: &cell.executed.facts.class, method, options: &options, name: &name };
         let environment = cell.executed.identity.environment;
         let mut one = direct.launch(executor, environment, swapped, &launch, logs).await?;

@@ -54,18 +54,43 @@ final class Discovery {
             for (Method candidate : candidates) {
                 selectors.add(selectMethod(testClass, candidate));
             }
-            TestPlan plan = discover(engines(testClass, candidates), selectors);
+            TestPlan plan = discover(engines(testClass, candidates), selectors, false);
             if (!target.descriptors().isEmpty()) {
                 return plan;
             }
         }
-        // Methods of nested classes, and runners whose descriptions no method selector matches.
+        // Runners whose descriptions no method selector matches, or that run nested classes as their own; and only where the
+        // class has no such method, those of classes nested in it.
         selection = "class";
-        return discover(Arrays.asList(JUPITER, VINTAGE), Collections.singletonList(selectClass(testClass)));
+        Class<?> outermost = outermost(testClass);
+        TestPlan plan = discover(testClass, false);
+        if (target.descriptors().isEmpty() && outermost != testClass) {
+            plan = discover(outermost, false);
+        }
+        if (target.descriptors().isEmpty()) {
+            plan = discover(testClass, true);
+        }
+        if (target.descriptors().isEmpty() && outermost != testClass) {
+            plan = discover(outermost, true);
+        }
+        return plan;
     }
 
-    private TestPlan discover(List<String> engines, List<? extends DiscoverySelector> selectors) {
-        target.reset();
+    /** Returns the class at a file's top level that a class stands in, or the class itself. */
+    static Class<?> outermost(Class<?> nested) {
+        Class<?> outermost = nested;
+        for (Class<?> around = nested; around != null; around = around.getEnclosingClass()) {
+            outermost = around;
+        }
+        return outermost;
+    }
+
+    private TestPlan discover(Class<?> whole, boolean nested) {
+        return discover(Arrays.asList(JUPITER, VINTAGE), Collections.singletonList(selectClass(whole)), nested);
+    }
+
+    private TestPlan discover(List<String> engines, List<? extends DiscoverySelector> selectors, boolean nested) {
+        target.reset(nested);
         LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request()
                 .selectors(selectors)
                 .filters(EngineFilter.includeEngines(engines), target)

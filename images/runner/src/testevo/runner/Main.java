@@ -68,7 +68,7 @@ public final class Main {
                 .enableTestEngineAutoRegistration(false)
                 .addTestEngines(new JupiterTestEngine(), new VintageTestEngine())
                 .build();
-        Target target = new Target(arguments.className, arguments.methodName);
+        Target target = new Target(testClass, arguments.methodName);
         RunReporter reporter = new RunReporter(events, target);
         BoundedReport report = arguments.reportDirectory == null ? null : new BoundedReport(arguments.reportDirectory);
         try (LauncherSession session = LauncherFactory.openSession(config)) {

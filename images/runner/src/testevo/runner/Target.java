@@ -26,18 +26,20 @@ final class Target implements PostDiscoveryFilter {
         INITIALIZATION_ERROR
     }
 
-    private final String className;
+    private final Class<?> testClass;
     private final String methodName;
     private final Map<String, Match> matches = new LinkedHashMap<>();
     private final Map<String, TestDescriptor> descriptors = new LinkedHashMap<>();
+    private boolean nested;
 
-    Target(String className, String methodName) {
-        this.className = className;
+    Target(Class<?> testClass, String methodName) {
+        this.testClass = testClass;
         this.methodName = methodName;
     }
 
-    /** Forgets an earlier discovery. */
-    void reset() {
+    /** Forgets an earlier discovery; whether methods of classes nested in the class belong to the next one. */
+    void reset(boolean nested) {
+        this.nested = nested;
         matches.clear();
         descriptors.clear();
     }
@@ -101,10 +103,14 @@ final class Target implements PostDiscoveryFilter {
         if (!method.getMethodName().equals(methodName)) {
             return null;
         }
-        if (method.getClassName().equals(className)) {
+        return ofClass(method.getClassName());
+    }
+
+    private Match ofClass(String name) {
+        if (name.equals(testClass.getName())) {
             return Match.METHOD;
         }
-        return method.getClassName().startsWith(className + "$") ? Match.NESTED : null;
+        return nested && name.startsWith(testClass.getName() + "$") ? Match.NESTED : null;
     }
 
     /** JUnit 4 runners name their leaves as they like: `m[0]`, `m(1, 2) [0]`, `[0] 1, 2 (m)`. */
@@ -117,9 +123,28 @@ final class Target implements PostDiscoveryFilter {
                 || name.startsWith(methodName + "[")
                 || name.startsWith(methodName + "(")
                 || name.endsWith("(" + methodName + ")")) {
-            return Match.METHOD;
+            return around(node);
         }
-        return name.equals("initializationError") && !isEmptySelection(node) ? Match.INITIALIZATION_ERROR : null;
+        boolean error = name.equals("initializationError") && !isEmptySelection(node) && around(node) != null;
+        return error ? Match.INITIALIZATION_ERROR : null;
+    }
+
+    /**
+     * Tells a leaf without a method by the class around it. Runners may name any class there: one that has nothing to do
+     * with the class asked for, or with those around that, says nothing.
+     */
+    private Match around(TestDescriptor leaf) {
+        String outermost = Discovery.outermost(testClass).getName();
+        for (TestDescriptor node = leaf; node != null; node = node.getParent().orElse(null)) {
+            TestSource source = node.getSource().orElse(null);
+            if (source instanceof ClassSource) {
+                String name = ((ClassSource) source).getClassName();
+                if (name.equals(outermost) || name.startsWith(outermost + "$")) {
+                    return ofClass(name);
+                }
+            }
+        }
+        return Match.METHOD;
     }
 
     /** JUnit 4 makes a failing leaf of a filter that leaves nothing; that says nothing of the class. */
