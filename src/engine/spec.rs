@@ -134,6 +134,11 @@ pub enum Step {
         /// Absolute.
         path: String,
     },
+    /// Removes everything in a directory, which stays; a missing one is fine.
+    Empty {
+        /// Absolute.
+        path: String,
+    },
     /// Creates a directory and its parents.
     MakeDirectory {
         /// Absolute.

@@ -18,7 +18,7 @@ pub const PROJECT: &str = "/work/project";
 pub const MAVEN_REPOSITORY: &str = "/opt/maven-repository";
 /// Home of the task's user.
 pub(super) const HOME: &str = "/work/home";
-/// Temporary directory of launched methods, emptied before each.
+/// Temporary directory of launched methods.
 pub(super) const TEMPORARY: &str = "/work/tmp";
 /// Where a container's inputs are.
 pub const INPUTS: &str = "/testevo/input";
@@ -357,14 +357,15 @@ pub struct LaunchSteps {
     pub reports: [usize; 2],
 }
 
+/// Where a method can write: emptied before each, so that none finds what another left.
+const SCRATCH: [&str; 3] = ["/work", "/tmp", "/dev/shm"];
+
 /// Returns the program of a launch container, which launches each method on a tree of its own.
 pub fn launch_program(launches: &[Launch<'_>], limits: &ExecutionLimits) -> (Program, Vec<LaunchSteps>) {
     let mut steps = Vec::new();
     let mut indexes = Vec::new();
     for launch in launches {
-        for path in [PROJECT, HOME, TEMPORARY, XML_DIRECTORY] {
-            steps.push(Step::Remove { path: path.to_owned() });
-        }
+        steps.extend(SCRATCH.map(|path| Step::Empty { path: path.to_owned() }));
         for path in [HOME, TEMPORARY, XML_DIRECTORY] {
             steps.push(Step::MakeDirectory { path: path.to_owned() });
         }
@@ -500,6 +501,31 @@ pub fn container_without_tree(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_method_finds_its_scratch_empty() {
+        let launch = Launch {
+            java_home: "/opt/java",
+            console: PLATFORM_1,
+            module: PROJECT,
+            class_path: &[],
+            class: "ATest",
+            method: "m",
+            settings: &JvmSettings::default(),
+            class_archive: false,
+        };
+        let limits = ExecutionLimits::from(&crate::manifest::Limits::default());
+        let (program, indexes) = launch_program(&[launch.clone(), launch], &limits);
+        let mut begin = 0;
+        for steps in indexes {
+            assert!(matches!(program.steps[steps.java], Step::Run(_)));
+            let before = &program.steps[begin..steps.java];
+            let emptied = before.iter().take_while(|step| matches!(step, Step::Empty { .. })).count();
+            assert_eq!(emptied, SCRATCH.len(), "before anything else: {before:?}");
+            assert!(before.iter().any(|step| matches!(step, Step::Unpack { .. })));
+            begin = steps.reports[1] + 1;
+        }
+    }
 
     #[test]
     fn the_console_is_the_manifests_or_fits_the_class_path() {

@@ -16,6 +16,7 @@ mod filter;
 mod forward;
 mod protect;
 mod reap;
+mod removal;
 pub(in crate::engine) mod report;
 mod send;
 mod shield;
@@ -180,7 +181,8 @@ impl Session {
             Step::Unpack { archive, into } => unpack::unpack(archive, into).map(|()| StepResult::Done),
             Step::Rename { from, to } => tree::rename(from, to).map(|()| StepResult::Done),
             Step::CopyTree { from, to } => copy::copy_tree(from, to).map(|()| StepResult::Done),
-            Step::Remove { path } => tree::remove(path).map(|()| StepResult::Done),
+            Step::Remove { path } => removal::remove(path).map(|()| StepResult::Done),
+            Step::Empty { path } => removal::empty(path).map(|()| StepResult::Done),
             Step::MakeDirectory { path } => tree::open_directory(path, true).map(|_| StepResult::Done),
             Step::Protect { path } => protect::protect(path).map(|()| StepResult::Done),
             Step::Write { path, content } => tree::write(path, content.as_bytes()).map(|()| StepResult::Done),

@@ -132,51 +132,14 @@ pub(in crate::engine) fn create_file(parent: &OwnedFd, name: &OsStr, mode: Mode)
     }
 }
 
-/// Removes a file or a directory with everything in it.
-pub(in crate::engine) fn remove(path: &str) -> Result<(), StepError> {
-    let (parent, name) = match open_parent(path, false) {
-        Ok(found) => found,
-        Err(StepError::Failed { errno: Some(libc::ENOENT), .. }) => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    match rustix::fs::unlinkat(&parent, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(Errno::ISDIR) => {
-            remove_directory(&parent, name, path, MAX_DEPTH)?;
-            rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).map_err(|errno| StepError::at(path, errno))
-        }
-        Err(errno) => Err(StepError::at(path, errno)),
-    }
-}
-
-fn remove_directory(parent: &OwnedFd, name: &OsStr, path: &str, depth: usize) -> Result<(), StepError> {
-    let at = |errno| StepError::at(path, errno);
-    if depth == 0 {
-        return Err(StepError::failed(format!("`{path}` is nested too deep to be removed"), None));
-    }
-    let entries = Entries::open(parent, name).map_err(at)?;
-    for entry in entries.names().map_err(at)? {
-        let name = OsStr::from_bytes(entry.to_bytes());
-        match rustix::fs::unlinkat(&entries.directory, name, AtFlags::empty()) {
-            Ok(()) => {}
-            Err(Errno::ISDIR) => {
-                remove_directory(&entries.directory, name, path, depth - 1)?;
-                rustix::fs::unlinkat(&entries.directory, name, AtFlags::REMOVEDIR).map_err(at)?;
-            }
-            Err(errno) => return Err(at(errno)),
-        }
-    }
-    Ok(())
-}
-
 /// A directory that is being read.
-struct Entries {
-    directory: OwnedFd,
+pub(super) struct Entries {
+    pub(super) directory: OwnedFd,
 }
 
 impl Entries {
     /// Opens a directory of the task's own user, whatever permissions it gave it.
-    fn open(parent: &OwnedFd, name: &OsStr) -> Result<Self, Errno> {
+    pub(super) fn open(parent: &OwnedFd, name: &OsStr) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::openat(parent, name, flags, Mode::empty()) {
             Ok(directory) => {
@@ -203,7 +166,7 @@ impl Entries {
     }
 
     /// Returns the names in it, sorted by bytes.
-    fn names(&self) -> Result<Vec<CString>, Errno> {
+    pub(super) fn names(&self) -> Result<Vec<CString>, Errno> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.directory)? {
             let entry = entry?;

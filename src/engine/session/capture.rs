@@ -107,6 +107,7 @@ impl Collector {
                 | Step::Rename { .. }
                 | Step::CopyTree { .. }
                 | Step::Remove { .. }
+                | Step::Empty { .. }
                 | Step::MakeDirectory { .. }
                 | Step::Protect { .. }
                 | Step::Write { .. } => 0,
