@@ -262,7 +262,8 @@ impl Executor {
                 let launched = self.launch(request, module, &ready, &methods, repeat, &logs).await?;
                 for (method, mut one) in methods.into_iter().zip(launched) {
                     if one.outcome == Outcome::ExecFail(ExecReason::Timeout) {
-                        one = self.launch_alone(request, module, &ready, method, repeat, &logs).await?;
+                        let attempt = one.attempts + 1;
+                        one = self.launch_alone(request, module, &ready, method, (repeat, attempt), &logs).await?;
                     }
                     one.measured = Measured {
                         compile_ms: measured.compile_ms,
@@ -477,12 +478,11 @@ impl Executor {
         module: &ModuleArguments,
         ready: &Ready,
         method: &MethodId,
-        repeat: u32,
+        (repeat, mut attempt): (u32, u32),
         logs: &CellLogs,
     ) -> std::io::Result<Launched> {
         let _alone = self.alone.write().await;
         let spec = self.launch_spec(request, module, ready, &[method]);
-        let mut attempt = 2;
         loop {
             let mut launched = self.launch_once(request, &spec, &[method], repeat, attempt, logs).await?;
             match launched.pop() {
@@ -495,6 +495,7 @@ impl Executor {
         }
     }
 
+    /// Launches methods in one container, and those again that a fault of ours kept from a verdict: what has one keeps it.
     async fn launch(
         &self,
         request: &CellRequest<'_>,
@@ -504,19 +505,24 @@ impl Executor {
         repeat: u32,
         logs: &CellLogs,
     ) -> std::io::Result<Vec<Launched>> {
-        let spec = self.launch_spec(request, module, ready, methods);
-        let mut attempt = 1;
-        loop {
-            let launched = {
-                let _shared = self.alone.read().await;
-                self.launch_once(request, &spec, methods, repeat, attempt, logs).await?
+        let mut launched: Vec<Option<Launched>> = methods.iter().map(|_| None).collect();
+        for attempt in 1..=ATTEMPTS {
+            let is_open = |one: &&mut Option<Launched>| {
+                one.as_ref().is_none_or(|one| matches!(one.outcome, Outcome::InfraFail(_)))
             };
-            let fault = launched.iter().any(|one| matches!(one.outcome, Outcome::InfraFail(_)));
-            if !fault || attempt == ATTEMPTS {
-                return Ok(launched);
+            let pairs = methods.iter().copied().zip(&mut launched).filter(|(_, one)| is_open(one));
+            let (rest, places): (Vec<&MethodId>, Vec<&mut Option<Launched>>) = pairs.unzip();
+            if rest.is_empty() {
+                break;
             }
-            attempt += 1;
+            let spec = self.launch_spec(request, module, ready, &rest);
+            let _shared = self.alone.read().await;
+            let found = self.launch_once(request, &spec, &rest, repeat, attempt, logs).await?;
+            for (place, one) in places.into_iter().zip(found) {
+                *place = Some(one);
+            }
         }
+        Ok(launched.into_iter().flatten().collect())
     }
 
     fn launch_spec(
@@ -527,8 +533,7 @@ impl Executor {
         methods: &[&MethodId],
     ) -> (ContainerSpec, Vec<maven::LaunchSteps>) {
         let module = module.path();
-        let classes: Vec<String> =
-            methods.iter().map(|method| class_of_method(&request.input.class, method)).collect();
+        let classes: Vec<String> = methods.iter().map(|method| class_of_method(&request.input.class, method)).collect();
         let launches: Vec<Launch<'_>> = methods
             .iter()
             .zip(&classes)
@@ -595,3 +600,6 @@ pub(super) fn remove(path: &Path) -> std::io::Result<()> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;
