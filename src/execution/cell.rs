@@ -1,8 +1,8 @@
 //! One cell of one task on the reference path: compile once, launch each method, retry what is our own fault.
 //!
 //! A compile container gives the compiled tree; each repeat launches the methods in a fresh container from it. Faults of
-//! the infrastructure are retried twice and then recorded as such. A timeout is believed only after a second run with
-//! nothing else running.
+//! the infrastructure are retried twice and then recorded as such, builds that fail among them. A timeout, of a build as of a
+//! method, is believed only after a second run with nothing else running.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::surefire::{JvmSettings, Surefire};
 use crate::digest::Digest;
 use crate::engine::Engine;
 use crate::engine::session::{self, Captured, ContainerRun};
-use crate::engine::spec::ContainerSpec;
+use crate::engine::spec::{ContainerSpec, LimitReached};
 use crate::manifest::Launcher;
 use crate::outcome::compile::{Compilation, CompileFacts};
 use crate::outcome::launch::LaunchFacts;
@@ -129,10 +129,25 @@ pub struct CellIdentity<'a> {
     pub path: ExecutionPath,
 }
 
-/// What came of a compile container.
+/// What came of compiling.
 enum Compiled {
     Ready(Ready),
     Failed { outcome: Outcome, detail: String },
+}
+
+/// What one compile container came to.
+struct CompileAttempt {
+    compiled: Compiled,
+    /// What Maven used, where that can be told.
+    cost: Option<CompileCost>,
+    /// Maven met its limit of wall or processor time.
+    ran_out_of_time: bool,
+}
+
+impl CompileAttempt {
+    fn is_fault(&self) -> bool {
+        matches!(self.compiled, Compiled::Failed { outcome: Outcome::InfraFail(_), .. })
+    }
 }
 
 /// What Maven used.
@@ -395,14 +410,24 @@ impl Executor {
         );
         let mut attempt = 1;
         loop {
-            let compiled = {
+            let one = {
                 let _shared = self.alone.read().await;
                 self.compile_once(request, module, &spec, &steps, attempt, logs).await?
             };
-            match compiled {
-                Err(fault) if fault.may_pass() && attempt < ATTEMPTS => attempt += 1,
-                Err(fault) => return Ok((fault.into(), attempt, None)),
-                Ok((compiled, cost)) => return Ok((compiled, attempt, cost)),
+            if one.ran_out_of_time {
+                break;
+            }
+            if attempt == ATTEMPTS || !one.is_fault() {
+                return Ok((one.compiled, attempt, one.cost));
+            }
+            attempt += 1;
+        }
+        let _alone = self.alone.write().await;
+        loop {
+            attempt += 1;
+            let one = self.compile_once(request, module, &spec, &steps, attempt, logs).await?;
+            if attempt > ATTEMPTS || one.ran_out_of_time || !one.is_fault() {
+                return Ok((one.compiled, attempt, one.cost));
             }
         }
     }
@@ -415,19 +440,28 @@ impl Executor {
         steps: &maven::CompileSteps,
         attempt: u32,
         logs: &CellLogs,
-    ) -> std::io::Result<Result<(Compiled, Option<CompileCost>), Fault>> {
+    ) -> std::io::Result<CompileAttempt> {
         let spool = Spool::create(&self.temporary)?;
         let name = format!("compile-{attempt}");
         logs.invocation(&name, &spec.program, steps.maven)?;
         let run = match session::run(self.engine.as_ref(), spec, spool.path()).await {
             Ok(run) => run,
-            Err(error) => return Ok(Err(of_engine(&error))),
+            Err(error) => {
+                let compiled = of_engine(&error).into();
+                return Ok(CompileAttempt { compiled, cost: None, ran_out_of_time: false });
+            }
         };
         logs.command(&name, run.step(steps.maven))?;
         logs.file(&format!("{name}.recording.jsonl"), run.step(steps.recording))?;
-        let cost = command_end(&run, steps.maven)
-            .map(|end| CompileCost { cpu_ms: end.cpu_ms, peak_resident_bytes: end.peak_resident_bytes });
-        Ok(self.compiled(request, module, &run, steps)?.map(|compiled| (compiled, cost)))
+        let end = command_end(&run, steps.maven);
+        let cost = end.map(|end| CompileCost { cpu_ms: end.cpu_ms, peak_resident_bytes: end.peak_resident_bytes });
+        let limit = end.and_then(|end| end.limit);
+        let compiled = self.compiled(request, module, &run, steps)?.unwrap_or_else(Compiled::from);
+        Ok(CompileAttempt {
+            compiled,
+            cost,
+            ran_out_of_time: matches!(limit, Some(LimitReached::Wall | LimitReached::Cpu)),
+        })
     }
 
     fn compiled(

@@ -20,7 +20,8 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// A fault that a build shows comes again; one that only the machine can have may not.
+    /// A fault that a build shows comes again; one that only the machine can have may not. For what is prepared: a cell tries
+    /// every fault again.
     pub(super) fn may_pass(&self) -> bool {
         matches!(self.reason, InfraReason::Engine | InfraReason::Killed | InfraReason::Disk)
     }

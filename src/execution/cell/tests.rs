@@ -178,3 +178,43 @@ async fn faults_of_the_infrastructure_have_two_retries() {
     assert_eq!(place.launch().await, [lost; 3]);
     assert_eq!(place.engine.started().len(), 3);
 }
+
+#[tokio::test]
+async fn a_build_that_fails_has_two_retries() {
+    let failed = |_: usize| {
+        let done = step_end(1, StepResult::Done);
+        vec![step_end(0, StepResult::Done), done, step_end(2, exited(1)), completed()]
+    };
+    let place = Place::new(move |number, _, alone| {
+        assert!(alone.try_read().is_ok(), "others may go on");
+        Said { frames: failed(number), ends: true }
+    });
+    assert_eq!(place.compile().await, (Outcome::InfraFail(InfraReason::Build), 3, 3));
+}
+
+#[tokio::test]
+async fn a_build_that_ran_out_of_time_is_believed_after_a_second_run_alone() {
+    let place = Place::new(|number, _, alone| {
+        assert_eq!(alone.try_read().is_ok(), number == 0, "the second run is alone");
+        let end = if number == 0 { out_of_time() } else { exited(1) };
+        let recording = br#"{"event":"recording_started","schema":2}
+{"event":"session_started","projects":[{"project":"g:a","basedir":"/work/project","output":"o","test_output":"t"}]}
+{"event":"mojo_failed","project":"g:a","plugin":"org.apache.maven.plugins:maven-compiler-plugin:3","goal":"testCompile","compiler_messages":[{"file":"/work/project/src/test/java/ATest.java","line":1,"text":"no"}]}
+{"event":"session_ended","success":false}
+"#;
+        let mut frames = vec![step_end(0, StepResult::Done), step_end(1, StepResult::Done), step_end(2, end)];
+        if number > 0 {
+            frames.extend(output(3, Stream::Content, recording));
+            frames.push(step_end(3, StepResult::Done));
+        }
+        frames.push(completed());
+        Said { frames, ends: true }
+    });
+    assert_eq!(place.compile().await, (Outcome::CompileFail(CompileReason::TargetFile), 2, 2));
+
+    let place = Place::new(|_, _, _| {
+        let done = || StepResult::Done;
+        Said { frames: vec![step_end(0, done()), step_end(1, done()), step_end(2, out_of_time())], ends: true }
+    });
+    assert_eq!(place.compile().await, (Outcome::InfraFail(InfraReason::Build), 2, 2), "two runs are enough");
+}
