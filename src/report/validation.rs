@@ -27,7 +27,7 @@ pub struct ValidationSummary {
     pub reproduced: usize,
     /// Methods that missed a hard label in every repeat, of tasks that are neither infrastructure nor flaky.
     pub differing: Vec<Difference>,
-    /// Methods that met a hard label in some repeats only.
+    /// Methods that met a hard label in some repeats only, of tasks that are not infrastructure.
     pub flaky: Vec<Flake>,
     /// Cells that could not be judged.
     pub infrastructure: Vec<InfrastructureFault>,
@@ -193,6 +193,7 @@ pub fn summarize<'a>(
     for task in tasks {
         let mut verdicts = Vec::new();
         let mut differing = Vec::new();
+        let mut flaky = Vec::new();
         let mut faults = BTreeSet::new();
         for &cell in cells_of(task.track) {
             for method in &task.test_methods {
@@ -206,13 +207,9 @@ pub fn summarize<'a>(
                     CellVerdict::Infrastructure => {
                         faults.insert(fault(task, cell, found));
                     }
-                    CellVerdict::Flaky { passed, runs } => summary.flaky.push(Flake {
-                        task_id: task.id.clone(),
-                        cell,
-                        method: method.clone(),
-                        passed,
-                        runs,
-                    }),
+                    CellVerdict::Flaky { passed, runs } => {
+                        flaky.push(Flake { task_id: task.id.clone(), cell, method: method.clone(), passed, runs })
+                    }
                     CellVerdict::Differs(outcome) => {
                         let detail = found.iter().find(|record| record.outcome == outcome);
                         differing.push(Difference {
@@ -231,12 +228,12 @@ pub fn summarize<'a>(
                 }
             }
         }
-        summary.infrastructure.extend(faults);
         let class = task_class(verdicts);
         match class {
             TaskClass::Reproduced => summary.reproduced += 1,
             TaskClass::Differing => summary.differing.extend(differing),
-            TaskClass::Flaky | TaskClass::Infrastructure => {}
+            TaskClass::Flaky => summary.flaky.extend(flaky),
+            TaskClass::Infrastructure => summary.infrastructure.extend(faults),
         }
         classed.push(ClassedTask { task, class });
     }
@@ -409,6 +406,36 @@ mod tests {
         assert_eq!(summary.discriminating.yes, 1, "the reference path decides");
         records.pop();
         assert_eq!(class_of(Track::TestGeneration, &records).1.differing_paths[0].direct, "no record");
+    }
+
+    #[test]
+    fn a_task_is_in_one_class_alone() {
+        let fault = Outcome::InfraFail(InfraReason::Engine);
+        let of_all = [
+            record(Cell::Oo, 1, Outcome::Pass),
+            record(Cell::Oo, 2, Outcome::Pass),
+            // Differs, is flaky, could not be judged: each alone would be a class.
+            record(Cell::On, 1, Outcome::Pass),
+            record(Cell::On, 2, Outcome::Pass),
+            record(Cell::Nn, 1, Outcome::Pass),
+            record(Cell::Nn, 2, ASSERTION),
+            record(Cell::No, 1, Outcome::Pass),
+            record(Cell::No, 2, fault),
+        ];
+        for (last, expected) in
+            [(fault, (TaskClass::Infrastructure, 0, 0, 1)), (Outcome::Pass, (TaskClass::Flaky, 0, 1, 0))]
+        {
+            let mut records = of_all.clone();
+            records[7].outcome = last;
+            let (class, summary) = class_of(Track::TestUpdate, &records);
+            let lists = (summary.differing.len(), summary.flaky.len(), summary.infrastructure.len());
+            assert_eq!((class, lists.0, lists.1, lists.2), expected);
+            assert_eq!(summary.reproduced, 0);
+        }
+        let mut records = of_all;
+        (records[5].outcome, records[7].outcome) = (Outcome::Pass, Outcome::Pass);
+        let (class, summary) = class_of(Track::TestUpdate, &records);
+        assert_eq!((class, summary.differing.len(), summary.flaky.len()), (TaskClass::Differing, 1, 0));
     }
 
     #[test]
