@@ -190,7 +190,7 @@ pub(super) fn launched(
 ) -> std::io::Result<Launched> {
     logs.command(name, run.step(steps.java))?;
     for (report, engine) in steps.reports.into_iter().zip(["jupiter", "vintage"]) {
-        logs.file(&format!("{name}.{engine}.xml"), run.step(report))?;
+        logs.file(name, &format!(".{engine}.xml"), run.step(report))?;
     }
     let Some((output, end)) = run.step(steps.java).zip(command_end(run, steps.java)) else {
         let fault = not_done(run, "launch");
@@ -452,7 +452,7 @@ impl Executor {
             }
         };
         logs.command(&name, run.step(steps.maven))?;
-        logs.file(&format!("{name}.recording.jsonl"), run.step(steps.recording))?;
+        logs.file(&name, ".recording.jsonl", run.step(steps.recording))?;
         let end = command_end(&run, steps.maven);
         let cost = end.map(|end| CompileCost { cpu_ms: end.cpu_ms, peak_resident_bytes: end.peak_resident_bytes });
         let limit = end.and_then(|end| end.limit);

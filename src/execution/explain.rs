@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use fs_err as fs;
 use serde::Serialize;
 
-use super::logs::{log_name, read_command};
+use super::fault::MOST_ATTEMPTS;
+use super::logs::command_of;
 use super::record::{CellRecord, ExecutionPath};
 use super::run_directory::RunDirectoryError;
 use super::runs::StoredRun;
@@ -80,21 +80,12 @@ fn directory(run: &StoredRun, record: &CellRecord, logs: &str) -> Option<PathBuf
 
 /// Returns the command of the last attempt.
 fn last_command(directory: &Path, name: &str) -> Result<Option<Command>, RunDirectoryError> {
-    let prefix = log_name(&format!("{name}-"));
-    let mut last: Option<(u32, PathBuf)> = None;
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        let attempt = path.file_name().and_then(|file| {
-            let file = file.to_str()?.strip_prefix(&prefix)?.strip_suffix(super::logs::COMMAND_SUFFIX)?;
-            file.parse::<u32>().ok()
-        });
-        if let Some(attempt) = attempt
-            && last.as_ref().is_none_or(|(known, _)| *known < attempt)
-        {
-            last = Some((attempt, path));
+    for attempt in (1..=MOST_ATTEMPTS).rev() {
+        if let Some(command) = command_of(directory, &format!("{name}-{attempt}"))? {
+            return Ok(Some(command));
         }
     }
-    last.map(|(_, path)| read_command(&path)).transpose()
+    Ok(None)
 }
 
 /// Returns the command as a shell would be given it, environment and directory included.

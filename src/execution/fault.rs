@@ -13,6 +13,9 @@ use crate::outcome::launch::shortened;
 /// Attempts at a container whose failure is our own fault.
 pub(super) const ATTEMPTS: u32 = 3;
 
+/// Attempts at anything: those, and one that runs alone after a timeout.
+pub(super) const MOST_ATTEMPTS: u32 = ATTEMPTS + 1;
+
 /// A fault that no submission is to blame for.
 pub(super) struct Fault {
     pub(super) reason: InfraReason,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::run_directory::RunDirectoryError;
+use crate::digest::Digest;
 use crate::engine::session::StepOutput;
 use crate::engine::spec::{Command, Program, Step, StepResult};
 use crate::task::{Cell, MethodId, TaskId};
@@ -37,7 +38,7 @@ impl CellLogs {
     /// # Errors
     /// The file system's.
     pub fn prepared(root: Option<&Path>, name: &str) -> std::io::Result<Self> {
-        let relative = format!("prepared/{}", log_name(name));
+        let relative = format!("prepared/{}", log_stem(name));
         let directory = root.map(|root| root.join(&relative));
         if let Some(directory) = &directory {
             fs::create_dir_all(directory)?;
@@ -56,7 +57,7 @@ impl CellLogs {
     /// The file system's.
     pub fn invocation(&self, name: &str, program: &Program, step: usize) -> std::io::Result<()> {
         let Some(Step::Run(command)) = program.steps.get(step) else { return Ok(()) };
-        self.keep(&format!("{name}{COMMAND_SUFFIX}"), &serde_json::to_vec_pretty(command)?)
+        self.keep(name, COMMAND_SUFFIX, &serde_json::to_vec_pretty(command)?)
     }
 
     /// Keeps what a command said: `<name>.stdout`, `.stderr`, `.events.jsonl`; empty ones are left out.
@@ -66,27 +67,29 @@ impl CellLogs {
     pub fn command(&self, name: &str, output: Option<&StepOutput>) -> std::io::Result<()> {
         let Some(output) = output else { return Ok(()) };
         for (suffix, captured) in
-            [("stdout", &output.stdout), ("stderr", &output.stderr), ("events.jsonl", &output.events)]
+            [(".stdout", &output.stdout), (".stderr", &output.stderr), (".events.jsonl", &output.events)]
         {
-            self.keep(&format!("{name}.{suffix}"), &captured.bytes()?)?;
+            self.keep(name, suffix, &captured.bytes()?)?;
         }
         Ok(())
     }
 
-    /// Keeps a file that was sent.
+    /// Keeps a file that was sent: `<name><suffix>`.
     ///
     /// # Errors
     /// The file system's.
-    pub fn file(&self, name: &str, output: Option<&StepOutput>) -> std::io::Result<()> {
+    pub fn file(&self, name: &str, suffix: &str, output: Option<&StepOutput>) -> std::io::Result<()> {
         match output {
-            Some(output) if output.result() != Some(&StepResult::Absent) => self.keep(name, &output.content.bytes()?),
+            Some(output) if output.result() != Some(&StepResult::Absent) => {
+                self.keep(name, suffix, &output.content.bytes()?)
+            }
             _ => Ok(()),
         }
     }
 
-    fn keep(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+    fn keep(&self, name: &str, suffix: &str, bytes: &[u8]) -> std::io::Result<()> {
         let Some(directory) = self.directory.as_ref().filter(|_| !bytes.is_empty()) else { return Ok(()) };
-        fs::write(directory.join(log_name(name)), bytes)
+        fs::write(directory.join(format!("{}{suffix}", log_stem(name))), bytes)
     }
 }
 
@@ -99,21 +102,105 @@ pub(super) fn method_name(test_class: &str, method: &MethodId) -> String {
 }
 
 /// What the name of a command's file ends with.
-pub(super) const COMMAND_SUFFIX: &str = ".command.json";
+const COMMAND_SUFFIX: &str = ".command.json";
 
-/// Returns the name of a log's file. Method names are Java identifiers; whatever else stands in a name must not leave
-/// the directory.
-pub(super) fn log_name(name: &str) -> String {
+/// The longest name of logs, in characters: file systems allow 255 bytes, with what tells the logs of one name apart.
+const MOST_NAME: usize = 150;
+
+/// Returns a name as a path may hold it; others may come to the same.
+pub(super) fn plain(name: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-    name.chars().take(150).map(safe).collect()
+    name.chars().take(MOST_NAME).map(safe).collect()
+}
+
+/// Returns what the names of logs begin with: the name itself, where a path may hold it, else what is left of it and a digest
+/// of the whole, so that no two names share their logs.
+fn log_stem(name: &str) -> String {
+    let mut stem = plain(name);
+    if stem != name {
+        stem.truncate(MOST_NAME - 17);
+        stem = format!("{stem}-{}", &Digest::of(name.as_bytes()).hex()[..16]);
+    }
+    stem
+}
+
+/// Reads the command that [`CellLogs::invocation`] kept; `None` where it kept none.
+///
+/// # Errors
+/// As [`read_command`].
+pub(super) fn command_of(directory: &Path, name: &str) -> Result<Option<Command>, RunDirectoryError> {
+    let path = directory.join(format!("{}{COMMAND_SUFFIX}", log_stem(name)));
+    path.exists().then(|| read_command(&path)).transpose()
 }
 
 /// Reads what [`CellLogs::invocation`] wrote.
 ///
 /// # Errors
 /// [`RunDirectoryError::Io`], [`RunDirectoryError::Malformed`].
-pub(super) fn read_command(path: &Path) -> Result<Command, RunDirectoryError> {
+fn read_command(path: &Path) -> Result<Command, RunDirectoryError> {
     let malformed =
         |error: serde_json::Error| RunDirectoryError::Malformed { path: path.to_owned(), reason: error.to_string() };
     serde_json::from_slice(&fs::read(path)?).map_err(malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn program(word: &str) -> Program {
+        let limits =
+            crate::engine::spec::CommandLimits { wall_seconds: 1, cpu_seconds: 1, output_bytes: 1, flood_bytes: 1 };
+        let command = Command {
+            argv: vec![word.to_owned()],
+            environment: Vec::new(),
+            working_directory: "/work".to_owned(),
+            limits,
+            events: false,
+            required: false,
+            only_after_success_of: None,
+        };
+        Program { schema: crate::engine::spec::PROGRAM_SCHEMA, door_port: None, steps: vec![Step::Run(command)] }
+    }
+
+    #[test]
+    fn no_two_names_share_their_logs() {
+        let root = tempfile::tempdir().unwrap();
+        let logs = CellLogs::create(Some(root.path()), &"t".parse().unwrap(), Cell::Nn).unwrap();
+        let long = "m".repeat(160);
+        let names = [
+            "m-1-1".to_owned(),
+            "m-1-2".to_owned(),
+            format!("{long}-1-1"),
+            format!("{long}-1-2"),
+            format!("{long}n-1-1"),
+            "gr\u{f6}\u{df}e-1-1".to_owned(),
+            "gr\u{fc}\u{df}e-1-1".to_owned(),
+            "A$B_C.m-1-1".to_owned(),
+            "A$B$C.m-1-1".to_owned(),
+            "../../m-1-1".to_owned(),
+        ];
+        for name in &names {
+            logs.invocation(name, &program(name), 0).unwrap();
+            logs.keep(name, ".stdout", b"out").unwrap();
+        }
+        let directory = root.path().join("t/nn");
+        let files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let files: BTreeSet<String> = files.collect();
+        assert_eq!(files.len(), 2 * names.len(), "{files:?}");
+        assert!(files.contains("m-1-1.stdout") && files.iter().all(|file| file.len() < 200), "{files:?}");
+        for name in &names {
+            let command = command_of(&directory, name).unwrap().unwrap();
+            assert_eq!(command.argv, [name.as_str()]);
+        }
+        assert!(command_of(&directory, "n-1-1").unwrap().is_none());
+    }
+
+    #[test]
+    fn methods_of_other_classes_than_the_test_files_go_by_both() {
+        for (id, name) in [("ATest#m", "m"), ("p.ATest#m", "m"), ("ATest$B#m", "ATest$B.m"), ("BTest#m", "BTest.m")] {
+            assert_eq!(method_name("p.ATest", &id.parse().unwrap()), name);
+        }
+    }
 }

@@ -327,7 +327,7 @@ impl PreparedRevisions {
             Err(error) => return Ok(Err(of_engine(&error))),
         };
         logs.command(&name, run.step(steps.maven))?;
-        logs.file(&format!("{name}.recording.jsonl"), run.step(steps.recording))?;
+        logs.file(&name, ".recording.jsonl", run.step(steps.recording))?;
         let Some(end) = command_end(&run, steps.maven) else { return Ok(Err(not_done(&run, "prepare"))) };
         let recording = match run.step(steps.recording) {
             Some(output) => output.content.bytes()?.into_owned(),

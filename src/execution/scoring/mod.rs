@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
 use super::coverage::CoverageRequest;
 use super::direct::{Direct, DirectCell};
-use super::logs::log_name;
+use super::logs::plain;
 use super::mutation::{NoMutants, lines_to_mutate};
 use super::record::{ExecutionPath, Measured};
 use super::run_directory::RunDirectory;
@@ -400,7 +400,7 @@ impl Scoring<'_> {
 
 /// Returns the directory of a model's logs: its name as far as a path may hold it, and what tells it from others.
 pub fn model_directory(model: &str) -> String {
-    let name: String = log_name(model).chars().take(60).collect();
+    let name: String = plain(model).chars().take(60).collect();
     format!("{}-{}", name.trim_start_matches('.'), &Digest::of(model.as_bytes()).hex()[..8])
 }
 
