@@ -13,7 +13,7 @@ use super::Context;
 use super::report::print_text;
 use super::selector::SelectorArguments;
 use super::validate::{PathChoice, SurefireChoice};
-use super::workbench::{Workbench, by_repository, environment};
+use super::workbench::{Workbench, by_repository, environment, run_tools};
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::error::CommandError;
@@ -205,6 +205,10 @@ async fn score(
         Some(seed) => seed,
         None => seed_of(Digest::of(&bytes(&inputs)?)),
     };
+    // No part of the seed: another program executes in the same order.
+    if let (Some(engine), Some(jars)) = (&engine, &jars) {
+        inputs.run.tools = Some(run_tools(engine.as_ref(), jars).await?);
+    }
     let (mut run, known) = RunDirectory::open_of::<ScoreRecord>(
         &workbench.data_dir,
         COMMAND,

@@ -10,7 +10,7 @@ use tokio::sync::RwLock;
 
 use super::Context;
 use super::selector::SelectorArguments;
-use super::workbench::{Workbench, by_repository, environment};
+use super::workbench::{Workbench, by_repository, environment, run_tools};
 use crate::canonical_json::canonical_json;
 use crate::error::CommandError;
 use crate::execution::cell::Environment;
@@ -172,7 +172,9 @@ pub(super) async fn validate(
     }
     let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
     let (surefire, repeats) = (arguments.surefire.into(), arguments.repeat.get());
-    let inputs = RunInputs::new(tasks, &environments, &limits, surefire, arguments.paths(), repeats);
+    let tools = Some(run_tools(engine.as_ref(), &jars).await?);
+    let inputs =
+        RunInputs { tools, ..RunInputs::new(tasks, &environments, &limits, surefire, arguments.paths(), repeats) };
     let inputs = canonical_json(&inputs).map_err(|error| CommandError::Output(error.into()))?;
     let (mut run, known) =
         RunDirectory::open(&workbench.data_dir, "validate", &inputs, arguments.run_id.as_deref(), arguments.fresh)?;

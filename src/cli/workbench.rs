@@ -23,6 +23,7 @@ use crate::execution::cell::{Environment, Executor};
 use crate::execution::compiler::Compilers;
 use crate::execution::direct::Direct;
 use crate::execution::images::ensure_loaded;
+use crate::execution::inputs::RunTools;
 use crate::execution::jars::{self, Compiler};
 use crate::execution::maven::{ExecutionLimits, ModuleArguments, ToolJars};
 use crate::execution::prepared::PreparedRevisions;
@@ -372,6 +373,12 @@ pub(super) async fn blocking<T: Send + 'static>(
         Ok(done) => done,
         Err(error) => Err(CommandError::Runtime(std::io::Error::other(error))),
     }
+}
+
+/// Returns what decides the results of executions besides their inputs.
+pub(super) async fn run_tools(engine: &dyn Engine, jars: &ToolJars) -> Result<RunTools, CommandError> {
+    let isolation_missing = engine.describe().await?.isolation.unenforced;
+    Ok(RunTools::new(init_digest().await?, jars, isolation_missing))
 }
 
 pub(super) async fn init_digest() -> Result<Digest, CommandError> {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::cell::Environment;
-use super::maven::ExecutionLimits;
+use super::fault::file_name;
+use super::maven::{ExecutionLimits, ToolJars};
 use super::record::ExecutionPath;
 use super::surefire::Surefire;
 use crate::digest::Digest;
@@ -39,10 +40,37 @@ pub struct RunInputs {
     pub paths: Vec<ExecutionPath>,
     /// Launches of every method and cell.
     pub repeats: u32,
+    /// What executes; `None` where nothing does, and in runs of programs that did not write it down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<RunTools>,
+}
+
+/// Programs of our own that decide results, and what the engine can't protect. Source: design §7.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTools {
+    /// Digest of the init.
+    pub init: Digest,
+    /// The launcher's jar by digest.
+    pub runner: String,
+    /// The recorder's jar by digest.
+    pub recorder: String,
+    /// The compiler's jar by digest.
+    pub compiler: String,
+    /// Protections that the engine could not give, sorted.
+    pub isolation_missing: Vec<String>,
+}
+
+impl RunTools {
+    /// Returns the tools by the names of their jars, which are digests.
+    pub fn new(init: Digest, jars: &ToolJars, isolation_missing: Vec<String>) -> Self {
+        let name = |path| file_name(path).to_owned();
+        let (runner, recorder, compiler) = (name(&jars.runner), name(&jars.recorder), name(&jars.compiler));
+        Self { init, runner, recorder, compiler, isolation_missing }
+    }
 }
 
 impl RunInputs {
-    /// Returns the inputs of a run in these environments.
+    /// Returns the inputs of a run in these environments, without what executes.
     pub fn new(
         tasks: &[Task],
         environments: &BTreeMap<RepositoryName, Environment>,
@@ -69,6 +97,7 @@ impl RunInputs {
             surefire,
             paths: paths.to_vec(),
             repeats,
+            tools: None,
         }
     }
 }

@@ -156,29 +156,25 @@ impl RunDirectory {
         run_id: Option<&str>,
         fresh: bool,
     ) -> Result<(Self, Vec<R>), RunDirectoryError> {
-        let digest = Digest::of(inputs);
+        let asked = Asked { command, digest: Digest::of(inputs), inputs };
         let runs = data_dir.join("runs");
         if let Some(run_id) = run_id {
             if !is_run_id(run_id) {
                 return Err(RunDirectoryError::InvalidId(run_id.chars().take(120).collect()));
             }
             let path = runs.join(run_id);
-            return match read_description(&path)? {
-                Some(found) if found.inputs != digest || found.command != command => {
-                    Err(RunDirectoryError::OtherInputs { run_id: run_id.to_owned() })
-                }
-                Some(found) if found.finished.is_some() || fresh => {
-                    Err(RunDirectoryError::Finished { run_id: run_id.to_owned() })
-                }
-                Some(found) => Self::hold(path, found),
-                None => Self::create(path, command, inputs, run_id),
-            };
+            if asked.continued(&path, run_id)?.is_some() && fresh {
+                return Err(RunDirectoryError::Finished { run_id: run_id.to_owned() });
+            }
+            fs::create_dir_all(&path)?;
+            return Self::hold(path, &asked, run_id);
         }
         if !fresh {
-            for path in unfinished(&runs, command, digest)? {
-                let Some(found) = read_description(&path)? else { continue };
-                match Self::hold(path, found) {
-                    Err(RunDirectoryError::InUse(_)) => {}
+            for (run_id, path) in unfinished(&runs, &asked)? {
+                match Self::hold(path, &asked, &run_id) {
+                    // Another process has it, ended it or removed it meanwhile.
+                    Err(RunDirectoryError::InUse(_) | RunDirectoryError::Finished { .. }) => {}
+                    Err(RunDirectoryError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
                     other => return other,
                 }
             }
@@ -194,36 +190,22 @@ impl RunDirectory {
             number += 1;
             run_id = format!("{command}-{started}-{number}");
         }
-        Self::create(runs.join(&run_id), command, inputs, &run_id)
+        Self::hold(runs.join(&run_id), &asked, &run_id)
     }
 
-    fn create<R: RunRecord>(
-        path: PathBuf,
-        command: &str,
-        inputs: &[u8],
-        run_id: &str,
-    ) -> Result<(Self, Vec<R>), RunDirectoryError> {
-        fs::create_dir_all(path.join("logs"))?;
-        write_atomically(&path.join(INPUTS_FILE), inputs)?;
-        let description = RunDescription {
-            schema: RUN_SCHEMA,
-            run_id: run_id.to_owned(),
-            command: command.to_owned(),
-            inputs: Digest::of(inputs),
-            started: jiff::Timestamp::now().to_string(),
-            finished: None,
-        };
-        write_json(&path.join("run.json"), &description)?;
-        Self::hold(path, description)
-    }
-
-    fn hold<R: RunRecord>(path: PathBuf, description: RunDescription) -> Result<(Self, Vec<R>), RunDirectoryError> {
+    /// Takes a run's directory, which is there, for this process alone, and begins the run where nobody did before.
+    fn hold<R: RunRecord>(path: PathBuf, asked: &Asked<'_>, run_id: &str) -> Result<(Self, Vec<R>), RunDirectoryError> {
         let options =
             |path: PathBuf| fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let lock = options(path.join(".lock"))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(RunDirectoryError::InUse(description.run_id));
+            return Err(RunDirectoryError::InUse(run_id.to_owned()));
         }
+        // Only now: until the lock was had another process may have begun the run, or ended it.
+        let description = match asked.continued(&path, run_id)? {
+            Some(found) => found,
+            None => asked.begin(&path, run_id)?,
+        };
         let mut records = options(path.join("records.jsonl"))?;
         let (found, whole_bytes) = read_records(&mut records, &path.join("records.jsonl"))?;
         records.set_len(whole_bytes)?;
@@ -264,6 +246,45 @@ impl RunDirectory {
     }
 }
 
+/// What a run is to be.
+struct Asked<'a> {
+    command: &'a str,
+    inputs: &'a [u8],
+    /// The inputs' digest.
+    digest: Digest,
+}
+
+impl Asked<'_> {
+    fn is_of(&self, found: &RunDescription) -> bool {
+        found.inputs == self.digest && found.command == self.command
+    }
+
+    /// Returns what the run in a directory was begun for; `None` where none was, an error where it can't be continued.
+    fn continued(&self, path: &Path, run_id: &str) -> Result<Option<RunDescription>, RunDirectoryError> {
+        let run_id = || run_id.to_owned();
+        match read_description(path)? {
+            Some(found) if !self.is_of(&found) => Err(RunDirectoryError::OtherInputs { run_id: run_id() }),
+            Some(found) if found.finished.is_some() => Err(RunDirectoryError::Finished { run_id: run_id() }),
+            found => Ok(found),
+        }
+    }
+
+    fn begin(&self, path: &Path, run_id: &str) -> Result<RunDescription, RunDirectoryError> {
+        fs::create_dir_all(path.join("logs"))?;
+        write_atomically(&path.join(INPUTS_FILE), self.inputs)?;
+        let description = RunDescription {
+            schema: RUN_SCHEMA,
+            run_id: run_id.to_owned(),
+            command: self.command.to_owned(),
+            inputs: self.digest,
+            started: jiff::Timestamp::now().to_string(),
+            finished: None,
+        };
+        write_json(&path.join("run.json"), &description)?;
+        Ok(description)
+    }
+}
+
 pub(super) fn is_run_id(text: &str) -> bool {
     text.len() <= 100
         && text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
@@ -295,22 +316,21 @@ pub(super) fn read_description(path: &Path) -> Result<Option<RunDescription>, Ru
     }
 }
 
-/// Returns the directories of unfinished runs with these inputs, newest first.
-fn unfinished(runs: &Path, command: &str, inputs: Digest) -> Result<Vec<PathBuf>, RunDirectoryError> {
+/// Returns the unfinished runs of what is asked for, id and directory, newest first.
+fn unfinished(runs: &Path, asked: &Asked<'_>) -> Result<Vec<(String, PathBuf)>, RunDirectoryError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(runs)? {
         let path = entry?.path();
         // A run that can't be read is not ours to continue; `runs list` names it.
         if let Ok(Some(run)) = read_description(&path)
-            && run.command == command
-            && run.inputs == inputs
+            && asked.is_of(&run)
             && run.finished.is_none()
         {
-            found.push((run.started, path));
+            found.push((run.started, run.run_id, path));
         }
     }
     found.sort();
-    Ok(found.into_iter().rev().map(|(_, path)| path).collect())
+    Ok(found.into_iter().rev().map(|(_, run_id, path)| (run_id, path)).collect())
 }
 
 /// Returns the whole records of the file, the last one of each, and the length of what all take; a torn last line is left
@@ -423,6 +443,9 @@ mod tests {
         drop(first);
         open(b"a").unwrap().0.finish(b"{}").unwrap();
         assert!(matches!(open(b"a"), Err(RunDirectoryError::Finished { .. })));
+        let asked = Asked { command: "validate", inputs: b"a", digest: Digest::of(b"a") };
+        let held = RunDirectory::hold::<CellRecord>(data_dir.join("runs").join("r1"), &asked, "r1");
+        assert!(matches!(held, Err(RunDirectoryError::Finished { .. })), "it may have ended before the lock was had");
         let bad = RunDirectory::open(&data_dir, "validate", b"", Some("../x"), false);
         assert!(matches!(bad, Err(RunDirectoryError::InvalidId(_))));
     }

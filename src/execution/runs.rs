@@ -296,6 +296,7 @@ mod tests {
             surefire: Default::default(),
             paths: Vec::new(),
             repeats: 1,
+            tools: None,
         };
         canonical_json(&inputs).unwrap()
     }

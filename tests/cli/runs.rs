@@ -34,6 +34,7 @@ fn begin(data_dir: &DataDir, run_id: &str, tasks: &[Task]) -> RunDirectory {
         surefire: Default::default(),
         paths: Vec::new(),
         repeats: 1,
+        tools: None,
     };
     let inputs = canonical_json(&inputs).unwrap();
     RunDirectory::open(data_dir, "validate", &inputs, Some(run_id), false).unwrap().0

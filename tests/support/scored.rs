@@ -52,6 +52,7 @@ impl ScoredRun<'_> {
                 surefire: Default::default(),
                 paths: Vec::new(),
                 repeats: 1,
+                tools: None,
             },
             jdks: tasks.iter().map(|task| (task.repository.clone(), 17)).collect(),
             seed: 7,
