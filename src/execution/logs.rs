@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use super::bounded;
 use super::run_directory::RunDirectoryError;
 use crate::digest::Digest;
 use crate::engine::session::StepOutput;
@@ -127,20 +128,12 @@ fn log_stem(name: &str) -> String {
 /// Reads the command that [`CellLogs::invocation`] kept; `None` where it kept none.
 ///
 /// # Errors
-/// As [`read_command`].
+/// [`RunDirectoryError::Io`], [`RunDirectoryError::Malformed`].
 pub(super) fn command_of(directory: &Path, name: &str) -> Result<Option<Command>, RunDirectoryError> {
     let path = directory.join(format!("{}{COMMAND_SUFFIX}", log_stem(name)));
-    path.exists().then(|| read_command(&path)).transpose()
-}
-
-/// Reads what [`CellLogs::invocation`] wrote.
-///
-/// # Errors
-/// [`RunDirectoryError::Io`], [`RunDirectoryError::Malformed`].
-fn read_command(path: &Path) -> Result<Command, RunDirectoryError> {
-    let malformed =
-        |error: serde_json::Error| RunDirectoryError::Malformed { path: path.to_owned(), reason: error.to_string() };
-    serde_json::from_slice(&fs::read(path)?).map_err(malformed)
+    let Some(bytes) = bounded::read(&path)? else { return Ok(None) };
+    let malformed = |error: serde_json::Error| RunDirectoryError::Malformed { path, reason: error.to_string() };
+    serde_json::from_slice(&bytes).map(Some).map_err(malformed)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! submissions. [`jars`] are our own tools inside containers, [`sharing`] what makes their JVMs start sooner.
 
 pub mod ahead;
+mod bounded;
 pub mod cell;
 pub mod compiled_tree;
 pub mod compiler;

@@ -9,7 +9,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, Seek, Write};
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -17,6 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::bounded;
 use super::record::{CellRecord, ExecutionPath, RECORD_SCHEMA};
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
@@ -299,14 +300,10 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunDirectoryErr
 
 pub(super) fn read_description(path: &Path) -> Result<Option<RunDescription>, RunDirectoryError> {
     let file = path.join("run.json");
-    let text = match fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
+    let Some(text) = bounded::read(&file)? else { return Ok(None) };
     let malformed =
         |reason: serde_json::Error| RunDirectoryError::Malformed { path: file.clone(), reason: reason.to_string() };
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(malformed)?;
+    let value: serde_json::Value = serde_json::from_slice(&text).map_err(malformed)?;
     match value.get("schema").and_then(serde_json::Value::as_u64) {
         Some(found) if found > u64::from(RUN_SCHEMA) => {
             let found = u32::try_from(found).unwrap_or(u32::MAX);
@@ -351,9 +348,7 @@ pub(super) fn each_record<R: RunRecord>(
     let mut reader = std::io::BufReader::new(file);
     let mut line = Vec::new();
     for number in 1.. {
-        line.clear();
-        let length = reader.read_until(b'\n', &mut line)?;
-        if length == 0 || line.last() != Some(&b'\n') {
+        if !bounded::read_line(&mut reader, &mut line, path)? || line.last() != Some(&b'\n') {
             break;
         }
         let malformed = |reason: String| RunDirectoryError::Malformed { path: path.to_owned(), reason };
@@ -367,7 +362,7 @@ pub(super) fn each_record<R: RunRecord>(
             });
         }
         take(record);
-        whole_bytes += length as u64;
+        whole_bytes += line.len() as u64;
     }
     Ok(whole_bytes)
 }

@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::bounded;
 use super::inputs::{INPUTS_SCHEMA, RunInputs};
 use super::record::CellRecord;
 use super::run_directory::{
@@ -158,10 +159,9 @@ pub fn read_without_records<I: DeserializeOwned>(path: PathBuf) -> Result<Stored
 /// [`RunDirectoryError`].
 pub fn for_each_record<R: RunRecord>(path: &Path, take: impl FnMut(R)) -> Result<(), RunDirectoryError> {
     let path = path.join("records.jsonl");
-    match fs::File::open(&path) {
-        Ok(mut file) => each_record(&mut file, &path, take).map(drop),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error.into()),
+    match bounded::open(&path)? {
+        Some(mut file) => each_record(&mut file, &path, take).map(drop),
+        None => Ok(()),
     }
 }
 
@@ -233,11 +233,7 @@ fn state(path: &Path, description: &RunDescription) -> Result<RunState, RunDirec
 
 fn read_inputs<I: DeserializeOwned>(path: &Path, description: &RunDescription) -> Result<Option<I>, RunDirectoryError> {
     let file = path.join(run_directory::INPUTS_FILE);
-    let bytes = match fs::read(&file) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
+    let Some(bytes) = bounded::read(&file)? else { return Ok(None) };
     if Digest::of(&bytes) != description.inputs {
         return Err(malformed(&file, "its digest is not the one in run.json"));
     }
@@ -331,7 +327,15 @@ mod tests {
         drop(RunDirectory::open(&data_dir, "validate", &inputs(), Some("r1"), false).unwrap());
         fs::write(directory.path().join("runs/r1/inputs.json"), "{}").unwrap();
         assert!(matches!(read(&data_dir, "r1"), Err(RunDirectoryError::Malformed { .. })));
-        fs::write(directory.path().join("runs/r1/run.json"), "{").unwrap();
+        let file = |name: &str| directory.path().join("runs/r1").join(name);
+        let endless = |name: &str| fs::File::create(file(name)).unwrap().set_len(1 << 40).unwrap();
+        endless("inputs.json");
+        assert!(matches!(read(&data_dir, "r1"), Err(RunDirectoryError::Malformed { .. })));
+        fs::write(file("inputs.json"), inputs()).unwrap();
+        assert_eq!(read(&data_dir, "r1").unwrap().records, []);
+        endless("records.jsonl");
+        assert!(matches!(read(&data_dir, "r1"), Err(RunDirectoryError::Malformed { .. })));
+        fs::write(file("run.json"), "{").unwrap();
         let entry = list(&data_dir).unwrap().remove(0);
         assert_eq!((entry.state, entry.reason.is_some()), (RunState::Unreadable, true));
         remove(&data_dir, "r1", false).unwrap();
