@@ -2,6 +2,7 @@
 //! repositories the POMs declare.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -87,7 +88,7 @@ impl BuildFiles {
     }
 
     /// Returns the module that a test file lies in; `None` where it lies in none, so that no build could compile it:
-    /// no POM above it, or only one that packages nothing.
+    /// no POM above it, only one that packages nothing, or one of a module around the one whose POM is missing.
     pub fn module_of(&self, test_file: &RepositoryPath) -> Option<ModuleLocation> {
         let path = test_file.as_str();
         let ancestors = path.rmatch_indices('/').map(|(end, _)| &path[..end]).chain([""]);
@@ -99,6 +100,10 @@ impl BuildFiles {
         if facts.is_some_and(|facts| facts.packaging.as_deref() == Some("pom")) {
             return None;
         }
+        let within = path.strip_prefix(directory).unwrap_or(path).trim_start_matches('/');
+        if facts.is_some_and(|facts| self.is_of_another(&join(directory, "pom.xml"), facts, within)) {
+            return None;
+        }
         Some(ModuleLocation {
             directory: directory.to_owned(),
             listed_in_root: self.reactor.contains(directory),
@@ -106,11 +111,41 @@ impl BuildFiles {
         })
     }
 
+    /// Tells whether a file below the module of a POM certainly is one of another module, which has no POM here: it lies in
+    /// that one's directory of tests, and nothing says that this module compiles that. A file that is wrongly said to lie in
+    /// no module is worse than one that Maven then does not compile, so whatever may add sources leaves it to Maven.
+    fn is_of_another(&self, pom: &str, facts: &PomFacts, file: &str) -> bool {
+        let Some(tests) = test_directory(facts) else { return false };
+        let Some((other, _)) = file.split_once("/src/test/java/") else { return false };
+        if Path::new(file).starts_with(tests) {
+            return false;
+        }
+        let named = format!("{}/src/test", other.rsplit('/').next().unwrap_or(other));
+        let may_add = |(path, content): (&String, &Option<Vec<u8>>)| {
+            let Some(content) = content else { return true };
+            let text = String::from_utf8_lossy(content);
+            // Goals that add directories of tests, and the phase in which any goal may; a parent's directory of tests.
+            text.contains("test-source")
+                || text.contains(&named)
+                || (path != pom && text.contains("testSourceDirectory"))
+        };
+        !self.files.iter().any(may_add)
+    }
+
     /// Returns the repositories that the POMs declare, sorted, each once.
     pub fn declared_repositories(&self) -> Vec<DeclaredRepository> {
         let all = self.poms.values().flatten().flat_map(|facts| facts.repositories.iter().cloned());
         all.collect::<BTreeSet<_>>().into_iter().collect()
     }
+}
+
+/// Returns a module's directory of tests, relative to the module; `None` where only Maven can tell.
+fn test_directory(facts: &PomFacts) -> Option<&str> {
+    let Some(text) = facts.test_source_directory.as_deref() else { return Some("src/test/java") };
+    let mut own = ["${basedir}/", "${project.basedir}/", "./"].into_iter().filter_map(|own| text.strip_prefix(own));
+    let text = own.next().unwrap_or(text);
+    let plain = text.split('/').all(|part| !matches!(part, "" | "." | "..")) && !text.contains(['$', '\\']);
+    plain.then_some(text)
 }
 
 fn is_pom(path: &str) -> bool {
@@ -166,4 +201,54 @@ fn resolve(directory: &str, relative: &str) -> Option<String> {
 
 fn join(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the module of a file in a tree with these POMs.
+    fn module(poms: &[(&str, &str)], file: &str) -> Option<String> {
+        let texts = poms.iter().map(|(path, text)| ((*path).to_owned(), format!("<project>{text}</project>")));
+        let files: BTreeMap<String, Option<Vec<u8>>> = texts.map(|(path, text)| (path, Some(text.into()))).collect();
+        let parsed = |content: &Option<Vec<u8>>| PomFacts::parse(content.as_deref().unwrap());
+        let poms: BTreeMap<_, _> = files.iter().map(|(path, content)| (path.clone(), parsed(content))).collect();
+        let reactor = reactor(&poms);
+        let found = BuildFiles { files, poms, reactor }.module_of(&file.parse().unwrap());
+        found.map(|module| module.directory)
+    }
+
+    #[test]
+    fn a_file_of_a_module_without_a_pom_lies_in_none() {
+        let file = "core/src/test/java/p/ATest.java";
+        assert_eq!(module(&[("pom.xml", "")], file), None);
+        assert_eq!(module(&[("pom.xml", "<packaging>jar</packaging>")], file), None);
+        assert_eq!(module(&[("pom.xml", ""), ("core/pom.xml", "")], file).as_deref(), Some("core"));
+        assert_eq!(module(&[("app/pom.xml", "")], "app/a/b/src/test/java/ATest.java"), None);
+        let own = "<build><testSourceDirectory>${project.basedir}/test</testSourceDirectory></build>";
+        assert_eq!(module(&[("pom.xml", own)], file), None);
+    }
+
+    #[test]
+    fn what_a_module_may_compile_lies_in_it() {
+        let with = |directory: &str| format!("<build><testSourceDirectory>{directory}</testSourceDirectory></build>");
+        let root = |pom: &str, file: &str| assert_eq!(module(&[("pom.xml", pom)], file).as_deref(), Some(""), "{pom}");
+        let file = "core/src/test/java/p/ATest.java";
+        for own in ["src/test/java/ATest.java", "src/test/java/p/src/test/java/ATest.java", "test/ATest.java"] {
+            root("", own);
+        }
+        for directory in
+            ["core/src/test/java", "./core/src/test", "${basedir}/core", "${tests}", "../core", "core//src", ".", ""]
+        {
+            root(&with(directory), file);
+        }
+        // Goals that add sources, and a phase that is for goals that do.
+        root("<build><plugins><plugin><goal>add-test-source</goal></plugin></plugins></build>", file);
+        root("<profiles><profile><phase>generate-test-sources</phase></profile></profiles>", file);
+        root("<properties><more>${basedir}/core/src/test/java</more></properties>", file);
+        let inherited = with("core/src/test/java");
+        let parent = [("pom.xml", ""), ("parent/pom.xml", inherited.as_str())];
+        assert_eq!(module(&parent, file).as_deref(), Some(""), "it may be inherited");
+        assert_eq!(module(&[("pom.xml", "<broken>")], file).as_deref(), Some(""), "Maven has the last word");
+    }
 }
