@@ -3,7 +3,7 @@
 //!
 //! The data directory lies below the build's own, so that a second run of the tests resolves and downloads nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -33,12 +33,13 @@ fn overrides(name: &str) -> &'static str {
 #[test]
 fn jupiter_17() {
     let checked = check("jupiter-17");
+    reports_are_kept(&checked, "jupiter");
     chance_is_told(&checked.workshop);
 }
 
 #[test]
 fn junit4_8() {
-    check("junit4-8");
+    reports_are_kept(&check("junit4-8"), "vintage");
 }
 
 #[test]
@@ -82,6 +83,27 @@ fn hostile_17() {
         (r"(#computes .*\n.*the limit of) (wall|processor) time", "$1 [WALL OR PROCESSOR] time"),
     ];
     insta::with_settings!({filters => filters}, { insta::assert_snapshot!("hostile-17", told) });
+}
+
+/// Every method that passed has JUnit's own report among the logs, whichever path launched it.
+fn reports_are_kept(Checked { repository, workshop, records }: &Checked, engine: &str) {
+    let logs = workshop.data_dir.join("runs").join(repository.name.file_stem()).join("logs");
+    let mut ways = BTreeSet::new();
+    // Names of nested classes can't be names of files as they stand.
+    let passed = records.iter().filter(|((_, _, id, _), one)| one.outcome == Outcome::Pass && !id.contains('$'));
+    for ((task, cell, id, _), record) in passed {
+        let way = match record.measured.path {
+            ExecutionPath::Maven => "",
+            ExecutionPath::Direct => "direct-",
+        };
+        let method = id.split_once('#').unwrap().1;
+        let name = format!("{way}{method}-1-{}.{engine}.xml", record.attempts);
+        let xml = fs_err::read_to_string(logs.join(task).join(cell.name()).join(name)).unwrap();
+        let whole = xml.contains("<testsuite ") && xml.contains(&format!("<testcase name=\"{method}"));
+        assert!(whole && xml.trim_end().ends_with("</testsuite>"), "{task} {id}: {xml}");
+        ways.insert(way);
+    }
+    assert_eq!(ways, BTreeSet::from(["", "direct-"]));
 }
 
 /// Launches the dice so often that all throws are on one side once in 32,768 times: they are flaky, which is no failure.
