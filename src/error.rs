@@ -212,7 +212,9 @@ impl CommandError {
                 | ManifestError::Unsupported { .. }
                 | ManifestError::UnsupportedJava { .. },
             )
-            | Self::TaskFile(TaskFileError::Malformed { .. }) => ExitStatus::BadInput,
+            | Self::TaskFile(
+                TaskFileError::Malformed { .. } | TaskFileError::Twice { .. } | TaskFileError::Taken { .. },
+            ) => ExitStatus::BadInput,
             Self::Manifest(ManifestError::Io(_)) | Self::TaskFile(TaskFileError::Io(_)) => ExitStatus::Infrastructure,
             Self::Manifest(ManifestError::UnknownSchema { .. })
             | Self::TaskFile(TaskFileError::UnknownSchema { .. }) => ExitStatus::Mismatch,
