@@ -220,6 +220,7 @@ impl CommandError {
             | Self::TaskFile(TaskFileError::UnknownSchema { .. }) => ExitStatus::Mismatch,
             Self::Manifest(ManifestError::Missing { .. }) | Self::Selection(_) => ExitStatus::Usage,
             Self::Workspace(error) => of_workspace(error),
+                | ManifestError::Limit { .. }
             Self::Engine(error) => of_engine(error),
             Self::Origin(_) | Self::MissingOrigin(_) => ExitStatus::Origin,
             Self::Fetch(error) => of_fetch(error),

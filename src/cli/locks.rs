@@ -251,9 +251,9 @@ mod tests {
             std::path::Path::new("m"),
             "schema = 1\nrepository = \"o/n\"\nclone_url = \"https://example.org/n.git\"\njava_version = 8\njdk = 8\n\
              [build]\nlauncher = \"auto\"\nskip_flags = []\nmaven_arguments = []\n\
-             [limits]\ncompile_memory_mib = 1\ncompile_scratch_mib = 1\ncompile_cpus = 1\ncompile_processes = 1\n\
-             compile_wall_seconds = 1\nrun_memory_mib = 1\nrun_heap_mib = 1\nrun_scratch_mib = 1\nrun_cpus = 1\n\
-             run_processes = 1\nrun_cpu_seconds = 1\nrun_wall_seconds = 1\noutput_mib = 1\n",
+             [limits]\ncompile_memory_mib = 99\ncompile_scratch_mib = 99\ncompile_cpus = 1\ncompile_processes = 99\n\
+             compile_wall_seconds = 1\nrun_memory_mib = 99\nrun_heap_mib = 99\nrun_scratch_mib = 99\nrun_cpus = 1\n\
+             run_processes = 99\nrun_cpu_seconds = 1\nrun_wall_seconds = 1\noutput_mib = 1\n",
         );
         manifest.unwrap()
     }

@@ -264,15 +264,19 @@ fn import(workbench: &Workbench<'_>, path: &Path, replace: bool) -> Result<(), C
         LockArchive::read(&mut io::BufReader::with_capacity(1 << 20, file), &name, &workbench.store)?
     };
     // Everything is looked at before anything is changed.
-    for (repository, (_, manifest)) in &archive.repositories {
+    for (repository, (_, text)) in &archive.repositories {
         let path = format!("{name}: manifests/{}.toml", repository.file_stem());
-        let manifest = RepositoryManifest::parse(Path::new(&path), manifest)?;
+        let manifest = RepositoryManifest::parse(Path::new(&path), text)?;
         if manifest.repository != *repository {
             return Err(LockArchiveError::Malformed {
                 name,
                 reason: format!("`{path}` is the manifest of {}", manifest.repository),
             }
             .into());
+        }
+        // Where there is one already it stays, and the archive's decides nothing.
+        if !manifest_path(workbench, repository).exists() {
+            tell_of(&manifest, &RepositoryManifest::overridden_keys(Path::new(&path), text)?, context);
         }
     }
     let mut held = vec![workbench.hold("lock-toolchain")?];
@@ -301,6 +305,18 @@ fn import(workbench: &Workbench<'_>, path: &Path, replace: bool) -> Result<(), C
     let repositories = counted(archive.repositories.len(), "repository", "repositories");
     context.events.message(format!("took {} of {repositories}", counted(archive.blobs().len(), "blob", "blobs")));
     Ok(())
+}
+
+/// Tells what a stranger's manifest has that published data alone would not have made of it.
+fn tell_of(manifest: &RepositoryManifest, overridden: &[String], context: &Context) {
+    let (name, url) = (&manifest.repository, &manifest.clone_url);
+    if url.scheme() != "https" {
+        context.events.warning(format!("the archive has {name} cloned from {url}"));
+    }
+    if !overridden.is_empty() {
+        let keys = overridden.join("`, `");
+        context.events.warning(format!("the archive's manifest of {name} overrides `{keys}`"));
+    }
 }
 
 fn present<L: LockFile>(path: &Path) -> Result<Option<L>, CommandError> {
