@@ -141,6 +141,16 @@ pub enum CommandError {
         /// What it was resolved for, and what the manifest says.
         difference: String,
     },
+    /// A file is another repository's than its name says.
+    #[error("`{path}` is of {found}, not of {wanted}")]
+    OtherRepository {
+        /// The lock or manifest.
+        path: std::path::PathBuf,
+        /// Whose it is.
+        found: crate::task::RepositoryName,
+        /// Whose it should be.
+        wanted: String,
+    },
     /// An archive of locks can't be used.
     #[error(transparent)]
     LockArchive(#[from] LockArchiveError),
@@ -210,6 +220,7 @@ impl CommandError {
             | Self::Manifest(
                 ManifestError::Malformed { .. }
                 | ManifestError::Unsupported { .. }
+                | ManifestError::Limit { .. }
                 | ManifestError::UnsupportedJava { .. },
             )
             | Self::TaskFile(
@@ -220,12 +231,14 @@ impl CommandError {
             | Self::TaskFile(TaskFileError::UnknownSchema { .. }) => ExitStatus::Mismatch,
             Self::Manifest(ManifestError::Missing { .. }) | Self::Selection(_) => ExitStatus::Usage,
             Self::Workspace(error) => of_workspace(error),
-                | ManifestError::Limit { .. }
             Self::Engine(error) => of_engine(error),
             Self::Origin(_) | Self::MissingOrigin(_) => ExitStatus::Origin,
             Self::Fetch(error) => of_fetch(error),
             Self::Store(error) => of_store(error),
-            Self::StoreCorrupted { .. } | Self::OtherLock { .. } | Self::OtherManifest { .. } => ExitStatus::Mismatch,
+            Self::StoreCorrupted { .. }
+            | Self::OtherLock { .. }
+            | Self::OtherManifest { .. }
+            | Self::OtherRepository { .. } => ExitStatus::Mismatch,
             Self::LockFile(error) | Self::LockArchive(LockArchiveError::Lock(error)) => of_lock_file(error),
             Self::LockArchive(LockArchiveError::Store(error)) => of_store(error),
             Self::LockArchive(LockArchiveError::Malformed { .. }) => ExitStatus::BadInput,
@@ -305,6 +318,9 @@ impl CommandError {
             Self::OtherManifest { repository, .. } => {
                 Some(format!("run `testevo-sandbox lock {repository}`: it resolves the repository anew"))
             }
+            Self::OtherRepository { .. } => Some(
+                "put the right one there, or remove it: `import` writes manifests, and `lock` resolves locks".to_owned(),
+            ),
             Self::LockFile(error) | Self::Lock(LockError::LockFile(error)) => lock_file_hint(error),
             Self::LockArchive(error) => match error {
                 LockArchiveError::Store(StoreError::WrongDigest { .. }) | LockArchiveError::Malformed { .. } => {

@@ -16,7 +16,7 @@ use crate::error::CommandError;
 use crate::execution::prepared::{Keeping, prune};
 use crate::execution::sharing;
 use crate::lock::archive::{LockArchive, LockArchiveError};
-use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
+use crate::lock::{LockFile, LockFileError, ToolchainLock};
 use crate::manifest::RepositoryManifest;
 use crate::output::{OutputFormat, counted};
 use crate::task::RepositoryName;
@@ -158,11 +158,11 @@ fn export(workbench: &Workbench<'_>, names: &[String], output: &Path) -> Result<
     let toolchain = workbench.toolchain()?;
     let mut repositories = BTreeMap::new();
     for repository in locked(workbench, names)? {
-        let lock = RepositoryLock::load(&workbench.lock_path(&repository))?;
-        let manifest = manifest_path(workbench, &repository);
         // What can't be used here is of no use elsewhere.
-        RepositoryManifest::load(&manifest)?;
-        let text = fs::read_to_string(&manifest).map_err(crate::manifest::ManifestError::Io)?;
+        workbench.manifest(&repository)?;
+        let path = workbench.lock_path(&repository);
+        let lock = workbench.repository_lock(&repository)?.ok_or(LockFileError::Missing { path })?;
+        let text = fs::read_to_string(workbench.manifest_path(&repository)).map_err(crate::manifest::ManifestError::Io)?;
         repositories.insert(repository, (lock, text));
     }
     let archive = LockArchive { toolchain, repositories };
@@ -275,7 +275,7 @@ fn import(workbench: &Workbench<'_>, path: &Path, replace: bool) -> Result<(), C
             .into());
         }
         // Where there is one already it stays, and the archive's decides nothing.
-        if !manifest_path(workbench, repository).exists() {
+        if !workbench.manifest_path(repository).exists() {
             tell_of(&manifest, &RepositoryManifest::overridden_keys(Path::new(&path), text)?, context);
         }
     }
@@ -291,7 +291,7 @@ fn import(workbench: &Workbench<'_>, path: &Path, replace: bool) -> Result<(), C
     }
     put(workbench, toolchain, &archive.toolchain, &toolchain_path)?;
     for (repository, (lock, manifest)) in &archive.repositories {
-        let path = manifest_path(workbench, repository);
+        let path = workbench.manifest_path(repository);
         // A manifest that is there may have its user's overrides.
         if !path.exists() {
             let write = || {
@@ -351,8 +351,4 @@ fn put<L: LockFile + PartialEq>(
         None => {}
     }
     Ok(taken.store(path)?)
-}
-
-fn manifest_path(workbench: &Workbench<'_>, repository: &RepositoryName) -> PathBuf {
-    workbench.data_dir.join("manifests").join(format!("{}.toml", repository.file_stem()))
 }

@@ -117,8 +117,16 @@ impl<'a> Workbench<'a> {
     }
 
     pub(super) fn manifest(&self, repository: &RepositoryName) -> Result<RepositoryManifest, CommandError> {
-        let path = self.data_dir.join("manifests").join(format!("{}.toml", repository.file_stem()));
-        Ok(RepositoryManifest::load(&path)?)
+        let path = self.manifest_path(repository);
+        let manifest = RepositoryManifest::load(&path)?;
+        match manifest.repository == *repository {
+            true => Ok(manifest),
+            false => Err(CommandError::OtherRepository {
+                path,
+                found: manifest.repository,
+                wanted: repository.to_string(),
+            }),
+        }
     }
 
     /// Returns the toolchain lock with these development kits in it, resolved where it lacks something, or anew.

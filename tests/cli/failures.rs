@@ -170,6 +170,28 @@ fn a_lock_that_is_none_is_named() {
     assert_eq!(leftovers(&line), Vec::<String>::new());
 }
 
+#[test]
+fn what_is_another_repositorys_is_not_taken() {
+    let line = locked();
+    stored(&line);
+    let name = |from: &str, to: &str| {
+        let (from, to) = (line.path().join("data").join(from), line.path().join("data").join(to));
+        fs::copy(from, to).unwrap();
+    };
+    name("locks/first__one.lock", "locks/second__two.lock");
+    let build = ["build-images", "second/two", "--proof", "none"];
+    check("lock-of-another-repository", &line.run(&build));
+    assert!(line.run(&["store", "export", "--output", "x.tar"]).starts_with("exit 6\n"));
+    assert!(!line.path().join("x.tar").exists());
+    fs::remove_file(line.path().join("data/locks/second__two.lock")).unwrap();
+    name("manifests/first__one.toml", "manifests/second__two.toml");
+    check("manifest-of-another-repository", &line.run(&["lock", "second/two", "--check"]));
+    for all in [&build[..], &["store", "export", "--output", "x.tar"]] {
+        assert!(line.run(all).starts_with("exit 6\n"));
+    }
+    assert_eq!(leftovers(&line), Vec::<String>::new());
+}
+
 /// Writes overrides into the manifest of `first/one`.
 fn override_manifest(line: &CommandLine, overrides: &str) {
     let path = line.path().join("data/manifests/first__one.toml");
