@@ -260,9 +260,9 @@ impl<'a> Workbench<'a> {
         tasks: &[&Task],
     ) -> Result<Repository, CommandError> {
         let sources = self.context.sources()?;
-        let (name, url) = (manifest.repository.clone(), manifest.clone_url.clone());
+        let (name, url) = (&manifest.repository, &manifest.clone_url);
         let revisions: Vec<Revision> = tasks.iter().flat_map(|task| [task.rev1.clone(), task.rev2.clone()]).collect();
-        blocking(move || Ok(sources.open(&name, &url, &revisions.iter().collect::<Vec<_>>())?)).await
+        self.context.until_interrupted(async { Ok(sources.open(name, url, &revisions).await?) }).await
     }
 
     /// Returns the trees of repositories that were opened before.
