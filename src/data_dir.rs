@@ -149,7 +149,9 @@ impl DataDir {
         let file =
             fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            waiting(fs::read_to_string(&path).unwrap_or_default().trim());
+            let owner = fs::read_to_string(&path).unwrap_or_default();
+            // Its owner may have it, and not have said so yet.
+            waiting(Some(owner.trim()).filter(|owner| !owner.is_empty()).unwrap_or("another process"));
             flock(&file, FlockOperation::LockExclusive).map_err(|error| io(error.into()))?;
         }
         // What is written is only for those who wait; the kernel drops the lock itself with its owner.
@@ -300,3 +302,21 @@ mod tests {
         assert!(owner.is_alive());
     }
 }
+    #[test]
+    fn whoever_holds_a_lock_is_waited_for_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::open(directory.path()).unwrap();
+        for (said, expected) in [("", "another process"), ("process 7\n", "process 7")] {
+            let held = data_dir.lock("x", |_| ()).unwrap();
+            fs::write(directory.path().join("locks/.held/x.flock"), said).unwrap();
+            let mut held = Some(held);
+            let mut told = String::new();
+            let after = data_dir.lock("x", |owner| {
+                told.push_str(owner);
+                drop(held.take());
+            });
+            drop(after.unwrap());
+            assert_eq!(told, expected);
+        }
+    }
+

@@ -156,7 +156,7 @@ async fn lock_repository(
     update: bool,
 ) -> Result<Locked, CommandError> {
     let (workbench, repository) = (means.workbench, &manifest.repository);
-    let _held = workbench.hold(&format!("lock-{}", repository.file_stem()))?;
+    let _held = workbench.hold(&format!("lock-{}", repository.file_stem())).await?;
     let opened = workbench.repository(manifest, tasks).await?;
     let found = sets_of(&opened, manifest, tasks).await?;
     let mut growing = workbench.growing_lock(manifest, update)?;

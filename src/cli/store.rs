@@ -162,7 +162,8 @@ fn export(workbench: &Workbench<'_>, names: &[String], output: &Path) -> Result<
         workbench.manifest(&repository)?;
         let path = workbench.lock_path(&repository);
         let lock = workbench.repository_lock(&repository)?.ok_or(LockFileError::Missing { path })?;
-        let text = fs::read_to_string(workbench.manifest_path(&repository)).map_err(crate::manifest::ManifestError::Io)?;
+        let text =
+            fs::read_to_string(workbench.manifest_path(&repository)).map_err(crate::manifest::ManifestError::Io)?;
         repositories.insert(repository, (lock, text));
     }
     let archive = LockArchive { toolchain, repositories };
@@ -279,9 +280,9 @@ fn import(workbench: &Workbench<'_>, path: &Path, replace: bool) -> Result<(), C
             tell_of(&manifest, &RepositoryManifest::overridden_keys(Path::new(&path), text)?, context);
         }
     }
-    let mut held = vec![workbench.hold("lock-toolchain")?];
+    let mut held = vec![context.block_on(workbench.hold("lock-toolchain"))?];
     for repository in archive.repositories.keys() {
-        held.push(workbench.hold(&format!("lock-{}", repository.file_stem()))?);
+        held.push(context.block_on(workbench.hold(&format!("lock-{}", repository.file_stem())))?);
     }
     let toolchain_path = workbench.toolchain_path();
     let toolchain = present::<ToolchainLock>(&toolchain_path)?;
