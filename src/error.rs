@@ -77,6 +77,19 @@ pub enum CommandError {
         /// What is left, in one line.
         summary: String,
     },
+    /// A command did its work for some repositories only; what kept it from the others was told of.
+    #[error("{failed} of {total} repositories could not be {done}")]
+    Repositories {
+        /// How many failed.
+        failed: usize,
+        /// How many there are.
+        total: usize,
+        /// What did not happen to them: `locked`.
+        done: &'static str,
+        /// What weighs most of their errors.
+        #[source]
+        worst: Box<CommandError>,
+    },
     /// Arguments that don't go together.
     #[error("{message}")]
     Usage {
@@ -212,6 +225,7 @@ impl CommandError {
     pub fn exit_status(&self) -> ExitStatus {
         match self {
             Self::CheckFailed { .. } => ExitStatus::CheckFailed,
+            Self::Repositories { worst, .. } => worst.exit_status(),
             Self::Usage { .. } | Self::Settings(_) => ExitStatus::Usage,
             Self::InfrastructureLeft { .. } | Self::Output(_) | Self::Runtime(_) => ExitStatus::Infrastructure,
             Self::DataDir(DataDirError::UnknownVersion { .. }) => ExitStatus::Mismatch,
@@ -293,6 +307,7 @@ impl CommandError {
         match self {
             Self::CheckFailed { .. } | Self::Output(_) | Self::Interrupted => None,
             Self::Usage { hint, .. } => Some(hint.clone()),
+            Self::Repositories { worst, .. } => worst.hint(),
             Self::Settings(error) => Some(error.hint()),
             Self::Published(error) => Some(error.hint()),
             Self::Manifest(error) => Some(error.hint()),
@@ -319,7 +334,8 @@ impl CommandError {
                 Some(format!("run `testevo-sandbox lock {repository}`: it resolves the repository anew"))
             }
             Self::OtherRepository { .. } => Some(
-                "put the right one there, or remove it: `import` writes manifests, and `lock` resolves locks".to_owned(),
+                "put the right one there, or remove it: `import` writes manifests, and `lock` resolves locks"
+                    .to_owned(),
             ),
             Self::LockFile(error) | Self::Lock(LockError::LockFile(error)) => lock_file_hint(error),
             Self::LockArchive(error) => match error {
@@ -412,7 +428,7 @@ impl CommandError {
     }
 
     /// Returns the causes, nearest first, without those that another message quotes already.
-    fn causes(&self) -> Vec<String> {
+    pub(crate) fn causes(&self) -> Vec<String> {
         let mut last = self.to_string();
         let mut causes = Vec::new();
         let mut cause = std::error::Error::source(self);

@@ -207,6 +207,26 @@ fn a_lock_for_another_manifest_gives_no_image() {
     assert!(line.run(&BUILD).starts_with("exit 0"));
     let before = line.files();
     override_manifest(&line, "jdk = 11");
+#[test]
+fn one_repository_that_fails_keeps_no_other_from_its_image() {
+    let line = locked();
+    stored(&line);
+    let build = ["build-images", "*", "--proof", "none"];
+    let second = line.path().join("data/locks/second__two.lock");
+    fs::write(&second, "schema = 2\n").unwrap();
+    let text = line.run(&build);
+    let (stdout, stderr) = text.split_once("---- stderr\n").unwrap();
+    assert!(stdout.starts_with("exit 6\n") && stdout.contains("\nfirst/one "), "{text}");
+    check("one-fails", stderr);
+    assert!(line.path().join("data/images/first__one.json").is_file());
+    // The worst decides, whichever comes first.
+    fs::write(lock_path(&line), "schema = 1\n").unwrap();
+    fs::remove_file(line.path().join("data/manifests/second__two.toml")).unwrap();
+    fs::remove_file(line.path().join("data/images/first__one.json")).unwrap();
+    check("both-fail", &line.run(&["build-images", "first/one", "second/two"]));
+    check("both-locks-fail", &line.run(&["lock", "--check", "--offline"]));
+}
+
     check("lock-of-another-java", &line.run(&BUILD));
     override_manifest(&line, "build.maven_arguments = [\"-Pother\"]");
     check("lock-of-other-arguments", &line.run(&BUILD));
