@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::proof::{self, Proof};
 use crate::image::{BuiltImage, Catalog, LockDigests};
-use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
+use crate::lock::{self, LockFile, LockFileError, RepositoryLock, ToolchainLock};
 use crate::manifest::{ManifestError, RepositoryManifest};
 use crate::output::counted;
 use crate::resolution::repository::{BuildSet, empty};
@@ -202,12 +202,7 @@ impl Workbench<'_> {
     }
 
     fn repository_lock_digest(&self, repository: &RepositoryName) -> Result<Digest, CommandError> {
-        let path = self.lock_path(repository);
-        match fs_err::read(&path) {
-            Ok(bytes) => Ok(Digest::of(&bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(LockFileError::Missing { path }.into()),
-            Err(error) => Err(LockFileError::Io(error).into()),
-        }
+        Ok(Digest::of(lock::read(&self.lock_path(repository))?.as_bytes()))
     }
 }
 

@@ -166,6 +166,17 @@ fn a_lock_that_is_none_is_named() {
     stored(&line);
     check("hostile-lock", &line.run(&BUILD));
     fs::remove_file(&path).unwrap();
+    fs::write(&path, text.replace("origin = \"central\"", "origin = \"/ a\\u0007\"")).unwrap();
+    check("lock-of-an-impossible-origin", &line.run(&BUILD));
+    fs::write(&path, b"schema = 1\nrepository = \"\xff\"\n").unwrap();
+    check("lock-that-is-no-text", &line.run(&BUILD));
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    check("lock-that-is-a-directory", &line.run(&BUILD));
+    fs::remove_dir(&path).unwrap();
+    // Larger than any lock, without its bytes being anywhere.
+    fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    check("lock-without-end", &line.run(&BUILD));
     check("no-lock", &line.run(&BUILD));
     assert_eq!(leftovers(&line), Vec::<String>::new());
 }
