@@ -246,7 +246,8 @@ impl CommandError {
             Self::Manifest(ManifestError::Missing { .. }) | Self::Selection(_) => ExitStatus::Usage,
             Self::Workspace(error) => of_workspace(error),
             Self::Engine(error) => of_engine(error),
-            Self::Origin(_) | Self::MissingOrigin(_) => ExitStatus::Origin,
+            Self::Origin(error) => of_origin(error),
+            Self::MissingOrigin(_) => ExitStatus::Origin,
             Self::Fetch(error) => of_fetch(error),
             Self::Store(error) => of_store(error),
             Self::StoreCorrupted { .. }
@@ -306,8 +307,8 @@ impl CommandError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::CheckFailed { .. } | Self::Output(_) | Self::Interrupted => None,
-            Self::Usage { hint, .. } => Some(hint.clone()),
             Self::Repositories { worst, .. } => worst.hint(),
+            Self::Usage { hint, .. } => Some(hint.clone()),
             Self::Settings(error) => Some(error.hint()),
             Self::Published(error) => Some(error.hint()),
             Self::Manifest(error) => Some(error.hint()),
@@ -471,8 +472,17 @@ fn of_engine(error: &EngineError) -> ExitStatus {
     }
 }
 
+fn of_origin(error: &OriginError) -> ExitStatus {
+    match error {
+        // Names in locks are looked at with the lock: these are the command line's, or the settings'.
+        OriginError::InvalidName { .. } | OriginError::InvalidAddress { .. } => ExitStatus::Usage,
+        _ => ExitStatus::Origin,
+    }
+}
+
 fn of_fetch(error: &FetchError) -> ExitStatus {
     match error {
+        FetchError::Origin(error) => of_origin(error),
         FetchError::Garbage { .. } => ExitStatus::Mismatch,
         FetchError::Store(error) => of_store(error),
         _ => ExitStatus::Origin,

@@ -116,6 +116,9 @@ fn a_missing_origin_is_named_and_its_address_is_not() {
     ");
     arguments.push("--offline");
     assert_snapshot!(checks(&line.run(&arguments), &["origin"]), @r"
+    let wrong = line.run(&[&arguments[..], &["--origin", "central=ftp://user:secret@a.test/"]].concat());
+    assert!(wrong.starts_with("exit 2\n") && wrong.contains("`--origin NAME=URL`"), "{wrong}");
+    assert!(!wrong.contains("secret"), "{wrong}");
     exit 0
     ok    origin          debian: address by flag, environment or settings; not asked, because fetching is off
     ok    origin          central: address by flag, environment or settings; not asked, because fetching is off

@@ -107,6 +107,10 @@ fn an_origin_that_nobody_serves_is_named() {
     drop(listener);
     check("origin-away", &line.run(&[&BUILD[..], &["--origin", &origin]].concat()));
     check("offline", &line.run(&[&BUILD[..], &["--offline"]].concat()));
+    for (name, origin) in [("wrong-origin", "central=ftp://example.org/"), ("wrong-origin-name", "a b=https://a.test")]
+    {
+        check(name, &line.run(&[&BUILD[..], &["--origin", origin]].concat()));
+    }
     assert_eq!(leftovers(&line), Vec::<String>::new());
 }
 
@@ -162,10 +166,6 @@ fn a_lock_that_is_none_is_named() {
     check("torn-lock", &line.run(&BUILD));
     fs::write(&path, text.replace("schema = 1", "schema = 2")).unwrap();
     check("newer-lock", &line.run(&BUILD));
-    fs::write(&path, text.replace("g/a/1/a-1.jar", "../../../etc/passwd")).unwrap();
-    stored(&line);
-    check("hostile-lock", &line.run(&BUILD));
-    fs::remove_file(&path).unwrap();
     fs::write(&path, text.replace("origin = \"central\"", "origin = \"/ a\\u0007\"")).unwrap();
     check("lock-of-an-impossible-origin", &line.run(&BUILD));
     fs::write(&path, b"schema = 1\nrepository = \"\xff\"\n").unwrap();
@@ -177,6 +177,10 @@ fn a_lock_that_is_none_is_named() {
     // Larger than any lock, without its bytes being anywhere.
     fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
     check("lock-without-end", &line.run(&BUILD));
+    fs::write(&path, text.replace("g/a/1/a-1.jar", "../../../etc/passwd")).unwrap();
+    stored(&line);
+    check("hostile-lock", &line.run(&BUILD));
+    fs::remove_file(&path).unwrap();
     check("no-lock", &line.run(&BUILD));
     assert_eq!(leftovers(&line), Vec::<String>::new());
 }
@@ -203,21 +207,6 @@ fn what_is_another_repositorys_is_not_taken() {
     assert_eq!(leftovers(&line), Vec::<String>::new());
 }
 
-/// Writes overrides into the manifest of `first/one`.
-fn override_manifest(line: &CommandLine, overrides: &str) {
-    let path = line.path().join("data/manifests/first__one.toml");
-    let text = fs::read_to_string(&path).unwrap();
-    let (facts, _) = text.rsplit_once("\n[overrides]\n").unwrap();
-    fs::write(path, format!("{facts}\n[overrides]\n{overrides}\n")).unwrap();
-}
-
-#[test]
-fn a_lock_for_another_manifest_gives_no_image() {
-    let line = locked();
-    stored(&line);
-    assert!(line.run(&BUILD).starts_with("exit 0"));
-    let before = line.files();
-    override_manifest(&line, "jdk = 11");
 #[test]
 fn one_repository_that_fails_keeps_no_other_from_its_image() {
     let line = locked();
@@ -238,6 +227,21 @@ fn one_repository_that_fails_keeps_no_other_from_its_image() {
     check("both-locks-fail", &line.run(&["lock", "--check", "--offline"]));
 }
 
+/// Writes overrides into the manifest of `first/one`.
+fn override_manifest(line: &CommandLine, overrides: &str) {
+    let path = line.path().join("data/manifests/first__one.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let (facts, _) = text.rsplit_once("\n[overrides]\n").unwrap();
+    fs::write(path, format!("{facts}\n[overrides]\n{overrides}\n")).unwrap();
+}
+
+#[test]
+fn a_lock_for_another_manifest_gives_no_image() {
+    let line = locked();
+    stored(&line);
+    assert!(line.run(&BUILD).starts_with("exit 0"));
+    let before = line.files();
+    override_manifest(&line, "jdk = 11");
     check("lock-of-another-java", &line.run(&BUILD));
     override_manifest(&line, "build.maven_arguments = [\"-Pother\"]");
     check("lock-of-other-arguments", &line.run(&BUILD));
