@@ -22,6 +22,7 @@ use fs_err as fs;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::artifact::store::{Store, StoreError};
+use crate::umask::Umask;
 
 const VERSION: &str = "1";
 
@@ -252,7 +253,15 @@ pub fn write_privately(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with_mode(path, bytes, 0o600)
 }
 
-/// Writes a file at once, with a mode that the caller's mask still cuts.
+/// Writes a file like [`write_atomically`] where the user wants it: the caller's umask holds.
+///
+/// # Errors
+/// The file system's.
+pub fn write_for_caller(path: &Path, bytes: &[u8], umask: Umask) -> io::Result<()> {
+    write_with_mode(path, bytes, umask.file_mode())
+}
+
+/// Writes a file at once, with a mode that the mask in force still cuts.
 fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
     use std::io::Write as _;

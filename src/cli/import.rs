@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Context;
-use crate::data_dir::write_atomically;
+use crate::data_dir::{write_atomically, write_for_caller};
 use crate::error::CommandError;
 use crate::manifest::{ManifestError, RepositoryManifest, Written};
 use crate::output::{OutputFormat, Table, counted};
@@ -80,29 +80,33 @@ pub(super) fn run(arguments: &ImportArguments, context: &Context) -> Result<(), 
         let path = tasks.join(format!("{}.json", published.name.file_stem()));
         let known = match TaskFile::load_of(&path, &published.name) {
             // It is given up with all that is in it.
-            Err(TaskFileError::Malformed { .. } | TaskFileError::UnknownSchema { .. }) if arguments.replace => Vec::new(),
+            Err(TaskFileError::Malformed { .. } | TaskFileError::UnknownSchema { .. }) if arguments.replace => {
+                Vec::new()
+            }
             known => known?,
         };
         let (merged, changes) = file::merge(known, &published.tasks, arguments.replace);
-        files.push((
-            path,
-            TaskFile { schema: TASK_FILE_SCHEMA, repository: published.name.clone(), tasks: merged },
-        ));
+        files.push((path, TaskFile { schema: TASK_FILE_SCHEMA, repository: published.name.clone(), tasks: merged }));
         prepared.push(prepare(published, &manifests, changes)?);
     }
     file::check_ids(&tasks, &files)?;
     for one in repositories.iter().filter(|one| one.is_cloned_from_elsewhere) {
         let (name, url) = (&one.name, &one.clone_url);
-        context.events.warning(format!("{name} is cloned from {url}, which is not its `github_url`"));
+        context.events.warning(format!("{name} is cloned from {url}: neither its `github_url` nor its name says so"));
     }
     if context.options.dry_run {
         context.events.message("nothing was written: this is a dry run");
     } else {
-        fs_err::create_dir_all(&manifests).map_err(ManifestError::from)?;
-        for one in &prepared {
-            if one.written != Written::Unchanged {
-                write_atomically(&one.manifest_path, one.manifest.as_bytes()).map_err(ManifestError::from)?;
-            }
+        if arguments.manifests.is_some() {
+            context.umask.create_directory(&manifests).map_err(ManifestError::from)?;
+        }
+        for one in prepared.iter().filter(|one| one.written != Written::Unchanged) {
+            let (path, bytes) = (&one.manifest_path, one.manifest.as_bytes());
+            let written = match &arguments.manifests {
+                Some(_) => write_for_caller(path, bytes, context.umask),
+                None => write_atomically(path, bytes),
+            };
+            written.map_err(ManifestError::from)?;
         }
         for (path, file) in &files {
             write_atomically(path, &file.render()?).map_err(TaskFileError::from)?;

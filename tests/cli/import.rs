@@ -112,7 +112,10 @@ fn tasks_of_earlier_imports_stay() {
     // What can't be read holds nothing that could stay, and only those who say so lose it.
     line.write("data/tasks/first__one.json", "[");
     let refused = import(&[task("first_3")], &[], &[]);
-    assert!(refused.starts_with("exit 4\n") && refused.contains("`testevo-sandbox import --replace DATA`"), "{refused}");
+    assert!(
+        refused.starts_with("exit 4\n") && refused.contains("`testevo-sandbox import --replace DATA`"),
+        "{refused}"
+    );
     assert!(import(&[task("first_3")], &[], &["--replace"]).starts_with("exit 0\n"));
     assert_eq!(ids(), ["first_3"]);
 }
@@ -206,8 +209,41 @@ fn sources_from_elsewhere_are_told_of() {
         moved["git_clone_url"] = url.into();
         line.write("data.json", &moved.to_string());
         let text = line.run(&["import", "data.json"]);
-        let warning = format!("warning: first/one is cloned from {url}, which is not its `github_url`\n");
+        let warning =
+            format!("warning: first/one is cloned from {url}: neither its `github_url` nor its name says so\n");
         assert!(text.starts_with("exit 0") && text.contains(&warning) == told, "{url}: {text}");
+        // Without that address the name is all there is to go by.
+        let mut homeless = moved.clone();
+        homeless.as_object_mut().unwrap().remove("github_url");
+        line.write("data.json", &homeless.to_string());
+        let text = line.run(&["import", "data.json"]);
+        assert!(text.starts_with("exit 0") && text.contains(&warning) == told, "{url}: {text}");
+    }
+}
+
+#[test]
+fn what_stands_twice_is_refused() {
+    let line = CommandLine::new();
+    let text = repository("first/one", 8, &[task("first_1")], &[]).to_string();
+    line.write("data.json", &text.replace("\"rev2\":", "\"rev1\":\"0\",\"rev2\":"));
+    assert_snapshot!(line.run(&["import", "data.json"]), @r"
+    exit 4
+    ---- stderr
+    error: `data.json`: contradiction: the field `rev1` stands twice in one object
+    hint: nothing was imported; decide which one is right, and correct or leave out the other
+    ");
+}
+
+#[test]
+fn manifests_elsewhere_are_as_the_caller_wants_files() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for (umask, directory, file) in [("077", 0o700, 0o600), ("002", 0o775, 0o664)] {
+        let line = CommandLine::new();
+        write_published(&line);
+        let text = line.run_under(umask, &[], &["import", "published", "--manifests", "mine"]);
+        assert!(text.starts_with("exit 0\n"), "{text}");
+        let mode = |path: &str| fs_err::metadata(line.path().join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("mine"), mode("mine/first__one.toml")), (directory, file), "{umask}");
     }
 }
 
