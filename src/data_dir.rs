@@ -26,6 +26,20 @@ use crate::umask::Umask;
 
 const VERSION: &str = "1";
 
+/// Parts whose files appear at once: a killed writer leaves unfinished ones beside them.
+const WRITTEN_TO: [&str; 10] = [
+    "",
+    "manifests",
+    "tasks",
+    "locks",
+    "locks/history",
+    "images",
+    "images/loaded",
+    "proofs",
+    "store/layers",
+    "store/prepared",
+];
+
 /// What can be wrong with a data directory.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
@@ -85,6 +99,9 @@ impl DataDir {
         }
         for part in ["manifests", "tasks", "locks/history", "images", "proofs", "runs", "tmp", "repositories"] {
             fs::create_dir_all(root.join(part)).map_err(io)?;
+        }
+        for part in WRITTEN_TO {
+            temporary::sweep_unfinished(&root.join(part)).map_err(io)?;
         }
         let owner = Owner::current().map_err(io)?;
         temporary::sweep(&root.join("tmp")).map_err(io)?;
@@ -268,8 +285,7 @@ fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
-    let unique = format!(".{name}.{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let unfinished = path.with_file_name(unique);
+    let unfinished = path.with_file_name(temporary::unfinished_name(name, NEXT.fetch_add(1, Ordering::Relaxed)));
     let write = || -> io::Result<()> {
         let mut options = fs::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(mode);
@@ -305,13 +321,6 @@ mod tests {
     }
 
     #[test]
-    fn owners_round_trip() {
-        let owner = Owner::current().unwrap();
-        assert_eq!(Owner::parse(&owner.to_string()), Some(owner.clone()));
-        assert!(owner.is_alive());
-    }
-}
-    #[test]
     fn whoever_holds_a_lock_is_waited_for_by_name() {
         let directory = tempfile::tempdir().unwrap();
         let data_dir = DataDir::open(directory.path()).unwrap();
@@ -329,3 +338,10 @@ mod tests {
         }
     }
 
+    #[test]
+    fn owners_round_trip() {
+        let owner = Owner::current().unwrap();
+        assert_eq!(Owner::parse(&owner.to_string()), Some(owner.clone()));
+        assert!(owner.is_alive());
+    }
+}
