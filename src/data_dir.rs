@@ -22,8 +22,23 @@ use fs_err as fs;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::artifact::store::{Store, StoreError};
+use crate::umask::Umask;
 
 const VERSION: &str = "1";
+
+/// Parts whose files appear at once: a killed writer leaves unfinished ones beside them.
+const WRITTEN_TO: [&str; 10] = [
+    "",
+    "manifests",
+    "tasks",
+    "locks",
+    "locks/history",
+    "images",
+    "images/loaded",
+    "proofs",
+    "store/layers",
+    "store/prepared",
+];
 
 /// What can be wrong with a data directory.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +99,9 @@ impl DataDir {
         }
         for part in ["manifests", "tasks", "locks/history", "images", "proofs", "runs", "tmp", "repositories"] {
             fs::create_dir_all(root.join(part)).map_err(io)?;
+        }
+        for part in WRITTEN_TO {
+            temporary::sweep_unfinished(&root.join(part)).map_err(io)?;
         }
         let owner = Owner::current().map_err(io)?;
         temporary::sweep(&root.join("tmp")).map_err(io)?;
@@ -149,7 +167,9 @@ impl DataDir {
         let file =
             fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            waiting(fs::read_to_string(&path).unwrap_or_default().trim());
+            let owner = fs::read_to_string(&path).unwrap_or_default();
+            // Its owner may have it, and not have said so yet.
+            waiting(Some(owner.trim()).filter(|owner| !owner.is_empty()).unwrap_or("another process"));
             flock(&file, FlockOperation::LockExclusive).map_err(|error| io(error.into()))?;
         }
         // What is written is only for those who wait; the kernel drops the lock itself with its owner.
@@ -250,15 +270,22 @@ pub fn write_privately(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with_mode(path, bytes, 0o600)
 }
 
-/// Writes a file at once, with a mode that the caller's mask still cuts.
+/// Writes a file like [`write_atomically`] where the user wants it: the caller's umask holds.
+///
+/// # Errors
+/// The file system's.
+pub fn write_for_caller(path: &Path, bytes: &[u8], umask: Umask) -> io::Result<()> {
+    write_with_mode(path, bytes, umask.file_mode())
+}
+
+/// Writes a file at once, with a mode that the mask in force still cuts.
 fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
     use std::io::Write as _;
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
-    let unique = format!(".{name}.{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let unfinished = path.with_file_name(unique);
+    let unfinished = path.with_file_name(temporary::unfinished_name(name, NEXT.fetch_add(1, Ordering::Relaxed)));
     let write = || -> io::Result<()> {
         let mut options = fs::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(mode);
@@ -291,6 +318,24 @@ mod tests {
         let path = directory.path().join("origins.toml");
         write_privately(&path, b"x").unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn whoever_holds_a_lock_is_waited_for_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::open(directory.path()).unwrap();
+        for (said, expected) in [("", "another process"), ("process 7\n", "process 7")] {
+            let held = data_dir.lock("x", |_| ()).unwrap();
+            fs::write(directory.path().join("locks/.held/x.flock"), said).unwrap();
+            let mut held = Some(held);
+            let mut told = String::new();
+            let after = data_dir.lock("x", |owner| {
+                told.push_str(owner);
+                drop(held.take());
+            });
+            drop(after.unwrap());
+            assert_eq!(told, expected);
+        }
     }
 
     #[test]

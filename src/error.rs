@@ -77,6 +77,19 @@ pub enum CommandError {
         /// What is left, in one line.
         summary: String,
     },
+    /// A command did its work for some repositories only; what kept it from the others was told of.
+    #[error("{failed} of {total} repositories could not be {done}")]
+    Repositories {
+        /// How many failed.
+        failed: usize,
+        /// How many there are.
+        total: usize,
+        /// What did not happen to them: `locked`.
+        done: &'static str,
+        /// What weighs most of their errors.
+        #[source]
+        worst: Box<CommandError>,
+    },
     /// Arguments that don't go together.
     #[error("{message}")]
     Usage {
@@ -141,6 +154,16 @@ pub enum CommandError {
         /// What it was resolved for, and what the manifest says.
         difference: String,
     },
+    /// A file is another repository's than its name says.
+    #[error("`{path}` is of {found}, not of {wanted}")]
+    OtherRepository {
+        /// The lock or manifest.
+        path: std::path::PathBuf,
+        /// Whose it is.
+        found: crate::task::RepositoryName,
+        /// Whose it should be.
+        wanted: String,
+    },
     /// An archive of locks can't be used.
     #[error(transparent)]
     LockArchive(#[from] LockArchiveError),
@@ -202,6 +225,7 @@ impl CommandError {
     pub fn exit_status(&self) -> ExitStatus {
         match self {
             Self::CheckFailed { .. } => ExitStatus::CheckFailed,
+            Self::Repositories { worst, .. } => worst.exit_status(),
             Self::Usage { .. } | Self::Settings(_) => ExitStatus::Usage,
             Self::InfrastructureLeft { .. } | Self::Output(_) | Self::Runtime(_) => ExitStatus::Infrastructure,
             Self::DataDir(DataDirError::UnknownVersion { .. }) => ExitStatus::Mismatch,
@@ -210,19 +234,26 @@ impl CommandError {
             | Self::Manifest(
                 ManifestError::Malformed { .. }
                 | ManifestError::Unsupported { .. }
+                | ManifestError::Limit { .. }
                 | ManifestError::UnsupportedJava { .. },
             )
-            | Self::TaskFile(TaskFileError::Malformed { .. }) => ExitStatus::BadInput,
+            | Self::TaskFile(
+                TaskFileError::Malformed { .. } | TaskFileError::Twice { .. } | TaskFileError::Taken { .. },
+            ) => ExitStatus::BadInput,
             Self::Manifest(ManifestError::Io(_)) | Self::TaskFile(TaskFileError::Io(_)) => ExitStatus::Infrastructure,
             Self::Manifest(ManifestError::UnknownSchema { .. })
             | Self::TaskFile(TaskFileError::UnknownSchema { .. }) => ExitStatus::Mismatch,
             Self::Manifest(ManifestError::Missing { .. }) | Self::Selection(_) => ExitStatus::Usage,
             Self::Workspace(error) => of_workspace(error),
             Self::Engine(error) => of_engine(error),
-            Self::Origin(_) | Self::MissingOrigin(_) => ExitStatus::Origin,
+            Self::Origin(error) => of_origin(error),
+            Self::MissingOrigin(_) => ExitStatus::Origin,
             Self::Fetch(error) => of_fetch(error),
             Self::Store(error) => of_store(error),
-            Self::StoreCorrupted { .. } | Self::OtherLock { .. } | Self::OtherManifest { .. } => ExitStatus::Mismatch,
+            Self::StoreCorrupted { .. }
+            | Self::OtherLock { .. }
+            | Self::OtherManifest { .. }
+            | Self::OtherRepository { .. } => ExitStatus::Mismatch,
             Self::LockFile(error) | Self::LockArchive(LockArchiveError::Lock(error)) => of_lock_file(error),
             Self::LockArchive(LockArchiveError::Store(error)) => of_store(error),
             Self::LockArchive(LockArchiveError::Malformed { .. }) => ExitStatus::BadInput,
@@ -276,6 +307,7 @@ impl CommandError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::CheckFailed { .. } | Self::Output(_) | Self::Interrupted => None,
+            Self::Repositories { worst, .. } => worst.hint(),
             Self::Usage { hint, .. } => Some(hint.clone()),
             Self::Settings(error) => Some(error.hint()),
             Self::Published(error) => Some(error.hint()),
@@ -302,6 +334,10 @@ impl CommandError {
             Self::OtherManifest { repository, .. } => {
                 Some(format!("run `testevo-sandbox lock {repository}`: it resolves the repository anew"))
             }
+            Self::OtherRepository { .. } => Some(
+                "put the right one there, or remove it: `import` writes manifests, and `lock` resolves locks"
+                    .to_owned(),
+            ),
             Self::LockFile(error) | Self::Lock(LockError::LockFile(error)) => lock_file_hint(error),
             Self::LockArchive(error) => match error {
                 LockArchiveError::Store(StoreError::WrongDigest { .. }) | LockArchiveError::Malformed { .. } => {
@@ -393,7 +429,7 @@ impl CommandError {
     }
 
     /// Returns the causes, nearest first, without those that another message quotes already.
-    fn causes(&self) -> Vec<String> {
+    pub(crate) fn causes(&self) -> Vec<String> {
         let mut last = self.to_string();
         let mut causes = Vec::new();
         let mut cause = std::error::Error::source(self);
@@ -436,8 +472,17 @@ fn of_engine(error: &EngineError) -> ExitStatus {
     }
 }
 
+fn of_origin(error: &OriginError) -> ExitStatus {
+    match error {
+        // Names in locks are looked at with the lock: these are the command line's, or the settings'.
+        OriginError::InvalidName { .. } | OriginError::InvalidAddress { .. } => ExitStatus::Usage,
+        _ => ExitStatus::Origin,
+    }
+}
+
 fn of_fetch(error: &FetchError) -> ExitStatus {
     match error {
+        FetchError::Origin(error) => of_origin(error),
         FetchError::Garbage { .. } => ExitStatus::Mismatch,
         FetchError::Store(error) => of_store(error),
         _ => ExitStatus::Origin,

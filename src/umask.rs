@@ -47,7 +47,12 @@ impl Umask {
     /// # Errors
     /// The file system's.
     pub(crate) fn create_file(self, path: &Path) -> io::Result<fs::File> {
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(self.file_mode()).open(path)
+    }
+
+    /// Returns the mode of files as the caller's umask has it.
+    pub(crate) fn file_mode(self) -> u32 {
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode((mode - self.0).bits()).open(path)
+        (mode - self.0).bits()
     }
 }

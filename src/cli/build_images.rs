@@ -10,6 +10,7 @@ use serde::Serialize;
 use tokio::sync::RwLock;
 
 use super::Context;
+use super::failures::Failures;
 use super::preview;
 use super::selector::SelectorArguments;
 use super::workbench::{Workbench, blocking, by_repository, environment, sets_of};
@@ -19,7 +20,7 @@ use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::execution::maven::{ExecutionLimits, ToolJars};
 use crate::execution::proof::{self, Needed, PROOF_SCHEMA, Proof, ProofError, ProvenExecution, Unproven};
-use crate::image::{BuiltImage, ImageBuilder, LockDigests, ready_tag};
+use crate::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, ready_tag};
 use crate::manifest::RepositoryManifest;
 use crate::output::{OutputFormat, Table, counted};
 use crate::resolution::sets::FoundSets;
@@ -75,8 +76,11 @@ pub(super) fn run(arguments: &BuildImagesArguments, context: &Context) -> Result
     if context.options.dry_run {
         return context.block_on(preview::build_images(arguments.proof, &chosen, context));
     }
-    let built = context.block_on(build(arguments, &chosen, context))?;
-    write(&built, arguments.format, context)?;
+    let (built, failures) = context.block_on(build(arguments, &chosen, context))?;
+    if !built.is_empty() {
+        write(&built, arguments.format, context)?;
+    }
+    failures.settle("built")?;
     let unproven: usize = built.iter().map(|built| built.unproven.len()).sum();
     if unproven > 0 {
         let executions = counted(unproven, "execution", "executions");
@@ -108,20 +112,21 @@ fn chosen(
     Ok(groups.map(|(repository, tasks)| (repository, tasks.into_iter().cloned().collect())).collect())
 }
 
-async fn build(
+/// Builds one repository after another: one that fails keeps no other from being built, only an interrupt does.
+async fn build<'a>(
     arguments: &BuildImagesArguments,
     chosen: &BTreeMap<RepositoryName, Vec<Task>>,
-    context: &Context,
-) -> Result<Vec<Built>, CommandError> {
+    context: &'a Context,
+) -> Result<(Vec<Built>, Failures<'a>), CommandError> {
     let workbench = Workbench::open(context)?;
-    let waiting = |owner: &str| context.events.message(format!("waiting for {owner}, which builds images"));
-    let builder = Arc::new(ImageBuilder::new(&workbench.data_dir, waiting)?);
+    let catalog = Catalog::open(&workbench.data_dir)?;
     let mut engine = None;
-    let mut built = Vec::new();
+    let (mut built, mut failures) = (Vec::new(), Failures::new(chosen.len(), context));
     for (repository, tasks) in chosen {
-        let one = build_one(arguments.proof, &workbench, &builder, &mut engine, repository, tasks);
-        match context.until_interrupted(one).await {
-            Ok(one) => built.push(one),
+        let one = build_one(arguments.proof, &workbench, &catalog, &mut engine, repository, tasks);
+        let done = context.until_interrupted(one).await;
+        match failures.unless(repository, done) {
+            Ok(done) => built.extend(done),
             Err(error) => {
                 close(engine).await?;
                 return Err(error);
@@ -129,29 +134,57 @@ async fn build(
         }
     }
     close(engine).await?;
-    Ok(built)
+    Ok((built, failures))
 }
 
 async fn build_one(
     level: ProofLevel,
     workbench: &Workbench<'_>,
-    builder: &Arc<ImageBuilder>,
+    catalog: &Catalog,
     engine: &mut Option<Arc<dyn Engine>>,
     repository: &RepositoryName,
     tasks: &[Task],
 ) -> Result<Built, CommandError> {
     let started = Instant::now();
     let manifest = workbench.manifest(repository)?;
-    let locks = workbench.lock_digests(repository, manifest.jdk)?;
-    let image = match builder.catalog().up_to_date(repository, locks)?.filter(|built| built.is_for(&manifest)) {
-        Some(image) => image,
-        None => compose(workbench, builder, &manifest, locks).await?,
-    };
+    let image = image_of(workbench, catalog, &manifest).await?;
     let compose_ms = milliseconds(started);
     let started = Instant::now();
     let tasks: Vec<&Task> = tasks.iter().collect();
-    let (proven, unproven) = prove(level, workbench, builder, engine, &manifest, &image, &tasks).await?;
+    // Others may build meanwhile, but what is shown of an image is kept in one file, which is written as a whole.
+    let _held = workbench.hold(&format!("prove-{}", repository.file_stem())).await?;
+    let (proven, unproven) = prove(level, workbench, catalog, engine, &manifest, &image, &tasks).await?;
     Ok(summary(image, proven, unproven, compose_ms, milliseconds(started)))
+}
+
+/// Returns the image of the repository's present locks, composed where there is none yet.
+async fn image_of(
+    workbench: &Workbench<'_>,
+    catalog: &Catalog,
+    manifest: &RepositoryManifest,
+) -> Result<BuiltImage, CommandError> {
+    let repository = &manifest.repository;
+    let locks = workbench.lock_digests(repository, manifest.jdk)?;
+    let present = || -> Result<Option<BuiltImage>, CommandError> {
+        Ok(catalog.up_to_date(repository, locks)?.filter(|built| built.is_for(manifest)))
+    };
+    if let Some(image) = present()? {
+        return Ok(image);
+    }
+    let builder = Arc::new(builder(workbench).await?);
+    // Who was waited for may have composed it.
+    match present()? {
+        Some(image) => Ok(image),
+        None => compose(workbench, &builder, manifest, locks).await,
+    }
+}
+
+/// Returns a builder, once no other process has one; an interrupt ends the wait.
+async fn builder(workbench: &Workbench<'_>) -> Result<ImageBuilder, CommandError> {
+    let (data_dir, events) = (workbench.data_dir.clone(), workbench.context.events.clone());
+    let waiting = move |owner: &str| events.message(format!("waiting for {owner}, which builds images"));
+    let builder = blocking(move || Ok(ImageBuilder::new(&data_dir, waiting)?));
+    workbench.context.until_interrupted(builder).await
 }
 
 async fn close(engine: Option<Arc<dyn Engine>>) -> Result<(), CommandError> {
@@ -179,13 +212,13 @@ async fn compose(
 async fn prove(
     level: ProofLevel,
     workbench: &Workbench<'_>,
-    builder: &ImageBuilder,
+    catalog: &Catalog,
     engine: &mut Option<Arc<dyn Engine>>,
     manifest: &RepositoryManifest,
     built: &BuiltImage,
     tasks: &[&Task],
 ) -> Result<(bool, Vec<Unproven>), CommandError> {
-    let path = builder.catalog().proof_path(&built.image.config_digest);
+    let path = catalog.proof_path(&built.image.config_digest);
     let selection = selection(level, manifest, tasks)?;
     let mut proof = proof::load(&path)?.unwrap_or(Proof {
         schema: PROOF_SCHEMA,

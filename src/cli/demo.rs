@@ -47,7 +47,9 @@ pub(super) fn run(_arguments: &DemoArguments, context: &Context) -> Result<(), C
         data_dir: OnceLock::new(),
     };
     step(context, "1. Tasks: one test file at two revisions each. `import` reads the published data.", "import")?;
-    let Command::Import(arguments) = command(&["import", &data.display().to_string()])? else { return Ok(()) };
+    let Command::Import(arguments) = command(&["import", "--replace", &data.display().to_string()])? else {
+        return Ok(());
+    };
     import::run(&arguments, &own)?;
     step(context, "2. Lock: run the real build once, behind one door, and write down every byte it needs.", "lock")?;
     let Command::Lock(arguments) = command(&["lock"])? else { return Ok(()) };

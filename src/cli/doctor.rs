@@ -103,7 +103,8 @@ async fn find_engines(context: &Context) -> (Vec<Check>, Option<CommandError>) {
         // The data directory has a check of its own.
         Err(error) => return (found.checks, found.missing.map(CommandError::from).or(needed.then_some(error))),
     };
-    let Native { checks, missing } = native(workbench.native(), &workbench.data_dir.temporary(), needed).await;
+    let spool = Some(workbench.data_dir.temporary()).filter(|_| !context.options.dry_run);
+    let Native { checks, missing } = native(workbench.native(), spool.as_deref(), needed).await;
     if needed && missing.is_none() {
         // It makes up for the daemons that do not answer.
         for check in found.checks.iter_mut().filter(|check| check.check == "engine") {

@@ -1,6 +1,6 @@
 //! `lock`: resolves, once and online, every byte that images are made from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Context;
+use super::failures::Failures;
 use super::locks::Growing;
 use super::preview;
 use super::selector::SelectorArguments;
@@ -69,8 +70,11 @@ pub(super) fn run(arguments: &LockArguments, context: &Context) -> Result<(), Co
     if context.options.dry_run && !arguments.check {
         return context.block_on(preview::lock(arguments.update, &tasks, context));
     }
-    let locked = context.block_on(lock(arguments, &tasks, context))?;
-    write(&locked, arguments.format, context)?;
+    let (locked, failures) = context.block_on(lock(arguments, &tasks, context))?;
+    if !locked.is_empty() {
+        write(&locked, arguments.format, context)?;
+    }
+    failures.settle(if arguments.check { "checked" } else { "locked" })?;
     let mut failed = Vec::new();
     let kits: BTreeSet<u32> = locked.iter().filter(|locked| !locked.jdk_locked).map(|locked| locked.jdk).collect();
     if !kits.is_empty() {
@@ -93,26 +97,41 @@ pub(super) fn java(majors: &BTreeSet<u32>) -> String {
     format!("Java {}", majors.join(", "))
 }
 
-async fn lock(arguments: &LockArguments, tasks: &[Task], context: &Context) -> Result<Vec<Locked>, CommandError> {
+/// Locks one repository after another: one that fails keeps no other from being locked, only an interrupt does.
+async fn lock<'a>(
+    arguments: &LockArguments,
+    tasks: &[Task],
+    context: &'a Context,
+) -> Result<(Vec<Locked>, Failures<'a>), CommandError> {
     let workbench = Workbench::open(context)?;
     let groups = by_repository(tasks);
-    let mut manifests = BTreeMap::new();
-    for repository in groups.keys() {
-        manifests.insert(repository.clone(), workbench.manifest(repository)?);
+    let mut failures = Failures::new(groups.len(), context);
+    let mut wanted = Vec::new();
+    for (repository, tasks) in &groups {
+        let manifest = failures.unless(repository, workbench.manifest(repository))?;
+        wanted.extend(manifest.map(|manifest| (manifest, tasks.as_slice())));
     }
+    let mut locked = Vec::new();
     if arguments.check {
-        return check(&workbench, &groups, &manifests).await;
+        let jdks = workbench.locked_jdks()?;
+        for (manifest, tasks) in &wanted {
+            let one = context.until_interrupted(check(&workbench, manifest, tasks, &jdks)).await;
+            locked.extend(failures.unless(&manifest.repository, one)?);
+        }
+        return Ok((locked, failures));
+    }
+    if wanted.is_empty() {
+        return Ok((locked, failures));
     }
     let client = workbench.client()?;
-    let majors: BTreeSet<u32> = manifests.values().map(|manifest| manifest.jdk).collect();
+    let majors: BTreeSet<u32> = wanted.iter().map(|(manifest, _)| manifest.jdk).collect();
     let toolchain = workbench.lock_toolchain(&client, &majors, arguments.update).await?;
     let engine = workbench.engine().await?;
     let means = Means { workbench: &workbench, engine: &engine, client: &client, toolchain: &toolchain };
-    let mut locked = Vec::new();
-    for (repository, tasks) in &groups {
-        let one = lock_repository(&means, &manifests[repository], tasks, arguments.update);
-        match context.until_interrupted(one).await {
-            Ok(one) => locked.push(one),
+    for (manifest, tasks) in &wanted {
+        let one = context.until_interrupted(lock_repository(&means, manifest, tasks, arguments.update)).await;
+        match failures.unless(&manifest.repository, one) {
+            Ok(one) => locked.extend(one),
             Err(error) => {
                 engine.close().await?;
                 return Err(error);
@@ -120,24 +139,19 @@ async fn lock(arguments: &LockArguments, tasks: &[Task], context: &Context) -> R
         }
     }
     engine.close().await?;
-    Ok(locked)
+    Ok((locked, failures))
 }
 
 async fn check(
     workbench: &Workbench<'_>,
-    groups: &BTreeMap<RepositoryName, Vec<&Task>>,
-    manifests: &BTreeMap<RepositoryName, RepositoryManifest>,
-) -> Result<Vec<Locked>, CommandError> {
-    let mut locked = Vec::new();
-    let jdks = workbench.locked_jdks()?;
-    for (repository, tasks) in groups {
-        let opened = workbench.repository(&manifests[repository], tasks).await?;
-        let manifest = &manifests[repository];
-        let found = sets_of(&opened, manifest, tasks).await?;
-        let lock = workbench.covering_lock(manifest)?;
-        locked.push(summary(&lock, jdks.contains(&manifest.jdk), &found.sets, Vec::new()));
-    }
-    Ok(locked)
+    manifest: &RepositoryManifest,
+    tasks: &[&Task],
+    jdks: &BTreeSet<u32>,
+) -> Result<Locked, CommandError> {
+    let opened = workbench.repository(manifest, tasks).await?;
+    let found = sets_of(&opened, manifest, tasks).await?;
+    let lock = workbench.covering_lock(manifest)?;
+    Ok(summary(&lock, jdks.contains(&manifest.jdk), &found.sets, Vec::new()))
 }
 
 /// What repositories are locked with.
@@ -156,7 +170,7 @@ async fn lock_repository(
     update: bool,
 ) -> Result<Locked, CommandError> {
     let (workbench, repository) = (means.workbench, &manifest.repository);
-    let _held = workbench.hold(&format!("lock-{}", repository.file_stem()))?;
+    let _held = workbench.hold(&format!("lock-{}", repository.file_stem())).await?;
     let opened = workbench.repository(manifest, tasks).await?;
     let found = sets_of(&opened, manifest, tasks).await?;
     let mut growing = workbench.growing_lock(manifest, update)?;

@@ -2,14 +2,14 @@
 //! resolved anew takes the present one's place.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::workbench::Workbench;
 use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::proof::{self, Proof};
 use crate::image::{BuiltImage, Catalog, LockDigests};
-use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
+use crate::lock::{self, LockFile, LockFileError, RepositoryLock, ToolchainLock};
 use crate::manifest::{ManifestError, RepositoryManifest};
 use crate::output::counted;
 use crate::resolution::repository::{BuildSet, empty};
@@ -66,14 +66,18 @@ impl Workbench<'_> {
         self.lock_path(repository).with_added_extension("next")
     }
 
+    pub(super) fn manifest_path(&self, repository: &RepositoryName) -> PathBuf {
+        self.data_dir.join("manifests").join(format!("{}.toml", repository.file_stem()))
+    }
+
     /// Returns the repository's lock; `None` where there is none yet.
     pub(super) fn repository_lock(&self, repository: &RepositoryName) -> Result<Option<RepositoryLock>, CommandError> {
-        present(RepositoryLock::load(&self.lock_path(repository)))
+        present(lock_of(repository, &self.lock_path(repository)))
     }
 
     /// Returns the lock to build the manifest's repository from.
     pub(super) fn lock_for(&self, manifest: &RepositoryManifest) -> Result<RepositoryLock, CommandError> {
-        let lock = RepositoryLock::load(&self.lock_path(&manifest.repository))?;
+        let lock = lock_of(&manifest.repository, &self.lock_path(&manifest.repository))?;
         if lock.is_for(manifest) {
             return Ok(lock);
         }
@@ -100,7 +104,7 @@ impl Workbench<'_> {
             replaced => replaced,
         };
         let path = self.next_lock_path(repository);
-        let lock = match present(RepositoryLock::load(&path))?.filter(|lock| lock.is_for(manifest)) {
+        let lock = match present(lock_of(repository, &path))?.filter(|lock| lock.is_for(manifest)) {
             Some(lock) => {
                 let name = path.display();
                 self.context.events.message(format!("`{name}` is gone on with; without it all begins anew"));
@@ -148,6 +152,11 @@ impl Workbench<'_> {
             let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
             if !hidden && path.extension().is_some_and(|extension| extension == "toml") {
                 let repository = RepositoryManifest::load(&path)?.repository;
+                if path != self.manifest_path(&repository) {
+                    let wanted = path.file_stem().map(|stem| stem.to_string_lossy().replacen("__", "/", 1));
+                    let wanted = wanted.unwrap_or_default();
+                    return Err(CommandError::OtherRepository { path, found: repository, wanted });
+                }
                 if self.lock_path(&repository).is_file() {
                     locked.push(repository);
                 }
@@ -193,12 +202,7 @@ impl Workbench<'_> {
     }
 
     fn repository_lock_digest(&self, repository: &RepositoryName) -> Result<Digest, CommandError> {
-        let path = self.lock_path(repository);
-        match fs_err::read(&path) {
-            Ok(bytes) => Ok(Digest::of(&bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(LockFileError::Missing { path }.into()),
-            Err(error) => Err(LockFileError::Io(error).into()),
-        }
+        Ok(Digest::of(lock::read(&self.lock_path(repository))?.as_bytes()))
     }
 }
 
@@ -221,11 +225,24 @@ impl Growing {
     }
 }
 
-fn present<L>(loaded: Result<L, LockFileError>) -> Result<Option<L>, CommandError> {
+/// Reads a repository's lock. Its name alone doesn't say whose it is: files get copied.
+fn lock_of(repository: &RepositoryName, path: &Path) -> Result<RepositoryLock, CommandError> {
+    let lock = RepositoryLock::load(path)?;
+    match lock.repository == *repository {
+        true => Ok(lock),
+        false => Err(CommandError::OtherRepository {
+            path: path.to_owned(),
+            found: lock.repository,
+            wanted: repository.to_string(),
+        }),
+    }
+}
+
+fn present<L>(loaded: Result<L, CommandError>) -> Result<Option<L>, CommandError> {
     match loaded {
         Ok(lock) => Ok(Some(lock)),
-        Err(LockFileError::Missing { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(CommandError::LockFile(LockFileError::Missing { .. })) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -251,9 +268,9 @@ mod tests {
             std::path::Path::new("m"),
             "schema = 1\nrepository = \"o/n\"\nclone_url = \"https://example.org/n.git\"\njava_version = 8\njdk = 8\n\
              [build]\nlauncher = \"auto\"\nskip_flags = []\nmaven_arguments = []\n\
-             [limits]\ncompile_memory_mib = 1\ncompile_scratch_mib = 1\ncompile_cpus = 1\ncompile_processes = 1\n\
-             compile_wall_seconds = 1\nrun_memory_mib = 1\nrun_heap_mib = 1\nrun_scratch_mib = 1\nrun_cpus = 1\n\
-             run_processes = 1\nrun_cpu_seconds = 1\nrun_wall_seconds = 1\noutput_mib = 1\n",
+             [limits]\ncompile_memory_mib = 99\ncompile_scratch_mib = 99\ncompile_cpus = 1\ncompile_processes = 99\n\
+             compile_wall_seconds = 1\nrun_memory_mib = 99\nrun_heap_mib = 99\nrun_scratch_mib = 99\nrun_cpus = 1\n\
+             run_processes = 99\nrun_cpu_seconds = 1\nrun_wall_seconds = 1\noutput_mib = 1\n",
         );
         manifest.unwrap()
     }
@@ -324,6 +341,15 @@ mod tests {
         assert_eq!(lock(true, &["a", "b"]), first, "resolved anew is what was asked for, and no more");
         let kept = workbench.data_dir.join(format!("locks/history/{}.lock", Digest::of(&more).hex()));
         assert_eq!((fs_err::read(kept).unwrap(), history()), (more, 1));
+        // One that was copied from another repository is none to go on with.
+        let next = workbench.next_lock_path(&manifest.repository);
+        for (place, anew) in [(&next, true), (&path, true), (&path, false)] {
+            let other = RepositoryLock { repository: "o/other".parse().unwrap(), ..empty(&manifest) };
+            other.store(place).unwrap();
+            let refused = workbench.growing_lock(&manifest, anew);
+            assert!(matches!(refused, Err(CommandError::OtherRepository { path, .. }) if path == *place));
+        }
+        assert!(matches!(workbench.lock_for(&manifest), Err(CommandError::OtherRepository { .. })));
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod completions;
 mod demo;
 mod doctor;
 mod explain;
+mod failures;
 mod images;
 mod import;
 mod lock;

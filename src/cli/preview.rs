@@ -1,4 +1,4 @@
-//! What `lock` and `build-images` would do, under `--dry-run`. Only what is on this machine is read: not even sources are
+//! What `lock` and `build-images` would do, and what executions lack, under `--dry-run`. Only what is on this machine is read: not even sources are
 //! fetched, and nothing is written.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +10,7 @@ use super::workbench::{Workbench, by_repository, items, sets_of};
 use crate::error::CommandError;
 use crate::execution::proof;
 use crate::image::Catalog;
+use crate::lock::LockFileError;
 use crate::output::counted;
 use crate::resolution::repository::empty;
 use crate::task::{RepositoryName, Task};
@@ -49,6 +50,32 @@ pub(super) async fn lock(update: bool, tasks: &[Task], context: &Context) -> Res
     };
     if !resolved.is_empty() {
         events.message(format!("would resolve the toolchain with {}", java(&resolved)));
+    }
+    Ok(())
+}
+
+/// Says which of the repositories can't be executed yet, and what to do first.
+pub(super) fn images<'a>(
+    repositories: impl IntoIterator<Item = &'a RepositoryName>,
+    context: &Context,
+) -> Result<(), CommandError> {
+    let workbench = Workbench::open(context)?;
+    let catalog = Catalog::open(&workbench.data_dir)?;
+    for repository in repositories {
+        let manifest = workbench.manifest(repository)?;
+        let next = match workbench.lock_digests(repository, manifest.jdk) {
+            Err(CommandError::LockFile(LockFileError::Missing { path })) => {
+                let whose = if path == workbench.toolchain_path() { "the toolchain" } else { repository.as_str() };
+                format!("{whose} has no lock: run `testevo-sandbox lock {repository}` first")
+            }
+            locks => match catalog.up_to_date(repository, locks?)?.filter(|built| built.is_for(&manifest)) {
+                Some(_) => continue,
+                None => format!(
+                    "{repository} has no image of its present locks: run `testevo-sandbox build-images {repository}` first"
+                ),
+            },
+        };
+        context.events.warning(next);
     }
     Ok(())
 }

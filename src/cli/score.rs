@@ -10,6 +10,7 @@ use clap::Args;
 use tokio::sync::RwLock;
 
 use super::Context;
+use super::preview;
 use super::report::print_text;
 use super::selector::SelectorArguments;
 use super::validate::{PathChoice, SurefireChoice};
@@ -91,6 +92,7 @@ pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), C
     tell(&predictions, context);
     if context.options.dry_run {
         dry_run(&tasks, &predictions, arguments, context);
+        preview::images(&executed(&tasks, &predictions), context)?;
         return Ok(());
     }
     let path = context.block_on(score(arguments, &tasks, &predictions, context))?;

@@ -16,7 +16,7 @@ use crate::error::CommandError;
 use crate::execution::prepared::{Keeping, prune};
 use crate::execution::sharing;
 use crate::lock::archive::{LockArchive, LockArchiveError};
-use crate::lock::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
+use crate::lock::{LockFile, LockFileError, ToolchainLock};
 use crate::manifest::RepositoryManifest;
 use crate::output::{OutputFormat, counted};
 use crate::task::RepositoryName;
@@ -158,11 +158,12 @@ fn export(workbench: &Workbench<'_>, names: &[String], output: &Path) -> Result<
     let toolchain = workbench.toolchain()?;
     let mut repositories = BTreeMap::new();
     for repository in locked(workbench, names)? {
-        let lock = RepositoryLock::load(&workbench.lock_path(&repository))?;
-        let manifest = manifest_path(workbench, &repository);
         // What can't be used here is of no use elsewhere.
-        RepositoryManifest::load(&manifest)?;
-        let text = fs::read_to_string(&manifest).map_err(crate::manifest::ManifestError::Io)?;
+        workbench.manifest(&repository)?;
+        let path = workbench.lock_path(&repository);
+        let lock = workbench.repository_lock(&repository)?.ok_or(LockFileError::Missing { path })?;
+        let text =
+            fs::read_to_string(workbench.manifest_path(&repository)).map_err(crate::manifest::ManifestError::Io)?;
         repositories.insert(repository, (lock, text));
     }
     let archive = LockArchive { toolchain, repositories };
@@ -264,9 +265,9 @@ fn import(workbench: &Workbench<'_>, path: &Path, replace: bool) -> Result<(), C
         LockArchive::read(&mut io::BufReader::with_capacity(1 << 20, file), &name, &workbench.store)?
     };
     // Everything is looked at before anything is changed.
-    for (repository, (_, manifest)) in &archive.repositories {
+    for (repository, (_, text)) in &archive.repositories {
         let path = format!("{name}: manifests/{}.toml", repository.file_stem());
-        let manifest = RepositoryManifest::parse(Path::new(&path), manifest)?;
+        let manifest = RepositoryManifest::parse(Path::new(&path), text)?;
         if manifest.repository != *repository {
             return Err(LockArchiveError::Malformed {
                 name,
@@ -274,10 +275,14 @@ fn import(workbench: &Workbench<'_>, path: &Path, replace: bool) -> Result<(), C
             }
             .into());
         }
+        // Where there is one already it stays, and the archive's decides nothing.
+        if !workbench.manifest_path(repository).exists() {
+            tell_of(&manifest, &RepositoryManifest::overridden_keys(Path::new(&path), text)?, context);
+        }
     }
-    let mut held = vec![workbench.hold("lock-toolchain")?];
+    let mut held = vec![context.block_on(workbench.hold("lock-toolchain"))?];
     for repository in archive.repositories.keys() {
-        held.push(workbench.hold(&format!("lock-{}", repository.file_stem()))?);
+        held.push(context.block_on(workbench.hold(&format!("lock-{}", repository.file_stem())))?);
     }
     let toolchain_path = workbench.toolchain_path();
     let toolchain = present::<ToolchainLock>(&toolchain_path)?;
@@ -287,7 +292,7 @@ fn import(workbench: &Workbench<'_>, path: &Path, replace: bool) -> Result<(), C
     }
     put(workbench, toolchain, &archive.toolchain, &toolchain_path)?;
     for (repository, (lock, manifest)) in &archive.repositories {
-        let path = manifest_path(workbench, repository);
+        let path = workbench.manifest_path(repository);
         // A manifest that is there may have its user's overrides.
         if !path.exists() {
             let write = || {
@@ -301,6 +306,18 @@ fn import(workbench: &Workbench<'_>, path: &Path, replace: bool) -> Result<(), C
     let repositories = counted(archive.repositories.len(), "repository", "repositories");
     context.events.message(format!("took {} of {repositories}", counted(archive.blobs().len(), "blob", "blobs")));
     Ok(())
+}
+
+/// Tells what a stranger's manifest has that published data alone would not have made of it.
+fn tell_of(manifest: &RepositoryManifest, overridden: &[String], context: &Context) {
+    let (name, url) = (&manifest.repository, &manifest.clone_url);
+    if url.scheme() != "https" {
+        context.events.warning(format!("the archive has {name} cloned from {url}"));
+    }
+    if !overridden.is_empty() {
+        let keys = overridden.join("`, `");
+        context.events.warning(format!("the archive's manifest of {name} overrides `{keys}`"));
+    }
 }
 
 fn present<L: LockFile>(path: &Path) -> Result<Option<L>, CommandError> {
@@ -335,8 +352,4 @@ fn put<L: LockFile + PartialEq>(
         None => {}
     }
     Ok(taken.store(path)?)
-}
-
-fn manifest_path(workbench: &Workbench<'_>, repository: &RepositoryName) -> PathBuf {
-    workbench.data_dir.join("manifests").join(format!("{}.toml", repository.file_stem()))
 }

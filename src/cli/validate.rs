@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use tokio::sync::RwLock;
 
 use super::Context;
+use super::preview;
 use super::selector::SelectorArguments;
 use super::workbench::{Workbench, by_repository, environment, run_tools};
 use crate::canonical_json::canonical_json;
@@ -141,7 +142,8 @@ impl ValidateArguments {
 
 fn dry_run(tasks: &[Task], arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
     let cells: usize = tasks.iter().map(|task| crate::outcome::label::cells_of(task.track).len()).sum();
-    let repositories = by_repository(tasks).len();
+    let groups = by_repository(tasks);
+    let repositories = groups.len();
     context.events.message(format!(
         "would execute {} of {} from {}, each launch {} times",
         counted(cells, "cell", "cells"),
@@ -149,7 +151,7 @@ fn dry_run(tasks: &[Task], arguments: &ValidateArguments, context: &Context) -> 
         counted(repositories, "repository", "repositories"),
         arguments.repeat
     ));
-    Ok(())
+    preview::images(groups.keys(), context)
 }
 
 pub(super) async fn validate(

@@ -118,8 +118,14 @@ impl<'a> Workbench<'a> {
     }
 
     pub(super) fn manifest(&self, repository: &RepositoryName) -> Result<RepositoryManifest, CommandError> {
-        let path = self.data_dir.join("manifests").join(format!("{}.toml", repository.file_stem()));
-        Ok(RepositoryManifest::load(&path)?)
+        let path = self.manifest_path(repository);
+        let manifest = RepositoryManifest::load(&path)?;
+        match manifest.repository == *repository {
+            true => Ok(manifest),
+            false => {
+                Err(CommandError::OtherRepository { path, found: manifest.repository, wanted: repository.to_string() })
+            }
+        }
     }
 
     /// Returns the toolchain lock with these development kits in it, resolved where it lacks something, or anew.
@@ -129,7 +135,7 @@ impl<'a> Workbench<'a> {
         majors: &BTreeSet<u32>,
         update: bool,
     ) -> Result<ToolchainLock, CommandError> {
-        let _held = self.hold("lock-toolchain")?;
+        let _held = self.hold("lock-toolchain").await?;
         let path = self.toolchain_path();
         let previous = match ToolchainLock::load(&path) {
             Ok(lock) => Some(lock),
@@ -215,10 +221,13 @@ impl<'a> Workbench<'a> {
         Ok(jars::make(engine, &compiler, &recipe, &self.store, &self.data_dir.temporary()).await?)
     }
 
-    /// Takes a lock of the data directory, waiting for another process where one has it.
-    pub(super) fn hold(&self, name: &str) -> Result<HeldLock, CommandError> {
-        let waiting = |owner: &str| self.context.events.message(format!("waiting for {owner}, which holds {name}"));
-        Ok(self.data_dir.lock(name, waiting)?)
+    /// Takes a lock of the data directory, waiting for another process where one has it; an interrupt ends that.
+    pub(super) async fn hold(&self, name: &str) -> Result<HeldLock, CommandError> {
+        let (data_dir, events, name) = (self.data_dir.clone(), self.context.events.clone(), name.to_owned());
+        let told = name.clone();
+        let waiting = move |owner: &str| events.message(format!("waiting for {owner}, which holds {told}"));
+        // A thread that waits on after an interrupt lets go of the lock as soon as it has it.
+        self.context.until_interrupted(blocking(move || Ok(data_dir.lock(&name, waiting)?))).await
     }
 
     /// Returns a repository's image, loaded; it must have been built from its present locks.
@@ -253,9 +262,9 @@ impl<'a> Workbench<'a> {
         tasks: &[&Task],
     ) -> Result<Repository, CommandError> {
         let sources = self.context.sources()?;
-        let (name, url) = (manifest.repository.clone(), manifest.clone_url.clone());
+        let (name, url) = (&manifest.repository, &manifest.clone_url);
         let revisions: Vec<Revision> = tasks.iter().flat_map(|task| [task.rev1.clone(), task.rev2.clone()]).collect();
-        blocking(move || Ok(sources.open(&name, &url, &revisions.iter().collect::<Vec<_>>())?)).await
+        self.context.until_interrupted(async { Ok(sources.open(name, url, &revisions).await?) }).await
     }
 
     /// Returns the trees of repositories that were opened before.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
@@ -83,6 +84,51 @@ fn sweep_with(tmp: &Path, remove_directory: &dyn Fn(&Path) -> io::Result<()>) ->
         }
     }
     Ok(removed)
+}
+
+/// How old an unfinished file must be to be nobody's: writing one takes no time to speak of. Its name tells a process, but
+/// not of which machine or namespace.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// Removes what writers left beside the files that they were about to replace. What can't be removed is logged.
+pub(super) fn sweep_unfinished(directory: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) => return absent_is_fine(Err(error)),
+    };
+    for entry in entries {
+        let entry = entry?;
+        if !is_unfinished(entry.file_name().to_str().unwrap_or_default()) {
+            continue;
+        }
+        let removed = match entry.metadata() {
+            Ok(metadata) if metadata.is_file() && is_abandoned(&metadata) => fs::remove_file(entry.path()),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = absent_is_fine(removed) {
+            tracing::warn!("an unfinished file can't be removed: {error}");
+        }
+    }
+    Ok(())
+}
+
+fn is_abandoned(metadata: &std::fs::Metadata) -> bool {
+    // Where times can't be compared nothing is known.
+    let age = metadata.modified().ok().and_then(|modified| modified.elapsed().ok());
+    age.is_some_and(|age| age > ABANDONED)
+}
+
+/// Returns the name under which a process writes a file that appears at once.
+pub(super) fn unfinished_name(name: &str, number: u64) -> String {
+    format!(".{name}.{}-{number}", std::process::id())
+}
+
+/// Tells whether it is one that [`unfinished_name`] returns.
+fn is_unfinished(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let parts = name.strip_prefix('.').and_then(|name| name.rsplit_once('.')?.1.split_once('-'));
+    parts.is_some_and(|(process, number)| is_number(process) && is_number(number))
 }
 
 /// Removes an entry of `tmp` if it is nobody's. Tells whether a directory went.
@@ -256,6 +302,26 @@ mod tests {
         drop(lock);
         assert_eq!(sweep(directory.path()).unwrap(), 1);
         assert!(second.is_dir() && !first.exists());
+    }
+
+    #[test]
+    fn files_that_nobody_finishes_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let long_ago = std::time::SystemTime::now() - 2 * ABANDONED;
+        let left = unfinished_name("a.lock", 7);
+        let kept = [".a.lock.12-x", ".a.lock.-3", ".hidden", "a.12-3", "a.lock"];
+        for name in kept.iter().copied().chain([left.as_str()]) {
+            let file = fs::File::create(directory.path().join(name)).unwrap();
+            file.file().set_modified(long_ago).unwrap();
+        }
+        // Somebody may be about to finish it.
+        fs::write(directory.path().join(".b.lock.1-1"), "").unwrap();
+        fs::create_dir(directory.path().join(".c.lock.1-1")).unwrap();
+        sweep_unfinished(directory.path()).unwrap();
+        let mut expected = [&kept[..], &[".b.lock.1-1", ".c.lock.1-1"]].concat();
+        expected.sort_unstable();
+        assert_eq!(names(directory.path()), expected);
+        sweep_unfinished(&directory.path().join("absent")).unwrap();
     }
 
     #[test]

@@ -18,9 +18,9 @@ pub struct Native {
     pub missing: Option<EngineError>,
 }
 
-/// Makes a container with the engine. `needed` says whether there is no other; `spool` is an existing directory of this
-/// process.
-pub async fn native(engine: Result<NativeEngine, EngineError>, spool: &Path, needed: bool) -> Native {
+/// Makes a container with the engine, unless there is no `spool` for that: an existing directory of this process. `needed`
+/// says whether there is no other engine.
+pub async fn native(engine: Result<NativeEngine, EngineError>, spool: Option<&Path>, needed: bool) -> Native {
     match attempt(engine, spool).await {
         Ok(checks) if needed => Native { checks, missing: None },
         // What the other engine holds back is what counts.
@@ -39,21 +39,23 @@ pub async fn native(engine: Result<NativeEngine, EngineError>, spool: &Path, nee
     }
 }
 
-async fn attempt(engine: Result<NativeEngine, EngineError>, spool: &Path) -> Result<Vec<Check>, EngineError> {
+async fn attempt(engine: Result<NativeEngine, EngineError>, spool: Option<&Path>) -> Result<Vec<Check>, EngineError> {
     let engine = engine?;
-    let took = engine.probe(spool).await?;
+    let took = match spool {
+        Some(spool) => Some(engine.probe(spool).await?),
+        None => None,
+    };
     let found = engine.describe().await?;
     let whose = if found.isolation.rootless { "without root's rights" } else { "with root's rights" };
     let groups = match found.cgroup_version {
         Some(version) => format!("control groups version {version}"),
         None => "no control groups, limits by its own account".to_owned(),
     };
-    let detail = format!(
-        "native {}: a container was made {whose} in {} ms; {groups}, kernel {}",
-        found.version,
-        took.as_millis(),
-        found.kernel
-    );
+    let made = match took {
+        Some(took) => format!("a container was made {whose} in {} ms", took.as_millis()),
+        None => format!("this is a dry run: no container was made {whose}"),
+    };
+    let detail = format!("native {}: {made}; {groups}, kernel {}", found.version, found.kernel);
     Ok(vec![Check::ok("engine", detail).with(json!(found)), limits(&found), isolation(&found)])
 }
 
@@ -81,11 +83,11 @@ mod tests {
 
     #[tokio::test]
     async fn the_failing_step_is_named_with_its_remedy() {
-        let found = native(Err(refused()), Path::new("/"), true).await;
+        let found = native(Err(refused()), Some(Path::new("/")), true).await;
         assert_eq!((found.checks[0].status, found.missing.is_some()), (Status::Fail, true));
         assert!(found.checks[0].advice.as_ref().unwrap().contains("max_user_namespaces"));
         assert_eq!(found.checks[0].facts["step"], "namespaces");
-        let found = native(Err(refused()), Path::new("/"), false).await;
+        let found = native(Err(refused()), Some(Path::new("/")), false).await;
         assert_eq!((found.checks[0].status, found.missing.is_some()), (Status::Ok, false), "another engine answers");
     }
 }

@@ -67,30 +67,30 @@ impl From<&crate::manifest::Limits> for ExecutionLimits {
         let command = |wall_seconds, cpu_seconds| CommandLimits {
             wall_seconds,
             cpu_seconds,
-            output_bytes: limits.output_mib * MIB,
+            output_bytes: limits.output_mib.saturating_mul(MIB),
             // A flood alone decides nothing: what is over the cap is dropped, and time ends it.
             flood_bytes: u64::MAX,
         };
         Self {
             compile: ContainerLimits {
-                memory_bytes: limits.compile_memory_mib * MIB,
+                memory_bytes: limits.compile_memory_mib.saturating_mul(MIB),
                 cpus: limits.compile_cpus,
                 processes: limits.compile_processes,
-                wall_seconds: limits.compile_wall_seconds + GRACE_SECONDS,
+                wall_seconds: limits.compile_wall_seconds.saturating_add(GRACE_SECONDS),
             },
             launch: ContainerLimits {
-                memory_bytes: limits.run_memory_mib * MIB,
+                memory_bytes: limits.run_memory_mib.saturating_mul(MIB),
                 cpus: limits.run_cpus,
                 processes: limits.run_processes,
-                wall_seconds: limits.run_wall_seconds + GRACE_SECONDS,
+                wall_seconds: limits.run_wall_seconds.saturating_add(GRACE_SECONDS),
             },
             compile_command: command(
                 limits.compile_wall_seconds,
                 limits.compile_wall_seconds.saturating_mul(u64::from(limits.compile_cpus)),
             ),
             launch_command: command(limits.run_wall_seconds, limits.run_cpu_seconds),
-            compile_scratch_bytes: limits.compile_scratch_mib * MIB,
-            launch_scratch_bytes: limits.run_scratch_mib * MIB,
+            compile_scratch_bytes: limits.compile_scratch_mib.saturating_mul(MIB),
+            launch_scratch_bytes: limits.run_scratch_mib.saturating_mul(MIB),
             launch_heap_mib: limits.run_heap_mib,
         }
     }

@@ -9,11 +9,13 @@ pub mod policy;
 pub(crate) mod requirement;
 pub mod toolchain;
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+use crate::artifact::origin::OriginName;
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::manifest::RepositoryManifest;
@@ -21,6 +23,9 @@ use crate::task::RepositoryName;
 
 /// Version of both lock files' schema.
 pub const LOCK_SCHEMA: u32 = 1;
+
+/// The largest lock that is read, in bytes.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// What can be wrong with a lock file.
 #[derive(Debug, thiserror::Error)]
@@ -251,14 +256,7 @@ pub trait LockFile: Serialize + serde::de::DeserializeOwned {
     /// # Errors
     /// [`LockFileError`].
     fn load(path: &Path) -> Result<Self, LockFileError> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(LockFileError::Missing { path: path.to_owned() });
-            }
-            Err(error) => return Err(error.into()),
-        };
-        Self::parse(path, &text)
+        Self::parse(path, &read(path)?)
     }
 
     /// Reads a lock file's text; `path` is its name in errors.
@@ -277,8 +275,15 @@ pub trait LockFile: Serialize + serde::de::DeserializeOwned {
             }
             None => return Err(malformed("it has no `schema`".to_owned())),
         }
-        table.try_into().map_err(|error: toml::de::Error| malformed(error.message().to_owned()))
+        let lock: Self = table.try_into().map_err(|error: toml::de::Error| malformed(error.message().to_owned()))?;
+        for origin in lock.origins() {
+            origin.parse::<OriginName>().map_err(|error| malformed(error.to_string()))?;
+        }
+        Ok(lock)
     }
+
+    /// Returns the names of origins that stand in it, as they stand there.
+    fn origins(&self) -> impl Iterator<Item = &str>;
 
     /// Writes the lock file atomically.
     ///
@@ -289,6 +294,36 @@ pub trait LockFile: Serialize + serde::de::DeserializeOwned {
     }
 }
 
-impl LockFile for ToolchainLock {}
+impl LockFile for ToolchainLock {
+    fn origins(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|tool| tool.origin.as_str())
+    }
+}
 
-impl LockFile for RepositoryLock {}
+impl LockFile for RepositoryLock {
+    fn origins(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| file.origin.as_str())
+    }
+}
+
+/// Reads a lock file's text.
+///
+/// # Errors
+/// [`LockFileError::Missing`], [`LockFileError::Malformed`] where it is no file of text, [`LockFileError::Io`].
+pub fn read(path: &Path) -> Result<String, LockFileError> {
+    let malformed = |reason: String| LockFileError::Malformed { path: path.to_owned(), reason };
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return Err(malformed("it is no file".to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(LockFileError::Missing { path: path.to_owned() });
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(malformed(format!("it is larger than {MOST_BYTES} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| malformed(error.utf8_error().to_string()))
+}

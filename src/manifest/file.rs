@@ -60,6 +60,20 @@ pub enum ManifestError {
         /// The key.
         key: &'static str,
     },
+    /// A limit is none, or none that can be kept.
+    #[error("the manifest `{path}` has {value} as `limits.{limit}`, which must be from {least} to {most}")]
+    Limit {
+        /// The file.
+        path: PathBuf,
+        /// The limit's name.
+        limit: &'static str,
+        /// What it is.
+        value: u64,
+        /// The least that it may be.
+        least: u64,
+        /// The most that it may be.
+        most: u64,
+    },
     /// No development kit is new enough.
     #[error("{repository} needs Java {java_version}; there are development kits for 8, 11, 17 and 21")]
     UnsupportedJava {
@@ -79,6 +93,7 @@ impl ManifestError {
             Self::Malformed { .. } => "correct it, or delete it and import the data again",
             Self::UnknownSchema { .. } => "use the program that wrote it, or delete it and import the data again",
             Self::Unsupported { .. } => "remove it from the manifest",
+            Self::Limit { .. } => "correct it, or remove it from the overrides: there are defaults",
             Self::UnsupportedJava { .. } => "leave the repository's file out of the import",
         }
         .to_owned()
@@ -129,6 +144,9 @@ impl RepositoryManifest {
         let mut manifest: Self =
             table.try_into().map_err(|error: toml::de::Error| malformed(error.message().into()))?;
         manifest.check().map_err(malformed)?;
+        if let Some((limit, value, least, most)) = manifest.limits.out_of_bounds() {
+            return Err(ManifestError::Limit { path: path.to_owned(), limit, value, least, most });
+        }
         if !manifest.build.debian_packages.is_empty() {
             return Err(ManifestError::Unsupported { path: path.to_owned(), key: "build.debian_packages" });
         }
@@ -172,6 +190,28 @@ impl RepositoryManifest {
             write_atomically(path, text.as_bytes())?;
         }
         Ok(written)
+    }
+
+    /// Returns what a manifest's text overrides, as keys with dots between them, sorted.
+    ///
+    /// # Errors
+    /// [`ManifestError::Malformed`], [`ManifestError::UnknownSchema`].
+    pub fn overridden_keys(path: &Path, text: &str) -> Result<Vec<String>, ManifestError> {
+        let mut keys = Vec::new();
+        let mut tables = match parse(path, text)?.remove("overrides") {
+            Some(Value::Table(overrides)) => vec![(String::new(), overrides)],
+            _ => Vec::new(),
+        };
+        while let Some((parent, table)) = tables.pop() {
+            for (key, value) in table {
+                match value {
+                    Value::Table(table) => tables.push((format!("{parent}{key}."), table)),
+                    _ => keys.push(format!("{parent}{key}")),
+                }
+            }
+        }
+        keys.sort();
+        Ok(keys)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -330,6 +370,13 @@ mod tests {
             ("build.debian_packages = [\"openjfx\"]", "`build.debian_packages`, which is not supported"),
             ("repository = \"a/b\"", "overrides.repository"),
             ("limits.run_cpu = 1", "run_cpu"),
+            ("limits.run_cpus = 0", "0 as `limits.run_cpus`, which must be from 1 to 1024"),
+            ("limits.run_memory_mib = 0", "0 as `limits.run_memory_mib`"),
+            ("limits.run_processes = 0", "0 as `limits.run_processes`"),
+            ("limits.run_wall_seconds = 0", "0 as `limits.run_wall_seconds`"),
+            ("limits.compile_memory_mib = 17592186044416", "17592186044416 as `limits.compile_memory_mib`"),
+            ("limits.output_mib = 9223372036854775807", "9223372036854775807 as `limits.output_mib`"),
+            ("limits.run_heap_mib = -1", "`-1`"),
             ("clone_url = \"ext::x\"", "ext::x"),
         ] {
             fs::remove_file(&path).ok();

@@ -122,6 +122,50 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Returns the first limit that is out of bounds: its name, its value, the least and the most that it may be. Engines
+    /// take a zero for no limit, and a JVM needs some of everything.
+    fn out_of_bounds(&self) -> Option<(&'static str, u64, u64, u64)> {
+        const MOST_MIB: u64 = 1 << 20;
+        const MOST_SECONDS: u64 = 7 * 86_400;
+        const MOST_CPUS: u64 = 1024;
+        const MOST_PROCESSES: u64 = 1 << 20;
+        // Named one by one, so that a new limit can't be forgotten.
+        let Self {
+            compile_memory_mib,
+            compile_scratch_mib,
+            compile_cpus,
+            compile_processes,
+            compile_wall_seconds,
+            run_memory_mib,
+            run_heap_mib,
+            run_scratch_mib,
+            run_cpus,
+            run_processes,
+            run_cpu_seconds,
+            run_wall_seconds,
+            output_mib,
+        } = *self;
+        [
+            ("compile_memory_mib", compile_memory_mib, 64, MOST_MIB),
+            ("compile_scratch_mib", compile_scratch_mib, 16, MOST_MIB),
+            ("compile_cpus", compile_cpus.into(), 1, MOST_CPUS),
+            ("compile_processes", compile_processes.into(), 32, MOST_PROCESSES),
+            ("compile_wall_seconds", compile_wall_seconds, 1, MOST_SECONDS),
+            ("run_memory_mib", run_memory_mib, 64, MOST_MIB),
+            ("run_heap_mib", run_heap_mib, 16, MOST_MIB),
+            ("run_scratch_mib", run_scratch_mib, 16, MOST_MIB),
+            ("run_cpus", run_cpus.into(), 1, MOST_CPUS),
+            ("run_processes", run_processes.into(), 32, MOST_PROCESSES),
+            ("run_cpu_seconds", run_cpu_seconds, 1, MOST_SECONDS),
+            ("run_wall_seconds", run_wall_seconds, 1, MOST_SECONDS),
+            ("output_mib", output_mib, 1, 1024),
+        ]
+        .into_iter()
+        .find(|(_, value, least, most)| !(least..=most).contains(&value))
+    }
+}
+
 impl Default for Build {
     fn default() -> Self {
         Self {

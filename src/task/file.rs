@@ -1,12 +1,15 @@
-//! Task files: what an import keeps of a repository's tasks. File: `tasks/<owner>__<name>.json`.
+//! Task files: what imports keep of a repository's tasks. File: `tasks/<owner>__<name>.json`.
+//!
+//! A task's id is one task's in all files: results name tasks by it alone.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::{RepositoryName, Task};
+use super::{RepositoryName, Task, TaskId};
 
 /// Version of the task file's schema.
 pub const TASK_FILE_SCHEMA: u32 = 1;
@@ -36,6 +39,26 @@ pub enum TaskFileError {
         /// Its schema.
         found: u64,
     },
+    /// Two files have a task of one id.
+    #[error("the task {task} is in `{first}` and in `{second}`")]
+    Twice {
+        /// The task.
+        task: TaskId,
+        /// A file that has it.
+        first: PathBuf,
+        /// Another one.
+        second: PathBuf,
+    },
+    /// A task that is to be kept has the id of one of another repository.
+    #[error("{repository} can't have the task {task}: `{other}` has one of this id")]
+    Taken {
+        /// The task.
+        task: TaskId,
+        /// Whose it is to be.
+        repository: RepositoryName,
+        /// The file of the repository that has it, or is to have it.
+        other: PathBuf,
+    },
 }
 
 impl TaskFileError {
@@ -43,8 +66,12 @@ impl TaskFileError {
     pub fn hint(&self) -> String {
         match self {
             Self::Io(_) => "check permissions and free space",
-            Self::Malformed { .. } => "import the benchmark's data again with `testevo-sandbox import DATA`",
-            Self::UnknownSchema { .. } => "use the program that wrote it, or import the data again",
+            Self::Malformed { .. } => "import the repository's data again with `testevo-sandbox import --replace DATA`",
+            Self::UnknownSchema { .. } => "use the program that wrote it, or import the data again with `--replace`",
+            Self::Twice { .. } => "remove one of the two files, and import its data again without that task",
+            Self::Taken { .. } => {
+                "nothing was imported; leave the task out of the data, or import into another `--data-dir`"
+            }
         }
         .to_owned()
     }
@@ -99,6 +126,104 @@ impl TaskFile {
             None => Ok(file),
         }
     }
+
+    /// Reads the tasks of a repository's file; none where there is no file.
+    ///
+    /// # Errors
+    /// [`TaskFileError`]; [`TaskFileError::Malformed`] also where the file is another repository's.
+    pub fn load_of(path: &Path, repository: &RepositoryName) -> Result<Vec<Task>, TaskFileError> {
+        match Self::load(path) {
+            Ok(file) if file.repository == *repository => Ok(file.tasks),
+            Ok(file) => {
+                let reason = format!("it is of {}", file.repository);
+                Err(TaskFileError::Malformed { path: path.to_owned(), reason })
+            }
+            Err(TaskFileError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What given tasks change among those that are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Changes {
+    /// Tasks that were not known.
+    pub new: usize,
+    /// Known tasks that are other ones now.
+    pub changed: usize,
+    /// Known tasks that stay as they were, given again or not.
+    pub kept: usize,
+    /// Known tasks that were not given again and go.
+    pub removed: usize,
+}
+
+impl std::ops::AddAssign for Changes {
+    fn add_assign(&mut self, other: Self) {
+        self.new += other.new;
+        self.changed += other.changed;
+        self.kept += other.kept;
+        self.removed += other.removed;
+    }
+}
+
+/// Returns known tasks with the given ones among them, sorted by id: a given one has the place of a known one of its id.
+/// Known ones that were not given stay unless `replace` says otherwise.
+pub fn merge(known: Vec<Task>, given: &[Task], replace: bool) -> (Vec<Task>, Changes) {
+    let mut changes = Changes::default();
+    let mut known: BTreeMap<TaskId, Task> = known.into_iter().map(|task| (task.id.clone(), task)).collect();
+    let mut merged: Vec<Task> = Vec::new();
+    for task in given {
+        match known.remove(&task.id) {
+            None => changes.new += 1,
+            Some(before) if before == *task => changes.kept += 1,
+            Some(_) => changes.changed += 1,
+        }
+        merged.push(task.clone());
+    }
+    if replace {
+        changes.removed = known.len();
+    } else {
+        changes.kept += known.len();
+        merged.extend(known.into_values());
+    }
+    merged.sort_by(|a, b| a.id.cmp(&b.id));
+    (merged, changes)
+}
+
+/// Checks files that are about to be written against each other and against those of other repositories in the
+/// directory.
+///
+/// # Errors
+/// [`TaskFileError::Taken`] for an id that two repositories would have; what reading the other files comes to.
+pub fn check_ids(directory: &Path, files: &[(PathBuf, TaskFile)]) -> Result<(), TaskFileError> {
+    let mut ids = BTreeMap::new();
+    for path in paths(directory)?.into_iter().filter(|path| !files.iter().any(|(written, _)| written == path)) {
+        ids.extend(TaskFile::load(&path)?.tasks.into_iter().map(|task| (task.id, path.clone())));
+    }
+    for (path, file) in files {
+        for task in &file.tasks {
+            if let Some(other) = ids.insert(task.id.clone(), path.clone()) {
+                let (task, repository) = (task.id.clone(), file.repository.clone());
+                return Err(TaskFileError::Taken { task, repository, other });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the task files in a directory, sorted.
+fn paths(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        // What a killed writer left unfinished has a hidden name.
+        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if path.extension().is_some_and(|extension| extension == "json") && !hidden {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
 }
 
 /// Reads every task file in a directory and returns all tasks, sorted by repository and id.
@@ -107,18 +232,16 @@ impl TaskFile {
 /// [`TaskFileError`].
 pub fn load_all(directory: &Path) -> Result<Vec<Task>, TaskFileError> {
     let mut tasks = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if path.extension().is_some_and(|extension| extension == "json") && !hidden {
-            tasks.extend(TaskFile::load(&path)?.tasks);
+    let mut ids: BTreeMap<TaskId, PathBuf> = BTreeMap::new();
+    for path in paths(directory)? {
+        for task in TaskFile::load(&path)?.tasks {
+            if let Some(first) = ids.insert(task.id.clone(), path.clone()) {
+                return Err(TaskFileError::Twice { task: task.id, first, second: path });
+            }
+            tasks.push(task);
         }
     }
     tasks.sort_by(|a, b| (&a.repository, &a.id).cmp(&(&b.repository, &b.id)));
-    if let Some(twice) = tasks.windows(2).find(|pair| pair[0].id == pair[1].id) {
-        let path = directory.to_owned();
-        return Err(TaskFileError::Malformed { path, reason: format!("two files have the task {}", twice[0].id) });
-    }
     Ok(tasks)
 }
 

@@ -4,6 +4,8 @@
 //! The data is a stranger's: sizes are bounded, every field is validated, nothing in it is used as a path or command.
 //! Unknown fields are tolerated; missing or contradictory ones are errors that name file and task. Nothing is written.
 
+mod json;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -31,7 +33,7 @@ pub struct PublishedRepository {
     pub name: RepositoryName,
     /// Where its sources come from.
     pub clone_url: CloneUrl,
-    /// Whether that is another place than its `github_url`.
+    /// Whether that is another place than its `github_url`, or than its name has on GitHub where it has none.
     pub is_cloned_from_elsewhere: bool,
     /// The Java version that it was built with, as published: 8, 11, 17 …
     pub java_version: u32,
@@ -185,8 +187,7 @@ impl Reader {
             for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
                 let place = format!("on line {}", index + 1);
                 let fail = |problem| PublishedError { path: path.to_owned(), task: Some(place.clone()), problem };
-                let fields: Map<String, Value> =
-                    serde_json::from_str(line).map_err(|error| fail(Problem::NoJson(error)))?;
+                let fields = json::object(line).map_err(fail)?;
                 let name = self.repository(path, &fields)?;
                 let track = text_of(&fields, "track").map_err(fail)?;
                 let track = match track {
@@ -198,7 +199,7 @@ impl Reader {
             }
             return Ok(());
         }
-        let fields: Map<String, Value> = serde_json::from_str(&text).map_err(|error| fail(Problem::NoJson(error)))?;
+        let fields = json::object(&text).map_err(fail)?;
         let name = self.repository(path, &fields)?;
         let tracks = match fields.get("tracks") {
             Some(Value::Object(tracks)) => tracks,
@@ -294,7 +295,7 @@ fn repository_facts(fields: &Map<String, Value>) -> Result<PublishedRepository, 
     let clone_url: CloneUrl = text_of(fields, "git_clone_url")?.parse()?;
     let is_cloned_from_elsewhere = match fields.get("github_url") {
         Some(Value::String(home)) => place_of(home) != place_of(clone_url.as_str()),
-        _ => false,
+        _ => place_of(&format!("https://github.com/{name}")) != place_of(clone_url.as_str()),
     };
     let java_version = match fields.get("java_version") {
         None => return Err(Problem::Missing("java_version".into())),

@@ -1,37 +1,50 @@
 //! Fetching with the user's own `git`, which knows the machine's proxies, certificates and credentials.
 //!
-//! Nothing is checked out, no hook runs, nothing is asked, and only the protocols of [`CloneUrl`] are used.
+//! Nothing is checked out, no hook runs, nothing is asked, and only the protocols of [`CloneUrl`] are used. A git ends with
+//! the future that waits for it.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use fs_err as fs;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal, setsid,
+};
+use tokio::io::AsyncReadExt as _;
 
 use super::WorkspaceError;
 use crate::task::{CloneUrl, RepositoryName, Revision};
 
 /// What is shown of git's complaints, in characters.
 const MOST_MESSAGE: usize = 600;
+/// What is kept of them, in bytes.
+const MOST_KEPT: usize = 64 << 10;
+/// How long a git that is told to end may take to clean up after itself, in seconds.
+const GRACE_SECONDS: i64 = 2;
 
 /// Fetches commits into the bare repository `path`, which is made where missing: just these commits where the server
 /// gives them, else all branches and tags.
 ///
 /// # Errors
 /// [`WorkspaceError::Fetch`], [`WorkspaceError::GitCommand`], [`WorkspaceError::Io`].
-pub(super) fn fetch(
+pub(super) async fn fetch(
     repository: &RepositoryName,
     url: &CloneUrl,
     path: &Path,
     revisions: &[Revision],
 ) -> Result<(), WorkspaceError> {
     fs::create_dir_all(path)?;
+    sweep(path)?;
     // Harmless where the repository exists; completes one whose making was interrupted.
-    git(repository, path, ["init", "--quiet", "--bare", "--template=", "."])?;
+    git(repository, path, ["init", "--quiet", "--bare", "--template=", "."]).await?;
     let quiet = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"];
     let hashes = revisions.iter().map(Revision::as_str);
     let by_hash = quiet.into_iter().chain(["--depth=1", "--", url.as_str()]).chain(hashes);
-    match git(repository, path, by_hash) {
+    match git(repository, path, by_hash).await {
         Ok(()) => return Ok(()),
         // Servers may refuse commits that no branch points at; whether it is that shows when all is asked for.
         Err(WorkspaceError::Fetch { message, .. }) => tracing::debug!(%repository, message, "no fetch by commit"),
@@ -39,29 +52,104 @@ pub(super) fn fetch(
     }
     let unshallow = path.join("shallow").exists().then_some("--unshallow");
     let everything = ["--", url.as_str(), "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
-    git(repository, path, quiet.into_iter().chain(unshallow).chain(everything))
+    git(repository, path, quiet.into_iter().chain(unshallow).chain(everything)).await
 }
 
-fn git<'a>(
+/// Removes what a git left that a power failure ended: it would keep the next one from working, or lie there for good. The
+/// caller holds the repository's lock, and a git of ours does not outlive its process.
+fn sweep(path: &Path) -> io::Result<()> {
+    let absent_is_fine = |removed: io::Result<()>| match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    absent_is_fine(fs::remove_file(path.join("shallow.lock")))?;
+    let packs = match fs::read_dir(path.join("objects/pack")) {
+        Ok(packs) => packs,
+        Err(error) => return absent_is_fine(Err(error)),
+    };
+    for entry in packs {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(b"tmp_") {
+            absent_is_fine(fs::remove_file(entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+async fn git<'a>(
     repository: &RepositoryName,
     directory: &Path,
     arguments: impl IntoIterator<Item = &'a str>,
 ) -> Result<(), WorkspaceError> {
     let mut command = bare_git();
-    let output = command
+    command
         .args(authorities(directory)?)
         .args(arguments.into_iter().map(OsStr::new))
         .current_dir(directory)
-        .output()
-        .map_err(WorkspaceError::GitCommand)?;
-    if output.status.success() {
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut running = Running::start(command).map_err(WorkspaceError::GitCommand)?;
+    let said = running.said().await?;
+    let status = running.child.wait().await?;
+    if status.success() {
         return Ok(());
     }
-    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&said);
     let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(4)..].join("; ");
-    let message = if last.is_empty() { output.status.to_string() } else { last };
+    let message = if last.is_empty() { status.to_string() } else { last };
     Err(WorkspaceError::Fetch { repository: repository.clone(), message: message.chars().take(MOST_MESSAGE).collect() })
+}
+
+/// A git with all that it started. Where it still runs when this value goes, it is ended first: the lock on its
+/// repository goes next.
+struct Running {
+    child: tokio::process::Child,
+}
+
+impl Running {
+    fn start(mut command: Command) -> io::Result<Self> {
+        // With a session of its own it ends with its helpers, and has no terminal on which a helper could ask, and wait.
+        let begin = || -> io::Result<()> {
+            setsid()?;
+            Ok(set_parent_process_death_signal(Some(Signal::TERM))?)
+        };
+        // SAFETY: the closure makes two system calls and allocates nothing.
+        unsafe {
+            command.pre_exec(begin);
+        }
+        Ok(Self { child: tokio::process::Command::from(command).spawn()? })
+    }
+
+    /// Reads what it says until it closes its stderr, and returns the end of that.
+    async fn said(&mut self) -> io::Result<Vec<u8>> {
+        let mut said = Vec::new();
+        let Some(stderr) = &mut self.child.stderr else { return Ok(said) };
+        while stderr.read_buf(&mut said).await? > 0 {
+            let before = said.len().saturating_sub(MOST_KEPT);
+            said.drain(..before);
+        }
+        Ok(said)
+    }
+
+    /// Ends it and what it started: first so that it removes what it left unfinished, then in any case.
+    fn end(group: Pid) -> io::Result<()> {
+        let git = pidfd_open(group, PidfdFlags::empty())?;
+        kill_process_group(group, Signal::TERM)?;
+        let grace = Timespec { tv_sec: GRACE_SECONDS, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&git, PollFlags::IN)], Some(&grace))?;
+        Ok(kill_process_group(group, Signal::KILL)?)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has an id until it was waited for, and until then nobody else has that.
+        let group = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(Err(error)) = group.map(Self::end) {
+            tracing::warn!("git could not be ended: {error}");
+        }
+    }
 }
 
 /// Returns git with nothing but the user's own settings.
@@ -84,6 +172,8 @@ fn bare_git() -> Command {
         .env("GIT_DIR", ".")
         .env("LC_ALL", "C")
         .args(["-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false"])
+        // Loose objects would come one by one: of an interrupted fetch a commit could be there without its files.
+        .args(["-c", "fetch.unpackLimit=1"])
         .args(["-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60", "-c", "credential.interactive=false"])
         .stdin(Stdio::null());
     command

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::WorkspaceError;
 use super::git_command;
 use super::tree::Repository;
-use crate::data_dir::DataDir;
+use crate::data_dir::{DataDir, HeldLock};
 use crate::event::EventSink;
 use crate::task::{CloneUrl, RepositoryName, Revision};
 
@@ -48,51 +48,47 @@ pub struct Sources {
 
 impl Sources {
     /// Opens a repository that has all of `revisions`. What a clone lacks is fetched from `url`; a mirror is taken as
-    /// it is.
+    /// it is. Where the future goes unfinished, so does what it waits for.
     ///
     /// # Errors
     /// [`WorkspaceError`].
-    pub fn open(
+    pub async fn open(
         &self,
         repository: &RepositoryName,
         url: &CloneUrl,
-        revisions: &[&Revision],
+        revisions: &[Revision],
     ) -> Result<Repository, WorkspaceError> {
-        if let Some(mirror) = &self.mirror {
-            let path = mirror.path(repository);
+        let Some(mirror) = &self.mirror else { return self.open_clone(repository, url, revisions).await };
+        let path = mirror.path(repository);
+        let (repository, revisions) = (repository.clone(), revisions.to_vec());
+        blocking(move || {
             if !path.is_dir() {
-                return Err(WorkspaceError::MirrorMissing { repository: repository.clone(), path });
+                return Err(WorkspaceError::MirrorMissing { repository, path });
             }
-            let opened = Repository::open(repository.clone(), &path)?;
-            return match missing(&opened, revisions)?.first() {
-                None => Ok(opened),
-                Some(revision) => Err(WorkspaceError::RevisionMissing {
-                    repository: repository.clone(),
-                    revision: revision.clone(),
-                    path,
-                }),
-            };
-        }
-        self.open_clone(repository, url, revisions)
+            whole(&repository, path, &revisions)
+        })
+        .await
     }
 
-    fn open_clone(
+    async fn open_clone(
         &self,
         repository: &RepositoryName,
         url: &CloneUrl,
-        revisions: &[&Revision],
+        revisions: &[Revision],
     ) -> Result<Repository, WorkspaceError> {
         let path = self.data_dir.join("repositories").join(format!("{}.git", repository.file_stem()));
-        let _lock = self.data_dir.lock(&format!("repository-{}", repository.file_stem()), |owner| {
-            self.events.message(format!("waiting for {owner}, which fetches {repository}"));
-        })?;
-        let wanted = match existing(repository, &path)? {
-            Some(opened) => match missing(&opened, revisions)? {
-                wanted if wanted.is_empty() => return Ok(opened),
-                wanted => wanted,
-            },
-            None => revisions.iter().map(|revision| (*revision).clone()).collect(),
-        };
+        let _lock = self.lock(repository).await?;
+        let look = (repository.clone(), path.clone(), revisions.to_vec());
+        let (opened, wanted) = blocking(move || {
+            let (repository, path, revisions) = look;
+            let opened = existing(&repository, &path)?;
+            let wanted = opened.as_ref().map(|opened| missing(opened, &revisions)).transpose()?;
+            Ok((opened, wanted.unwrap_or(revisions)))
+        })
+        .await?;
+        if let Some(opened) = opened.filter(|_| wanted.is_empty()) {
+            return Ok(opened);
+        }
         if self.offline {
             let revision = match wanted.into_iter().next() {
                 Some(revision) => revision,
@@ -102,12 +98,36 @@ impl Sources {
             return Err(WorkspaceError::Offline { repository: repository.clone(), revision });
         }
         self.events.message(format!("fetching {} commits of {repository}", wanted.len()));
-        git_command::fetch(repository, url, &path, &wanted)?;
-        let opened = Repository::open(repository.clone(), &path)?;
-        match missing(&opened, revisions)?.into_iter().next() {
-            None => Ok(opened),
-            Some(revision) => Err(WorkspaceError::RevisionMissing { repository: repository.clone(), revision, path }),
-        }
+        git_command::fetch(repository, url, &path, &wanted).await?;
+        let (repository, revisions) = (repository.clone(), revisions.to_vec());
+        blocking(move || whole(&repository, path, &revisions)).await
+    }
+
+    /// Takes the lock on a repository's clone, for which another process may have to be waited.
+    async fn lock(&self, repository: &RepositoryName) -> Result<HeldLock, WorkspaceError> {
+        let (data_dir, events, repository) = (self.data_dir.clone(), self.events.clone(), repository.clone());
+        let name = format!("repository-{}", repository.file_stem());
+        let waiting = move |owner: &str| events.message(format!("waiting for {owner}, which fetches {repository}"));
+        blocking(move || Ok(data_dir.lock(&name, waiting)?)).await
+    }
+}
+
+/// Runs work that blocks on a thread of its own.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, WorkspaceError> + Send + 'static,
+) -> Result<T, WorkspaceError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(WorkspaceError::Io(std::io::Error::other(error))),
+    }
+}
+
+/// Opens a repository that must have all of these commits.
+fn whole(repository: &RepositoryName, path: PathBuf, revisions: &[Revision]) -> Result<Repository, WorkspaceError> {
+    let opened = Repository::open(repository.clone(), &path)?;
+    match missing(&opened, revisions)?.into_iter().next() {
+        None => Ok(opened),
+        Some(revision) => Err(WorkspaceError::RevisionMissing { repository: repository.clone(), revision, path }),
     }
 }
 
@@ -119,11 +139,11 @@ fn existing(repository: &RepositoryName, path: &Path) -> Result<Option<Repositor
     Repository::open(repository.clone(), path).map(Some)
 }
 
-fn missing(repository: &Repository, revisions: &[&Revision]) -> Result<Vec<Revision>, WorkspaceError> {
+fn missing(repository: &Repository, revisions: &[Revision]) -> Result<Vec<Revision>, WorkspaceError> {
     let mut missing = Vec::new();
     for revision in revisions {
-        if !repository.has(revision)? && !missing.contains(*revision) {
-            missing.push((*revision).clone());
+        if !repository.has(revision)? && !missing.contains(revision) {
+            missing.push(revision.clone());
         }
     }
     Ok(missing)

@@ -1,5 +1,6 @@
 use std::io::Read as _;
 use std::path::Path;
+use std::slice;
 use std::sync::{Arc, Mutex};
 
 use fs_err as fs;
@@ -345,21 +346,21 @@ fn sources(scratch: &Scratch, mirror: Option<&str>, offline: bool) -> Sources {
     }
 }
 
-#[test]
-fn a_mirror_is_read_as_it_is() {
+#[tokio::test]
+async fn a_mirror_is_read_as_it_is() {
     let scratch = Scratch::new();
     let revision = scratch.rich();
     let name: RepositoryName = "owner/name".parse().unwrap();
     let url = "https://example.invalid/owner/name".parse().unwrap();
     let missing: Revision = "2".repeat(40).parse().unwrap();
     let mirror = sources(&scratch, Some("ROOT/{owner}/{name}.git"), true);
-    mirror.open(&name, &url, &[&revision]).unwrap().tree(&revision).unwrap();
-    let opened = mirror.open(&name, &url, &[&revision, &missing]);
+    mirror.open(&name, &url, slice::from_ref(&revision)).await.unwrap().tree(&revision).unwrap();
+    let opened = mirror.open(&name, &url, &[revision.clone(), missing.clone()]).await;
     assert!(matches!(opened, Err(WorkspaceError::RevisionMissing { revision, .. }) if revision == missing));
     let other = "owner/other".parse().unwrap();
-    assert!(matches!(mirror.open(&other, &url, &[]), Err(WorkspaceError::MirrorMissing { .. })));
+    assert!(matches!(mirror.open(&other, &url, &[]).await, Err(WorkspaceError::MirrorMissing { .. })));
     fs::create_dir(scratch.directory.path().join("owner/other.git")).unwrap();
-    assert!(matches!(mirror.open(&other, &url, &[]), Err(WorkspaceError::Git { .. })));
+    assert!(matches!(mirror.open(&other, &url, &[]).await, Err(WorkspaceError::Git { .. })));
     assert!(MirrorTemplate::new("/srv/{owner}").is_err());
     // A directory with `.git` inside is a repository too.
     fs::create_dir(scratch.directory.path().join("work")).unwrap();
@@ -367,8 +368,8 @@ fn a_mirror_is_read_as_it_is() {
     Repository::open(name, &scratch.directory.path().join("work")).unwrap().tree(&revision).unwrap();
 }
 
-#[test]
-fn a_clone_is_made_and_completed() {
+#[tokio::test]
+async fn a_clone_is_made_and_completed() {
     let scratch = Scratch::new();
     let file = scratch.blob(b"x");
     let first = scratch.commit(scratch.tree(&[("100644", b"a", file)]));
@@ -377,15 +378,32 @@ fn a_clone_is_made_and_completed() {
     let url = format!("file://{}", scratch.path().to_str().unwrap().trim_end_matches('/')).parse().unwrap();
 
     let offline = sources(&scratch, None, true);
-    assert!(matches!(offline.open(&name, &url, &[&second]), Err(WorkspaceError::Offline { .. })));
+    assert!(matches!(offline.open(&name, &url, slice::from_ref(&second)).await, Err(WorkspaceError::Offline { .. })));
     let online = sources(&scratch, None, false);
     for revision in [&second, &first] {
-        online.open(&name, &url, &[revision]).unwrap().tree(revision).unwrap();
-        offline.open(&name, &url, &[revision]).unwrap();
+        online.open(&name, &url, slice::from_ref(revision)).await.unwrap().tree(revision).unwrap();
+        offline.open(&name, &url, slice::from_ref(revision)).await.unwrap();
     }
+    // Whatever of a fetch is there came as a whole, and what an earlier one left is in nobody's way.
+    let clone = scratch.directory.path().join("data/repositories/owner__name.git");
+    let names = |path: &str| {
+        let entries = fs::read_dir(clone.join(path)).unwrap().map(|entry| entry.unwrap().file_name());
+        entries.map(|name| name.into_string().unwrap()).collect::<Vec<_>>()
+    };
+    assert!(names("objects").iter().all(|name| ["info", "pack"].contains(&name.as_str())), "{:?}", names("objects"));
+    fs::write(clone.join("objects/pack/tmp_pack_x"), "x").unwrap();
+    fs::write(clone.join("shallow.lock"), "").unwrap();
+    let third = scratch.commit(scratch.tree(&[("100644", b"c", file)]));
+    online.open(&name, &url, slice::from_ref(&third)).await.unwrap().tree(&third).unwrap();
+    assert!(!names("objects/pack").contains(&"tmp_pack_x".to_owned()));
     let missing: Revision = "2".repeat(40).parse().unwrap();
-    assert!(matches!(online.open(&name, &url, &[&missing]), Err(WorkspaceError::RevisionMissing { .. })));
+    assert!(matches!(
+        online.open(&name, &url, slice::from_ref(&missing)).await,
+        Err(WorkspaceError::RevisionMissing { .. })
+    ));
     let gone = "file:///dev/null/nothing".parse().unwrap();
-    let Err(WorkspaceError::Fetch { message, .. }) = online.open(&name, &gone, &[&missing]) else { panic!() };
+    let Err(WorkspaceError::Fetch { message, .. }) = online.open(&name, &gone, slice::from_ref(&missing)).await else {
+        panic!()
+    };
     assert!(message.contains("nothing"), "{message}");
 }

@@ -78,6 +78,8 @@ fn the_built_in_engine_makes_up_for_a_missing_daemon() {
         let text = run(&line, &["--engine", engine], &origins);
         assert!(text.contains("ok    engine          native") && text.contains("a container was made"), "{text}");
         assert!(!text.contains("fail  engine"), "{text}");
+        let text = run(&line, &["--engine", engine, "--dry-run"], &origins);
+        assert!(text.contains("this is a dry run: no container was made"), "{text}");
     }
 }
 
@@ -114,6 +116,9 @@ fn a_missing_origin_is_named_and_its_address_is_not() {
     error: the origin `debian` does not have `dists/trixie/InRelease`
     hint: the address is no root of such an origin: give `--origin debian=URL`
     ");
+    let wrong = line.run(&[&arguments[..], &["--origin", "central=ftp://user:secret@a.test/"]].concat());
+    assert!(wrong.starts_with("exit 2\n") && wrong.contains("`--origin NAME=URL`"), "{wrong}");
+    assert!(!wrong.contains("secret"), "{wrong}");
     arguments.push("--offline");
     assert_snapshot!(checks(&line.run(&arguments), &["origin"]), @r"
     exit 0

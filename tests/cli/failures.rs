@@ -107,6 +107,10 @@ fn an_origin_that_nobody_serves_is_named() {
     drop(listener);
     check("origin-away", &line.run(&[&BUILD[..], &["--origin", &origin]].concat()));
     check("offline", &line.run(&[&BUILD[..], &["--offline"]].concat()));
+    for (name, origin) in [("wrong-origin", "central=ftp://example.org/"), ("wrong-origin-name", "a b=https://a.test")]
+    {
+        check(name, &line.run(&[&BUILD[..], &["--origin", origin]].concat()));
+    }
     assert_eq!(leftovers(&line), Vec::<String>::new());
 }
 
@@ -162,12 +166,65 @@ fn a_lock_that_is_none_is_named() {
     check("torn-lock", &line.run(&BUILD));
     fs::write(&path, text.replace("schema = 1", "schema = 2")).unwrap();
     check("newer-lock", &line.run(&BUILD));
+    fs::write(&path, text.replace("origin = \"central\"", "origin = \"/ a\\u0007\"")).unwrap();
+    check("lock-of-an-impossible-origin", &line.run(&BUILD));
+    fs::write(&path, b"schema = 1\nrepository = \"\xff\"\n").unwrap();
+    check("lock-that-is-no-text", &line.run(&BUILD));
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    check("lock-that-is-a-directory", &line.run(&BUILD));
+    fs::remove_dir(&path).unwrap();
+    // Larger than any lock, without its bytes being anywhere.
+    fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    check("lock-without-end", &line.run(&BUILD));
     fs::write(&path, text.replace("g/a/1/a-1.jar", "../../../etc/passwd")).unwrap();
     stored(&line);
     check("hostile-lock", &line.run(&BUILD));
     fs::remove_file(&path).unwrap();
     check("no-lock", &line.run(&BUILD));
     assert_eq!(leftovers(&line), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_another_repositorys_is_not_taken() {
+    let line = locked();
+    stored(&line);
+    let name = |from: &str, to: &str| {
+        let (from, to) = (line.path().join("data").join(from), line.path().join("data").join(to));
+        fs::copy(from, to).unwrap();
+    };
+    name("locks/first__one.lock", "locks/second__two.lock");
+    let build = ["build-images", "second/two", "--proof", "none"];
+    check("lock-of-another-repository", &line.run(&build));
+    assert!(line.run(&["store", "export", "--output", "x.tar"]).starts_with("exit 6\n"));
+    assert!(!line.path().join("x.tar").exists());
+    fs::remove_file(line.path().join("data/locks/second__two.lock")).unwrap();
+    name("manifests/first__one.toml", "manifests/second__two.toml");
+    check("manifest-of-another-repository", &line.run(&["lock", "second/two", "--check"]));
+    for all in [&build[..], &["store", "export", "--output", "x.tar"]] {
+        assert!(line.run(all).starts_with("exit 6\n"));
+    }
+    assert_eq!(leftovers(&line), Vec::<String>::new());
+}
+
+#[test]
+fn one_repository_that_fails_keeps_no_other_from_its_image() {
+    let line = locked();
+    stored(&line);
+    let build = ["build-images", "*", "--proof", "none"];
+    let second = line.path().join("data/locks/second__two.lock");
+    fs::write(&second, "schema = 2\n").unwrap();
+    let text = line.run(&build);
+    let (stdout, stderr) = text.split_once("---- stderr\n").unwrap();
+    assert!(stdout.starts_with("exit 6\n") && stdout.contains("\nfirst/one "), "{text}");
+    check("one-fails", stderr);
+    assert!(line.path().join("data/images/first__one.json").is_file());
+    // The worst decides, whichever comes first.
+    fs::write(lock_path(&line), "schema = 1\n").unwrap();
+    fs::remove_file(line.path().join("data/manifests/second__two.toml")).unwrap();
+    fs::remove_file(line.path().join("data/images/first__one.json")).unwrap();
+    check("both-fail", &line.run(&["build-images", "first/one", "second/two"]));
+    check("both-locks-fail", &line.run(&["lock", "--check", "--offline"]));
 }
 
 /// Writes overrides into the manifest of `first/one`.

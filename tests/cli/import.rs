@@ -50,7 +50,7 @@ fn published_data_becomes_manifests_and_tasks() {
     repository  jdk  update  generation  manifest
     first/one   8    1       1           new
     second/two  17   0       1           new
-    3 tasks (1 update, 2 generation) of 2 repositories
+    3 tasks (1 update, 2 generation) of 2 repositories: 3 new, 0 changed, 0 kept
     ---- stderr
     nothing was written: this is a dry run
     ");
@@ -60,7 +60,7 @@ fn published_data_becomes_manifests_and_tasks() {
     repository  jdk  update  generation  manifest
     first/one   8    1       1           new
     second/two  17   0       1           new
-    3 tasks (1 update, 2 generation) of 2 repositories
+    3 tasks (1 update, 2 generation) of 2 repositories: 3 new, 0 changed, 0 kept
     ");
     let manifest = fs_err::read_to_string(line.path().join("data/manifests/second__two.toml")).unwrap();
     assert_snapshot!("manifest", manifest);
@@ -69,9 +69,9 @@ fn published_data_becomes_manifests_and_tasks() {
     assert_snapshot!(line.run(&["import", "published", "--format", "json"]), @r#"
     exit 0
     ---- stdout
-    {"repository":"first/one","java_version":8,"jdk":8,"test_update":1,"test_generation":1,"manifest":"unchanged"}
-    {"repository":"second/two","java_version":16,"jdk":17,"test_update":0,"test_generation":1,"manifest":"unchanged"}
-    {"schema":1,"repositories":2,"tasks":3,"test_update":1,"test_generation":2}
+    {"repository":"first/one","java_version":8,"jdk":8,"test_update":1,"test_generation":1,"manifest":"unchanged","new":0,"changed":0,"kept":2,"removed":0}
+    {"repository":"second/two","java_version":16,"jdk":17,"test_update":0,"test_generation":1,"manifest":"unchanged","new":0,"changed":0,"kept":1,"removed":0}
+    {"schema":1,"repositories":2,"tasks":3,"test_update":1,"test_generation":2,"new":0,"changed":0,"kept":3,"removed":0}
     "#);
     assert_eq!(fs_err::read_to_string(line.path().join("data/manifests/second__two.toml")).unwrap(), own);
     assert_snapshot!(line.run(&["import", "published/first.json", "--manifests", "elsewhere"]), @r"
@@ -79,11 +79,76 @@ fn published_data_becomes_manifests_and_tasks() {
     ---- stdout
     repository  jdk  update  generation  manifest
     first/one   8    1       1           new
-    2 tasks (1 update, 1 generation) of 1 repository
+    2 tasks (1 update, 1 generation) of 1 repository: 0 new, 0 changed, 2 kept
     ---- stderr
     the manifests are in `elsewhere`; other commands read those in `[DIRECTORY]/data/manifests`
     ");
     assert!(line.path().join("elsewhere/first__one.toml").is_file());
+}
+
+#[test]
+fn tasks_of_earlier_imports_stay() {
+    let line = CommandLine::new();
+    let import = |update: &[Value], generation: &[Value], options: &[&str]| {
+        line.write("data.json", &repository("first/one", 8, update, generation).to_string());
+        line.run(&[&["import", "data.json"], options].concat())
+    };
+    let ids = || {
+        let listed = line.run(&["tasks", "list", "--format", "json"]);
+        let ids = listed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        ids.filter_map(|task| Some(task["id"].as_str()?.to_owned())).collect::<Vec<_>>()
+    };
+    assert!(import(&[task("first_1")], &[], &[]).contains(": 1 new, 0 changed, 0 kept\n"));
+    assert!(import(&[], &[task("first_2")], &[]).contains(": 1 new, 0 changed, 1 kept\n"));
+    assert_eq!(ids(), ["first_1", "first_2"]);
+    let mut other = task("first_2");
+    other["test_methods"] = json!(["ATest#first"]);
+    assert!(import(&[], &[other.clone()], &["--dry-run"]).contains(": 0 new, 1 changed, 1 kept\n"));
+    assert!(import(&[], &[other.clone()], &[]).contains(": 0 new, 1 changed, 1 kept\n"));
+    assert!(import(&[], &[other], &[]).contains(": 0 new, 0 changed, 2 kept\n"));
+    assert_eq!(ids(), ["first_1", "first_2"]);
+    assert!(import(&[task("first_3")], &[], &["--replace"]).contains(": 1 new, 0 changed, 0 kept, 2 removed\n"));
+    assert_eq!(ids(), ["first_3"]);
+    // What can't be read holds nothing that could stay, and only those who say so lose it.
+    line.write("data/tasks/first__one.json", "[");
+    let refused = import(&[task("first_3")], &[], &[]);
+    assert!(
+        refused.starts_with("exit 4\n") && refused.contains("`testevo-sandbox import --replace DATA`"),
+        "{refused}"
+    );
+    assert!(import(&[task("first_3")], &[], &["--replace"]).starts_with("exit 0\n"));
+    assert_eq!(ids(), ["first_3"]);
+}
+
+#[test]
+fn an_id_is_one_tasks_in_all_repositories() {
+    let line = CommandLine::new();
+    line.write("first.json", &repository("first/one", 8, &[task("same_1")], &[]).to_string());
+    line.write("second.json", &repository("second/two", 8, &[task("same_1")], &[]).to_string());
+    line.write("moved.json", &repository("first/one", 8, &[task("first_2")], &[]).to_string());
+    assert!(line.run(&["import", "first.json"]).starts_with("exit 0\n"));
+    let refused = line.run(&["import", "second.json"]);
+    assert_snapshot!(refused, @r"
+    exit 4
+    ---- stderr
+    error: second/two can't have the task same_1: `[DIRECTORY]/data/tasks/first__one.json` has one of this id
+    hint: nothing was imported; leave the task out of the data, or import into another `--data-dir`
+    ");
+    assert_eq!(line.run(&["import", "second.json", "--dry-run"]), refused);
+    assert!(line.run(&["tasks", "list"]).starts_with("exit 0\n"));
+    assert!(!line.path().join("data/manifests/second__two.toml").exists());
+    // A task that stays is there as much as one that is given.
+    assert!(line.run(&["import", "moved.json", "second.json"]).starts_with("exit 4\n"));
+    assert!(line.run(&["import", "moved.json", "second.json", "--replace"]).starts_with("exit 0\n"));
+    // An earlier program wrote both files.
+    let text = fs_err::read_to_string(line.path().join("data/tasks/second__two.json")).unwrap();
+    line.write("data/tasks/first__one.json", &text.replace("second/two", "first/one"));
+    assert_snapshot!(line.run(&["tasks", "list"]), @r"
+    exit 4
+    ---- stderr
+    error: the task same_1 is in `[DIRECTORY]/data/tasks/first__one.json` and in `[DIRECTORY]/data/tasks/second__two.json`
+    hint: remove one of the two files, and import its data again without that task
+    ");
 }
 
 #[test]
@@ -144,8 +209,41 @@ fn sources_from_elsewhere_are_told_of() {
         moved["git_clone_url"] = url.into();
         line.write("data.json", &moved.to_string());
         let text = line.run(&["import", "data.json"]);
-        let warning = format!("warning: first/one is cloned from {url}, which is not its `github_url`\n");
+        let warning =
+            format!("warning: first/one is cloned from {url}: neither its `github_url` nor its name says so\n");
         assert!(text.starts_with("exit 0") && text.contains(&warning) == told, "{url}: {text}");
+        // Without that address the name is all there is to go by.
+        let mut homeless = moved.clone();
+        homeless.as_object_mut().unwrap().remove("github_url");
+        line.write("data.json", &homeless.to_string());
+        let text = line.run(&["import", "data.json"]);
+        assert!(text.starts_with("exit 0") && text.contains(&warning) == told, "{url}: {text}");
+    }
+}
+
+#[test]
+fn what_stands_twice_is_refused() {
+    let line = CommandLine::new();
+    let text = repository("first/one", 8, &[task("first_1")], &[]).to_string();
+    line.write("data.json", &text.replace("\"rev2\":", "\"rev1\":\"0\",\"rev2\":"));
+    assert_snapshot!(line.run(&["import", "data.json"]), @r"
+    exit 4
+    ---- stderr
+    error: `data.json`: contradiction: the field `rev1` stands twice in one object
+    hint: nothing was imported; decide which one is right, and correct or leave out the other
+    ");
+}
+
+#[test]
+fn manifests_elsewhere_are_as_the_caller_wants_files() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for (umask, directory, file) in [("077", 0o700, 0o600), ("002", 0o775, 0o664)] {
+        let line = CommandLine::new();
+        write_published(&line);
+        let text = line.run_under(umask, &[], &["import", "published", "--manifests", "mine"]);
+        assert!(text.starts_with("exit 0\n"), "{text}");
+        let mode = |path: &str| fs_err::metadata(line.path().join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("mine"), mode("mine/first__one.toml")), (directory, file), "{umask}");
     }
 }
 

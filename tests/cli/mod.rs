@@ -5,6 +5,7 @@ mod failures;
 mod help;
 mod images;
 mod import;
+mod interrupts;
 mod lock;
 mod page;
 mod preview;

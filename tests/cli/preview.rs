@@ -92,6 +92,25 @@ fn build_images_says_what_it_would_fetch_and_show() {
 }
 
 #[test]
+fn validate_says_what_comes_first() {
+    let line = locked();
+    let run = || line.run(&["validate", "first/one", "second/two", "--dry-run"]);
+    assert_snapshot!(run(), @r"
+    exit 0
+    ---- stderr
+    would execute 8 cells of 3 tasks from 2 repositories, each launch 1 times
+    warning: first/one has no image of its present locks: run `testevo-sandbox build-images first/one` first
+    warning: second/two has no lock: run `testevo-sandbox lock second/two` first
+    ");
+    stored(&line);
+    assert!(line.run(&BUILD).starts_with("exit 0\n"));
+    let text = run();
+    assert!(!text.contains("first/one") && text.contains("second/two"), "{text}");
+    fs_err::remove_file(line.path().join("data/locks/toolchain.lock")).unwrap();
+    assert!(run().contains("the toolchain has no lock: run `testevo-sandbox lock first/one` first"));
+}
+
+#[test]
 fn demo_says_what_it_would_do_before_it_writes_its_sample() {
     let line = CommandLine::new();
     assert_snapshot!(line.run(&["demo", "--dry-run"]), @r"

@@ -148,6 +148,43 @@ fn an_exported_lock_is_taken_elsewhere_and_never_over_another_one() {
     assert!(there.path().join(format!("data/locks/history/{kept}.lock")).is_file());
 }
 
+#[test]
+fn what_a_strangers_manifest_changes_is_told_and_what_makes_no_sense_refused() {
+    let line = CommandLine::new();
+    locked(&line);
+    let manifest = fs::read_dir(line.path().join("data/locks")).unwrap().find_map(|entry| {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        Some(format!("data/manifests/{}.toml", name.strip_suffix(".lock").filter(|stem| *stem != "toolchain")?))
+    });
+    let manifest = manifest.unwrap();
+    let text = fs::read_to_string(line.path().join(&manifest)).unwrap();
+    let own = format!("{text}clone_url = \"file:///etc\"\nlimits.run_memory_mib = 65536\n");
+    line.write(&manifest, &own);
+    assert!(line.run(&["store", "export", "--output", "x.tar"]).starts_with("exit 0"));
+    let there = CommandLine::new();
+    fs::copy(line.path().join("x.tar"), there.path().join("x.tar")).unwrap();
+    let told = there.run(&["store", "import", "x.tar"]);
+    for expected in ["exit 0\n", "cloned from file:///etc\n", "overrides `clone_url`, `limits.run_memory_mib`\n"] {
+        assert!(told.contains(expected), "{told}");
+    }
+    // It is this machine's now.
+    assert!(!there.run(&["store", "import", "x.tar"]).contains("warning"));
+
+    // Of the same length, so that nothing but the value is wrong with the archive.
+    let bytes = fs::read(line.path().join("x.tar")).unwrap();
+    let good = b"run_memory_mib = 65536";
+    let at: Vec<usize> = (0..bytes.len() - good.len()).filter(|at| bytes[*at..].starts_with(good)).collect();
+    let mut bytes = bytes;
+    for at in at {
+        bytes[at..at + good.len()].copy_from_slice(b"run_memory_mib = 0    ");
+    }
+    fs::write(there.path().join("y.tar"), bytes).unwrap();
+    fs::remove_file(there.path().join(&manifest)).unwrap();
+    let refused = there.run(&["store", "import", "y.tar"]);
+    assert!(refused.starts_with("exit 4\n") && refused.contains("0 as `limits.run_memory_mib`"), "{refused}");
+    assert!(!there.path().join(&manifest).exists());
+}
+
 /// Returns the permissions of a file or directory below the working directory.
 fn mode(line: &CommandLine, path: impl AsRef<std::path::Path>) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;

@@ -89,6 +89,6 @@ fn what_is_not_there_is_named() {
     exit 6
     ---- stderr
     error: the task file `[DIRECTORY]/data/tasks/first__one.json` has schema 7, this program knows schema 1
-    hint: use the program that wrote it, or import the data again
+    hint: use the program that wrote it, or import the data again with `--replace`
     ");
 }

@@ -1,6 +1,7 @@
 //! Running the program as a user does.
 
 use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -54,12 +55,23 @@ impl CommandLine {
 
     /// Starts the program, which says nothing, with nothing of this machine's settings.
     pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        self.started(arguments, Stdio::null())
+    }
+
+    /// Starts the program as [`CommandLine::start`] does, and returns what it says as well.
+    pub(crate) fn start_telling(&self, arguments: &[&str]) -> (Child, impl Iterator<Item = String>) {
+        let mut child = self.started(arguments, Stdio::piped());
+        let said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        (child, said)
+    }
+
+    fn started(&self, arguments: &[&str], stderr: Stdio) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"));
         for name in foreign_settings() {
             command.env_remove(name);
         }
         command.env("TESTEVO_SANDBOX_DATA_DIR", "data").env("HOME", self.path());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
         command.current_dir(self.path()).args(arguments).spawn().unwrap()
     }
 

@@ -29,6 +29,12 @@ pub struct FetchItem {
     pub size: u64,
 }
 
+impl FetchItem {
+    fn offline(&self) -> FetchError {
+        FetchError::Offline { origin: self.origin.clone(), path: self.path.clone() }
+    }
+}
+
 /// What a fetch of many files did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FetchSummary {
@@ -62,7 +68,8 @@ impl FetchManyError {
 
 impl Client {
     /// Fetches the items that the store does not have, at most `jobs` at once, as stage `download`. A file that is gone
-    /// or wrong does not stop the others; an origin out of reach or a store that can't write does.
+    /// or wrong does not stop the others; an origin out of reach or a store that can't write does. Nothing is begun where
+    /// nothing may be fetched.
     ///
     /// # Errors
     /// [`FetchManyError`] with every failure.
@@ -78,6 +85,12 @@ impl Client {
         let mut summary = FetchSummary { present: items.len() - missing.len(), ..FetchSummary::default() };
         if missing.is_empty() {
             return Ok(summary);
+        }
+        if self.origins.offline() {
+            let mut refused = missing.iter().map(|item| item.offline());
+            if let Some(first) = refused.next().map(Box::new) {
+                return Err(FetchManyError { total: missing.len(), first, others: refused.collect() });
+            }
         }
         let stage = || "download".to_owned();
         let start = Instant::now();
@@ -106,22 +119,23 @@ impl Client {
                             | FetchError::Store(_)
                             | FetchError::Setup(_)
                     );
-                    failures.push(error);
                     if hopeless {
+                        // The one that stops everything comes first.
+                        failures.insert(0, error);
                         break;
                     }
+                    failures.push(error);
                 }
             }
         }
         drop(fetching);
         let elapsed_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
         events.send(Event::StageFinished { stage: stage(), elapsed_ms });
-        if failures.is_empty() {
-            return Ok(summary);
+        let mut failures = failures.into_iter();
+        match failures.next().map(Box::new) {
+            None => Ok(summary),
+            Some(first) => Err(FetchManyError { total, first, others: failures.collect() }),
         }
-        // The one that stopped everything comes first.
-        let first = Box::new(failures.remove(failures.len() - 1));
-        Err(FetchManyError { total, first, others: failures })
     }
 
     /// Tells whether the store has the file, with the right number of bytes: a cheap check that finds cut-off blobs.

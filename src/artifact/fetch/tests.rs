@@ -194,6 +194,13 @@ async fn many_files_are_fetched_and_every_failure_is_told() {
     fs::write(mirror.join("wrong"), "right").unwrap();
     let error = client.fetch_all(&more, jobs, &EventSink::none()).await.unwrap_err();
     assert_eq!((error.total, error.others.len()), (3, 2));
+    // One after another, so that the first is known.
+    let error = client.fetch_all(&more, std::num::NonZeroUsize::MIN, &EventSink::none()).await.unwrap_err();
+    assert!(matches!(&*error.first, FetchError::Gone { path, .. } if path == "gone-1"), "{error}");
+    more.insert(items.len() + 1, FetchItem { origin: "nowhere".parse().unwrap(), ..item("stop") });
+    let error = client.fetch_all(&more, std::num::NonZeroUsize::MIN, &EventSink::none()).await.unwrap_err();
+    assert!(matches!(&*error.first, FetchError::Origin(_)), "what stopped all comes first: {error}");
+    assert_eq!((error.total, error.others.len()), (4, 1));
 }
 
 #[tokio::test]
@@ -203,6 +210,24 @@ async fn offline_only_the_store_answers() {
     assert!(matches!(fetch(&client, Some("content")).await, Err(FetchError::Offline { .. })));
     client.store().put(b"content").unwrap();
     assert_eq!(fetch(&client, Some("content")).await.unwrap().1, 7);
+    // Of many files as of one, and nothing is begun.
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = Arc::clone(&told);
+    let events = EventSink::new(move |event| kept.lock().unwrap().push(format!("{event:?}")));
+    let item = |name: &str| FetchItem {
+        name: name.to_owned(),
+        origin: OriginName::central(),
+        path: name.to_owned(),
+        project: None,
+        digest: Digest::of(name.as_bytes()),
+        size: name.len() as u64,
+    };
+    let items: Vec<FetchItem> = ["content", "z", "a", "b"].iter().map(|name| item(name)).collect();
+    let jobs = std::num::NonZeroUsize::new(4).unwrap();
+    let error = client.fetch_all(&items, jobs, &events).await.unwrap_err();
+    assert!(matches!(&*error.first, FetchError::Offline { path, .. } if path == "z"), "{error}");
+    assert_eq!((error.total, error.others.len(), told.lock().unwrap().len()), (3, 2, 0));
+    assert_eq!(client.fetch_all(&items[..1], jobs, &events).await.unwrap().present, 1);
 }
 
 /// A table of names instead of a server of names; what it does not have is this machine.

@@ -83,7 +83,15 @@ impl OriginError {
         let name = match self {
             Self::Unknown { name } => name,
             Self::Private { name } => return Some(format!("if that is meant, give `--origin {name}=URL`")),
-            _ => return None,
+            Self::InvalidName { .. } | Self::InvalidAddress { .. } => {
+                return Some(
+                    "write `--origin NAME=URL`, for example `--origin central=https://mirror.example/maven2`; in \
+                     TESTEVO_SANDBOX_ORIGINS and below `[origins]` in settings.toml the same holds"
+                        .to_owned(),
+                );
+            }
+            Self::Malformed { .. } => return Some("correct the file, or remove it: `lock` writes it anew".to_owned()),
+            Self::Io(_) => return Some("check the data directory's permissions and free space".to_owned()),
         };
         let client = match name.as_str() {
             "debian" => ", or have a Debian archive in apt's sources",

@@ -1,0 +1,80 @@
+//! Repositories that a command could not do its work for, while it goes on with the others.
+
+use super::Context;
+use crate::error::{CommandError, ExitStatus};
+use crate::task::RepositoryName;
+
+/// What failed so far.
+pub(super) struct Failures<'a> {
+    context: &'a Context,
+    /// How many repositories there are.
+    total: usize,
+    failed: usize,
+    worst: Option<CommandError>,
+}
+
+impl<'a> Failures<'a> {
+    pub(super) fn new(total: usize, context: &'a Context) -> Self {
+        Self { context, total, failed: 0, worst: None }
+    }
+
+    /// Returns what came of a repository, `None` where it failed: that is told of and kept.
+    ///
+    /// # Errors
+    /// An interrupt, after which nothing is gone on with.
+    pub(super) fn unless<T>(
+        &mut self,
+        repository: &RepositoryName,
+        done: Result<T, CommandError>,
+    ) -> Result<Option<T>, CommandError> {
+        let error = match done {
+            Ok(done) => return Ok(Some(done)),
+            Err(error) if error.exit_status() == ExitStatus::Interrupted => return Err(error),
+            Err(error) => error,
+        };
+        self.failed += 1;
+        // The error of the only one is the command's own.
+        if self.total > 1 {
+            let mut text = format!("{repository} is left out: {error}");
+            for cause in error.causes() {
+                text.push_str(&format!(": {cause}"));
+            }
+            if let Some(hint) = error.hint() {
+                text.push_str(&format!(" (hint: {hint})"));
+            }
+            self.context.events.warning(text);
+        }
+        if self.worst.as_ref().is_none_or(|worst| severity(worst) < severity(&error)) {
+            self.worst = Some(error);
+        }
+        Ok(None)
+    }
+
+    /// Ends with what failed; `done` says what did not happen to it.
+    ///
+    /// # Errors
+    /// [`CommandError::Repositories`], or the error of the only repository.
+    pub(super) fn settle(self, done: &'static str) -> Result<(), CommandError> {
+        let Self { total, failed, worst, .. } = self;
+        match worst {
+            None => Ok(()),
+            Some(worst) if total == 1 => Err(worst),
+            Some(worst) => Err(CommandError::Repositories { failed, total, done, worst: Box::new(worst) }),
+        }
+    }
+}
+
+/// Returns how much an error takes: what is wrong with one repository alone comes before what will be in the way of all.
+fn severity(error: &CommandError) -> u8 {
+    match error.exit_status() {
+        ExitStatus::Fine => 0,
+        ExitStatus::CheckFailed => 1,
+        ExitStatus::Usage => 2,
+        ExitStatus::BadInput => 3,
+        ExitStatus::Origin => 4,
+        ExitStatus::Mismatch => 5,
+        ExitStatus::Engine => 6,
+        ExitStatus::Infrastructure => 7,
+        ExitStatus::Interrupted => 8,
+    }
+}
