@@ -29,7 +29,7 @@ pub(super) struct CrosscheckArguments {
     /// Of each task's target methods at most so many
     #[arg(long, help_heading = "Selection", value_name = "N")]
     methods: Option<usize>,
-    /// Keep what was compared in this file, a task a line; a task that it has is not compared again
+    /// Keep what was compared in this file, a task a line; a task that it has is not compared again, but for faults of ours
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
     /// Do not compare which focal lines tests cover
@@ -95,7 +95,7 @@ async fn inspect(
         for (number, task) in tasks.iter().enumerate() {
             let one = context.until_interrupted(async { Ok(inspector.task(task).await) }).await?;
             // Another task may fare better.
-            let one = one.unwrap_or_else(|error| inspector.left_out(task, error.to_string()));
+            let one = one.unwrap_or_else(|error| inspector.left_out(task, (error.to_string(), true)));
             context.events.message(format!("{} of {}: {}", number + 1, tasks.len(), in_short(&one)));
             kept.add(one)?;
         }

@@ -113,6 +113,8 @@ pub struct CheckedTask {
     pub mutants: Vec<CheckedMutants>,
     /// Why nothing of it could be compared.
     pub left_out: Option<String>,
+    /// Whether something could not be compared for a fault of ours, so that another time it may.
+    pub lost: bool,
 }
 
 /// What one target method covers.

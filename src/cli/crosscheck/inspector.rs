@@ -21,6 +21,7 @@ use crate::execution::record::ExecutionPath;
 use crate::execution::scoring::trees::SubmissionTrees;
 use crate::execution::trees::CellFacts;
 use crate::focal::{FocalLines, Found};
+use crate::outcome::Outcome;
 use crate::report::crosscheck::{CROSSCHECK_SCHEMA, CheckSetting, CheckedMethod, CheckedMutants, CheckedTask};
 use crate::task::{Cell, Side, Task};
 
@@ -87,9 +88,9 @@ impl Inspector {
         Ok(opened.engine.close().await?)
     }
 
-    /// Returns a task that could not be compared.
-    pub(super) fn left_out(&self, task: &Task, reason: String) -> CheckedTask {
-        CheckedTask { left_out: Some(reason), ..self.checked(task) }
+    /// Returns a task that could not be compared, this time or ever.
+    pub(super) fn left_out(&self, task: &Task, (reason, lost): (String, bool)) -> CheckedTask {
+        CheckedTask { left_out: Some(reason), lost, ..self.checked(task) }
     }
 
     fn checked(&self, task: &Task) -> CheckedTask {
@@ -101,6 +102,7 @@ impl Inspector {
             coverage: Vec::new(),
             mutants: Vec::new(),
             left_out: None,
+            lost: false,
         }
     }
 
@@ -112,16 +114,16 @@ impl Inspector {
         };
         let mut checked = self.checked(task);
         if self.compares.0 {
-            checked.coverage = self.coverage(&subject).await?;
+            checked.coverage = self.coverage(&subject, &mut checked.lost).await?;
         }
         if self.compares.1 {
-            checked.mutants = self.mutants(&subject).await?;
+            checked.mutants = self.mutants(&subject, &mut checked.lost).await?;
         }
         Ok(checked)
     }
 
     /// Returns what is known of a task, or why nothing of it can be compared.
-    async fn subject<'a>(&'a self, task: &'a Task) -> Result<Result<Subject<'a>, String>, InspectError> {
+    async fn subject<'a>(&'a self, task: &'a Task) -> Result<Result<Subject<'a>, (String, bool)>, InspectError> {
         let (executor, environment) = self.opened.place(task).map_err(InspectError::Sources)?;
         let facts = self.read(task, |trees, task| trees.facts(task, Cell::Nn)).await?;
         let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
@@ -135,35 +137,42 @@ impl Inspector {
             })
             .collect();
         if focal.is_empty() {
-            return Ok(Err("none of its focal methods is on new code".to_owned()));
+            return Ok(Err(("none of its focal methods is on new code".to_owned(), false)));
         }
         let (Some(_), Some(module)) = (&facts.text, &facts.module) else {
-            return Ok(Err("the target file lies in no module of the new revision".to_owned()));
+            return Ok(Err(("the target file lies in no module of the new revision".to_owned(), false)));
         };
         let input = RevisionInput { tree: facts.tree.clone(), module: module.clone() };
         let (trees, wanted) = (Arc::clone(&self.opened.trees), task.clone());
         let archive = move || trees.revision(&wanted, Side::New);
         let revision = match self.prepared.get(executor, environment, &input, archive).await?.as_ref() {
             Prepared::Compiled(revision) => revision.as_ref().clone(),
-            Prepared::Failed { outcome, .. } => return Ok(Err(format!("the new revision ends in {outcome}"))),
+            Prepared::Failed { outcome, .. } => {
+                let lost = matches!(outcome, Outcome::InfraFail(_));
+                return Ok(Err((format!("the new revision ends in {outcome}"), lost)));
+            }
         };
         Ok(Ok(Subject { task, executor, environment, facts, input, revision, focal }))
     }
 
-    async fn coverage(&self, subject: &Subject<'_>) -> Result<Vec<CheckedMethod>, InspectError> {
+    async fn coverage(&self, subject: &Subject<'_>, lost: &mut bool) -> Result<Vec<CheckedMethod>, InspectError> {
         let task = subject.task;
         let files = source_files(&subject.focal);
         let input = self.read(task, |trees, task| trees.cell(task, Cell::Nn)).await?;
         let (path, ours) = self.ours(subject, &input, &files).await?;
-        let mut ours: BTreeMap<_, _> = ours.into_iter().map(|one| (one.method, one.lines)).collect();
+        let mut ours: BTreeMap<_, _> = ours.into_iter().map(|one| (one.method.clone(), one)).collect();
         let mut checked = Vec::new();
         for method in &task.test_methods {
             let left_out = |reason| CheckedMethod::left_out(method.clone(), path, reason);
-            let own = ours.remove(method).unwrap_or_else(|| Err("it was not launched".to_owned()));
-            let own = match own {
-                Ok(own) => own,
-                Err(reason) => {
+            let own = match ours.remove(method) {
+                Some(MethodCoverage { lines: Ok(own), .. }) => own,
+                Some(MethodCoverage { lines: Err(reason), may_pass, .. }) => {
+                    *lost |= may_pass;
                     checked.push(left_out(format!("ours: {reason}")));
+                    continue;
+                }
+                None => {
+                    checked.push(left_out("ours: the new revision does not compile".to_owned()));
                     continue;
                 }
             };
@@ -180,7 +189,10 @@ impl Inspector {
                 Driven::Covered { tests, lines } => {
                     CheckedMethod::of((method.clone(), path, tests), (&subject.focal, &files), &own, &lines)
                 }
-                Driven::LeftOut(reason) => left_out(reason),
+                Driven::LeftOut { cause, may_pass } => {
+                    *lost |= may_pass;
+                    left_out(cause)
+                }
             });
         }
         fs_err::remove_file(&input.archive)?;
@@ -222,7 +234,7 @@ impl Inspector {
         Ok((ExecutionPath::Maven, covered))
     }
 
-    async fn mutants(&self, subject: &Subject<'_>) -> Result<Vec<CheckedMutants>, InspectError> {
+    async fn mutants(&self, subject: &Subject<'_>, lost: &mut bool) -> Result<Vec<CheckedMutants>, InspectError> {
         let Subject { task, executor, environment, revision, .. } = subject;
         let mut checked = Vec::new();
         for (path, lines) in lines_to_mutate(&subject.focal) {
@@ -238,6 +250,7 @@ impl Inspector {
             let ours = match judge(&self.direct, executor, environment, revision, &file).await? {
                 Ok(ours) => ours,
                 Err(reason) => {
+                    *lost |= reason.may_pass;
                     checked.push(left_out(format!("ours: {}", reason.cause)));
                     continue;
                 }
@@ -245,7 +258,10 @@ impl Inspector {
             let tree = self.store.path(&revision.tree);
             checked.push(match mutate(executor, environment, revision, tree, &file).await? {
                 Ok(theirs) => CheckedMutants::of(&file, &ours, &theirs),
-                Err(reason) => left_out(reason.cause),
+                Err(reason) => {
+                    *lost |= reason.may_pass;
+                    left_out(reason.cause)
+                }
             });
         }
         Ok(checked)

@@ -25,6 +25,9 @@ pub(in crate::cli) trait OfTask: Serialize + DeserializeOwned {
 
     /// Returns the task.
     fn id(&self) -> &TaskId;
+
+    /// Tells whether a fault of ours kept something from being found out: it is tried again.
+    fn is_lost(&self) -> bool;
 }
 
 impl OfTask for MeasuredTask {
@@ -38,6 +41,10 @@ impl OfTask for MeasuredTask {
     fn id(&self) -> &TaskId {
         &self.task_id
     }
+
+    fn is_lost(&self) -> bool {
+        false
+    }
 }
 
 impl OfTask for CheckedTask {
@@ -50,6 +57,10 @@ impl OfTask for CheckedTask {
 
     fn id(&self) -> &TaskId {
         &self.task_id
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost
     }
 }
 
@@ -99,9 +110,9 @@ impl<T: OfTask> Kept<T> {
         Ok(Self { tasks, file: Some(open().map_err(CommandError::Runtime)?) })
     }
 
-    /// Tells whether something is known of the task.
+    /// Tells whether all is known of the task that can be.
     pub(in crate::cli) fn has(&self, id: &TaskId) -> bool {
-        self.tasks.contains_key(id)
+        self.tasks.get(id).is_some_and(|task| !task.is_lost())
     }
 
     /// Adds a task and writes it.
@@ -123,6 +134,7 @@ impl<T: OfTask> Kept<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::crosscheck::CheckSetting;
     use crate::report::measurement::Setting;
 
     fn task(id: &str) -> MeasuredTask {
@@ -158,5 +170,30 @@ mod tests {
 
         fs::write(&path, "{\"schema\":1}\n").unwrap();
         assert!(matches!(open(), Err(CommandError::Usage { .. })));
+    }
+
+    #[test]
+    fn what_was_lost_is_tried_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kept.jsonl");
+        let id: TaskId = "t1".parse().unwrap();
+        let task = |lost| CheckedTask {
+            schema: CROSSCHECK_SCHEMA,
+            setting: CheckSetting { engine: "docker 1".into(), version: "0".into() },
+            task_id: id.clone(),
+            repository: "o/n".parse().unwrap(),
+            coverage: Vec::new(),
+            mutants: Vec::new(),
+            left_out: None,
+            lost,
+        };
+        for lost in [true, false] {
+            let mut kept = Kept::open(Some(&path)).unwrap();
+            assert!(!kept.has(&id));
+            kept.add(task(lost)).unwrap();
+            assert_eq!(kept.has(&id), !lost);
+        }
+        let mut kept = Kept::<CheckedTask>::open(Some(&path)).unwrap();
+        assert_eq!(kept.take(&id), Some(task(false)));
     }
 }

@@ -66,8 +66,19 @@ pub enum Driven {
         /// Lines by source file.
         lines: BTreeMap<SourceFile, Lines>,
     },
-    /// Why there is nothing to compare with.
-    LeftOut(String),
+    /// There is nothing to compare with.
+    LeftOut {
+        /// Why.
+        cause: String,
+        /// The fault is ours, and another time there may be.
+        may_pass: bool,
+    },
+}
+
+impl Driven {
+    fn left_out(cause: impl AsRef<str>, may_pass: bool) -> Self {
+        Self::LeftOut { cause: shortened(cause.as_ref()), may_pass }
+    }
 }
 
 /// A test in Surefire's reports.
@@ -92,13 +103,13 @@ pub async fn drive(executor: &Executor, method: &DrivenMethod<'_>) -> std::io::R
         let run = contain(executor, method.environment, "driven", mounts, limits, program).await?;
         let (run, _spool) = match run {
             Ok(run) => run,
-            Err(cause) => return Ok(Driven::LeftOut(cause)),
+            Err(cause) => return Ok(Driven::left_out(cause, true)),
         };
         if let Some(driven) = driven(&run, method)? {
             return Ok(driven);
         }
     }
-    Ok(Driven::LeftOut("Surefire selects no test for the method".to_owned()))
+    Ok(Driven::left_out("Surefire selects no test for the method", false))
 }
 
 fn program(executor: &Executor, method: &DrivenMethod<'_>, pattern: &str) -> Program {
@@ -145,8 +156,10 @@ fn reports(class_path: &[String]) -> String {
 
 /// Returns what came of a container; `None` where Surefire selected no test.
 fn driven(run: &ContainerRun, method: &DrivenMethod<'_>) -> std::io::Result<Option<Driven>> {
-    let left_out = |cause: &str| Ok(Some(Driven::LeftOut(shortened(cause))));
-    let Some(end) = command_end(run, MAVEN) else { return left_out(&not_done(run, "Maven").detail) };
+    let left_out = |cause: &str| Ok(Some(Driven::left_out(cause, false)));
+    let Some(end) = command_end(run, MAVEN) else {
+        return Ok(Some(Driven::left_out(not_done(run, "Maven").detail, true)));
+    };
     let succeeded = end.exit_code == Some(0);
     let reported = match done(run, MAVEN + 1) {
         Some(archive) => read_reports(&archive.content.bytes()?)?,
@@ -175,7 +188,7 @@ fn driven(run: &ContainerRun, method: &DrivenMethod<'_>) -> std::io::Result<Opti
     };
     Ok(Some(match read_xml(&xml.content.bytes()?, method.files) {
         Ok(lines) => Driven::Covered { tests: reported.into_iter().map(|one| one.name).collect(), lines },
-        Err(error) => Driven::LeftOut(error.to_string()),
+        Err(error) => Driven::left_out(error.to_string(), false),
     }))
 }
 

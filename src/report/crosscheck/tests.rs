@@ -34,6 +34,7 @@ fn task(id: &str, coverage: Vec<CheckedMethod>, mutants: Vec<CheckedMutants>) ->
         coverage,
         mutants,
         left_out: None,
+        lost: false,
     }
 }
 
