@@ -69,9 +69,8 @@ impl Inspector {
             temporary: workbench.data_dir.temporary(),
             notices: Arc::clone(&workbench.notices),
         };
-        let version = env!("CARGO_PKG_VERSION").to_owned();
         Ok(Self {
-            setting: CheckSetting { engine: opened.engine_name.clone(), version },
+            setting: CheckSetting { engine: opened.engine_name.clone(), version: opened.version.clone() },
             trees: Arc::new(trees),
             prepared: PreparedRevisions::new(&workbench.data_dir, &workbench.store, &context.events),
             store: workbench.store.clone(),
