@@ -3,7 +3,7 @@
 //! whoever doubts it.
 
 mod clock;
-mod kept;
+pub(super) mod kept;
 
 use std::path::PathBuf;
 
@@ -37,13 +37,13 @@ pub(super) struct MeasureArguments {
     format: MeasureFormat,
 }
 
-/// The forms of a measurement.
+/// The forms of what was found out of tasks side by side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum MeasureFormat {
+pub(super) enum MeasureFormat {
     /// Tables and sentences for people
     #[default]
     Text,
-    /// One JSON value with everything that was measured
+    /// One JSON value with everything
     Json,
     /// The tables in Markdown
     Markdown,
@@ -74,7 +74,12 @@ pub(super) fn run(arguments: &MeasureArguments, context: &Context) -> Result<(),
     }
 }
 
-async fn measure(tasks: &[&Task], seed: u64, kept: &mut Kept, context: &Context) -> Result<(), CommandError> {
+async fn measure(
+    tasks: &[&Task],
+    seed: u64,
+    kept: &mut Kept<MeasuredTask>,
+    context: &Context,
+) -> Result<(), CommandError> {
     let mut clock = Clock::new(tasks, seed, context).await?;
     let measured = async {
         for (number, task) in tasks.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 mod build_images;
 mod completions;
+mod crosscheck;
 mod demo;
 mod doctor;
 mod explain;
@@ -12,6 +13,7 @@ mod lock;
 mod locks;
 mod man;
 mod measure;
+mod opened;
 pub mod options;
 mod preview;
 mod progress;
@@ -89,6 +91,9 @@ enum Command {
     /// Measure cells side by side: the paper's literal harness, the reference path, the direct path, the floor
     #[command(hide = true)]
     Measure(measure::MeasureArguments),
+    /// Compare coverage and mutants with what Maven, JaCoCo and Universal Mutator's own command make of the same tests
+    #[command(hide = true)]
+    Crosscheck(crosscheck::CrosscheckArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
     /// Print the manual page of the program or of a subcommand
@@ -284,6 +289,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
         Command::Doctor(arguments) => doctor::run(arguments, context),
         Command::Import(arguments) => import::run(arguments, context),
         Command::Measure(arguments) => measure::run(arguments, context),
+        Command::Crosscheck(arguments) => crosscheck::run(arguments, context),
         Command::Tasks(arguments) => tasks::run(arguments, context),
         Command::Lock(arguments) => lock::run(arguments, context),
         Command::BuildImages(arguments) => build_images::run(arguments, context),

@@ -4,7 +4,7 @@
 //! The data is a stranger's: whoever runs in the JVM can write any. It is bounded and only ever read by JaCoCo, in a
 //! container, and its XML is read without entities.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use fs_err as fs;
@@ -17,6 +17,8 @@ use super::maven::{self, ExecutionLimits, Launch, PROJECT, TREE, launch_program}
 use crate::digest::Digest;
 use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
+use crate::focal::FocalLines;
+use crate::metrics::coverage::FocalCoverage;
 use crate::outcome::Outcome;
 use crate::outcome::launch::{LaunchFacts, classify, shortened};
 use crate::task::MethodId;
@@ -24,6 +26,7 @@ use crate::workspace::cells::class_of_method;
 
 mod xml;
 
+pub(super) use xml::attribute;
 pub use xml::{XmlError, read_xml};
 
 const AGENT: &str = "/opt/jacoco/agent.jar";
@@ -33,7 +36,7 @@ const DATA: &str = "/work/jacoco/jacoco.exec";
 /// The most data that one launch may write, in bytes: a bit for each branch of each class.
 const MOST_DATA_BYTES: u64 = 32 << 20;
 /// The largest XML, in bytes.
-const MOST_XML_BYTES: u64 = 128 << 20;
+pub(super) const MOST_XML_BYTES: u64 = 128 << 20;
 
 /// Lines that JaCoCo lists of one source file: whether any of a line's instructions was executed.
 pub type Lines = BTreeMap<usize, bool>;
@@ -85,9 +88,35 @@ pub fn coverage_key(launch: Digest, files: &[SourceFile]) -> Digest {
     }
 }
 
+/// Returns the files that focal lines are in, as JaCoCo names them, each once.
+pub fn source_files(focal: &[FocalLines]) -> Vec<SourceFile> {
+    let files: BTreeSet<SourceFile> = focal.iter().map(source_file).collect();
+    files.into_iter().collect()
+}
+
+fn source_file(focal: &FocalLines) -> SourceFile {
+    let name = focal.path.rsplit('/').next().unwrap_or(&focal.path).to_owned();
+    SourceFile { package: focal.package.clone(), name }
+}
+
+/// Returns what of the focal methods is covered, given the lines of their files.
+pub fn focal_coverage(focal: &[FocalLines], lines: &BTreeMap<SourceFile, Lines>) -> Vec<FocalCoverage> {
+    let none = Lines::new();
+    let of = |focal: &FocalLines| {
+        let file = lines.get(&source_file(focal)).unwrap_or(&none);
+        FocalCoverage::of((focal.first_line, focal.last_line), file)
+    };
+    focal.iter().map(of).collect()
+}
+
 /// Returns the argument that puts the agent on a JVM.
 pub(super) fn agent() -> String {
-    format!("-javaagent:{AGENT}=destfile={DATA},append=false,output=file,dumponexit=true,jmx=false")
+    agent_of(DATA, false)
+}
+
+/// Returns the argument that has the agent write to a file, or append to what other JVMs wrote there.
+pub(super) fn agent_of(file: &str, append: bool) -> String {
+    format!("-javaagent:{AGENT}=destfile={file},append={append},output=file,dumponexit=true,jmx=false")
 }
 
 /// Returns where the agent writes, and how much it may.
@@ -291,44 +320,51 @@ fn analysing_program(
         Step::MakeDirectory { path: "/work/xml".to_owned() },
         Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() },
     ];
-    // The first directory is the tests' own; the others are the module's and its siblings' main classes.
-    let directories = classes.class_path.iter().skip(1);
-    let directories: Vec<&String> =
-        directories.filter(|path| path.starts_with(PROJECT) && !path.ends_with(".jar")).collect();
+    let directories = class_directories(classes.class_path);
     // A module without main sources has no directory of classes, and JaCoCo takes what is none for a file.
     steps.extend(directories.iter().map(|path| Step::MakeDirectory { path: (*path).clone() }));
     let mut indexes = Vec::new();
     for index in 0..number {
         let xml = format!("/work/xml/{index}.xml");
-        let mut argv = vec![
-            format!("{java_home}/bin/java"),
-            "-Xmx1g".to_owned(),
-            "-XX:+UseSerialGC".to_owned(),
-            "-XX:TieredStopAtLevel=1".to_owned(),
-            "-XX:ActiveProcessorCount=2".to_owned(),
-            "-jar".to_owned(),
-            ANALYSER.to_owned(),
-            "report".to_owned(),
-            data_path(index),
-        ];
-        for directory in &directories {
-            argv.extend(["--classfiles".to_owned(), (*directory).clone()]);
-        }
-        argv.extend(["--quiet".to_owned(), "--xml".to_owned(), xml.clone()]);
-        steps.push(Step::Run(Command {
-            argv,
-            environment: vec![("HOME".to_owned(), "/work".to_owned()), ("TZ".to_owned(), "UTC".to_owned())],
-            working_directory: "/work".to_owned(),
-            limits: limits.compile_command,
-            events: false,
-            required: false,
-            only_after_success_of: None,
-        }));
+        steps.push(Step::Run(report_command(java_home, &data_path(index), &directories, &xml, limits)));
         steps.push(Step::SendFile { path: xml.clone(), max_bytes: MOST_XML_BYTES });
         indexes.push((steps.len() - 2, steps.len() - 1));
         steps.push(Step::Remove { path: xml });
     }
     (Program { schema: PROGRAM_SCHEMA, door_port: None, steps }, indexes)
+}
+
+/// Returns the directories of main classes on a test class path, the module's own and its siblings'. The first one on it is
+/// the tests' own.
+pub(super) fn class_directories(class_path: &[String]) -> Vec<&String> {
+    class_path.iter().skip(1).filter(|path| path.starts_with(PROJECT) && !path.ends_with(".jar")).collect()
+}
+
+/// Returns the command that makes XML of an agent's data and directories of classes.
+pub(super) fn report_command(
+    java_home: &str,
+    data: &str,
+    directories: &[&String],
+    xml: &str,
+    limits: &ExecutionLimits,
+) -> Command {
+    let java = format!("{java_home}/bin/java");
+    let jvm = ["-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ActiveProcessorCount=2"];
+    let words = [java.as_str()].into_iter().chain(jvm).chain(["-jar", ANALYSER, "report", data]);
+    let mut argv: Vec<String> = words.map(str::to_owned).collect();
+    for directory in directories {
+        argv.extend(["--classfiles".to_owned(), (*directory).clone()]);
+    }
+    argv.extend(["--quiet", "--xml", xml].map(str::to_owned));
+    Command {
+        argv,
+        environment: vec![("HOME".to_owned(), "/work".to_owned()), ("TZ".to_owned(), "UTC".to_owned())],
+        working_directory: "/work".to_owned(),
+        limits: limits.compile_command,
+        events: false,
+        required: false,
+        only_after_success_of: None,
+    }
 }
 
 fn data_path(index: usize) -> String {

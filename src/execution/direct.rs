@@ -6,6 +6,7 @@
 //! whole cell. What the direct path can't do exactly as Maven would is `Unfit`, and the caller takes the reference path.
 
 mod checks;
+mod cover;
 mod launch;
 mod requests;
 
@@ -17,6 +18,7 @@ use std::time::Instant;
 use fs_err as fs;
 use tokio::sync::OnceCell;
 
+pub use self::cover::Covering;
 pub use self::launch::{LaunchOptions, LaunchedMethod, MethodLaunch};
 use super::ahead::Ahead;
 use super::cell::{CellIdentity, Environment, Executor, Launched};

@@ -108,7 +108,7 @@ async fn run(
 }
 
 /// Returns Maven's command without our recorder.
-fn plain_maven(
+pub(super) fn plain_maven(
     environment: &Environment,
     module: &ModuleArguments,
     goals: &[&str],

@@ -10,6 +10,7 @@ pub mod cell;
 pub mod compiled_tree;
 pub mod compiler;
 pub mod coverage;
+pub mod crosscheck;
 pub mod direct;
 pub mod explain;
 mod fault;

@@ -79,14 +79,11 @@ pub fn garbage(line: &str) -> String {
         .collect()
 }
 
-/// Returns the mutants of living lines that are neither the source nor an earlier one, in order, and how many are.
-pub fn distinct(source: &str, emitted: Vec<Emitted>) -> (Vec<Emitted>, usize) {
+/// Returns the places of the mutants that are neither the source nor an earlier one, in order.
+pub fn distinct<'a>(source: &str, emitted: impl Iterator<Item = (usize, &'a Emitted)>) -> Vec<usize> {
     let mut seen = BTreeSet::from([Digest::of(source.as_bytes())]);
-    let number = emitted.len();
-    let distinct: Vec<Emitted> =
-        emitted.into_iter().filter(|mutant| seen.insert(Digest::of(mutant.text.as_bytes()))).collect();
-    let redundant = number - distinct.len();
-    (distinct, redundant)
+    let distinct = emitted.filter(|(_, mutant)| seen.insert(Digest::of(mutant.text.as_bytes())));
+    distinct.map(|(place, _)| place).collect()
 }
 
 /// Returns the indexes of the mutants that are kept of so many, ascending. Which ones follows from task and path alone.
@@ -163,7 +160,8 @@ mod tests {
     fn what_was_there_before_is_redundant() {
         let emitted = vec![mutant(1, "a"), mutant(1, "s"), mutant(2, "a"), mutant(2, "b")];
         assert_eq!(mutated_lines(&emitted), BTreeSet::from([1, 2]));
-        assert_eq!(distinct("s", emitted), (vec![mutant(1, "a"), mutant(2, "b")], 2));
+        assert_eq!(distinct("s", emitted.iter().enumerate()), [0, 3]);
+        assert_eq!(distinct("s", emitted.iter().enumerate().skip(1)), [2, 3]);
     }
 
     #[test]

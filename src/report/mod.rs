@@ -1,5 +1,8 @@
-//! What records add up to: comparisons with labels, reports of scored submissions, and measurements side by side.
+//! What records add up to: comparisons with labels, reports of scored submissions, measurements side by side, and what
+//! other tools say of the same.
 
+pub mod crosscheck;
+mod markdown;
 pub mod measurement;
 pub mod score;
 pub mod validation;

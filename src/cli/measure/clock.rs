@@ -9,22 +9,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::sync::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use crate::artifact::store::{Store, StoreError};
 use crate::cli::Context;
-use crate::cli::workbench::{Workbench, blocking, environment, init_digest};
+use crate::cli::opened::Opened;
+use crate::cli::workbench::Workbench;
 use crate::data_dir::DataDir;
 use crate::digest::Digest;
-use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::event::EventSink;
 use crate::execution::cell::{Environment, Executor};
 use crate::execution::direct::{Direct, Swap};
 use crate::execution::floor::floor;
 use crate::execution::literal::{LiteralCell, LiteralError, LiteralVerdict, literal, skip_tests};
-use crate::execution::maven::{ExecutionLimits, PROJECT, console_for};
+use crate::execution::maven::{PROJECT, console_for};
 use crate::execution::prepared::{CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput};
 use crate::execution::record::{CellRecord, ExecutionPath};
 use crate::execution::scoring::order::shuffle;
@@ -35,7 +34,7 @@ use crate::outcome::Outcome;
 use crate::report::measurement::{
     MEASUREMENT_SCHEMA, MeasuredCell, MeasuredRevision, MeasuredTask, Setting, Times, Way,
 };
-use crate::task::{Cell, RepositoryName, Side, Task};
+use crate::task::{Cell, Side, Task};
 
 /// Why a task could not be measured.
 #[derive(Debug, thiserror::Error)]
@@ -60,14 +59,11 @@ pub(super) enum MeasureError {
 
 /// What measuring needs, opened once.
 pub(super) struct Clock {
-    engine: Arc<dyn Engine>,
+    opened: Opened,
     setting: Setting,
     data_dir: DataDir,
     events: EventSink,
     cancellation: CancellationToken,
-    environments: BTreeMap<RepositoryName, Environment>,
-    executors: BTreeMap<RepositoryName, Arc<Executor>>,
-    trees: Arc<Trees>,
     /// Without and with containers started ahead; each has compilers of its own, so that they see the same requests.
     direct: Arc<Direct>,
     ahead: Arc<Direct>,
@@ -93,49 +89,29 @@ struct Subject<'a> {
 impl Clock {
     pub(super) async fn new(tasks: &[&Task], seed: u64, context: &Context) -> Result<Self, CommandError> {
         let workbench = Workbench::open(context)?;
-        let engine = workbench.engine().await?;
-        let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
-        let alone = Arc::new(RwLock::new(()));
-        let program = init_digest().await?.hex();
-        let (mut environments, mut executors, mut paths) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let repositories: BTreeSet<&RepositoryName> = tasks.iter().map(|task| &task.repository).collect();
-        for repository in repositories {
-            let manifest = workbench.manifest(repository)?;
-            let image = workbench.ready_image(engine.as_ref(), &manifest).await?;
-            let limits = ExecutionLimits::from(&manifest.limits);
-            let executor = workbench.executor(&engine, &jars, limits, None, &alone).await?;
-            environments.insert(repository.clone(), environment(&manifest, &image));
-            executors.insert(repository.clone(), Arc::new(executor));
-            let own: Vec<&Task> = tasks.iter().copied().filter(|task| task.repository == *repository).collect();
-            paths.insert(repository.clone(), workbench.repository(&manifest, &own).await?.path().to_owned());
-        }
-        let description = engine.describe().await?;
+        let opened = Opened::of(&workbench, tasks).await?;
         Ok(Self {
             setting: Setting {
-                engine: format!("{} {}", description.name, description.version),
-                // Programs of one version differ while it is developed.
-                version: format!("{} ({})", env!("CARGO_PKG_VERSION"), &program[..12]),
+                engine: opened.engine_name.clone(),
+                version: opened.version.clone(),
                 processors: crate::host::processors().get(),
                 seed,
             },
             data_dir: workbench.data_dir.clone(),
             events: context.events.clone(),
             cancellation: context.cancellation.clone(),
-            environments,
-            executors,
-            trees: workbench.trees(paths),
-            direct: Arc::new(workbench.direct_of(&engine, &jars, 1, 0, false)),
-            ahead: Arc::new(workbench.direct_of(&engine, &jars, 1, 1, false)),
+            direct: Arc::new(workbench.direct_of(&opened.engine, &opened.jars, 1, 0, false)),
+            ahead: Arc::new(workbench.direct_of(&opened.engine, &opened.jars, 1, 1, false)),
             revisions: BTreeSet::new(),
-            engine,
+            opened,
         })
     }
 
     /// Ends compilers and containers.
     pub(super) async fn close(self) -> Result<(), CommandError> {
-        let Self { engine, direct, ahead, .. } = self;
+        let Self { opened, direct, ahead, .. } = self;
         drop((direct, ahead));
-        Ok(engine.close().await?)
+        Ok(opened.engine.close().await?)
     }
 
     /// Returns a task that was not measured.
@@ -210,7 +186,7 @@ impl Clock {
         subject: &Subject<'_>,
     ) -> Result<Option<Arc<CompiledRevision>>, MeasureError> {
         let (executor, environment) = self.place(subject.task)?;
-        let (trees, task, side) = (Arc::clone(&self.trees), subject.task.clone(), subject.cell.code());
+        let (trees, task, side) = (Arc::clone(&self.opened.trees), subject.task.clone(), subject.cell.code());
         let archive = move || trees.revision(&task, side);
         let Some(input) = subject.revision_input() else { return Ok(None) };
         let Ok(revision) = direct.revision(executor, environment, &input, archive).await? else { return Ok(None) };
@@ -248,7 +224,7 @@ impl Clock {
             }
             if at + 1 == subjects.len() {
                 self.ahead.settled().await;
-                self.engine.wait_for_removals().await;
+                self.opened.engine.wait_for_removals().await;
             }
             cells.push(Executed { wall_ms: milliseconds(started), records, literal });
         }
@@ -264,11 +240,11 @@ impl Clock {
         let path = if direct.is_some() { ExecutionPath::Direct } else { ExecutionPath::Maven };
         let validation = Validation {
             tasks: &[],
-            environments: &self.environments,
-            executors: &self.executors,
+            environments: &self.opened.environments,
+            executors: &self.opened.executors,
             repeats: 1,
             jobs: 1,
-            trees: Arc::clone(&self.trees),
+            trees: Arc::clone(&self.opened.trees),
             paths: &[],
             direct: direct.cloned(),
         };
@@ -363,7 +339,7 @@ impl Clock {
         let empty = self.data_dir.temporary().join("measured-store");
         let store = Store::open(&empty, &self.data_dir.temporary())?;
         let prepared = PreparedRevisions::new(&self.data_dir, &store, &self.events);
-        let (trees, task, side) = (Arc::clone(&self.trees), subject.task.clone(), subject.cell.code());
+        let (trees, task, side) = (Arc::clone(&self.opened.trees), subject.task.clone(), subject.cell.code());
         let started = Instant::now();
         let prepared = prepared.get(executor, environment, input, move || trees.revision(&task, side)).await;
         let took = milliseconds(started);
@@ -392,21 +368,15 @@ impl Clock {
     }
 
     fn place(&self, task: &Task) -> Result<(&Executor, &Environment), MeasureError> {
-        match (self.executors.get(&task.repository), self.environments.get(&task.repository)) {
-            (Some(executor), Some(environment)) => Ok((executor, environment)),
-            _ => Err(MeasureError::Sources(format!("{} was not opened", task.repository))),
-        }
+        self.opened.place(task).map_err(MeasureError::Sources)
     }
 
-    /// Reads a task's repository on a thread of its own.
     async fn read<T: Send + 'static>(
         &self,
         task: &Task,
         read: impl FnOnce(&Trees, &Task) -> Result<T, String> + Send + 'static,
     ) -> Result<T, MeasureError> {
-        let (trees, task) = (Arc::clone(&self.trees), task.clone());
-        let read = blocking(move || Ok(read(&trees, &task))).await;
-        read.map_err(|error| MeasureError::Sources(error.to_string()))?.map_err(MeasureError::Sources)
+        self.opened.read(task, read).await.map_err(MeasureError::Sources)
     }
 
     fn seed_of(&self, name: &str) -> u64 {

@@ -1,27 +1,81 @@
-//! Measured tasks in a file, a JSON line each, so that a measurement of hours that was cut off goes on.
+//! Tasks that something was found out of, in a file, a JSON line each, so that work of hours that was cut off goes on.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use fs_err as fs;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::CommandError;
+use crate::report::crosscheck::{CROSSCHECK_SCHEMA, CheckedTask};
 use crate::report::measurement::{MEASUREMENT_SCHEMA, MeasuredTask};
 use crate::task::TaskId;
 
-/// What was measured, and where it is kept.
-pub(super) struct Kept {
-    tasks: BTreeMap<TaskId, MeasuredTask>,
+/// What is kept of a task. The first field of its JSON is `schema`.
+pub(in crate::cli) trait OfTask: Serialize + DeserializeOwned {
+    /// The command that keeps it.
+    const COMMAND: &str;
+    /// The version that is understood.
+    const SCHEMA: u32;
+
+    /// Returns its version.
+    fn schema(&self) -> u32;
+
+    /// Returns the task.
+    fn id(&self) -> &TaskId;
+
+    /// Tells whether a fault of ours kept something from being found out: it is tried again.
+    fn is_lost(&self) -> bool;
+}
+
+impl OfTask for MeasuredTask {
+    const COMMAND: &str = "measure";
+    const SCHEMA: u32 = MEASUREMENT_SCHEMA;
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+
+    fn id(&self) -> &TaskId {
+        &self.task_id
+    }
+
+    fn is_lost(&self) -> bool {
+        false
+    }
+}
+
+impl OfTask for CheckedTask {
+    const COMMAND: &str = "crosscheck";
+    const SCHEMA: u32 = CROSSCHECK_SCHEMA;
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+
+    fn id(&self) -> &TaskId {
+        &self.task_id
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost
+    }
+}
+
+/// What is known of tasks, and where it is kept.
+pub(in crate::cli) struct Kept<T> {
+    tasks: BTreeMap<TaskId, T>,
     file: Option<fs::File>,
 }
 
 /// What every line begins with.
 const BEGIN: &str = "{\"schema\":";
 
-impl Kept {
+impl<T: OfTask> Kept<T> {
     /// Reads the file where there is one; a torn last line, which a killed process leaves, is cut off.
-    pub(super) fn open(path: Option<&Path>) -> Result<Self, CommandError> {
+    pub(in crate::cli) fn open(path: Option<&Path>) -> Result<Self, CommandError> {
         let Some(path) = path else { return Ok(Self { tasks: BTreeMap::new(), file: None }) };
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
@@ -30,19 +84,18 @@ impl Kept {
         };
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let unusable = |number: usize, reason: String| CommandError::Usage {
-            message: format!("line {} of `{}` is no measured task: {reason}", number + 1, path.display()),
-            hint: "name a file that `measure --keep` wrote, or a new one".to_owned(),
+            message: format!("line {} of `{}` is of no task: {reason}", number + 1, path.display()),
+            hint: format!("name a file that `{} --keep` wrote, or a new one", T::COMMAND),
         };
         let mut tasks = BTreeMap::new();
         let lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n');
         let number = lines.clone().count();
         for (number, line) in lines.enumerate() {
-            let task: MeasuredTask =
-                serde_json::from_slice(line).map_err(|error| unusable(number, error.to_string()))?;
-            if task.schema != MEASUREMENT_SCHEMA {
-                return Err(unusable(number, format!("it has schema {}, not {MEASUREMENT_SCHEMA}", task.schema)));
+            let task: T = serde_json::from_slice(line).map_err(|error| unusable(number, error.to_string()))?;
+            if task.schema() != T::SCHEMA {
+                return Err(unusable(number, format!("it has schema {}, not {}", task.schema(), T::SCHEMA)));
             }
-            tasks.insert(task.task_id.clone(), task);
+            tasks.insert(task.id().clone(), task);
         }
         // What is cut off must be the beginning of a line of ours.
         let begin = &BEGIN.as_bytes()[..BEGIN.len().min(bytes.len() - whole)];
@@ -57,23 +110,23 @@ impl Kept {
         Ok(Self { tasks, file: Some(open().map_err(CommandError::Runtime)?) })
     }
 
-    /// Tells whether the task was measured.
-    pub(super) fn has(&self, id: &TaskId) -> bool {
-        self.tasks.contains_key(id)
+    /// Tells whether all is known of the task that can be.
+    pub(in crate::cli) fn has(&self, id: &TaskId) -> bool {
+        self.tasks.get(id).is_some_and(|task| !task.is_lost())
     }
 
     /// Adds a task and writes it.
-    pub(super) fn add(&mut self, task: MeasuredTask) -> Result<(), CommandError> {
+    pub(in crate::cli) fn add(&mut self, task: T) -> Result<(), CommandError> {
         if let Some(file) = &mut self.file {
             let line = serde_json::to_string(&task).map_err(std::io::Error::other);
             line.and_then(|line| file.write_all((line + "\n").as_bytes())).map_err(CommandError::Runtime)?;
         }
-        self.tasks.insert(task.task_id.clone(), task);
+        self.tasks.insert(task.id().clone(), task);
         Ok(())
     }
 
-    /// Returns a task that was measured.
-    pub(super) fn take(&mut self, id: &TaskId) -> Option<MeasuredTask> {
+    /// Returns what is known of a task.
+    pub(in crate::cli) fn take(&mut self, id: &TaskId) -> Option<T> {
         self.tasks.remove(id)
     }
 }
@@ -81,6 +134,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::crosscheck::CheckSetting;
     use crate::report::measurement::Setting;
 
     fn task(id: &str) -> MeasuredTask {
@@ -100,7 +154,7 @@ mod tests {
     fn what_was_measured_before_a_kill_is_there() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("kept.jsonl");
-        let open = || Kept::open(Some(&path));
+        let open = || Kept::<MeasuredTask>::open(Some(&path));
         let mut kept = open().unwrap();
         kept.add(task("t1")).unwrap();
         kept.add(task("t2")).unwrap();
@@ -116,5 +170,30 @@ mod tests {
 
         fs::write(&path, "{\"schema\":1}\n").unwrap();
         assert!(matches!(open(), Err(CommandError::Usage { .. })));
+    }
+
+    #[test]
+    fn what_was_lost_is_tried_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kept.jsonl");
+        let id: TaskId = "t1".parse().unwrap();
+        let task = |lost| CheckedTask {
+            schema: CROSSCHECK_SCHEMA,
+            setting: CheckSetting { engine: "docker 1".into(), version: "0".into() },
+            task_id: id.clone(),
+            repository: "o/n".parse().unwrap(),
+            coverage: Vec::new(),
+            mutants: Vec::new(),
+            left_out: None,
+            lost,
+        };
+        for lost in [true, false] {
+            let mut kept = Kept::open(Some(&path)).unwrap();
+            assert!(!kept.has(&id));
+            kept.add(task(lost)).unwrap();
+            assert_eq!(kept.has(&id), !lost);
+        }
+        let mut kept = Kept::<CheckedTask>::open(Some(&path)).unwrap();
+        assert_eq!(kept.take(&id), Some(task(false)));
     }
 }

@@ -4,12 +4,12 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::{Engine as _, EngineError};
 use super::super::session::{self, RunEnd};
 use super::super::spec::{
     Command, CommandLimits, ContainerLimits, ContainerSpec, INIT_PATH, PROGRAM_SCHEMA, Program, ProgramEnd, Scratch,
     Step,
 };
+use super::super::{Engine as _, EngineError};
 use super::NativeEngine;
 use super::layers::Source;
 use crate::digest::Digest;

@@ -16,7 +16,7 @@ const MUTANTS: &str = "/work/mutants";
 /// The name of the record in the archive of mutants.
 const RECORD: &str = "record";
 /// The largest archive of mutants, in bytes: some thousands of whole files.
-const MOST_ARCHIVE_BYTES: u64 = 256 << 20;
+pub(in crate::execution) const MOST_ARCHIVE_BYTES: u64 = 256 << 20;
 /// The most mutants of one file.
 const MOST_MUTANTS: usize = 20_000;
 
@@ -83,17 +83,7 @@ async fn emit_once(
     let mutate = [&in_container, "java", "--noCheck", "--lines", "/work/lines", "--mutantDir", MUTANTS];
     let command = Command {
         argv: [PYTHON, "-c", DRIVER, &record].into_iter().chain(mutate).map(text).collect(),
-        environment: [
-            ("HOME", "/work"),
-            ("LANG", "en_US.UTF-8"),
-            ("LC_ALL", "en_US.UTF-8"),
-            ("PATH", "/usr/bin:/bin"),
-            // The mutator iterates over sets.
-            ("PYTHONHASHSEED", "0"),
-            ("TZ", "UTC"),
-        ]
-        .map(|(name, value)| (text(name), text(value)))
-        .to_vec(),
+        environment: mutator_environment(),
         working_directory: text("/work"),
         limits: executor.limits.compile_command,
         events: false,
@@ -144,12 +134,42 @@ async fn emit_once(
     }
 }
 
+/// Returns the environment that the mutator runs in.
+pub(in crate::execution) fn mutator_environment() -> Vec<(String, String)> {
+    let variables = [
+        ("HOME", "/work"),
+        ("LANG", "en_US.UTF-8"),
+        ("LC_ALL", "en_US.UTF-8"),
+        ("PATH", "/usr/bin:/bin"),
+        // The mutator iterates over sets.
+        ("PYTHONHASHSEED", "0"),
+        ("TZ", "UTC"),
+    ];
+    variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
 /// Reads the record and mutants from an archive of files `<base>.mutant.<number>.java`, in the order of their numbers.
 fn read(archive: &StepOutput, name: &str) -> std::io::Result<Result<Emission, NoMutants>> {
+    let files = match texts(archive)? {
+        Ok(files) => files,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    Ok(emission(files.get(RECORD).map_or("", String::as_str), numbered(&files, name)))
+}
+
+/// Returns the mutants of a source file among files that the mutator wrote, by number.
+pub(in crate::execution) fn numbered(files: &BTreeMap<String, String>, name: &str) -> BTreeMap<usize, String> {
     let prefix = format!("{}.mutant.", name.strip_suffix(".java").unwrap_or(name));
+    let number = |file: &str| file.strip_prefix(&prefix)?.strip_suffix(".java")?.parse::<usize>().ok();
+    files.iter().filter_map(|(file, text)| Some((number(file)?, text.clone()))).collect()
+}
+
+/// Reads the files of an archive in which none is larger than a mutant, by their names alone.
+pub(in crate::execution) fn texts(
+    archive: &StepOutput,
+) -> std::io::Result<Result<BTreeMap<String, String>, NoMutants>> {
     let bytes = archive.content.bytes()?;
-    let mut texts: BTreeMap<usize, String> = BTreeMap::new();
-    let mut record = String::new();
+    let mut files = BTreeMap::new();
     for entry in tar::Archive::new(&bytes[..]).entries()? {
         let mut entry = entry?;
         if entry.header().entry_type() != tar::EntryType::Regular {
@@ -157,7 +177,7 @@ fn read(archive: &StepOutput, name: &str) -> std::io::Result<Result<Emission, No
         }
         let path = entry.path_bytes().into_owned();
         let file = String::from_utf8_lossy(path.rsplit(|byte| *byte == b'/').next().unwrap_or(&path)).into_owned();
-        if texts.len() >= MOST_MUTANTS || entry.size() > 2 * MOST_SOURCE_BYTES as u64 {
+        if files.len() >= MOST_MUTANTS || entry.size() > 2 * MOST_SOURCE_BYTES as u64 {
             return Ok(Err(NoMutants::certain("there are too many mutants, or too large ones")));
         }
         let mut text = Vec::new();
@@ -165,16 +185,9 @@ fn read(archive: &StepOutput, name: &str) -> std::io::Result<Result<Emission, No
         let Ok(text) = String::from_utf8(text) else {
             return Ok(Err(NoMutants::certain("a mutant is not UTF-8")));
         };
-        let number = file.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".java"));
-        match number.and_then(|number| number.parse::<usize>().ok()) {
-            Some(number) => {
-                texts.insert(number, text);
-            }
-            None if file == RECORD => record = text,
-            None => {}
-        }
+        files.insert(file, text);
     }
-    Ok(emission(&record, texts))
+    Ok(Ok(files))
 }
 
 /// Joins the record's lines with the texts.

@@ -4,7 +4,7 @@
 //! The mutator's own compile check is not used: it would run a compiler for each mutant. What it does is done here: a line
 //! on which garbage compiles has no mutants. `emission` runs the mutator, [`MainCompiler`] is the compiler.
 
-mod emission;
+pub(super) mod emission;
 mod main_compiler;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ use crate::outcome::launch::shortened;
 use crate::task::TaskId;
 
 /// The largest source that is mutated, in bytes.
-const MOST_SOURCE_BYTES: usize = 2 << 20;
+pub(super) const MOST_SOURCE_BYTES: usize = 2 << 20;
 
 /// The mutants of one file with the texts of those that are kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub struct NoMutants {
 }
 
 impl NoMutants {
-    fn certain(cause: impl AsRef<str>) -> Self {
+    pub(super) fn certain(cause: impl AsRef<str>) -> Self {
         Self { cause: shortened(cause.as_ref()), may_pass: false }
     }
 
@@ -103,6 +103,62 @@ pub fn mutants_key(environment: &Environment, revision: &CompiledRevision, file:
     }
 }
 
+/// All that is known of a file's mutants before any is left out.
+#[derive(Clone, Debug)]
+pub struct JudgedMutants {
+    /// The source as the mutator reads it.
+    pub source: String,
+    /// Everything that its rules make, in order.
+    pub made: Vec<Emitted>,
+    /// Lines of the copies of the source that it left out, one for each.
+    pub copies: Vec<usize>,
+    /// Lines on which garbage compiles.
+    pub dead_lines: BTreeSet<usize>,
+    /// Places in `made` of distinct mutants on living lines that compile, ascending.
+    pub valid: Vec<usize>,
+    /// Of those that do not.
+    pub invalid: Vec<usize>,
+}
+
+impl JudgedMutants {
+    /// Returns the mutants on living lines with their places, in order.
+    pub fn emitted(&self) -> impl Iterator<Item = (usize, &Emitted)> {
+        self.made.iter().enumerate().filter(|(_, mutant)| !self.dead_lines.contains(&mutant.line))
+    }
+
+    /// Returns the texts of the mutants at these places.
+    pub fn texts<'a>(&'a self, places: &'a [usize]) -> impl Iterator<Item = &'a str> {
+        places.iter().map(|place| self.made[*place].text.as_str())
+    }
+
+    /// Returns how many copies of the source were left out on living lines.
+    pub fn copies_left_out(&self) -> usize {
+        self.copies.iter().filter(|line| !self.dead_lines.contains(line)).count()
+    }
+
+    /// Returns the set with the sample of the valid ones.
+    fn sampled(&self, file: &MutatedFile<'_>) -> Mutants {
+        let (living, copies) = (self.emitted().count(), self.copies_left_out());
+        let redundant = living - self.valid.len() - self.invalid.len();
+        let kept = sample(file.task_id.as_str(), file.path, self.valid.len());
+        let capped_out = self.valid.len() - kept.len();
+        let kept: Vec<&Emitted> = kept.into_iter().map(|index| &self.made[self.valid[index]]).collect();
+        let texts = kept.iter().map(|one| one.text.clone()).collect();
+        let set = MutantSet {
+            path: file.path.to_owned(),
+            lines: file.lines.to_vec(),
+            emitted: living + copies,
+            redundant: redundant + copies,
+            compile_failed: self.invalid.len(),
+            capped_out,
+            kept: kept.iter().map(|one| KeptMutant { id: Digest::of(one.text.as_bytes()), line: one.line }).collect(),
+            dead_lines: self.dead_lines.iter().copied().collect(),
+        };
+        debug_assert!(set.is_accounted(), "{set:?}");
+        Mutants { set, texts }
+    }
+}
+
 /// Makes a file's mutants and keeps the sample of the valid ones.
 ///
 /// # Errors
@@ -114,6 +170,21 @@ pub async fn make(
     revision: &CompiledRevision,
     file: &MutatedFile<'_>,
 ) -> std::io::Result<Result<Mutants, NoMutants>> {
+    let judged = judge(direct, executor, environment, revision, file).await?;
+    Ok(judged.map(|judged| judged.sampled(file)))
+}
+
+/// Makes a file's mutants and says which compile.
+///
+/// # Errors
+/// The file system's.
+pub async fn judge(
+    direct: &Direct,
+    executor: &Executor,
+    environment: &Environment,
+    revision: &CompiledRevision,
+    file: &MutatedFile<'_>,
+) -> std::io::Result<Result<JudgedMutants, NoMutants>> {
     let Ok(source) = std::str::from_utf8(file.source) else {
         return Ok(Err(NoMutants::certain("the source is not UTF-8")));
     };
@@ -129,10 +200,10 @@ pub async fn make(
         Ok(emission) => emission,
         Err(reason) => return Ok(Err(reason)),
     };
-    let (emitted, copies) = (emission.mutants, emission.copies);
+    let (made, copies) = (emission.mutants, emission.copies);
     let lines: Vec<&str> = source.split_inclusive('\n').collect();
-    let mut dead = BTreeSet::new();
-    for line in mutated_lines(&emitted).into_iter().chain(copies.iter().copied()).collect::<BTreeSet<usize>>() {
+    let mut dead_lines = BTreeSet::new();
+    for line in mutated_lines(&made).into_iter().chain(copies.iter().copied()).collect::<BTreeSet<usize>>() {
         let Some(own) = line.checked_sub(1).and_then(|index| lines.get(index)) else {
             return Ok(Err(NoMutants::certain(format!("the mutator names a line {line} that is not there"))));
         };
@@ -144,45 +215,26 @@ pub async fn make(
         text[line - 1] = &spoilt;
         match compiler.compile(&text.concat()).await? {
             Ok(MainCompilation::Compiled(_)) => {
-                dead.insert(line);
+                dead_lines.insert(line);
             }
             Ok(MainCompilation::Errors) => {}
             Err(reason) => return Ok(Err(reason)),
         }
     }
-    let living: Vec<Emitted> = emitted.into_iter().filter(|mutant| !dead.contains(&mutant.line)).collect();
-    let copies = copies.iter().filter(|line| !dead.contains(line)).count();
-    let number = living.len() + copies;
-    let (candidates, redundant) = distinct(&source, living);
-    let mut valid = Vec::new();
-    let mut compile_failed = 0;
-    for mutant in candidates {
-        match compiler.compile(&mutant.text).await? {
-            Ok(MainCompilation::Compiled(_)) => valid.push(mutant),
-            Ok(MainCompilation::Errors) => compile_failed += 1,
+    let mut judged = JudgedMutants { source, made, copies, dead_lines, valid: Vec::new(), invalid: Vec::new() };
+    for place in distinct(&judged.source, judged.emitted()) {
+        match compiler.compile(&judged.made[place].text).await? {
+            Ok(MainCompilation::Compiled(_)) => judged.valid.push(place),
+            Ok(MainCompilation::Errors) => judged.invalid.push(place),
             Err(reason) => return Ok(Err(reason)),
         }
     }
-    let kept = sample(file.task_id.as_str(), file.path, valid.len());
-    let capped_out = valid.len() - kept.len();
-    let kept: Vec<Emitted> = kept.into_iter().map(|index| valid[index].clone()).collect();
-    let set = MutantSet {
-        path: file.path.to_owned(),
-        lines: file.lines.to_vec(),
-        dead_lines: dead.into_iter().collect(),
-        emitted: number,
-        redundant: redundant + copies,
-        compile_failed,
-        capped_out,
-        kept: kept.iter().map(|one| KeptMutant { id: Digest::of(one.text.as_bytes()), line: one.line }).collect(),
-    };
-    debug_assert!(set.is_accounted(), "{set:?}");
-    Ok(Ok(Mutants { set, texts: kept.into_iter().map(|one| one.text).collect() }))
+    Ok(Ok(judged))
 }
 
 /// Returns a source as the mutator reads it: lines end as on Unix, and what is not ASCII is left out. All of its mutants are
 /// without it.
-fn as_mutated(source: &str) -> String {
+pub(super) fn as_mutated(source: &str) -> String {
     source.replace("\r\n", "\n").replace('\r', "\n").chars().filter(char::is_ascii).collect()
 }
 

@@ -11,9 +11,9 @@ use super::cache::ResultCache;
 use super::record::MutantOutcome;
 use crate::digest::Digest;
 use crate::execution::cell::Executor;
-use crate::execution::coverage::{self, Classes, CoverageRequest, MethodCoverage, NO_DATA};
+use crate::execution::coverage::{CoverageRequest, MethodCoverage};
 use crate::execution::direct::{
-    Direct, DirectCell, ExecutedCell, LaunchOptions, MethodLaunch, SwappedTree, Unfit, write_files,
+    Covering, Direct, DirectCell, ExecutedCell, LaunchOptions, MethodLaunch, SwappedTree, Unfit, write_files,
 };
 use crate::execution::fault::unique;
 use crate::execution::logs::{CellLogs, method_name};
@@ -114,7 +114,13 @@ pub(super) async fn run_cell(
     };
     let Some((swapped, logs)) = launched else { return Ok(Ok((records, Vec::new(), Vec::new()))) };
     let covered = match cell.cover {
-        Some(cover) => covered(direct, executor, cell, cover, &swapped, &records, &logs).await?,
+        Some(cover) => {
+            let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
+            let methods = cover.methods.iter().chain(passed.map(|record| &record.method));
+            let class = &cell.executed.facts.class;
+            let covering = Covering { class, files: cover.files, logs: &logs };
+            direct.cover(executor, identity.environment, &swapped, &covering, methods).await?
+        }
         None => Vec::new(),
     };
     let mutated = match cell.mutate {
@@ -208,37 +214,4 @@ fn limited(executor: &Executor, launch_ms: Option<u64>) -> Executor {
     limit.wall_seconds = limit.wall_seconds.min(seconds);
     limit.cpu_seconds = limit.cpu_seconds.min(seconds);
     limited
-}
-
-async fn covered(
-    direct: &Direct,
-    executor: &Executor,
-    cell: &SubmissionCell<'_>,
-    cover: &CoverageRequest<'_>,
-    swapped: &SwappedTree,
-    records: &[CellRecord],
-    logs: &CellLogs,
-) -> std::io::Result<Vec<MethodCoverage>> {
-    let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
-    let options = LaunchOptions {
-        jvm_arguments: vec![coverage::agent()],
-        files: vec![coverage::data_file()],
-        ..LaunchOptions::default()
-    };
-    let mut data = Vec::new();
-    for method in cover.methods.iter().chain(passed.map(|record| &record.method)) {
-        let name = format!("coverage-{}", method_name(&cell.executed.facts.class, method));
-        let launch = MethodLaunch { class: &cell.executed.facts.class, method, options: &options, name: &name };
-        let environment = cell.executed.identity.environment;
-        let mut one = direct.launch(executor, environment, swapped, &launch, logs).await?;
-        let written = match (one.outcome, one.files.pop().flatten()) {
-            (Outcome::Pass, Some(data)) => Ok(data),
-            (Outcome::Pass, None) => Err((NO_DATA.to_owned(), false)),
-            (outcome, _) => Err(coverage::not_passed(outcome, &one.detail)),
-        };
-        data.push((method.clone(), written));
-    }
-    let revision = &swapped.masked.revision;
-    let classes = Classes { archive: &swapped.masked.tree, class_path: &revision.class_path };
-    executor.analyse(cell.executed.identity.environment, &classes, data, cover.files).await
 }

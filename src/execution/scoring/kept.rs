@@ -1,18 +1,17 @@
 //! What was executed before is taken from the cache, what is executed now is kept there; records are made of both.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::cache::CachedResult;
 use super::direct::{Mutated, Passing, mutation_key};
 use super::record::{CoverageRecord, ExecutionRecord, MutantsRecord, MutationRecord, SCORE_SCHEMA, ScoreRecord};
 use super::{Job, Scoring, Todo, model_directory};
 use crate::execution::cell::{CellIdentity, Executor};
-use crate::execution::coverage::{Lines, MethodCoverage, SourceFile, coverage_key};
+use crate::execution::coverage::{Lines, MethodCoverage, SourceFile, coverage_key, focal_coverage};
 use crate::execution::direct::Unfit;
 use crate::execution::mutation::NoMutants;
 use crate::execution::record::{CellRecord, Measured};
-use crate::focal::FocalLines;
-use crate::metrics::coverage::{FocalCoverage, coverage, coverage_range};
+use crate::metrics::coverage::{coverage, coverage_range};
 use crate::metrics::mutation::Kills;
 use crate::outcome::Outcome;
 use crate::outcome::launch::shortened;
@@ -146,28 +145,10 @@ impl Scoring<'_> {
     }
 }
 
-/// Returns the files that focal lines are in, as JaCoCo names them, each once.
-pub(super) fn source_files(focal: &[FocalLines]) -> Vec<SourceFile> {
-    let files: BTreeSet<SourceFile> = focal.iter().map(source_file).collect();
-    files.into_iter().collect()
-}
-
-fn source_file(focal: &FocalLines) -> SourceFile {
-    let name = focal.path.rsplit('/').next().unwrap_or(&focal.path).to_owned();
-    SourceFile { package: focal.package.clone(), name }
-}
-
 fn coverage_record(job: &Job<'_>, measured: MethodCoverage, cached: bool) -> CoverageRecord {
     let lost = measured.lines.is_err() && measured.may_pass;
     let (focal, cause) = match measured.lines {
-        Ok(lines) => {
-            let none = Lines::new();
-            let of = |focal: &FocalLines| {
-                let file = lines.get(&source_file(focal)).unwrap_or(&none);
-                FocalCoverage::of((focal.first_line, focal.last_line), file)
-            };
-            (job.focal.iter().map(of).collect(), None)
-        }
+        Ok(lines) => (focal_coverage(&job.focal, &lines), None),
         Err(cause) => (Vec::new(), Some(shortened(&cause))),
     };
     CoverageRecord {

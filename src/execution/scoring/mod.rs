@@ -23,7 +23,7 @@ use fs_err as fs;
 use tokio_util::sync::CancellationToken;
 
 use super::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
-use super::coverage::CoverageRequest;
+use super::coverage::{CoverageRequest, source_files};
 use super::direct::{Direct, DirectCell};
 use super::logs::plain;
 use super::mutation::{NoMutants, lines_to_mutate};
@@ -43,7 +43,7 @@ use crate::workspace::WorkspaceError;
 
 use self::direct::{MutationRequest, Passing, SubmissionCell};
 use self::done::Done;
-use self::kept::{LinesToMutate, source_files, unmutated};
+use self::kept::{LinesToMutate, unmutated};
 use self::order::shuffle;
 use cache::ResultCache;
 use record::{ExecutionRecord, SCORE_SCHEMA, ScoreRecord};

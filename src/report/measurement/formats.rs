@@ -2,6 +2,7 @@
 
 use super::{LEAST_TASKS, Measurement, Spread};
 use crate::output::{Table, counted};
+use crate::report::markdown::{plain, table};
 
 const RATIO_HEADINGS: [&str; 7] = ["ratio", "over", "number", "median", "lower quartile", "upper quartile", "summed"];
 const PART_HEADINGS: [&str; 4] = ["milliseconds a task", "median", "lower quartile", "upper quartile"];
@@ -93,26 +94,4 @@ fn sentences(measurement: &Measurement) -> Vec<String> {
         }
     }
     lines
-}
-
-fn table<const COLUMNS: usize>(headings: &[&str; COLUMNS], left: usize, rows: &[[String; COLUMNS]]) -> String {
-    let rule = (0..COLUMNS).map(|column| if column < left { "---" } else { "--:" });
-    let mut text = format!("| {} |\n|{}|\n", headings.join(" | "), rule.collect::<Vec<_>>().join("|"));
-    for row in rows {
-        text.push_str(&format!("| {} |\n", row.join(" | ")));
-    }
-    text
-}
-
-/// Returns a text that Markdown takes for nothing but text in one line.
-fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '|' | '*' | '_' | '`' | '[' | ']' | '<' | '>' | '\\' | '!' | '#' | '~' | '&' => plain.extend(['\\', c]),
-            c if c.is_control() => plain.push(' '),
-            c => plain.push(c),
-        }
-    }
-    plain
 }

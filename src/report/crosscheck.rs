@@ -1,0 +1,404 @@
+//! What crosschecked tasks come to: coverage and mutants as scoring has them beside those of Maven, JaCoCo and Universal
+//! Mutator's command. Pure: both come in as values, and every difference is named.
+
+mod formats;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::formats::{markdown, text};
+use crate::execution::coverage::{Lines, SourceFile, focal_coverage};
+use crate::execution::crosscheck::mutate::CommandMutants;
+use crate::execution::mutation::{JudgedMutants, MutatedFile};
+use crate::execution::record::ExecutionPath;
+use crate::focal::FocalLines;
+use crate::metrics::coverage::{coverage, coverage_range};
+use crate::task::{MethodId, RepositoryName, TaskId};
+
+/// Version of crosschecked tasks and of their summary.
+pub const CROSSCHECK_SCHEMA: u32 = 1;
+
+/// Tasks that a statement needs.
+pub const LEAST_TASKS: usize = 20;
+
+/// Of what only one side has so many are named.
+const MOST_NAMED: usize = 20;
+
+/// Ours, and what it is compared with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Both<T> {
+    /// As scoring has it.
+    pub ours: T,
+    /// As the other tools have it.
+    pub theirs: T,
+}
+
+/// Two collections in which the same may stand several times, in any order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compared {
+    /// How many ours has.
+    pub ours: usize,
+    /// How many the other has.
+    pub theirs: usize,
+    /// Those that only ours has, or has more often; the first [`MOST_NAMED`].
+    pub only_ours: Vec<String>,
+    /// Those that only the other has, or has more often; the first [`MOST_NAMED`].
+    pub only_theirs: Vec<String>,
+}
+
+impl Compared {
+    /// Compares; `name` says which one something is.
+    pub fn of<T: Ord>(
+        ours: impl IntoIterator<Item = T>,
+        theirs: impl IntoIterator<Item = T>,
+        name: impl Fn(&T) -> String,
+    ) -> Self {
+        let mut balances: BTreeMap<T, i64> = BTreeMap::new();
+        let mut compared = Self::default();
+        for one in ours {
+            compared.ours += 1;
+            *balances.entry(one).or_default() += 1;
+        }
+        for one in theirs {
+            compared.theirs += 1;
+            *balances.entry(one).or_default() -= 1;
+        }
+        for (one, balance) in &balances {
+            let only = if *balance > 0 { &mut compared.only_ours } else { &mut compared.only_theirs };
+            if *balance != 0 && only.len() < MOST_NAMED {
+                only.push(name(one));
+            }
+        }
+        compared
+    }
+
+    /// Tells whether both have the same, each as often.
+    pub fn is_equal(&self) -> bool {
+        self.only_ours.is_empty() && self.only_theirs.is_empty()
+    }
+
+    /// Says what only one of them has; nothing where they are equal.
+    fn differences(&self, what: &str) -> Vec<String> {
+        let said = |only: &[String], whose: &str| {
+            (!only.is_empty()).then(|| format!("{what} only {whose}: {}", only.join(", ")))
+        };
+        said(&self.only_ours, "ours").into_iter().chain(said(&self.only_theirs, "theirs")).collect()
+    }
+}
+
+/// Where it was crosschecked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckSetting {
+    /// The engine and its version.
+    pub engine: String,
+    /// This program's version.
+    pub version: String,
+}
+
+/// One task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckedTask {
+    /// [`CROSSCHECK_SCHEMA`].
+    pub schema: u32,
+    /// Where.
+    pub setting: CheckSetting,
+    /// The task.
+    pub task_id: TaskId,
+    /// Its repository.
+    pub repository: RepositoryName,
+    /// Coverage by target method.
+    pub coverage: Vec<CheckedMethod>,
+    /// Mutants by file.
+    pub mutants: Vec<CheckedMutants>,
+    /// Why nothing of it could be compared.
+    pub left_out: Option<String>,
+    /// Whether something could not be compared for a fault of ours, so that another time it may.
+    pub lost: bool,
+}
+
+/// What one target method covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckedMethod {
+    /// The method.
+    pub method: MethodId,
+    /// Our path.
+    pub path: ExecutionPath,
+    /// Tests that Surefire ran for it.
+    pub tests: Vec<String>,
+    /// The focal methods' source files.
+    pub files: Vec<CheckedFile>,
+    /// Over executable lines, percent.
+    pub coverage: Both<Option<f64>>,
+    /// Over all lines of the focal methods, percent.
+    pub coverage_range: Both<Option<f64>>,
+    /// Why it could not be compared.
+    pub left_out: Option<String>,
+}
+
+/// Lines of one source file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckedFile {
+    /// The file.
+    #[serde(flatten)]
+    pub file: SourceFile,
+    /// Lines that JaCoCo lists.
+    pub listed: Compared,
+    /// Those of them with an executed instruction.
+    pub covered: Compared,
+}
+
+/// Mutants of one source file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CheckedMutants {
+    /// The file.
+    pub path: String,
+    /// Lines that were to be mutated.
+    pub lines: usize,
+    /// Everything that the rules make.
+    pub made: Compared,
+    /// Mutants on living lines.
+    pub emitted: Compared,
+    /// Distinct ones that compile.
+    pub valid: Compared,
+    /// Distinct ones that do not.
+    pub invalid: Compared,
+    /// Lines that are taken for dead.
+    pub dead_lines: Compared,
+    /// Copies of the source that were left out on living lines.
+    pub copies: Both<usize>,
+    /// Why they could not be compared.
+    pub left_out: Option<String>,
+}
+
+impl CheckedMethod {
+    /// Returns a method that could not be compared.
+    pub fn left_out(method: MethodId, path: ExecutionPath, reason: String) -> Self {
+        let (tests, files, left_out) = (Vec::new(), Vec::new(), Some(reason));
+        Self { method, path, tests, files, coverage: Both::default(), coverage_range: Both::default(), left_out }
+    }
+
+    /// Compares what a method covers of the files of its task's focal methods.
+    pub fn of(
+        (method, path, tests): (MethodId, ExecutionPath, Vec<String>),
+        (focal, files): (&[FocalLines], &[SourceFile]),
+        ours: &BTreeMap<SourceFile, Lines>,
+        theirs: &BTreeMap<SourceFile, Lines>,
+    ) -> Self {
+        let files: Vec<CheckedFile> = files.iter().map(|file| CheckedFile::of(file, ours, theirs)).collect();
+        if files.iter().all(|file| file.listed.ours == 0 && file.listed.theirs == 0) {
+            return Self::left_out(method, path, "JaCoCo lists no line of the focal methods' files".to_owned());
+        }
+        let (focal_ours, focal_theirs) = (focal_coverage(focal, ours), focal_coverage(focal, theirs));
+        Self {
+            method,
+            path,
+            tests,
+            files,
+            coverage: Both { ours: coverage(&focal_ours), theirs: coverage(&focal_theirs) },
+            coverage_range: Both { ours: coverage_range(&focal_ours), theirs: coverage_range(&focal_theirs) },
+            left_out: None,
+        }
+    }
+
+    /// Returns what differs, in words.
+    fn differences(&self) -> Vec<String> {
+        let mut differences = Vec::new();
+        for CheckedFile { file, listed, covered } in &self.files {
+            let name = format!("{}/{}", file.package, file.name);
+            differences.extend(listed.differences(&format!("{name}: listed lines")));
+            differences.extend(covered.differences(&format!("{name}: covered lines")));
+        }
+        for (name, both) in [("coverage", &self.coverage), ("coverage_range", &self.coverage_range)] {
+            if both.ours != both.theirs {
+                differences.push(format!("{name}: ours {:?}, theirs {:?}", both.ours, both.theirs));
+            }
+        }
+        differences
+    }
+}
+
+impl CheckedFile {
+    fn of(file: &SourceFile, ours: &BTreeMap<SourceFile, Lines>, theirs: &BTreeMap<SourceFile, Lines>) -> Self {
+        let none = Lines::new();
+        let (ours, theirs) = (ours.get(file).unwrap_or(&none), theirs.get(file).unwrap_or(&none));
+        let covered = |lines: &Lines| -> Vec<usize> {
+            lines.iter().filter(|(_, covered)| **covered).map(|(line, _)| *line).collect()
+        };
+        Self {
+            file: file.clone(),
+            listed: Compared::of(ours.keys(), theirs.keys(), |line| line.to_string()),
+            covered: Compared::of(covered(ours), covered(theirs), usize::to_string),
+        }
+    }
+}
+
+impl CheckedMutants {
+    /// Returns a file whose mutants could not be compared.
+    pub fn left_out(path: &str, lines: usize, reason: String) -> Self {
+        Self { path: path.to_owned(), lines, left_out: Some(reason), ..Self::default() }
+    }
+
+    /// Compares a file's mutants.
+    pub fn of(file: &MutatedFile<'_>, ours: &JudgedMutants, theirs: &CommandMutants) -> Self {
+        let source = ours.source.as_str();
+        let compared = |ours: Vec<&str>, theirs: &[String]| {
+            Compared::of(ours, theirs.iter().map(String::as_str), |text| named(source, text))
+        };
+        // The command counts each as often as it makes it; we judge it once.
+        let distinct = |texts: &[String]| -> Vec<String> {
+            let texts: BTreeSet<&String> = texts.iter().filter(|text| *text != source).collect();
+            texts.into_iter().cloned().collect()
+        };
+        Self {
+            path: file.path.to_owned(),
+            lines: file.lines.len(),
+            made: compared(ours.made.iter().map(|one| one.text.as_str()).collect(), &theirs.made),
+            emitted: compared(ours.emitted().map(|(_, one)| one.text.as_str()).collect(), &theirs.emitted),
+            valid: compared(ours.texts(&ours.valid).collect(), &distinct(&theirs.valid)),
+            invalid: compared(ours.texts(&ours.invalid).collect(), &distinct(&theirs.invalid)),
+            dead_lines: Compared::of(&ours.dead_lines, &theirs.dead_lines, |line| line.to_string()),
+            copies: Both { ours: ours.copies_left_out(), theirs: theirs.copies },
+            left_out: None,
+        }
+    }
+
+    /// Returns what differs, in words.
+    fn differences(&self) -> Vec<String> {
+        let parts = [
+            ("made", &self.made),
+            ("emitted", &self.emitted),
+            ("valid", &self.valid),
+            ("invalid", &self.invalid),
+            ("dead lines", &self.dead_lines),
+        ];
+        let mut differences: Vec<String> =
+            parts.iter().flat_map(|(what, compared)| compared.differences(what)).collect();
+        if self.copies.ours != self.copies.theirs {
+            differences.push(format!("copies: ours {}, theirs {}", self.copies.ours, self.copies.theirs));
+        }
+        differences
+    }
+}
+
+/// Names a mutant by what it has instead of a line of the source.
+fn named(source: &str, mutant: &str) -> String {
+    let lines = source.lines().zip(mutant.lines()).enumerate();
+    let changed = lines.into_iter().find(|(_, (own, other))| own != other);
+    changed.map_or_else(
+        || "one that is longer or shorter".to_owned(),
+        |(index, (_, text))| format!("{}: {}", index + 1, text.trim()),
+    )
+}
+
+/// What was compared of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// Tasks of which something was compared.
+    pub tasks: usize,
+    /// Those of them in which everything that was compared is equal.
+    pub tasks_equal: usize,
+    /// Whether these are as many as a statement needs.
+    pub enough: bool,
+    /// Methods, or files with mutants, that were compared.
+    pub compared: usize,
+    /// Those of them that are equal.
+    pub equal: usize,
+    /// Those that could not be compared.
+    pub left_out: usize,
+}
+
+/// What all crosschecked tasks come to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Crosscheck {
+    /// [`CROSSCHECK_SCHEMA`].
+    pub schema: u32,
+    /// Where, each setting once.
+    pub settings: Vec<CheckSetting>,
+    /// Coverage, by method.
+    pub coverage: Count,
+    /// Lines that our coverage lists in the compared files, over methods, and those of them that are covered.
+    pub lines: (usize, usize),
+    /// Mutants, by file.
+    pub mutants: Count,
+    /// Our mutants that were compared: made, emitted, valid, invalid.
+    pub mutants_compared: [usize; 4],
+    /// What differs, in words.
+    pub differences: Vec<String>,
+    /// What could not be compared, and why.
+    pub left_out: Vec<String>,
+    /// Everything that was compared.
+    pub tasks: Vec<CheckedTask>,
+}
+
+/// Something that was compared, or was not.
+struct Part {
+    name: String,
+    left_out: Option<String>,
+    differences: Vec<String>,
+}
+
+/// Returns what crosschecked tasks come to.
+pub fn crosscheck(tasks: Vec<CheckedTask>) -> Crosscheck {
+    let mut crosscheck = Crosscheck {
+        schema: CROSSCHECK_SCHEMA,
+        settings: Vec::new(),
+        coverage: Count::default(),
+        lines: (0, 0),
+        mutants: Count::default(),
+        mutants_compared: [0; 4],
+        differences: Vec::new(),
+        left_out: Vec::new(),
+        tasks: Vec::new(),
+    };
+    for task in &tasks {
+        if !crosscheck.settings.contains(&task.setting) {
+            crosscheck.settings.push(task.setting.clone());
+        }
+        crosscheck.left_out.extend(task.left_out.iter().map(|reason| format!("{}: {reason}", task.task_id)));
+        let methods = task.coverage.iter().map(|one| Part {
+            name: one.method.to_string(),
+            left_out: one.left_out.clone(),
+            differences: one.differences(),
+        });
+        let files = task.mutants.iter().map(|one| Part {
+            name: format!("mutants of {}", one.path),
+            left_out: one.left_out.clone(),
+            differences: one.differences(),
+        });
+        let (methods, files): (Vec<Part>, Vec<Part>) = (methods.collect(), files.collect());
+        for part in methods.iter().chain(&files) {
+            let named = |what: &String| format!("{} {}: {what}", task.task_id, part.name);
+            crosscheck.left_out.extend(part.left_out.iter().map(named));
+            crosscheck.differences.extend(part.differences.iter().map(named));
+        }
+        crosscheck.coverage.add(&methods);
+        crosscheck.mutants.add(&files);
+        for file in task.coverage.iter().flat_map(|one| &one.files) {
+            crosscheck.lines.0 += file.listed.ours;
+            crosscheck.lines.1 += file.covered.ours;
+        }
+        for one in &task.mutants {
+            let ours = [&one.made, &one.emitted, &one.valid, &one.invalid].map(|compared| compared.ours);
+            crosscheck.mutants_compared.iter_mut().zip(ours).for_each(|(sum, number)| *sum += number);
+        }
+    }
+    Crosscheck { tasks, ..crosscheck }
+}
+
+impl Count {
+    /// Adds the parts of a task.
+    fn add(&mut self, parts: &[Part]) {
+        let compared: Vec<&Part> = parts.iter().filter(|part| part.left_out.is_none()).collect();
+        let equal = compared.iter().filter(|part| part.differences.is_empty()).count();
+        self.left_out += parts.len() - compared.len();
+        self.compared += compared.len();
+        self.equal += equal;
+        self.tasks += usize::from(!compared.is_empty());
+        self.tasks_equal += usize::from(!compared.is_empty() && equal == compared.len());
+        self.enough = self.tasks >= LEAST_TASKS;
+    }
+}
+
+#[cfg(test)]
+mod tests;
