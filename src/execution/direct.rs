@@ -26,7 +26,6 @@ use super::logs::CellLogs;
 use super::masked::MaskedRevision;
 use super::prepared::{CompiledRevision, Prepared, PreparedRevisions, RevisionInput, blocking};
 use super::record::{CellRecord, ExecutionPath, Measured};
-use super::sharing::ClassArchives;
 use super::trees::CellFacts;
 use crate::digest::Digest;
 use crate::engine::EngineError;
@@ -65,8 +64,6 @@ pub struct Direct {
     prepared: PreparedRevisions,
     compilers: Compilers,
     ahead: Ahead,
-    /// None for launches that load every class anew.
-    archives: Option<ClassArchives>,
     /// The compiler's jar by digest, a part of every key.
     compiler: String,
     masked: Mutex<Vec<((Digest, String), Masked)>>,
@@ -126,17 +123,11 @@ pub struct ExecutedCell {
 }
 
 impl Direct {
-    /// Returns the direct path over prepared revisions, compilers, containers started ahead and class archives; `compiler`
-    /// is the compiler's jar.
-    pub fn new(
-        prepared: PreparedRevisions,
-        compilers: Compilers,
-        ahead: Ahead,
-        archives: Option<ClassArchives>,
-        compiler: &Path,
-    ) -> Self {
+    /// Returns the direct path over prepared revisions, compilers and containers started ahead; `compiler` is the compiler's
+    /// jar.
+    pub fn new(prepared: PreparedRevisions, compilers: Compilers, ahead: Ahead, compiler: &Path) -> Self {
         let compiler = super::fault::file_name(compiler).to_owned();
-        Self { prepared, compilers, ahead, archives, compiler, masked: Mutex::default() }
+        Self { prepared, compilers, ahead, compiler, masked: Mutex::default() }
     }
 
     /// Returns a code revision, prepared where it was not. `archive` writes the revision's own tree and returns where.

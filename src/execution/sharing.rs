@@ -4,9 +4,12 @@
 //! `store/class-archives/<key>.json` names the archive's blob. A sealed container that sees nothing of any project makes it:
 //! it launches a test of our own, dumps the classes that this took, and launches once more with the archive alone being
 //! good enough. The JVM itself decides whether an archive fits a launch; where it does not (another collector, something
-//! before our jars), it loads the classes as ever and says nothing. So an archive takes or gives time and decides nothing.
+//! before our jars), it loads the classes as ever and says nothing.
+//!
+//! One thing of an archive shows in a program: identity hash codes come in another order, and with them the elements of a
+//! set of enum constants. So launches of both paths have the same archive, and keys of executions say whether there was one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,28 +71,54 @@ pub struct ClassArchives {
     events: EventSink,
     /// What this process has made or checked; nothing is checked twice.
     known: Mutex<HashMap<Digest, Known>>,
+    /// Toolchains of which an archive could not be had: none of their launches has one from then on, so that keys are right.
+    without: Mutex<BTreeSet<Digest>>,
 }
 
 impl ClassArchives {
     /// Returns those of `data_dir`.
     pub fn new(data_dir: &DataDir, store: &Store, events: &EventSink) -> Self {
-        Self { data_dir: data_dir.clone(), store: store.clone(), events: events.clone(), known: Mutex::default() }
+        Self { data_dir: data_dir.clone(), store: store.clone(), events: events.clone(), known: Mutex::default(), without: Mutex::default() }
     }
 
-    /// Returns the archive for launches with this console, made if the store does not have it whole; `None` for a
-    /// development kit that gains nothing, and where the making failed, which is said once.
-    ///
-    /// # Errors
-    /// The file system's and the store's.
-    pub async fn get(
+    /// Tells whether launches in an environment map archives: not with a development kit that gains nothing, nor once one
+    /// of its archives could not be had.
+    pub fn serve(&self, environment: &Environment) -> bool {
+        let without = self.without.lock().unwrap_or_else(PoisonError::into_inner);
+        environment.jdk >= FIRST_JDK && !without.contains(&environment.toolchain)
+    }
+
+    /// Returns the archive for launches with this console, made if the store does not have it whole; `None` where none
+    /// [serve](Self::serve), as where this one can't be had, which is said once.
+    pub async fn get(&self, executor: &Executor, environment: &Environment, console: &str) -> Option<PathBuf> {
+        if !self.serve(environment) {
+            return None;
+        }
+        let cause = match self.find_or_make(executor, environment, console).await {
+            // It may have been pruned since this process found it.
+            Ok(Some(path)) if path.exists() => return Some(path),
+            Ok(Some(path)) => format!("`{}` is gone", path.display()),
+            Ok(None) => return None,
+            Err(error) => error.to_string(),
+        };
+        self.go_without(environment, &cause);
+        None
+    }
+
+    fn go_without(&self, environment: &Environment, cause: &str) {
+        let mut without = self.without.lock().unwrap_or_else(PoisonError::into_inner);
+        if without.insert(environment.toolchain) {
+            let jdk = environment.jdk;
+            self.events.warning(format!("launches on JDK {jdk} go without a class archive: {cause}"));
+        }
+    }
+
+    async fn find_or_make(
         &self,
         executor: &Executor,
         environment: &Environment,
         console: &str,
     ) -> io::Result<Option<PathBuf>> {
-        if environment.jdk < FIRST_JDK {
-            return Ok(None);
-        }
         let key = key(executor, environment, console)?;
         let cell = {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,8 +191,7 @@ impl ClassArchives {
                 Ok(archive) => break archive,
                 Err(_) if attempt < ATTEMPTS => attempt += 1,
                 Err(cause) => {
-                    let jdk = environment.jdk;
-                    self.events.warning(format!("launches on JDK {jdk} go without a class archive: {cause}"));
+                    self.go_without(environment, &cause);
                     return Ok(None);
                 }
             }
@@ -199,6 +227,18 @@ impl ClassArchives {
             Ok(writer.commit()?.0)
         });
         Ok(Ok(kept.await?))
+    }
+}
+
+impl Executor {
+    /// Returns the class archive that launches with this console map, made where it was not; `None` where they go without.
+    pub async fn class_archive(&self, environment: &Environment, console: &str) -> Option<PathBuf> {
+        self.class_archives.as_ref()?.get(self, environment, console).await
+    }
+
+    /// Tells whether launches in an environment map class archives.
+    pub(super) fn maps_class_archives(&self, environment: &Environment) -> bool {
+        self.class_archives.as_ref().is_some_and(|archives| archives.serve(environment))
     }
 }
 

@@ -87,14 +87,14 @@ impl Clock {
         let workbench = Workbench::open(context)?;
         let engine = workbench.engine().await?;
         let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
-        let alone = Arc::new(RwLock::new(()));
+        let (alone, archives) = (Arc::new(RwLock::new(())), workbench.class_archives());
         let (mut environments, mut executors, mut paths) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let repositories: BTreeSet<&RepositoryName> = tasks.iter().map(|task| &task.repository).collect();
         for repository in repositories {
             let manifest = workbench.manifest(repository)?;
             let image = workbench.ready_image(engine.as_ref(), &manifest).await?;
             let limits = ExecutionLimits::from(&manifest.limits);
-            let executor = workbench.executor(&engine, &jars, limits, None, &alone).await?;
+            let executor = workbench.executor(&engine, &jars, limits, None, &alone, Some(&archives)).await?;
             environments.insert(repository.clone(), environment(&manifest, &image));
             executors.insert(repository.clone(), Arc::new(executor));
             let own: Vec<&Task> = tasks.iter().copied().filter(|task| task.repository == *repository).collect();
@@ -114,8 +114,8 @@ impl Clock {
             environments,
             executors,
             trees: workbench.trees(paths),
-            direct: Arc::new(workbench.direct_of(&engine, &jars, 1, 0, false)),
-            ahead: Arc::new(workbench.direct_of(&engine, &jars, 1, 1, false)),
+            direct: Arc::new(workbench.direct_of(&engine, &jars, 1, 0)),
+            ahead: Arc::new(workbench.direct_of(&engine, &jars, 1, 1)),
             revisions: BTreeSet::new(),
             engine,
         })
@@ -197,8 +197,11 @@ impl Clock {
         let (trees, task, side) = (Arc::clone(&self.trees), subject.task.clone(), subject.cell.code());
         let archive = move || trees.revision(&task, side);
         let Some(input) = subject.revision_input() else { return Ok(None) };
-        let Ok(revision) = direct.revision(executor, environment, &input, archive).await? else { return Ok(None) };
-        direct.class_archive(executor, environment, &revision).await;
+        let revision = direct.revision(executor, environment, &input, archive).await?;
+        // The reference path maps one as well; where nothing is known of the revision, the console is most projects' one.
+        let class_path = revision.as_ref().map(|revision| revision.class_path.as_slice()).unwrap_or_default();
+        executor.class_archive(environment, console_for(class_path, environment.jdk, environment.launcher)).await;
+        let Ok(revision) = revision else { return Ok(None) };
         let other = other_source(&revision, subject.task.test_file.as_str());
         if let Ok(masked) = direct.masked(executor, &revision, &other).await? {
             let text = masked.own_text()?.unwrap_or_else(|| WARMING.to_vec());

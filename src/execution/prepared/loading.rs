@@ -63,6 +63,7 @@ impl Place {
             logs: None,
             init: Digest::of(b"init"),
             alone: Arc::new(RwLock::new(())),
+            class_archives: None,
         };
         let environment = Environment {
             image: Digest::of(b"image"),
