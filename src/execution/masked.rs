@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fs_err as fs;
 
-use super::compiled_tree::{CompiledTree, Place};
+use super::compiled_tree::{CompiledTree, MOST_READ_BYTES, Place, TreeError};
 use super::compiler::{Files, Input};
 use super::fault::unique;
 use super::maven::PROJECT;
@@ -89,6 +89,18 @@ impl MaskedRevision {
         test_file: &str,
         temporary: &Path,
     ) -> Result<Result<Self, String>, PreparedError> {
+        match Self::of(store, revision, test_file, temporary) {
+            Err(PreparedError::TooLarge(reason)) => Ok(Err(reason)),
+            made => made,
+        }
+    }
+
+    fn of(
+        store: &Store,
+        revision: Arc<CompiledRevision>,
+        test_file: &str,
+        temporary: &Path,
+    ) -> Result<Result<Self, String>, PreparedError> {
         if let Some(unfit) = &revision.unfit {
             return Ok(Err(unfit.clone()));
         }
@@ -116,6 +128,10 @@ impl MaskedRevision {
         }
         if let Some(copied) = copied(&whole, &revision, test_file)? {
             return Ok(Err(copied));
+        }
+        // Sources are no larger: preparing looked at all of them.
+        if let Some((large, _)) = settings(&whole).find(|(_, place)| place.length > MOST_READ_BYTES) {
+            return Ok(Err(format!("`{large}` is too large to be read")));
         }
         let place = |source: &String| Some((source.clone(), whole.file(in_tree(source))?));
         let later: Vec<(String, Place)> =
@@ -174,7 +190,7 @@ impl MaskedRevision {
     /// # Errors
     /// The file system's.
     pub fn own_text(&self) -> io::Result<Option<Vec<u8>>> {
-        self.whole.file(&self.test_file).map(|place| self.whole.read(place)).transpose()
+        Ok(self.whole.file(&self.test_file).map(|place| self.whole.read(place)).transpose()?)
     }
 
     /// Returns the smallest of the other sources of the file's part.
@@ -199,8 +215,7 @@ impl MaskedRevision {
     /// # Errors
     /// The file system's.
     pub fn settings(&self) -> io::Result<Files> {
-        let files = self.whole.files_below("");
-        let settings = files.filter(|(path, _)| path.rsplit('/').next() == Some(LOMBOK_SETTINGS));
+        let settings = settings(&self.whole);
         settings.map(|(path, place)| Ok((format!("{PROJECT}/{path}"), self.whole.read(place)?))).collect()
     }
 
@@ -215,7 +230,7 @@ impl MaskedRevision {
             let path = format!("{output}/{path}");
             missing.remove(&path);
             match self.whole.file(&path) {
-                Some(place) if place.length == content.len() as u64 && self.whole.read(place)? == *content => {}
+                Some(place) if self.whole.holds(place, content)? => {}
                 _ => return Ok(false),
             }
         }
@@ -276,9 +291,14 @@ impl MaskedRevision {
     }
 }
 
+/// Returns files beside sources that annotation processors look for.
+fn settings(whole: &CompiledTree) -> impl Iterator<Item = (&str, Place)> {
+    whole.files_below("").filter(|(path, _)| path.rsplit('/').next() == Some(LOMBOK_SETTINGS))
+}
+
 /// Returns why leaving the file out of the tests would not leave out all that the build made of it, if so: it is compiled
 /// as a main class too, or copied as a resource.
-fn copied(whole: &CompiledTree, revision: &CompiledRevision, test_file: &str) -> io::Result<Option<String>> {
+fn copied(whole: &CompiledTree, revision: &CompiledRevision, test_file: &str) -> Result<Option<String>, TreeError> {
     let path = format!("{PROJECT}/{test_file}");
     if revision.main_calls.iter().any(|call| call.sources.contains(&path)) {
         return Ok(Some("the file is compiled as a main class too".to_owned()));
@@ -294,7 +314,7 @@ fn copied(whole: &CompiledTree, revision: &CompiledRevision, test_file: &str) ->
     let Some(own) = whole.file(test_file) else { return Ok(None) };
     let text = whole.read(own)?;
     for (path, place) in whole.files_below("") {
-        if place.length == own.length && path != test_file && whole.read(place)? == text {
+        if path != test_file && whole.holds(place, &text)? {
             return Ok(Some(format!("`{path}` is a copy of the file")));
         }
     }
@@ -316,7 +336,12 @@ fn part_of<'a>(calls: &'a [CompilerCall], path: &str) -> Result<(usize, &'a Comp
 }
 
 /// Returns the paths of the classes below `output` that come from a source, `None` where that can't be told.
-fn classes_of(whole: &CompiledTree, output: &str, source: &str, text: &[u8]) -> io::Result<Option<BTreeSet<String>>> {
+fn classes_of(
+    whole: &CompiledTree,
+    output: &str,
+    source: &str,
+    text: &[u8],
+) -> Result<Option<BTreeSet<String>>, TreeError> {
     let package = package_of(text).replace('.', "/");
     let directory = if package.is_empty() { output.to_owned() } else { format!("{output}/{package}") };
     whole.classes_of(&directory, &package, source.rsplit('/').next().unwrap_or_default())
@@ -515,6 +540,22 @@ mod tests {
         assert!(!masked.as_built(&[class("ATest.class", &nested), class("ATest$B.class", &nested)]).unwrap());
         let more = [&whole[..], &[class("ATest$C.class", &nested)]].concat();
         assert!(!masked.as_built(&more).unwrap(), "the build has no such class");
+    }
+
+    #[test]
+    fn what_is_too_large_to_be_read_is_unfit() {
+        let own = crate::workspace::class_file::sample("ATest", Some("ATest.java"));
+        let of = |length: u64| {
+            let settings = vec![b'#'; usize::try_from(length).unwrap()];
+            let files: [(&str, &[u8]); 3] = [
+                ("src/ATest.java", b"class ATest {}"),
+                ("src/lombok.config", &settings),
+                ("target/test-classes/ATest.class", &own),
+            ];
+            masked(&files, "src/ATest.java").1.err()
+        };
+        assert_eq!(of(MOST_READ_BYTES), None);
+        assert!(of(MOST_READ_BYTES + 1).is_some_and(|reason| reason.contains("`src/lombok.config`")));
     }
 
     #[test]

@@ -7,10 +7,11 @@
 //! to start from then.
 
 mod fitness;
+mod inputs;
 mod pruning;
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Read as _, Seek as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -19,10 +20,10 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-use self::fitness::{rewritten, unfit};
+use self::inputs::{Build, look};
 pub use self::pruning::{Keeping, prune};
 use super::cell::{Environment, Executor};
-use super::compiled_tree::CompiledTree;
+use super::compiled_tree::TreeError;
 use super::fault::{ATTEMPTS, Fault, Spool, command_end, done, file_name, memory_limit_met, not_done, of_engine};
 use super::logs::CellLogs;
 use super::maven::{self, MavenSettings, ModuleArguments, PROJECT, compile_program};
@@ -51,6 +52,18 @@ pub enum PreparedError {
     /// The lock could not be taken.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
+    /// The build made more than is looked through: only Maven can compile with it.
+    #[error("{0}")]
+    TooLarge(String),
+}
+
+impl From<TreeError> for PreparedError {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::Io(error) => Self::Io(error),
+            TreeError::TooLarge(reason) => Self::TooLarge(reason),
+        }
+    }
 }
 
 impl From<PreparedError> for io::Error {
@@ -360,25 +373,19 @@ impl PreparedRevisions {
         let compiled = blocking(move || {
             let (tree, tree_bytes) = keep(&store, &captured)?;
             let parsed = Recording::read(&recording);
-            let tree_index = CompiledTree::open(&store.path(&tree))?;
             let settings = match (surefire, parsed.tests_of(&module)) {
                 (Surefire::Project, Some(tests)) => JvmSettings::of(tests, &module, heap_mib),
                 _ => JvmSettings::default(),
             };
             let project = parsed.module(&module).map(|found| found.project.clone()).unwrap_or_default();
             let test_calls: Vec<CompilerCall> = parsed.calls(&project, "testCompile").cloned().collect();
-            let rewritten = rewritten(&source, &tree_index, &test_calls)?;
-            let unfit = unfit(&parsed, &project, &test_calls, &test_output).or(rewritten);
-            let mut generated = test_calls.iter().filter_map(|call| call.generated_sources.as_deref()).map(in_tree);
-            let generates = generated.any(|path| tree_index.files_below(path).next().is_some());
-            let mut jars = BTreeMap::new();
-            for directory in class_directories(&parsed, &test_output, &tree_index) {
-                let mut jar = tree_index.write_jar(in_tree(&directory), |_| false, store.unnamed_file()?)?;
-                jar.rewind()?;
-                let mut writer = store.writer()?;
-                io::copy(&mut jar, &mut writer)?;
-                jars.insert(directory, writer.commit()?.0);
-            }
+            let build =
+                Build { source: &source, project: &project, test_calls: &test_calls, test_output: &test_output };
+            let (jars, generates, unfit) = match look(&store, &tree, &parsed, &build) {
+                Ok(looked) => (looked.jars, looked.generates, looked.unfit),
+                Err(PreparedError::TooLarge(reason)) => (BTreeMap::new(), false, Some(reason)),
+                Err(error) => return Err(error),
+            };
             let main_calls = parsed.compilations.iter().filter(|call| call.goal == "compile");
             Ok(CompiledRevision {
                 key,
@@ -431,21 +438,6 @@ fn keep(store: &Store, captured: &Captured) -> Result<(Digest, u64), PreparedErr
 /// Returns a path of the container relative to the tree; what lies elsewhere is in no tree.
 pub(super) fn in_tree(path: &str) -> &str {
     path.strip_prefix(PROJECT).map_or("\0", |rest| rest.trim_start_matches('/'))
-}
-
-/// Returns the directories of the project that some compiler finds classes in, but for the module's test classes.
-fn class_directories(recording: &Recording, test_output: &str, tree: &CompiledTree) -> Vec<String> {
-    let paths = recording.compilations.iter().flat_map(|call| {
-        let lists = [&call.class_path, &call.module_path, &call.processor_path];
-        lists.into_iter().flatten().chain(std::iter::once(&call.output))
-    });
-    let mut directories: Vec<String> = paths
-        .filter(|path| path.as_str() != test_output && tree.files_below(in_tree(path)).next().is_some())
-        .cloned()
-        .collect();
-    directories.sort();
-    directories.dedup();
-    directories
 }
 
 /// Runs work that blocks on a thread of its own.

@@ -78,7 +78,13 @@ pub struct ClassArchives {
 impl ClassArchives {
     /// Returns those of `data_dir`.
     pub fn new(data_dir: &DataDir, store: &Store, events: &EventSink) -> Self {
-        Self { data_dir: data_dir.clone(), store: store.clone(), events: events.clone(), known: Mutex::default(), without: Mutex::default() }
+        Self {
+            data_dir: data_dir.clone(),
+            store: store.clone(),
+            events: events.clone(),
+            known: Mutex::default(),
+            without: Mutex::default(),
+        }
     }
 
     /// Tells whether launches in an environment map archives: not with a development kit that gains nothing, nor once one

@@ -8,6 +8,7 @@ use super::*;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{StepResult, Stream};
 use crate::execution::cell::Executor;
+use crate::execution::compiled_tree::MOST_READ_BYTES;
 use crate::execution::direct::write_files;
 use crate::execution::maven::{ExecutionLimits, ToolJars};
 
@@ -30,16 +31,21 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let data_dir = DataDir::open(directory.path()).unwrap();
-        let store = data_dir.store().unwrap();
-        let compiled = directory.path().join("compiled.tar");
         let files: [(&str, &[u8]); 3] = [
             ("src/ATest.java", b"class ATest {}"),
             ("target/classes/A.class", b"main"),
             ("target/test-classes/ATest.class", b"test"),
         ];
-        write_files(&compiled, files.into_iter()).unwrap();
+        Self::of(&files)
+    }
+
+    /// Returns one in which every build makes these files.
+    fn of(files: &[(&str, &[u8])]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::open(directory.path()).unwrap();
+        let store = data_dir.store().unwrap();
+        let compiled = directory.path().join("compiled.tar");
+        write_files(&compiled, files.iter().copied()).unwrap();
         let archive = fs::read(&compiled).unwrap();
         let engine = Arc::new(Scripted::new(move |_, _| {
             let mut frames = vec![step_end(0, StepResult::Done), step_end(1, StepResult::Done), step_end(2, exited(0))];
@@ -90,6 +96,7 @@ impl Place {
         let module = ModuleArguments { directory: String::new(), in_reactor: true };
         let input = RevisionInput { tree: "a".repeat(40), module };
         let archive = tempfile::Builder::new().tempfile_in(self.directory.path()).unwrap().keep().unwrap().1;
+        fs::copy(self.directory.path().join("compiled.tar"), &archive).unwrap();
         let found = revisions.get(&self.executor, &self.environment, &input, move || Ok(archive)).await.unwrap();
         match found.as_ref() {
             Prepared::Compiled(revision) => revision.as_ref().clone(),
@@ -113,6 +120,15 @@ fn flip(path: &Path) {
     bytes[middle] ^= 1;
     fs::remove_file(path).unwrap();
     fs::write(path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_build_that_makes_too_much_is_unfit_and_kept() {
+    let source = vec![b' '; usize::try_from(MOST_READ_BYTES).unwrap() + 1];
+    let place = Place::of(&[("src/ATest.java", &source), ("target/test-classes/ATest.class", b"test")]);
+    let made = place.get().await;
+    assert!(made.unfit.as_deref().is_some_and(|reason| reason.contains("too large")), "{:?}", made.unfit);
+    assert_eq!((place.get().await, place.builds()), (made, 1), "the next process finds it");
 }
 
 #[tokio::test]
