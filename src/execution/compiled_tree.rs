@@ -51,6 +51,21 @@ pub struct Place {
     pub length: u64,
     /// Whether it is a regular file.
     regular: bool,
+    /// Whether it is a directory.
+    directory: bool,
+}
+
+/// What lies at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lying {
+    /// A regular file.
+    File(Place),
+    /// A directory with something in it.
+    Directory,
+    /// Nothing, or a directory with nothing in it.
+    Nothing,
+    /// What a link leads to, or what is neither file nor directory.
+    Unclear,
 }
 
 /// An archive with the places of its entries, by path relative to the tree and without a trailing slash.
@@ -87,8 +102,9 @@ impl CompiledTree {
             let path = entry.path_bytes();
             // Names that are no text can't be those of sources or classes that matter; their bytes are kept as they are.
             let path = String::from_utf8_lossy(&path).trim_end_matches('/').to_owned();
-            let regular = entry.header().entry_type().is_file();
-            entries.insert(path, Place { start, content, length, regular });
+            let kind = entry.header().entry_type();
+            let (regular, directory) = (kind.is_file(), kind.is_dir());
+            entries.insert(path, Place { start, content, length, regular, directory });
             start = end;
             if entries.len() > most {
                 return Err(TreeError::TooLarge(format!("the compiled tree has more than {most} entries")));
@@ -101,6 +117,21 @@ impl CompiledTree {
     /// Returns the regular file at a path.
     pub fn file(&self, path: &str) -> Option<Place> {
         self.entries.get(path).copied().filter(|place| place.regular)
+    }
+
+    /// Tells what lies at a path without `.` and `..`; the empty one is the tree itself.
+    pub fn at(&self, path: &str) -> Lying {
+        let parents = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|parent| !parent.is_empty());
+        let entry = |path: &str| self.entries.get(path);
+        if parents.filter_map(entry).any(|place| !place.directory) {
+            return Lying::Unclear;
+        }
+        match entry(path) {
+            Some(place) if place.regular => Lying::File(*place),
+            Some(place) if !place.directory => Lying::Unclear,
+            _ if self.files_below(path).next().is_some() => Lying::Directory,
+            _ => Lying::Nothing,
+        }
     }
 
     /// Returns the regular files below a directory, by path relative to it.

@@ -1,7 +1,7 @@
 //! Prepared revisions: a code revision compiled once by Maven, kept in the store with what the recorder wrote.
 //!
-//! `store/prepared/<key>.json` names blobs of the store: the compiled tree as an archive, the recording, and the class
-//! directories of the class path as jars for the warm compiler. The key is a digest of everything that decides them. The
+//! `store/prepared/<key>.json` names blobs of the store: the compiled tree as an archive, the recording, and what of the
+//! project is on the class path, directories as jars, for the warm compiler. The key is a digest of everything that decides them. The
 //! description appears by one atomic rename after its blobs, so that a killed or a second maker does no harm; whoever
 //! reads one checks every blob. A revision whose own tests do not compile is kept as failed: the direct path has nothing
 //! to start from then.
@@ -38,7 +38,7 @@ use crate::outcome::Outcome;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
 
 /// Version of the description's schema.
-pub const PREPARED_SCHEMA: u32 = 3;
+pub const PREPARED_SCHEMA: u32 = 4;
 
 /// What can go wrong with prepared revisions besides the build itself.
 #[derive(Debug, thiserror::Error)]
@@ -119,8 +119,8 @@ pub struct CompiledRevision {
     pub test_output: String,
     /// Class directories and jars of the test class path, in Maven's order.
     pub class_path: Vec<String>,
-    /// Class directories of the project on any compiler's path, packed: directory in the container and jar. The module's
-    /// own test classes are not among them, because a target file's must be left out of those.
+    /// What of the project is on any compiler's path, by path in the container: directories, packed, and files as they are.
+    /// The module's own test classes are not among them, because a target file's must be left out of those.
     pub jars: BTreeMap<String, Digest>,
     /// What the compiler was asked for to compile the module's tests, in order: they may be compiled in several parts.
     pub test_calls: Vec<CompilerCall>,
