@@ -56,15 +56,21 @@ pub struct MaskedRevision {
     pub proven: OnceCell<Result<Reach, String>>,
     /// What processors make of any source, shown to be what they make of the file left out: nothing of it is in the tree.
     pub processors: OnceCell<Result<Files, String>>,
-    /// The classes that came from the file left out, by path relative to the tree.
-    classes: BTreeSet<String>,
+    /// Classes that must come out when it is shown what the compiler makes, by path relative to the tree: those of the file
+    /// left out, and where there is none, of the source that stands for it.
+    expected: BTreeSet<String>,
+    /// The source that stands for a file that is not there.
+    shown: Option<(String, Place)>,
     /// Names of the types that the file left out declares.
     types: BTreeSet<String>,
-    /// The other test sources of the file's part: absolute path in the container and place.
-    sources: Vec<(String, Place)>,
+    /// The other test sources of the file's part.
+    sources: Sources,
     /// The test sources of the parts that are compiled later.
-    later: Vec<(String, Place)>,
+    later: Sources,
 }
+
+/// Sources by absolute path in the container.
+type Sources = Vec<(String, Place)>;
 
 impl Drop for MaskedRevision {
     fn drop(&mut self) {
@@ -135,8 +141,12 @@ impl MaskedRevision {
             return Ok(Err(format!("`{large}` is too large to be read")));
         }
         let place = |source: &String| Some((source.clone(), whole.file(in_tree(source))?));
-        let later: Vec<(String, Place)> =
-            revision.test_calls[part + 1..].iter().flat_map(|call| &call.sources).filter_map(place).collect();
+        let later = revision.test_calls[part + 1..].iter().flat_map(|call| &call.sources).map(place);
+        let sources = call.sources.iter().filter(|source| **source != path).map(place);
+        let (Some(later), Some(sources)) = (later.collect::<Option<Sources>>(), sources.collect::<Option<Sources>>())
+        else {
+            return Ok(Err("the build takes sources of tests away".to_owned()));
+        };
         let mut unseen = BTreeSet::new();
         for (source, place) in &later {
             match classes_of(&whole, output, source, &whole.read(*place)?)? {
@@ -151,8 +161,14 @@ impl MaskedRevision {
         let number = unique();
         let tree = temporary.join(format!("masked-{number}.tar"));
         let test_classes = temporary.join(format!("masked-{number}.jar"));
+        let (shown, expected) = match own {
+            Some(_) => (None, classes),
+            None => match shown(&whole, output, &sources, &path)? {
+                Some((source, classes)) => (Some(source), classes),
+                None => (None, BTreeSet::new()),
+            },
+        };
         // From here on the files go with the value, whatever fails.
-        let sources = call.sources.iter().filter(|source| **source != path).filter_map(place).collect();
         let jars = revision.jars.iter();
         let mut inputs: BTreeMap<String, Input> =
             jars.map(|(path, digest)| (path.clone(), Input { file: store.path(digest), name: digest.hex() })).collect();
@@ -168,7 +184,8 @@ impl MaskedRevision {
             proven: OnceCell::new(),
             processors: OnceCell::new(),
             whole,
-            classes,
+            expected,
+            shown,
             types,
             sources,
             later,
@@ -194,13 +211,13 @@ impl MaskedRevision {
         Ok(self.whole.file(&self.test_file).map(|place| self.whole.read(place)).transpose()?)
     }
 
-    /// Returns the smallest of the other sources of the file's part.
+    /// Returns the source that shows what the compiler makes where the revision has no such file: the smallest one of those
+    /// that classes come from, of the file's own directory if it can be.
     ///
     /// # Errors
     /// The file system's.
-    pub fn smallest(&self) -> io::Result<Option<(String, Vec<u8>)>> {
-        let smallest = self.sources.iter().min_by_key(|(path, place)| (place.length, path));
-        smallest.map(|(path, place)| Ok((path.clone(), self.whole.read(*place)?))).transpose()
+    pub fn shown(&self) -> io::Result<Option<(String, Vec<u8>)>> {
+        self.shown.as_ref().map(|(path, place)| Ok((path.clone(), self.whole.read(*place)?))).transpose()
     }
 
     /// Returns the other sources of the file's part.
@@ -220,13 +237,13 @@ impl MaskedRevision {
         settings.map(|(path, place)| Ok((format!("{PROJECT}/{path}"), self.whole.read(place)?))).collect()
     }
 
-    /// Tells whether these are the build's own classes, and all of the file's among them.
+    /// Tells whether these are the build's own classes, and all that must be shown among them. Nothing is not.
     ///
     /// # Errors
     /// The file system's.
     pub fn as_built(&self, classes: &[(String, Vec<u8>)]) -> io::Result<bool> {
         let output = in_tree(&self.revision.test_output);
-        let mut missing = self.classes.clone();
+        let mut missing = self.expected.clone();
         for (path, content) in classes {
             let path = format!("{output}/{path}");
             missing.remove(&path);
@@ -235,7 +252,7 @@ impl MaskedRevision {
                 _ => return Ok(false),
             }
         }
-        Ok(missing.is_empty())
+        Ok(missing.is_empty() && !classes.is_empty())
     }
 
     /// Returns the other test sources that must be compiled again with `text` in the file's place, by path and content.
@@ -317,6 +334,24 @@ fn copied(whole: &CompiledTree, revision: &CompiledRevision, test_file: &str) ->
     for (path, place) in whole.files_below("") {
         if path != test_file && whole.holds(place, &text)? {
             return Ok(Some(format!("`{path}` is a copy of the file")));
+        }
+    }
+    Ok(None)
+}
+
+/// A source that stands for a file that is not there, and its classes.
+type Shown = ((String, Place), BTreeSet<String>);
+
+/// Returns the smallest source that classes come from, one beside `path` before all others, and these classes.
+fn shown(whole: &CompiledTree, output: &str, sources: &Sources, path: &str) -> Result<Option<Shown>, TreeError> {
+    let directory = |path: &str| path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
+    let own = directory(path);
+    let mut sources: Vec<&(String, Place)> = sources.iter().collect();
+    sources.sort_by_key(|(path, place)| (directory(path) != own, place.length, path));
+    for (source, place) in sources {
+        match classes_of(whole, output, source, &whole.read(*place)?)? {
+            Some(classes) if !classes.is_empty() => return Ok(Some(((source.clone(), *place), classes))),
+            _ => {}
         }
     }
     Ok(None)
@@ -539,8 +574,34 @@ mod tests {
         assert!(masked.as_built(&whole).unwrap());
         assert!(!masked.as_built(&whole[..1]).unwrap(), "one is missing");
         assert!(!masked.as_built(&[class("ATest.class", &nested), class("ATest$B.class", &nested)]).unwrap());
+        assert!(!masked.as_built(&[]).unwrap());
         let more = [&whole[..], &[class("ATest$C.class", &nested)]].concat();
         assert!(!masked.as_built(&more).unwrap(), "the build has no such class");
+    }
+
+    #[test]
+    fn another_source_stands_for_a_file_that_is_not_there() {
+        use crate::workspace::class_file::sample;
+        let class = |name: &str, source: &str| sample(name, Some(source));
+        let (beside, elsewhere) = (class("p/Beside", "Beside.java"), class("q/Short", "Short.java"));
+        let of = |files: &[(&str, &[u8])]| masked(files, "src/p/ATest.java").1.unwrap();
+        let sources: [(&str, &[u8]); 3] = [
+            ("src/p/Beside.java", b"package p; /* long */ class Beside {}"),
+            ("src/p/package-info.java", b"package p;"),
+            ("src/q/Short.java", b"package q; class Short {}"),
+        ];
+        let classes: [(&str, &[u8]); 2] =
+            [("target/test-classes/p/Beside.class", &beside), ("target/test-classes/q/Short.class", &elsewhere)];
+        let shown = |masked: &MaskedRevision| masked.shown().unwrap().map(|(path, _)| path);
+        let path = |name: &str| Some(format!("{PROJECT}/src/{name}.java"));
+        let both = of(&[&sources[..], &classes[..]].concat());
+        assert_eq!(shown(&both), path("p/Beside"));
+        let made = [("p/Beside.class".to_owned(), beside.clone())];
+        assert!(both.as_built(&made).unwrap());
+        assert!(!both.as_built(&[("q/Short.class".to_owned(), elsewhere.clone())]).unwrap(), "its own are missing");
+        assert!(!both.as_built(&[]).unwrap());
+        assert_eq!(shown(&of(&[&sources[..], &classes[1..]].concat())), path("q/Short"));
+        assert_eq!(shown(&of(&sources)), None, "no source has classes");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::execution::prepared::blocking;
 
 /// Why compiling a part of the tests is not enough.
 const LATER: &str = "tests that are compiled after the file's part mention it";
+const UNSHOWN: &str = "the revision has no source of tests that shows what the warm compiler makes";
 const OTHERWISE: &str = "the warm compiler does not make of the revision's own text what the build made";
 
 fn lost(cause: &str) -> Unknown {
@@ -54,7 +55,7 @@ impl Direct {
                     })
                 });
                 let Some(request) = request.await.map_err(std::io::Error::from)? else {
-                    return Ok(if own.is_some() { Err(LATER.to_owned()) } else { Ok(reach) });
+                    return Ok(Err(if own.is_some() { LATER } else { UNSHOWN }.to_owned()));
                 };
                 let answer = self.compile(executor, environment, &request).await;
                 match &answer {

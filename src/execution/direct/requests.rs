@@ -39,14 +39,15 @@ pub(super) fn test_request(
     request(masked, files).map(Some)
 }
 
-/// Returns what the compiler is asked for to show what it makes of a revision that has no such file: the smallest of the
-/// other sources, or all of them. `None` where there are none.
+/// Returns what the compiler is asked for to show what it makes of a revision that has no such file: a source that stands
+/// for it, or all others. `None` where none does.
 pub(super) fn other_request(masked: &MaskedRevision, reach: Reach) -> std::io::Result<Option<CompileRequest>> {
+    let Some(shown) = masked.shown()? else { return Ok(None) };
     let files = match reach {
-        Reach::Dependents => masked.smallest()?.into_iter().collect(),
+        Reach::Dependents => vec![shown],
         Reach::Part => masked.part()?,
     };
-    if files.is_empty() { Ok(None) } else { request(masked, files).map(Some) }
+    request(masked, files).map(Some)
 }
 
 /// Returns the request that compiles these sources.
