@@ -198,22 +198,24 @@ impl Direct {
         text: &[u8],
     ) -> std::io::Result<Swap> {
         let classes = match self.compile_proven(executor, environment, masked, text).await? {
-            Ok(CompileAnswer::Compiled { classes, generated }) => {
-                if (!generated.is_empty() || masked.revision.generates)
-                    && let Err(unfit) = self.check_processors(executor, environment, masked, &generated).await?
+            Ok((CompileAnswer::Compiled { classes, .. }, made)) => {
+                let proof = masked.proven.get().and_then(|proven| proven.as_ref().ok());
+                let generates = masked.revision.generates || proof.is_some_and(|proof| proof.generates);
+                if (!made.is_empty() || generates)
+                    && let Err(unfit) = self.check_processors(executor, environment, masked, &made).await?
                 {
                     return Ok(Swap::Unfit(unfit));
                 }
                 classes
             }
-            Ok(CompileAnswer::Errors(errors)) => {
+            Ok((CompileAnswer::Errors(errors), _)) => {
                 let places = errors.iter().map(|error| (error.file.as_deref(), error.line, error.message.as_str()));
                 return Ok(match of_diagnostics(&masked.path(), places) {
                     Some((reason, detail)) => Swap::Failed { reason, detail, errors },
                     None => Swap::Unfit(Unfit::certain("the compiler's errors have no place")),
                 });
             }
-            Ok(CompileAnswer::Broken(cause) | CompileAnswer::Lost(cause)) => {
+            Ok((CompileAnswer::Broken(cause) | CompileAnswer::Lost(cause), _)) => {
                 return Ok(Swap::Unfit(Unfit::passing(cause)));
             }
             Err(unfit) => return Ok(Swap::Unfit(unfit)),

@@ -37,6 +37,15 @@ pub enum Reach {
     Part,
 }
 
+/// How compiling the file's own text, or another source where there is none, gave what the build gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// With what.
+    pub reach: Reach,
+    /// Whether annotation processors made something meanwhile: it may be of the file's own text, and lies in the tree.
+    pub generates: bool,
+}
+
 /// A compiled revision without one file. Its files on the host go with it.
 pub struct MaskedRevision {
     /// The revision.
@@ -52,8 +61,8 @@ pub struct MaskedRevision {
     /// What stands for directories of the project when its tests are compiled.
     pub inputs: BTreeMap<String, Input>,
     whole: CompiledTree,
-    /// With which reach compiling the file's own text gives what the build gave, or why the direct path does not fit.
-    pub proven: OnceCell<Result<Reach, String>>,
+    /// How compiling the file's own text gives what the build gave, or why the direct path does not fit.
+    pub proven: OnceCell<Result<Proof, String>>,
     /// What processors make of any source, shown to be what they make of the file left out: nothing of it is in the tree.
     pub processors: OnceCell<Result<Files, String>>,
     /// Classes that must come out when it is shown what the compiler makes, by path relative to the tree: those of the file

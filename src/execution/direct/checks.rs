@@ -3,11 +3,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::requests::{NOTHING, nothing_request, other_request, test_request};
+use super::requests::{NOTHING, made_by_processors, nothing_request, other_request, test_request};
 use super::{Direct, Unfit};
 use crate::execution::cell::{Environment, Executor};
-use crate::execution::compiler::CompileAnswer;
-use crate::execution::masked::{MaskedRevision, Reach};
+use crate::execution::compiler::{CompileAnswer, Files};
+use crate::execution::masked::{MaskedRevision, Proof, Reach};
 use crate::execution::prepared::blocking;
 
 /// Why compiling a part of the tests is not enough.
@@ -35,13 +35,15 @@ impl Direct {
     /// Compiles `text` in the file's place, once it is shown for the masked revision that the warm compiler makes of the
     /// revision's own text what the build made: whatever else decides what a compiler makes, or whether it finds errors, and is
     /// not known here, shows in that. Where the revision has no such file another source stands for it.
+    ///
+    /// Returns the answer, and what annotation processors made.
     pub(super) async fn compile_proven(
         &self,
         executor: &Executor,
         environment: &Environment,
         masked: &Arc<MaskedRevision>,
         text: &[u8],
-    ) -> std::io::Result<Result<CompileAnswer, Unfit>> {
+    ) -> std::io::Result<Result<(CompileAnswer, Files), Unfit>> {
         // What came of the text itself, where it is what was compiled to show it.
         let made = Mutex::new(None);
         let proven = masked.proven.get_or_try_init(|| async {
@@ -59,13 +61,20 @@ impl Direct {
                 };
                 let answer = self.compile(executor, environment, &request).await;
                 match &answer {
-                    Ok(CompileAnswer::Compiled { classes, .. }) if masked.as_built(classes)? => {
-                        if own.as_deref() == Some(text) {
-                            *made.lock().unwrap_or_else(PoisonError::into_inner) = answer.ok();
+                    Ok(CompileAnswer::Compiled { classes, generated }) => {
+                        let processed = made_by_processors(&request, classes, generated);
+                        // Where processors make classes and no sources of them, nothing else shows that these are theirs.
+                        let hidden = generated.is_empty() && !processed.is_empty();
+                        if masked.as_built(classes)? && !hidden {
+                            let generates = own.is_some() && !processed.is_empty();
+                            if own.as_deref() == Some(text) {
+                                let answer = answer.ok().map(|answer| (answer, processed));
+                                *made.lock().unwrap_or_else(PoisonError::into_inner) = answer;
+                            }
+                            return Ok(Ok(Proof { reach, generates }));
                         }
-                        return Ok(Ok(reach));
                     }
-                    Ok(CompileAnswer::Compiled { .. } | CompileAnswer::Errors(_)) => {}
+                    Ok(CompileAnswer::Errors(_)) => {}
                     // What may pass is not kept: the next cell asks again.
                     Ok(CompileAnswer::Broken(cause) | CompileAnswer::Lost(cause)) => return Err(lost(cause)),
                     Err(error) => return Err(lost(&error.to_string())),
@@ -74,7 +83,7 @@ impl Direct {
             Ok::<_, Unknown>(Err(OTHERWISE.to_owned()))
         });
         let reach = match proven.await {
-            Ok(Ok(reach)) => *reach,
+            Ok(Ok(proof)) => proof.reach,
             Ok(Err(reason)) => return Ok(Err(Unfit::certain(reason.clone()))),
             Err(Unknown::Io(error)) => return Err(error),
             Err(Unknown::Unfit(unfit)) => return Ok(Err(unfit)),
@@ -87,9 +96,13 @@ impl Direct {
             return Ok(Err(Unfit::certain(LATER)));
         };
         Ok(match self.compile(executor, environment, &request).await {
+            Ok(CompileAnswer::Compiled { classes, generated }) => {
+                let processed = made_by_processors(&request, &classes, &generated);
+                Ok((CompileAnswer::Compiled { classes, generated }, processed))
+            }
             Ok(CompileAnswer::Broken(cause)) => Err(Unfit::certain(format!("the warm compiler broke: {cause}"))),
             Ok(CompileAnswer::Lost(cause)) => Err(Unfit::passing(format!("the warm compiler was lost: {cause}"))),
-            Ok(answer) => Ok(answer),
+            Ok(answer @ CompileAnswer::Errors(_)) => Ok((answer, Files::new())),
             Err(error) => Err(Unfit::passing(format!("the warm compiler can't be reached: {error}"))),
         })
     }
@@ -101,9 +114,10 @@ impl Direct {
         executor: &Executor,
         environment: &Environment,
         masked: &Arc<MaskedRevision>,
-        generated: &[(String, Vec<u8>)],
+        made_of_text: &[(String, Vec<u8>)],
     ) -> std::io::Result<Result<(), Unfit>> {
-        let reach = masked.proven.get().and_then(|proven| proven.as_ref().ok()).copied().unwrap_or(Reach::Dependents);
+        let proof = masked.proven.get().and_then(|proven| proven.as_ref().ok());
+        let reach = proof.map_or(Reach::Dependents, |proof| proof.reach);
         let made = masked.processors.get_or_try_init(|| async {
             let mut made = Vec::new();
             for text in [Some(NOTHING.to_vec()), masked.own_text()?].into_iter().flatten() {
@@ -115,7 +129,9 @@ impl Direct {
                     return Ok(Err(LATER.to_owned()));
                 };
                 match self.compile(executor, environment, &request).await {
-                    Ok(CompileAnswer::Compiled { generated, .. }) => made.push(generated),
+                    Ok(CompileAnswer::Compiled { classes, generated }) => {
+                        made.push(made_by_processors(&request, &classes, &generated));
+                    }
                     // What may pass is not kept: the next cell asks again.
                     Ok(CompileAnswer::Lost(cause)) => return Err(lost(&cause)),
                     Ok(other) => return Ok(Err(format!("what annotation processors do can't be told: {other:?}"))),
@@ -134,7 +150,7 @@ impl Direct {
             Err(Unknown::Unfit(unfit)) => return Ok(Err(unfit)),
         };
         Ok(match made {
-            Ok(made) if made.as_slice() == generated => Ok(()),
+            Ok(made) if made.as_slice() == made_of_text => Ok(()),
             Ok(_) => Err(Unfit::certain("annotation processors make something of the file")),
             Err(reason) => Err(Unfit::certain(reason.clone())),
         })

@@ -1,9 +1,13 @@
 //! What the warm compiler is asked for.
 
+use std::collections::BTreeSet;
+
 use crate::execution::compiler::{CompileRequest, Files};
 use crate::execution::masked::{MaskedRevision, Reach};
 use crate::execution::maven;
 use crate::execution::recording::CompilerCall;
+use crate::workspace::class_file::ClassFacts;
+use crate::workspace::java_source::package_of;
 
 /// A source that no annotation processor can make anything of.
 pub(super) const NOTHING: &[u8] = b"class TestevoNothing {}\n";
@@ -48,6 +52,25 @@ pub(super) fn other_request(masked: &MaskedRevision, reach: Reach) -> std::io::R
         Reach::Part => masked.part()?,
     };
     request(masked, files).map(Some)
+}
+
+/// Returns what annotation processors made of a request's sources: what javac did not make itself, and classes that say they
+/// came from none of the sources; by absolute path.
+pub(super) fn made_by_processors(request: &CompileRequest, classes: &Files, generated: &Files) -> Files {
+    let sources: BTreeSet<(String, &str)> = request
+        .files
+        .iter()
+        .map(|(path, text)| (package_of(text).replace('.', "/"), path.rsplit('/').next().unwrap_or(path)))
+        .collect();
+    let foreign = classes.iter().filter(|(_, class)| match ClassFacts::read(class) {
+        Ok(facts) => {
+            let source = facts.source_file.as_deref().map(|source| (facts.package().to_owned(), source));
+            source.is_none_or(|source| !sources.contains(&source))
+        }
+        Err(_) => true,
+    });
+    let foreign = foreign.map(|(path, class)| (format!("{}/{path}", request.output), class.clone()));
+    generated.iter().cloned().chain(foreign).collect()
 }
 
 /// Returns the request that compiles these sources.
