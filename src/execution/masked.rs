@@ -1,5 +1,5 @@
-//! A compiled revision without one file: its source, its classes and what the build says of it are left out, so that a
-//! container shows nothing of the file but the text that is swapped in. Source: protocol §2.1.
+//! A compiled revision without one file: its source, its classes, those of sources that depend on it and what the build says
+//! of it are left out, so that a container shows nothing of the file but the text that is swapped in. Source: protocol §2.1.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -65,8 +65,8 @@ pub struct MaskedRevision {
     pub proven: OnceCell<Result<Proof, String>>,
     /// What processors make of any source, shown to be what they make of the file left out: nothing of it is in the tree.
     pub processors: OnceCell<Result<Files, String>>,
-    /// Classes that must come out when it is shown what the compiler makes, by path relative to the tree: those of the file
-    /// left out, and where there is none, of the source that stands for it.
+    /// Classes that must come out when it is shown what the compiler makes, by path relative to the tree: those that were left
+    /// out, and where there is no such file, those of the source that stands for it.
     expected: BTreeSet<String>,
     /// The source that stands for a file that is not there.
     shown: Option<(String, Place)>,
@@ -156,6 +156,15 @@ impl MaskedRevision {
         else {
             return Ok(Err("the build takes sources of tests away".to_owned()));
         };
+        // What depends on the file is compiled in every request: constants of its own text are in these classes, and classes
+        // that stand for lambdas or switches of theirs may not be made again.
+        let (dependents, _) = mentioning(&whole, &sources, types.clone())?;
+        for (source, text) in &dependents {
+            match classes_of(&whole, output, source, text)? {
+                Some(found) => classes.extend(found),
+                None => return Ok(Err(UNKNOWN.to_owned())),
+            }
+        }
         let mut unseen = BTreeSet::new();
         for (source, place) in &later {
             match classes_of(&whole, output, source, &whole.read(*place)?)? {
@@ -275,25 +284,7 @@ impl MaskedRevision {
     pub fn dependents(&self, text: &[u8]) -> io::Result<Option<Files>> {
         let mut names: BTreeSet<String> = declared_types(text);
         names.extend(self.types.iter().cloned());
-        let mut every = names.clone();
-        let mut rest: Vec<&(String, Place)> = self.sources.iter().collect();
-        let mut found = Vec::new();
-        while !names.is_empty() {
-            let mut next = BTreeSet::new();
-            let mut left = Vec::new();
-            for source in rest {
-                let content = self.whole.read(source.1)?;
-                if mentions(&content, &names) {
-                    next.extend(declared_types(&content));
-                    found.push((source.0.clone(), content));
-                } else {
-                    left.push(source);
-                }
-            }
-            rest = left;
-            every.extend(next.iter().cloned());
-            names = next;
-        }
+        let (found, every) = mentioning(&self.whole, &self.sources, names)?;
         for (_, place) in &self.later {
             if mentions(&self.whole.read(*place)?, &every) {
                 return Ok(None);
@@ -346,6 +337,34 @@ fn copied(whole: &CompiledTree, revision: &CompiledRevision, test_file: &str) ->
         }
     }
     Ok(None)
+}
+
+/// Returns the sources that mention one of the types, or a type of such sources in turn, and the names of all these types.
+fn mentioning(
+    whole: &CompiledTree,
+    sources: &Sources,
+    types: BTreeSet<String>,
+) -> Result<(Files, BTreeSet<String>), TreeError> {
+    let (mut names, mut every) = (types.clone(), types);
+    let mut rest: Vec<&(String, Place)> = sources.iter().collect();
+    let mut found = Vec::new();
+    while !names.is_empty() {
+        let mut next = BTreeSet::new();
+        let mut left = Vec::new();
+        for source in rest {
+            let content = whole.read(source.1)?;
+            if mentions(&content, &names) {
+                next.extend(declared_types(&content));
+                found.push((source.0.clone(), content));
+            } else {
+                left.push(source);
+            }
+        }
+        rest = left;
+        every.extend(next.iter().cloned());
+        names = next;
+    }
+    Ok((found, every))
 }
 
 /// A source that stands for a file that is not there, and its classes.
@@ -468,18 +487,18 @@ mod tests {
         let class = |name: &str, source: &str| sample(name, Some(source));
         let (own, nested) = (class("p/ATest", "ATest.java"), class("p/ATest$B", "ATest.java"));
         let (beside, other) = (class("p/Beside", "ATest.java"), class("p/ATestOther", "ATestOther.java"));
-        let elsewhere = class("q/ATest", "ATest.java");
+        let elsewhere = class("q/Other", "ATest.java");
         let files: [(&str, &[u8]); 10] = [
             ("src/p/ATest.java", b"package p; class ATest { static class B {} } class Beside {}"),
             ("src/p/ATestOther.java", b"package p; class ATestOther {}"),
-            ("src/q/ATest.java", b"package q; class ATest {}"),
+            ("src/q/ATest.java", b"package q; class Other {}"),
             ("target/classes/p/Main.class", b"main"),
             ("target/maven-status/x/inputFiles.lst", b"/work/project/src/p/ATest.java"),
             ("target/test-classes/p/ATest$B.class", &nested),
             ("target/test-classes/p/ATest.class", &own),
             ("target/test-classes/p/ATestOther.class", &other),
             ("target/test-classes/p/Beside.class", &beside),
-            ("target/test-classes/q/ATest.class", &elsewhere),
+            ("target/test-classes/q/Other.class", &elsewhere),
         ];
         let (_directory, masked) = masked(&files, "src/p/ATest.java");
         let masked = masked.unwrap();
@@ -490,7 +509,7 @@ mod tests {
             "src/q/ATest.java",
             "target/classes/p/Main.class",
             "target/test-classes/p/ATestOther.class",
-            "target/test-classes/q/ATest.class",
+            "target/test-classes/q/Other.class",
         ];
         assert_eq!(left, expected);
         let jar = zip::ZipArchive::new(fs::File::open(&masked.test_classes).unwrap()).unwrap();
@@ -498,6 +517,38 @@ mod tests {
         let path = masked.tree.clone();
         drop(masked);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn classes_of_dependents_are_left_out_as_well() {
+        use crate::workspace::class_file::sample;
+        let class = |name: &str, source: &str| sample(name, Some(source));
+        let own = class("ATest", "ATest.java");
+        let [reader, synthetic] = ["Reader", "Reader$1"].map(|name| class(name, "Reader.java"));
+        let (last, alone) = (class("Last", "Last.java"), class("Alone", "Alone.java"));
+        let files: [(&str, &[u8]); 9] = [
+            ("src/ATest.java", b"class ATest { static final int OWN = 1; }"),
+            ("src/Reader.java", b"class Reader { int own = ATest.OWN; }"),
+            ("src/Last.java", b"class Last extends Reader {}"),
+            ("src/Alone.java", b"class Alone {}"),
+            ("target/test-classes/ATest.class", &own),
+            ("target/test-classes/Alone.class", &alone),
+            ("target/test-classes/Last.class", &last),
+            ("target/test-classes/Reader$1.class", &synthetic),
+            ("target/test-classes/Reader.class", &reader),
+        ];
+        let (_directory, masked) = masked(&files, "src/ATest.java");
+        let masked = masked.unwrap();
+        let left = CompiledTree::open(&masked.tree).unwrap();
+        let left: Vec<&str> = left.files_below("target").map(|(path, _)| path).collect();
+        assert_eq!(left, ["test-classes/Alone.class"]);
+        let jar = zip::ZipArchive::new(fs::File::open(&masked.test_classes).unwrap()).unwrap();
+        assert_eq!(jar.len(), 1);
+        let made = |path: &str, content: &[u8]| (path.to_owned(), content.to_vec());
+        let mut all = vec![made("ATest.class", &own), made("Reader.class", &reader), made("Last.class", &last)];
+        assert!(!masked.as_built(&all).unwrap(), "one of a dependent is missing");
+        all.push(made("Reader$1.class", &synthetic));
+        assert!(masked.as_built(&all).unwrap());
     }
 
     #[test]
