@@ -451,7 +451,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 #[cfg(test)]
-mod loading;
+pub(super) mod loading;
 
 #[cfg(test)]
 mod tests {

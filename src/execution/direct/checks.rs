@@ -156,3 +156,154 @@ impl Direct {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::data_dir::DataDir;
+    use crate::engine::frame::Frame;
+    use crate::engine::scripted::{Said, Scripted, exited, output, step_end};
+    use crate::engine::spec::Stream;
+    use crate::event::EventSink;
+    use crate::execution::ahead::Ahead;
+    use crate::execution::compiler::Compilers;
+    use crate::execution::masked::tests::masked;
+    use crate::execution::prepared::PreparedRevisions;
+    use crate::execution::prepared::loading::{environment, executor};
+    use crate::workspace::class_file::sample;
+
+    /// What a compiler says that starts and answers so.
+    fn said(answers: &[Vec<u8>]) -> Vec<Frame> {
+        let mut bytes = 1u32.to_be_bytes().to_vec();
+        for answer in answers {
+            bytes.extend(number(answer.len()));
+            bytes.extend(answer);
+        }
+        output(1, Stream::Events, &bytes)
+    }
+
+    fn number(number: usize) -> [u8; 4] {
+        u32::try_from(number).unwrap().to_be_bytes()
+    }
+
+    /// An answer with these classes, and these files that processors made.
+    fn compiled(classes: &[(&str, &[u8])], generated: &[(&str, &[u8])]) -> Vec<u8> {
+        // Compiled, without trouble, errors and other diagnostics.
+        let mut answer = vec![0; 13];
+        for files in [classes, generated] {
+            answer.extend(number(files.len()));
+            for (path, content) in files {
+                for bytes in [path.as_bytes(), content] {
+                    answer.extend(number(bytes.len()));
+                    answer.extend(bytes);
+                }
+            }
+        }
+        answer
+    }
+
+    /// An answer of a compiler that breaks.
+    fn broken() -> Vec<u8> {
+        [vec![2], vec![0; 20]].concat()
+    }
+
+    fn direct(engine: &Arc<Scripted>, data_dir: &DataDir) -> Direct {
+        let store = data_dir.store().unwrap();
+        let prepared = PreparedRevisions::new(data_dir, &store, &EventSink::none());
+        let jar = Path::new("compiler.jar");
+        let temporary = data_dir.temporary();
+        let compilers = Compilers::new(Arc::<Scripted>::clone(engine), jar.to_owned(), temporary.clone(), 1);
+        Direct::new(prepared, compilers, Ahead::new(Arc::<Scripted>::clone(engine), temporary, 0), jar)
+    }
+
+    const OWN: &[u8] = b"class ATest {}";
+    const OTHER: &[u8] = b"class ATest { int x; }";
+
+    /// A revision with the file and a source that has nothing to do with it; their classes.
+    fn revision() -> (tempfile::TempDir, Arc<MaskedRevision>, [Vec<u8>; 2]) {
+        let classes = ["ATest", "Alone"].map(|name| sample(name, Some(&format!("{name}.java"))));
+        let files: [(&str, &[u8]); 4] = [
+            ("src/ATest.java", OWN),
+            ("src/Alone.java", b"class Alone {}"),
+            ("target/test-classes/ATest.class", &classes[0]),
+            ("target/test-classes/Alone.class", &classes[1]),
+        ];
+        let (directory, masked) = masked(&files, "src/ATest.java");
+        (directory, Arc::new(masked.unwrap()), classes)
+    }
+
+    #[tokio::test]
+    async fn what_needs_all_sources_to_be_shown_is_compiled_with_all() {
+        let (directory, masked, [own, alone]) = revision();
+        let (otherwise, changed) = (sample("ATest$1", Some("ATest.java")), sample("ATest$2", Some("ATest.java")));
+        let answers = [
+            compiled(&[("ATest.class", &otherwise)], &[]),
+            compiled(&[("ATest.class", &own), ("Alone.class", &alone)], &[]),
+            compiled(&[("ATest.class", &changed), ("Alone.class", &alone)], &[]),
+        ];
+        let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&answers), ends: false }));
+        let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
+        let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
+        let (answer, made) = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap().unwrap();
+        let CompileAnswer::Compiled { classes, .. } = answer else { panic!("{answer:?}") };
+        assert_eq!(classes[0].1, changed);
+        assert!(made.is_empty());
+        assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Part, generates: false }));
+        let heard = engine.heard();
+        let said = |text: &str| heard.windows(text.len()).filter(|part| *part == text.as_bytes()).count();
+        // Among the files and among the sources, of three requests and of two.
+        assert_eq!((said("/work/project/src/ATest.java"), said("/work/project/src/Alone.java")), (6, 4));
+    }
+
+    #[tokio::test]
+    async fn what_processors_made_of_the_own_text_is_kept_in_mind() {
+        let (directory, masked, [own, _]) = revision();
+        let resource: [(&str, &[u8]); 1] = [("/work/project/target/test-classes/META-INF/x", b"x")];
+        let foreign = sample("Foreign", Some("Foreign.java"));
+        let answers = [compiled(&[("ATest.class", &own)], &resource), compiled(&[("ATest.class", &own)], &[])];
+        let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&answers), ends: false }));
+        let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
+        let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
+        let (_, made) = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap().unwrap();
+        assert!(made.is_empty());
+        assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Dependents, generates: true }));
+
+        // A class that belongs to no source, and no source of it.
+        let files: [(&str, &[u8]); 3] = [
+            ("src/ATest.java", OWN),
+            ("target/test-classes/ATest.class", &own),
+            ("target/test-classes/Foreign.class", &foreign),
+        ];
+        let (_directory, masked) = crate::execution::masked::tests::masked(&files, "src/ATest.java");
+        let masked = Arc::new(masked.unwrap());
+        let answer = compiled(&[("ATest.class", &own), ("Foreign.class", &foreign)], &[]);
+        let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&vec![answer.clone(); 2]), ends: false }));
+        let direct = self::direct(&engine, &data_dir);
+        let found = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap();
+        assert!(found.is_err_and(|unfit| unfit == Unfit::certain(OTHERWISE)));
+    }
+
+    #[tokio::test]
+    async fn what_a_compiler_broke_or_was_lost_on_is_asked_again() {
+        let (directory, masked, [own, _]) = revision();
+        let answer = compiled(&[("ATest.class", &own)], &[]);
+        let engine = Arc::new(Scripted::new(move |number, _| match number {
+            0 => Said { frames: said(&[broken()]), ends: false },
+            1 => Said { frames: [said(&[]), vec![step_end(1, exited(137))]].concat(), ends: true },
+            _ => Said { frames: said(std::slice::from_ref(&answer)), ends: false },
+        }));
+        let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
+        let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
+        for trouble in ["broken", "lost"] {
+            let found = direct.compile_proven(&executor, &environment(), &masked, OWN).await.unwrap();
+            assert!(found.is_err_and(|unfit| unfit.may_pass), "{trouble}");
+            assert!(masked.proven.get().is_none(), "{trouble}");
+        }
+        let found = direct.compile_proven(&executor, &environment(), &masked, OWN).await.unwrap();
+        assert!(found.is_ok());
+        assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Dependents, generates: false }));
+        assert_eq!(engine.started().len(), 3);
+    }
+}

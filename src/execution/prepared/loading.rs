@@ -19,6 +19,35 @@ const RECORDING: &str = r#"{"event":"recording_started","schema":2}
 {"event":"session_ended","success":true,"failures":[]}
 "#;
 
+/// Returns what executes by a script.
+pub(in crate::execution) fn executor(engine: &Arc<Scripted>, data_dir: &DataDir) -> Executor {
+    let jar = |name: &str| data_dir.temporary().join(name);
+    Executor {
+        engine: Arc::<Scripted>::clone(engine),
+        engine_name: "scripted".to_owned(),
+        isolation_missing: Vec::new(),
+        jars: ToolJars { runner: jar("runner"), recorder: jar("recorder"), compiler: jar("compiler") },
+        limits: ExecutionLimits::from(&crate::manifest::Limits::default()),
+        temporary: data_dir.temporary(),
+        logs: None,
+        init: Digest::of(b"init"),
+        alone: Arc::new(RwLock::new(())),
+        class_archives: None,
+    }
+}
+
+pub(in crate::execution) fn environment() -> Environment {
+    Environment {
+        image: Digest::of(b"image"),
+        toolchain: Digest::of(b"toolchain"),
+        jdk: 8,
+        java_home: "/jdk".to_owned(),
+        maven_arguments: Vec::new(),
+        launcher: Default::default(),
+        surefire: Surefire::Project,
+    }
+}
+
 /// A data directory, and an engine in which every build goes the same way.
 struct Place {
     directory: tempfile::TempDir,
@@ -57,29 +86,7 @@ impl Place {
             frames.push(completed());
             Said { frames, ends: true }
         }));
-        let jar = |name: &str| directory.path().join(name);
-        let limits = crate::manifest::Limits::default();
-        let executor = Executor {
-            engine: Arc::<Scripted>::clone(&engine),
-            engine_name: "scripted".to_owned(),
-            isolation_missing: Vec::new(),
-            jars: ToolJars { runner: jar("runner"), recorder: jar("recorder"), compiler: jar("compiler") },
-            limits: ExecutionLimits::from(&limits),
-            temporary: data_dir.temporary(),
-            logs: None,
-            init: Digest::of(b"init"),
-            alone: Arc::new(RwLock::new(())),
-            class_archives: None,
-        };
-        let environment = Environment {
-            image: Digest::of(b"image"),
-            toolchain: Digest::of(b"toolchain"),
-            jdk: 8,
-            java_home: "/jdk".to_owned(),
-            maven_arguments: Vec::new(),
-            launcher: Default::default(),
-            surefire: Surefire::Project,
-        };
+        let (executor, environment) = (executor(&engine, &data_dir), environment());
         Self { directory, data_dir, store, engine, executor, environment }
     }
 
