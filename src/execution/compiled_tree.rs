@@ -197,10 +197,10 @@ impl CompiledTree {
     }
 
     /// Returns the classes directly in `directory` that say they came from a file of this name, by path relative to the
-    /// tree; `None` where a class there does not say what it came from.
+    /// tree; `None` where a class there does not say what it came from, or is none.
     ///
     /// # Errors
-    /// [`TreeError`]. What is no class file is passed over.
+    /// [`TreeError`].
     pub fn classes_of(
         &self,
         directory: &str,
@@ -209,10 +209,13 @@ impl CompiledTree {
     ) -> Result<Option<BTreeSet<String>>, TreeError> {
         let mut classes = BTreeSet::new();
         for (path, place) in self.files_below(directory) {
-            if path.contains('/') || !path.ends_with(".class") || place.length > MOST_CLASS_BYTES {
+            if path.contains('/') || !path.ends_with(".class") {
                 continue;
             }
-            let Ok(facts) = ClassFacts::read(&self.read(place)?) else { continue };
+            if place.length > MOST_CLASS_BYTES {
+                return Ok(None);
+            }
+            let Ok(facts) = ClassFacts::read(&self.read(place)?) else { return Ok(None) };
             match facts.source_file.as_deref() {
                 None => return Ok(None),
                 Some(file) if file == source_file && facts.package() == package => {

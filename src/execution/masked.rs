@@ -19,8 +19,8 @@ use tokio::sync::OnceCell;
 use crate::artifact::store::Store;
 use crate::workspace::java_source::{declared_types, mentions, package_of};
 
-/// Where Maven's compiler plugin keeps lists of what it compiled, relative to the module.
-const LISTS: &str = "target/maven-status/";
+/// Where Maven's compiler plugin keeps lists of what it compiled, below wherever a module is built.
+const LISTS: &str = "maven-status";
 
 /// The compiler plugin's pattern of all sources.
 const EVERY_SOURCE: &str = "**/*.java";
@@ -172,10 +172,9 @@ impl MaskedRevision {
                 None => return Ok(Err(UNKNOWN.to_owned())),
             }
         }
-        let module = in_tree(&revision.module);
-        let lists = if module.is_empty() { LISTS.to_owned() } else { format!("{module}/{LISTS}") };
+        let in_lists = |path: &str| path.rsplit('/').skip(1).any(|directory| directory == LISTS);
         let masked = classes.clone();
-        let is_masked = |path: &str| path == test_file || masked.contains(path) || path.starts_with(&lists);
+        let is_masked = |path: &str| path == test_file || masked.contains(path) || in_lists(path);
         let number = unique();
         let tree = temporary.join(format!("masked-{number}.tar"));
         let test_classes = temporary.join(format!("masked-{number}.jar"));

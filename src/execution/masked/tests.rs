@@ -61,11 +61,12 @@ fn a_container_sees_nothing_of_the_file() {
     let (own, nested) = (class("p/ATest", "ATest.java"), class("p/ATest$B", "ATest.java"));
     let (beside, other) = (class("p/Beside", "ATest.java"), class("p/ATestOther", "ATestOther.java"));
     let elsewhere = class("q/Other", "ATest.java");
-    let files: [(&str, &[u8]); 10] = [
+    let files: [(&str, &[u8]); 11] = [
         ("src/p/ATest.java", b"package p; class ATest { static class B {} } class Beside {}"),
         ("src/p/ATestOther.java", b"package p; class ATestOther {}"),
         ("src/q/ATest.java", b"package q; class Other {}"),
         ("target/classes/p/Main.class", b"main"),
+        ("build/maven-status/x/inputFiles.lst", b"/work/project/src/p/ATest.java"),
         ("target/maven-status/x/inputFiles.lst", b"/work/project/src/p/ATest.java"),
         ("target/test-classes/p/ATest$B.class", &nested),
         ("target/test-classes/p/ATest.class", &own),
@@ -259,6 +260,11 @@ fn files_that_are_not_compiled_with_the_others_are_unfit() {
     let files: [(&str, &[u8]); 2] =
         [("src/ATest.java", b"class ATest {}"), ("target/test-classes/ATest.class", &unnamed)];
     assert!(masked(&files, "src/ATest.java").1.is_err(), "it can't be told which classes are its own");
+    let large = vec![0; usize::try_from(crate::workspace::class_file::MOST_CLASS_BYTES).unwrap() + 1];
+    for odd in [&b"no class"[..], &large] {
+        let files: [(&str, &[u8]); 2] = [("src/ATest.java", b"class ATest {}"), ("target/test-classes/Odd.class", odd)];
+        assert!(masked(&files, "src/ATest.java").1.is_err(), "it may be one of the file's");
+    }
     assert!(masked(&files, "other/BTest.java").1.is_err(), "it lies in no source root");
     assert!(masked(&files, "src/BTest.java").1.is_ok());
 }
