@@ -183,7 +183,13 @@ impl Direct {
             let masked = blocking(move || MaskedRevision::new(&store, revision, &test_file, &temporary)).await?;
             Ok::<_, std::io::Error>(masked.map(Arc::new).map_err(Unfit::certain))
         });
-        made.await.cloned()
+        match made.await {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                self.prepared.forget(revision.key);
+                Ok(Err(Unfit::passing(format!("the prepared revision was given up meanwhile: {error}"))))
+            }
+            made => made.cloned(),
+        }
     }
 
     /// Puts `text` in the file's place and compiles it with every source that depends on it.

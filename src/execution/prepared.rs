@@ -22,6 +22,7 @@ use tokio::sync::OnceCell;
 
 use self::inputs::{Build, look};
 pub use self::pruning::{Keeping, prune};
+pub(super) use self::pruning::{Marks, remove_unused};
 use super::cell::{Environment, Executor};
 use super::compiled_tree::TreeError;
 use super::fault::{ATTEMPTS, Fault, Spool, command_end, done, file_name, memory_limit_met, not_done, of_engine};
@@ -172,13 +173,20 @@ pub struct PreparedRevisions {
     events: EventSink,
     /// What this process has made or checked; nothing is checked twice.
     known: Mutex<Memory>,
+    marks: Marks,
 }
 
 impl PreparedRevisions {
     /// Returns those of `data_dir`.
     pub fn new(data_dir: &DataDir, store: &Store, events: &EventSink) -> Self {
         let known = Mutex::new(HashMap::new());
-        Self { data_dir: data_dir.clone(), store: store.clone(), events: events.clone(), known }
+        Self {
+            data_dir: data_dir.clone(),
+            store: store.clone(),
+            events: events.clone(),
+            known,
+            marks: Marks::default(),
+        }
     }
 
     /// Returns the store that blobs are in.
@@ -222,7 +230,10 @@ impl PreparedRevisions {
             Ok::<_, PreparedError>(Arc::new(made))
         });
         let prepared = prepared.await.cloned()?;
-        if matches!(prepared.as_ref(), Prepared::Failed { outcome: Outcome::InfraFail(_), .. }) {
+        // A run may be longer than what is unused may be old.
+        if matches!(prepared.as_ref(), Prepared::Failed { outcome: Outcome::InfraFail(_), .. })
+            || !self.marks.mark(&self.path(key))?
+        {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             // Whoever comes next tries again, unless somebody does already.
             if known.get(&key).is_some_and(|there| Arc::ptr_eq(there, &cell)) {
@@ -230,6 +241,12 @@ impl PreparedRevisions {
             }
         }
         Ok(prepared)
+    }
+
+    /// Forgets what this process knows of a prepared revision: its blobs were given up, and who asks next has it made anew.
+    pub fn forget(&self, key: Digest) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.remove(&key);
     }
 
     fn path(&self, key: Digest) -> PathBuf {

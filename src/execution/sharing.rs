@@ -22,7 +22,7 @@ use tokio::sync::OnceCell;
 use super::cell::{Environment, Executor};
 use super::fault::{ATTEMPTS, Spool, done, file_name, not_done, of_engine};
 use super::maven::{self, ExecutionLimits, HOME, RUNNER_CLASS, XML_DIRECTORY, launcher_class_path};
-use super::prepared::{Keeping, blocking};
+use super::prepared::{Keeping, Marks, blocking, remove_unused};
 use crate::artifact::store::{Store, StoreError};
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
@@ -71,6 +71,7 @@ pub struct ClassArchives {
     events: EventSink,
     /// What this process has made or checked; nothing is checked twice.
     known: Mutex<HashMap<Digest, Known>>,
+    marks: Marks,
     /// Toolchains of which an archive could not be had: none of their launches has one from then on, so that keys are right.
     without: Mutex<BTreeSet<Digest>>,
 }
@@ -83,6 +84,7 @@ impl ClassArchives {
             store: store.clone(),
             events: events.clone(),
             known: Mutex::default(),
+            marks: Marks::default(),
             without: Mutex::default(),
         }
     }
@@ -100,8 +102,13 @@ impl ClassArchives {
         if !self.serve(environment) {
             return None;
         }
-        let cause = match self.find_or_make(executor, environment, console).await {
-            // It may have been pruned since this process found it.
+        let mut found = self.find_or_make(executor, environment, console).await;
+        // It may have been given up since this process found it.
+        if matches!(&found, Ok(Some(path)) if !path.exists()) {
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            found = self.find_or_make(executor, environment, console).await;
+        }
+        let cause = match found {
             Ok(Some(path)) if path.exists() => return Some(path),
             Ok(Some(path)) => format!("`{}` is gone", path.display()),
             Ok(None) => return None,
@@ -147,7 +154,12 @@ impl ClassArchives {
             }
             self.make(executor, environment, console, key).await
         });
-        archive.await.cloned()
+        let found = archive.await.cloned()?;
+        // A run may be longer than what is unused may be old.
+        if found.is_some() && !self.marks.mark(&path(&self.store, key))? {
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        }
+        Ok(found)
     }
 
     /// Returns an archive that is there and whole.
@@ -355,10 +367,7 @@ pub fn prune(store: &Store, keeping: &Keeping, dry_run: bool) -> io::Result<usiz
         if unused < keeping.age && serde_json::from_slice::<Description>(&fs::read(&path)?).is_ok() {
             continue;
         }
-        removed += 1;
-        if !dry_run {
-            fs::remove_file(path)?;
-        }
+        removed += usize::from(dry_run || remove_unused(&path, used)?);
     }
     Ok(removed)
 }

@@ -139,6 +139,18 @@ async fn a_build_that_makes_too_much_is_unfit_and_kept() {
 }
 
 #[tokio::test]
+async fn what_was_given_up_meanwhile_is_made_anew() {
+    let place = Place::new();
+    let revisions = place.begun();
+    let made = place.get_from(&revisions).await;
+    fs::remove_file(place.store.path(&made.tree)).unwrap();
+    assert_eq!((place.get_from(&revisions).await, place.builds()), (made.clone(), 1), "nothing is checked twice");
+    revisions.forget(made.key);
+    assert_eq!((place.get_from(&revisions).await, place.builds()), (made.clone(), 2));
+    place.store.verify(&made.tree).unwrap();
+}
+
+#[tokio::test]
 async fn a_damaged_blob_is_made_anew() {
     let place = Place::new();
     let made = place.get().await;
