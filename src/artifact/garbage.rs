@@ -49,10 +49,18 @@ pub fn collect(store: &Store, age: Duration, dry_run: bool) -> Result<Garbage, S
     let mut named = BTreeSet::new();
     read_records(data_dir, 0, &mut named).map_err(io)?;
     let mut garbage = Garbage::default();
+    let mut unused = Vec::new();
     for blob in blobs {
         if named.contains(&blob.digest) {
             garbage.used += 1;
         } else if SystemTime::now().duration_since(blob.modified).is_ok_and(|since| since >= age) {
+            unused.push(blob);
+        } else {
+            garbage.young += 1;
+        }
+    }
+    for blob in unused {
+        if dry_run || store.remove_listed(&blob)? {
             garbage.bytes += blob.size;
             garbage.blobs.push(blob.digest);
         } else {
@@ -60,11 +68,6 @@ pub fn collect(store: &Store, age: Duration, dry_run: bool) -> Result<Garbage, S
         }
     }
     garbage.blobs.sort();
-    if !dry_run {
-        for digest in &garbage.blobs {
-            store.remove(digest)?;
-        }
-    }
     Ok(garbage)
 }
 

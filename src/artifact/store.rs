@@ -5,6 +5,7 @@
 
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use fs_err as fs;
 
@@ -158,14 +159,23 @@ impl Store {
         Ok(file)
     }
 
-    /// Stores `bytes` and returns their digest.
+    /// Stores `bytes` and returns their digest. One that is there counts as new, so that it is not given up before whoever put
+    /// it names it.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
         let digest = Digest::of(bytes);
-        if self.contains(&digest) {
-            return Ok(digest);
+        match fs::File::open(self.path(&digest)) {
+            Ok(there) => {
+                there.file().set_modified(SystemTime::now()).map_err(|source| self.io(source))?;
+                // Whoever gave it up between the two did not see its new time.
+                if self.contains(&digest) {
+                    return Ok(digest);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(self.io(error)),
         }
         let mut writer = self.writer()?;
         writer.write_all(bytes).map_err(|source| self.io(source))?;
@@ -222,6 +232,20 @@ impl Store {
         Ok(blobs)
     }
 
+    /// Removes the blob if it has not been put again since it was listed, and tells whether it is gone.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn remove_listed(&self, blob: &StoredBlob) -> Result<bool, StoreError> {
+        let modified = fs::metadata(self.path(&blob.digest)).and_then(|found| found.modified());
+        match modified {
+            Ok(modified) if modified != blob.modified => Ok(false),
+            Ok(_) => self.remove(&blob.digest).map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
     /// Removes the blob; a missing one is fine.
     ///
     /// # Errors
@@ -241,8 +265,8 @@ pub struct StoredBlob {
     pub digest: Digest,
     /// Bytes.
     pub size: u64,
-    /// When it appeared.
-    pub modified: std::time::SystemTime,
+    /// When it was put last.
+    pub modified: SystemTime,
 }
 
 /// A blob under way. Dropped without [`BlobWriter::commit`] it leaves nothing.
@@ -332,6 +356,22 @@ mod tests {
         assert!(matches!(store.verify(&digest), Err(StoreError::Corrupted { .. })));
         store.remove(&digest).unwrap();
         assert!(matches!(store.read(&digest), Err(StoreError::Missing { .. })));
+    }
+
+    #[test]
+    fn what_is_put_again_is_not_removed_by_an_older_list() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = store(directory.path());
+        let digest = store.put(b"content").unwrap();
+        let old = SystemTime::now() - std::time::Duration::from_secs(7200);
+        fs::File::open(store.path(&digest)).unwrap().file().set_modified(old).unwrap();
+        let [listed] = store.list().unwrap().try_into().unwrap();
+        assert_eq!(store.put(b"content").unwrap(), digest);
+        assert!(!store.remove_listed(&listed).unwrap() && store.contains(&digest));
+        let [listed] = store.list().unwrap().try_into().unwrap();
+        assert!(listed.modified > old);
+        assert!(store.remove_listed(&listed).unwrap() && !store.contains(&digest));
+        assert!(store.remove_listed(&listed).unwrap(), "it is gone already");
     }
 
     #[test]

@@ -301,8 +301,8 @@ async fn execute(
     shown: &mut dyn FnMut(ProvenExecution) -> Result<(), ProofError>,
 ) -> Result<Vec<Unproven>, CommandError> {
     let limits = ExecutionLimits::from(&manifest.limits);
-    let alone = Arc::new(RwLock::new(()));
-    let executor = workbench.executor(engine, jars, limits, None, &alone).await?;
+    let (alone, archives) = (Arc::new(RwLock::new(())), workbench.class_archives());
+    let executor = workbench.executor(engine, jars, limits, None, &alone, Some(&archives)).await?;
     let prepare = workbench.prepare(BTreeMap::from([(built.repository.clone(), git.to_owned())]));
     let jobs = workbench.context.options.jobs.get();
     let environment = environment(manifest, &built.image);

@@ -35,14 +35,14 @@ impl Opened {
     pub(super) async fn of(workbench: &Workbench<'_>, tasks: &[&Task]) -> Result<Self, CommandError> {
         let engine = workbench.engine().await?;
         let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
-        let alone = Arc::new(RwLock::new(()));
+        let (alone, archives) = (Arc::new(RwLock::new(())), workbench.class_archives());
         let (mut environments, mut executors, mut paths) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let repositories: BTreeSet<&RepositoryName> = tasks.iter().map(|task| &task.repository).collect();
         for repository in repositories {
             let manifest = workbench.manifest(repository)?;
             let image = workbench.ready_image(engine.as_ref(), &manifest).await?;
             let limits = ExecutionLimits::from(&manifest.limits);
-            let executor = workbench.executor(&engine, &jars, limits, None, &alone).await?;
+            let executor = workbench.executor(&engine, &jars, limits, None, &alone, Some(&archives)).await?;
             environments.insert(repository.clone(), environment(&manifest, &image));
             executors.insert(repository.clone(), Arc::new(executor));
             let own: Vec<&Task> = tasks.iter().copied().filter(|task| task.repository == *repository).collect();

@@ -222,11 +222,12 @@ async fn score(
         0 => format!("run {}", run.run_id()),
         records => format!("run {}, continued after {}", run.run_id(), counted(records, "record", "records")),
     });
-    let alone = Arc::new(RwLock::new(()));
+    let (alone, archives) = (Arc::new(RwLock::new(())), workbench.class_archives());
     let mut executors = BTreeMap::new();
     if let (Some(engine), Some(jars)) = (&engine, &jars) {
         for (repository, limits) in limits {
-            executors.insert(repository, Arc::new(workbench.executor(engine, jars, limits, None, &alone).await?));
+            let executor = workbench.executor(engine, jars, limits, None, &alone, Some(&archives)).await?;
+            executors.insert(repository, Arc::new(executor));
         }
     }
     let scoring = Scoring {
@@ -244,7 +245,7 @@ async fn score(
         }),
         revisions: workbench.trees(paths),
         direct: match (&engine, &jars, arguments.path) {
-            (Some(engine), Some(jars), PathChoice::Direct) => Some(Arc::new(workbench.direct(engine, jars, false))),
+            (Some(engine), Some(jars), PathChoice::Direct) => Some(Arc::new(workbench.direct(engine, jars))),
             _ => None,
         },
         coverage: inputs.coverage,

@@ -185,13 +185,15 @@ pub(super) async fn validate(
         records => format!("run {}, continued after {}", run.run_id(), counted(records, "record", "records")),
     });
     let alone = Arc::new(RwLock::new(()));
+    let archives = (!arguments.no_class_archives).then(|| workbench.class_archives());
     let mut executors = BTreeMap::new();
     for (repository, limits) in limits {
         let logs = Some(run.path().join("logs"));
-        executors.insert(repository, Arc::new(workbench.executor(&engine, &jars, limits, logs, &alone).await?));
+        let executor = workbench.executor(&engine, &jars, limits, logs, &alone, archives.as_ref()).await?;
+        executors.insert(repository, Arc::new(executor));
     }
     let direct = arguments.paths().contains(&ExecutionPath::Direct);
-    let direct = direct.then(|| Arc::new(workbench.direct(&engine, &jars, arguments.no_class_archives)));
+    let direct = direct.then(|| Arc::new(workbench.direct(&engine, &jars)));
     let validation = Validation {
         tasks,
         environments: &environments,

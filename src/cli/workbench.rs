@@ -278,31 +278,33 @@ impl<'a> Workbench<'a> {
         Arc::new(move |task: &Task, cell: Cell| trees.cell(task, cell))
     }
 
-    /// Returns the direct path, with at most `jobs` warm compilers and as many containers started ahead, and with class
-    /// archives unless `bare`.
-    pub(super) fn direct(&self, engine: &Arc<dyn Engine>, jars: &ToolJars, bare: bool) -> Direct {
+    /// Returns the direct path, with at most `jobs` warm compilers and as many containers started ahead.
+    pub(super) fn direct(&self, engine: &Arc<dyn Engine>, jars: &ToolJars) -> Direct {
         let jobs = self.context.options.jobs.get();
-        self.direct_of(engine, jars, jobs, jobs, bare)
+        self.direct_of(engine, jars, jobs, jobs)
     }
 
-    /// Returns the direct path with so many warm compilers and containers started ahead, and with class archives unless `bare`.
+    /// Returns the direct path with so many warm compilers and containers started ahead.
     pub(super) fn direct_of(
         &self,
         engine: &Arc<dyn Engine>,
         jars: &ToolJars,
         compilers: usize,
         ahead: usize,
-        bare: bool,
     ) -> Direct {
         let prepared = PreparedRevisions::new(&self.data_dir, &self.store, &self.context.events);
         let temporary = self.data_dir.temporary();
         let compilers = Compilers::new(Arc::clone(engine), jars.compiler.clone(), temporary.clone(), compilers);
         let ahead = Ahead::new(Arc::clone(engine), temporary, ahead);
-        let archives = (!bare).then(|| ClassArchives::new(&self.data_dir, &self.store, &self.context.events));
-        Direct::new(prepared, compilers, ahead, archives, &jars.compiler)
+        Direct::new(prepared, compilers, ahead, &jars.compiler)
     }
 
-    /// Returns what executes the cells of repositories with these limits.
+    /// Returns what makes and finds class archives, one for all executors of a process.
+    pub(super) fn class_archives(&self) -> Arc<ClassArchives> {
+        Arc::new(ClassArchives::new(&self.data_dir, &self.store, &self.context.events))
+    }
+
+    /// Returns what executes the cells of repositories with these limits, and with these class archives.
     pub(super) async fn executor(
         &self,
         engine: &Arc<dyn Engine>,
@@ -310,6 +312,7 @@ impl<'a> Workbench<'a> {
         limits: ExecutionLimits,
         logs: Option<PathBuf>,
         alone: &Arc<RwLock<()>>,
+        class_archives: Option<&Arc<ClassArchives>>,
     ) -> Result<Executor, CommandError> {
         let description = engine.describe().await?;
         Ok(Executor {
@@ -322,6 +325,7 @@ impl<'a> Workbench<'a> {
             logs,
             init: init_digest().await?,
             alone: Arc::clone(alone),
+            class_archives: class_archives.cloned(),
         })
     }
 }

@@ -1,12 +1,15 @@
 //! An engine for tests: its containers are nothing but what a script has their inits say.
 
 use std::io;
-use std::sync::Mutex;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
+use tokio::io::AsyncWrite;
 
 use super::frame::{Frame, MAGIC, MAX_OUTPUT, encode_end, encode_output, encode_step_end};
 use super::spec::{CommandEnd, ContainerSpec, ProgramEnd, StepReport, StepResult, Stream};
@@ -28,11 +31,36 @@ type Script = Box<dyn Fn(usize, &ContainerSpec) -> Said + Send + Sync>;
 pub(crate) struct Scripted {
     script: Script,
     purposes: Mutex<Vec<String>>,
+    heard: Heard,
+}
+
+/// What was said to all containers, in order.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<u8>>>);
+
+impl AsyncWrite for Heard {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
 }
 
 impl Scripted {
     pub(crate) fn new(script: impl Fn(usize, &ContainerSpec) -> Said + Send + Sync + 'static) -> Self {
-        Self { script: Box::new(script), purposes: Mutex::default() }
+        Self { script: Box::new(script), purposes: Mutex::default(), heard: Heard::default() }
+    }
+
+    /// Returns what was said to all containers, in order.
+    pub(crate) fn heard(&self) -> Vec<u8> {
+        self.heard.0.lock().unwrap().clone()
     }
 
     /// Returns what containers were started for.
@@ -104,7 +132,7 @@ impl Engine for Scripted {
         }
         let said = stream::iter([Ok(OutputPiece::Stdout(Bytes::from(bytes)))]);
         let output = if ends { said.boxed() } else { said.chain(stream::pending()).boxed() };
-        Ok(Container { input: Box::pin(tokio::io::sink()), output, control: Box::new(Control) })
+        Ok(Container { input: Box::pin(self.heard.clone()), output, control: Box::new(Control) })
     }
 
     async fn has_image(&self, _: &Digest) -> Result<bool, EngineError> {

@@ -24,6 +24,10 @@ pub const DOOR_SOCKET: &str = "/testevo/door.sock";
 /// User and group that everything in a container runs as.
 pub const TASK_USER: u32 = 1000;
 
+/// The time of every file of a tree, in seconds since 1970, whether it comes from git, was made by a build or is put over that.
+/// Any would do, as long as it is one: build tools compare times, and zip archives know none before 1980.
+pub const TREE_TIME: u64 = 1_000_000_000;
+
 /// Longest program that init accepts, in bytes of JSON.
 pub const MAX_PROGRAM_BYTES: usize = 16 << 20;
 
@@ -176,7 +180,7 @@ pub enum Step {
         /// With more files than this the listing is cut and its whole number reported.
         max_files: u64,
     },
-    /// Sends a directory as a tar archive (sorted, numeric owners); sockets, pipes and devices are left out.
+    /// Sends a directory as a tar archive (sorted, numeric owners, all of [`TREE_TIME`]); sockets, pipes and devices are left out.
     SendArchive {
         /// Absolute.
         root: String,

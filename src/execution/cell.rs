@@ -17,15 +17,17 @@ use super::fault::{
 use super::key::ExecutionInputs;
 use super::logs::{CellLogs, method_name};
 use super::maven::{
-    self, ExecutionLimits, Launch, MavenSettings, ModuleArguments, PROJECT, ToolJars, compile_program, launch_program,
+    self, CLASS_ARCHIVE, ExecutionLimits, Launch, MavenSettings, ModuleArguments, PROJECT, ToolJars, compile_program,
+    launch_program,
 };
 use super::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
 use super::recording::Recording;
+use super::sharing::ClassArchives;
 use super::surefire::{JvmSettings, Surefire};
 use crate::digest::Digest;
 use crate::engine::Engine;
 use crate::engine::session::{self, Captured, ContainerRun};
-use crate::engine::spec::{ContainerSpec, LimitReached};
+use crate::engine::spec::{ContainerSpec, LimitReached, ReadOnlyMount};
 use crate::manifest::Launcher;
 use crate::outcome::compile::{Compilation, CompileFacts};
 use crate::outcome::launch::LaunchFacts;
@@ -54,6 +56,8 @@ pub struct Executor {
     pub init: Digest,
     /// Held shared by every execution, and alone by the second run of a timeout. One for all executors of a process.
     pub alone: Arc<RwLock<()>>,
+    /// What launches of every path map; `None` for launches that load every class anew.
+    pub class_archives: Option<Arc<ClassArchives>>,
 }
 
 /// What a repository's executions share.
@@ -321,6 +325,7 @@ impl Executor {
             init: self.init,
             limits: self.limits,
             repeat,
+            class_archive: self.maps_class_archives(identity.environment),
             isolation_missing: &self.isolation_missing,
         };
         inputs.key()
@@ -516,7 +521,7 @@ impl Executor {
         logs: &CellLogs,
     ) -> std::io::Result<Launched> {
         let _alone = self.alone.write().await;
-        let spec = self.launch_spec(request, module, ready, &[method]);
+        let spec = self.launch_spec(request, module, ready, &[method]).await;
         loop {
             let mut launched = self.launch_once(request, &spec, &[method], repeat, attempt, logs).await?;
             match launched.pop() {
@@ -549,7 +554,7 @@ impl Executor {
             if rest.is_empty() {
                 break;
             }
-            let spec = self.launch_spec(request, module, ready, &rest);
+            let spec = self.launch_spec(request, module, ready, &rest).await;
             let _shared = self.alone.read().await;
             let found = self.launch_once(request, &spec, &rest, repeat, attempt, logs).await?;
             for (place, one) in places.into_iter().zip(found) {
@@ -559,27 +564,29 @@ impl Executor {
         Ok(launched.into_iter().flatten().collect())
     }
 
-    fn launch_spec(
+    async fn launch_spec(
         &self,
         request: &CellRequest<'_>,
         module: &ModuleArguments,
         ready: &Ready,
         methods: &[&MethodId],
     ) -> (ContainerSpec, Vec<maven::LaunchSteps>) {
-        let module = module.path();
+        let (module, environment) = (module.path(), request.environment);
+        let console = maven::console_for(&ready.class_path, environment.jdk, environment.launcher);
+        let archive = self.class_archive(environment, console).await;
         let classes: Vec<String> = methods.iter().map(|method| class_of_method(&request.input.class, method)).collect();
         let launches: Vec<Launch<'_>> = methods
             .iter()
             .zip(&classes)
             .map(|(method, class)| Launch {
-                java_home: &request.environment.java_home,
-                console: maven::console_for(&ready.class_path, request.environment.jdk, request.environment.launcher),
+                java_home: &environment.java_home,
+                console,
                 module: &module,
                 class_path: &ready.class_path,
                 class,
                 method: method.method(),
                 settings: &ready.settings,
-                class_archive: false,
+                class_archive: archive.is_some(),
             })
             .collect();
         let (program, steps) = launch_program(&launches, &self.limits);
@@ -587,8 +594,9 @@ impl Executor {
         // The container's own limit is for an init that hangs: methods have theirs.
         limits.wall_seconds = 60 + self.limits.launch_command.wall_seconds * methods.len() as u64;
         let scratch = (limits, self.limits.launch_scratch_bytes);
-        let spec =
-            maven::container("launch", request.environment.image, ready.archive.clone(), &self.jars, scratch, program);
+        let tree = ready.archive.clone();
+        let mut spec = maven::container("launch", environment.image, tree, &self.jars, scratch, program);
+        spec.mounts.extend(archive.map(|source| ReadOnlyMount { source, target: CLASS_ARCHIVE.to_owned() }));
         (spec, steps)
     }
 

@@ -17,6 +17,29 @@ const MOST_ENTRIES: usize = 500_000;
 /// The largest part that is packed as a jar, in bytes.
 const MOST_JAR_BYTES: u64 = 1 << 30;
 
+/// The largest file that is read whole, in bytes: sources and classes are read, and a build may make files of any size.
+pub const MOST_READ_BYTES: u64 = 32 << 20;
+
+/// What can go wrong with a compiled tree.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// The file system refused, or the archive is not whole.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The build made more than is looked through here. Only Maven can compile with it.
+    #[error("{0}")]
+    TooLarge(String),
+}
+
+impl From<TreeError> for io::Error {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::Io(error) => error,
+            error @ TreeError::TooLarge(_) => Self::other(error),
+        }
+    }
+}
+
 /// An entry's place in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -28,6 +51,21 @@ pub struct Place {
     pub length: u64,
     /// Whether it is a regular file.
     regular: bool,
+    /// Whether it is a directory.
+    directory: bool,
+}
+
+/// What lies at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lying {
+    /// A regular file.
+    File(Place),
+    /// A directory with something in it.
+    Directory,
+    /// Nothing, or a directory with nothing in it.
+    Nothing,
+    /// What a link leads to, or what is neither file nor directory.
+    Unclear,
 }
 
 /// An archive with the places of its entries, by path relative to the tree and without a trailing slash.
@@ -47,8 +85,12 @@ impl CompiledTree {
     /// Reads the places of all entries.
     ///
     /// # Errors
-    /// The file system's, or [`io::ErrorKind::InvalidData`] for what is no archive of ours.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    /// The file system's, [`io::ErrorKind::InvalidData`] for what is no archive of ours, [`TreeError::TooLarge`].
+    pub fn open(path: &Path) -> Result<Self, TreeError> {
+        Self::open_of(path, MOST_ENTRIES)
+    }
+
+    fn open_of(path: &Path, most: usize) -> Result<Self, TreeError> {
         let file = fs::File::open(path)?;
         let mut archive = tar::Archive::new(io::BufReader::with_capacity(64 << 10, &file));
         let mut entries = BTreeMap::new();
@@ -60,11 +102,12 @@ impl CompiledTree {
             let path = entry.path_bytes();
             // Names that are no text can't be those of sources or classes that matter; their bytes are kept as they are.
             let path = String::from_utf8_lossy(&path).trim_end_matches('/').to_owned();
-            let regular = entry.header().entry_type().is_file();
-            entries.insert(path, Place { start, content, length, regular });
+            let kind = entry.header().entry_type();
+            let (regular, directory) = (kind.is_file(), kind.is_dir());
+            entries.insert(path, Place { start, content, length, regular, directory });
             start = end;
-            if entries.len() > MOST_ENTRIES {
-                return Err(malformed("the compiled tree has too many entries"));
+            if entries.len() > most {
+                return Err(TreeError::TooLarge(format!("the compiled tree has more than {most} entries")));
             }
         }
         drop(archive);
@@ -74,6 +117,21 @@ impl CompiledTree {
     /// Returns the regular file at a path.
     pub fn file(&self, path: &str) -> Option<Place> {
         self.entries.get(path).copied().filter(|place| place.regular)
+    }
+
+    /// Tells what lies at a path without `.` and `..`; the empty one is the tree itself.
+    pub fn at(&self, path: &str) -> Lying {
+        let parents = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|parent| !parent.is_empty());
+        let entry = |path: &str| self.entries.get(path);
+        if parents.filter_map(entry).any(|place| !place.directory) {
+            return Lying::Unclear;
+        }
+        match entry(path) {
+            Some(place) if place.regular => Lying::File(*place),
+            Some(place) if !place.directory => Lying::Unclear,
+            _ if self.files_below(path).next().is_some() => Lying::Directory,
+            _ => Lying::Nothing,
+        }
     }
 
     /// Returns the regular files below a directory, by path relative to it.
@@ -90,30 +148,74 @@ impl CompiledTree {
     /// Reads a file's content.
     ///
     /// # Errors
-    /// The file system's.
-    pub fn read(&self, place: Place) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; usize::try_from(place.length).map_err(|_| malformed("a file is too large"))?];
+    /// The file system's; [`TreeError::TooLarge`] for one of more than [`MOST_READ_BYTES`].
+    pub fn read(&self, place: Place) -> Result<Vec<u8>, TreeError> {
+        if place.length > MOST_READ_BYTES {
+            return Err(TreeError::TooLarge(format!("a file of {} bytes is too large to be read", place.length)));
+        }
+        let mut bytes = vec![0; usize::try_from(place.length).map_err(io::Error::other)?];
         std::os::unix::fs::FileExt::read_exact_at(self.file.file(), &mut bytes, place.content)?;
         Ok(bytes)
     }
 
-    /// Returns the classes directly in `directory` that say they came from a file of this name, by path relative to the
-    /// tree; `None` where a class there does not say what it came from.
+    /// Tells whether a file has this content.
     ///
     /// # Errors
-    /// The file system's. What is no class file is passed over.
+    /// The file system's.
+    pub fn holds(&self, place: Place, content: &[u8]) -> io::Result<bool> {
+        if place.length != content.len() as u64 {
+            return Ok(false);
+        }
+        let mut buffer = vec![0; content.len().min(1 << 16)];
+        let mut at = place.content;
+        for part in content.chunks(1 << 16) {
+            let read = &mut buffer[..part.len()];
+            std::os::unix::fs::FileExt::read_exact_at(self.file.file(), read, at)?;
+            if read != part {
+                return Ok(false);
+            }
+            at += part.len() as u64;
+        }
+        Ok(true)
+    }
+
+    /// Writes a file's content.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn copy(&self, place: Place, out: &mut impl Write) -> io::Result<()> {
+        self.copy_range(place.content, place.content + place.length, out)
+    }
+
+    fn copy_range(&self, start: u64, end: u64, out: &mut impl Write) -> io::Result<()> {
+        let mut source = self.file.file().try_clone()?;
+        source.seek(SeekFrom::Start(start))?;
+        if io::copy(&mut source.take(end - start), out)? != end - start {
+            return Err(malformed("the compiled tree ends early"));
+        }
+        Ok(())
+    }
+
+    /// Returns the classes directly in `directory` that say they came from a file of this name, by path relative to the
+    /// tree; `None` where a class there does not say what it came from, or is none.
+    ///
+    /// # Errors
+    /// [`TreeError`].
     pub fn classes_of(
         &self,
         directory: &str,
         package: &str,
         source_file: &str,
-    ) -> io::Result<Option<BTreeSet<String>>> {
+    ) -> Result<Option<BTreeSet<String>>, TreeError> {
         let mut classes = BTreeSet::new();
         for (path, place) in self.files_below(directory) {
-            if path.contains('/') || !path.ends_with(".class") || place.length > MOST_CLASS_BYTES {
+            if path.contains('/') || !path.ends_with(".class") {
                 continue;
             }
-            let Ok(facts) = ClassFacts::read(&self.read(place)?) else { continue };
+            if place.length > MOST_CLASS_BYTES {
+                return Ok(None);
+            }
+            let Ok(facts) = ClassFacts::read(&self.read(place)?) else { return Ok(None) };
             match facts.source_file.as_deref() {
                 None => return Ok(None),
                 Some(file) if file == source_file && facts.package() == package => {
@@ -144,13 +246,8 @@ impl CompiledTree {
                 _ => kept.push((place.start, end)),
             }
         }
-        let mut source = self.file.file().try_clone()?;
         for (start, end) in kept {
-            source.seek(SeekFrom::Start(start))?;
-            let copied = io::copy(&mut Read::by_ref(&mut source).take(end - start), out.file_mut())?;
-            if copied != end - start {
-                return Err(malformed("the compiled tree ends early"));
-            }
+            self.copy_range(start, end, out.file_mut())?;
         }
         // Two empty blocks end an archive.
         out.write_all(&[0; 1024])?;
@@ -161,8 +258,23 @@ impl CompiledTree {
     /// to the tree. A directory that is not there gives an empty jar.
     ///
     /// # Errors
-    /// The file system's.
-    pub fn write_jar<W: Write + Seek>(&self, directory: &str, masked: impl Fn(&str) -> bool, out: W) -> io::Result<W> {
+    /// [`TreeError`].
+    pub fn write_jar<W: Write + Seek>(
+        &self,
+        directory: &str,
+        masked: impl Fn(&str) -> bool,
+        out: W,
+    ) -> Result<W, TreeError> {
+        self.write_jar_of(directory, masked, out, MOST_JAR_BYTES)
+    }
+
+    fn write_jar_of<W: Write + Seek>(
+        &self,
+        directory: &str,
+        masked: impl Fn(&str) -> bool,
+        out: W,
+        most: u64,
+    ) -> Result<W, TreeError> {
         let mut writer = zip::ZipWriter::new(out);
         let options = zip::write::SimpleFileOptions::default()
             .compression_method(zip::CompressionMethod::Stored)
@@ -176,13 +288,13 @@ impl CompiledTree {
                 continue;
             }
             size += place.length;
-            if size > MOST_JAR_BYTES {
-                return Err(malformed(format!("`{directory}` is too large")));
+            if size > most {
+                return Err(TreeError::TooLarge(format!("`{directory}` has more than {most} bytes")));
             }
             writer.start_file(path, options).map_err(io::Error::other)?;
-            writer.write_all(&self.read(place)?)?;
+            self.copy(place, &mut writer)?;
         }
-        writer.finish().map_err(io::Error::other)
+        Ok(writer.finish().map_err(io::Error::other)?)
     }
 }
 
@@ -230,6 +342,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_too_large_is_told_from_what_is_broken() {
+        let (directory, tree) = tree(&[("t/A.class", b"abc"), ("t/B.class", b"def"), ("u/C.class", b"g")]);
+        let path = directory.path().join("tree.tar");
+        assert!(CompiledTree::open_of(&path, 3).is_ok());
+        assert!(
+            matches!(CompiledTree::open_of(&path, 2), Err(TreeError::TooLarge(reason)) if reason.contains("2 entries"))
+        );
+        let jar = |most| tree.write_jar_of("t", |_| false, io::Cursor::new(Vec::new()), most);
+        assert!(jar(6).is_ok());
+        assert!(matches!(jar(5), Err(TreeError::TooLarge(reason)) if reason.contains("`t`")));
+        let huge = Place { length: MOST_READ_BYTES + 1, ..tree.file("t/A.class").unwrap() };
+        assert!(matches!(tree.read(huge), Err(TreeError::TooLarge(_))));
+        let place = tree.file("t/B.class").unwrap();
+        let held = |content: &[u8]| tree.holds(place, content).unwrap();
+        assert_eq!([&b"def"[..], b"dex", b"de", b"defg"].map(held), [true, false, false, false]);
+        assert_eq!(tree.copy(huge, &mut io::sink()).unwrap_err().kind(), io::ErrorKind::InvalidData, "it ends early");
+        fs::write(&path, [7; 700]).unwrap();
+        assert!(matches!(CompiledTree::open(&path), Err(TreeError::Io(_))));
     }
 
     #[test]

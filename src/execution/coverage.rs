@@ -174,6 +174,7 @@ impl Executor {
             class: &class,
             method: method.method(),
             settings: &ready.settings,
+            // An agent looks at every class as it is loaded.
             class_archive: false,
         };
         let (program, java, sent) = covering_program(&launch, &self.limits);

@@ -28,7 +28,6 @@ use super::logs::{CellLogs, method_name};
 use super::masked::MaskedRevision;
 use super::prepared::{CompiledRevision, Prepared, PreparedRevisions, RevisionInput, blocking};
 use super::record::{CellRecord, ExecutionPath, Measured};
-use super::sharing::ClassArchives;
 use super::trees::CellFacts;
 use crate::digest::Digest;
 use crate::engine::EngineError;
@@ -67,8 +66,6 @@ pub struct Direct {
     prepared: PreparedRevisions,
     compilers: Compilers,
     ahead: Ahead,
-    /// None for launches that load every class anew.
-    archives: Option<ClassArchives>,
     /// The compiler's jar by digest, a part of every key.
     compiler: String,
     masked: Mutex<Vec<((Digest, String), Masked)>>,
@@ -128,17 +125,11 @@ pub struct ExecutedCell {
 }
 
 impl Direct {
-    /// Returns the direct path over prepared revisions, compilers, containers started ahead and class archives; `compiler`
-    /// is the compiler's jar.
-    pub fn new(
-        prepared: PreparedRevisions,
-        compilers: Compilers,
-        ahead: Ahead,
-        archives: Option<ClassArchives>,
-        compiler: &Path,
-    ) -> Self {
+    /// Returns the direct path over prepared revisions, compilers and containers started ahead; `compiler` is the compiler's
+    /// jar.
+    pub fn new(prepared: PreparedRevisions, compilers: Compilers, ahead: Ahead, compiler: &Path) -> Self {
         let compiler = super::fault::file_name(compiler).to_owned();
-        Self { prepared, compilers, ahead, archives, compiler, masked: Mutex::default() }
+        Self { prepared, compilers, ahead, compiler, masked: Mutex::default() }
     }
 
     /// Returns a code revision, prepared where it was not. `archive` writes the revision's own tree and returns where.
@@ -194,7 +185,13 @@ impl Direct {
             let masked = blocking(move || MaskedRevision::new(&store, revision, &test_file, &temporary)).await?;
             Ok::<_, std::io::Error>(masked.map(Arc::new).map_err(Unfit::certain))
         });
-        made.await.cloned()
+        match made.await {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                self.prepared.forget(revision.key);
+                Ok(Err(Unfit::passing(format!("the prepared revision was given up meanwhile: {error}"))))
+            }
+            made => made.cloned(),
+        }
     }
 
     /// Puts `text` in the file's place and compiles it with every source that depends on it.
@@ -209,22 +206,24 @@ impl Direct {
         text: &[u8],
     ) -> std::io::Result<Swap> {
         let classes = match self.compile_proven(executor, environment, masked, text).await? {
-            Ok(CompileAnswer::Compiled { classes, generated }) => {
-                if (!generated.is_empty() || masked.revision.generates)
-                    && let Err(unfit) = self.check_processors(executor, environment, masked, &generated).await?
+            Ok((CompileAnswer::Compiled { classes, .. }, made)) => {
+                let proof = masked.proven.get().and_then(|proven| proven.as_ref().ok());
+                let generates = masked.revision.generates || proof.is_some_and(|proof| proof.generates);
+                if (!made.is_empty() || generates)
+                    && let Err(unfit) = self.check_processors(executor, environment, masked, &made).await?
                 {
                     return Ok(Swap::Unfit(unfit));
                 }
                 classes
             }
-            Ok(CompileAnswer::Errors(errors)) => {
+            Ok((CompileAnswer::Errors(errors), _)) => {
                 let places = errors.iter().map(|error| (error.file.as_deref(), error.line, error.message.as_str()));
                 return Ok(match of_diagnostics(&masked.path(), places) {
                     Some((reason, detail)) => Swap::Failed { reason, detail, errors },
                     None => Swap::Unfit(Unfit::certain("the compiler's errors have no place")),
                 });
             }
-            Ok(CompileAnswer::Broken(cause) | CompileAnswer::Lost(cause)) => {
+            Ok((CompileAnswer::Broken(cause) | CompileAnswer::Lost(cause), _)) => {
                 return Ok(Swap::Unfit(Unfit::passing(cause)));
             }
             Err(unfit) => return Ok(Swap::Unfit(unfit)),

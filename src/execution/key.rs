@@ -41,6 +41,8 @@ pub struct ExecutionInputs<'a> {
     pub limits: ExecutionLimits,
     /// Counted from 1.
     pub repeat: u32,
+    /// Whether launches map class archives: identity hash codes come in another order then.
+    pub class_archive: bool,
     /// Protections that the engine could not give.
     pub isolation_missing: &'a [String],
 }
@@ -54,7 +56,7 @@ impl ExecutionInputs<'_> {
             schema: u32,
             inputs: &'a ExecutionInputs<'a>,
         }
-        let keyed = Keyed { schema: 3, inputs: self };
+        let keyed = Keyed { schema: 4, inputs: self };
         match serde_json::to_vec(&keyed) {
             Ok(bytes) => Digest::of(&bytes),
             Err(error) => unreachable!("the inputs are plain data: {error}"),

@@ -1,5 +1,5 @@
-//! A compiled revision without one file: its source, its classes and what the build says of it are left out, so that a
-//! container shows nothing of the file but the text that is swapped in. Source: protocol §2.1.
+//! A compiled revision without one file: its source, its classes, those of sources that depend on it and what the build says
+//! of it are left out, so that a container shows nothing of the file but the text that is swapped in. Source: protocol §2.1.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fs_err as fs;
 
-use super::compiled_tree::{CompiledTree, Place};
+use super::compiled_tree::{CompiledTree, MOST_READ_BYTES, Place, TreeError};
 use super::compiler::{Files, Input};
 use super::fault::unique;
 use super::maven::PROJECT;
@@ -19,8 +19,8 @@ use tokio::sync::OnceCell;
 use crate::artifact::store::Store;
 use crate::workspace::java_source::{declared_types, mentions, package_of};
 
-/// Where Maven's compiler plugin keeps lists of what it compiled, relative to the module.
-const LISTS: &str = "target/maven-status/";
+/// Where Maven's compiler plugin keeps lists of what it compiled, below wherever a module is built.
+const LISTS: &str = "maven-status";
 
 /// The compiler plugin's pattern of all sources.
 const EVERY_SOURCE: &str = "**/*.java";
@@ -35,6 +35,15 @@ pub enum Reach {
     Dependents,
     /// Everything: such as names of parameters, which a class file of another source does not have, go into classes.
     Part,
+}
+
+/// How compiling the file's own text, or another source where there is none, gave what the build gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// With what.
+    pub reach: Reach,
+    /// Whether annotation processors made something meanwhile: it may be of the file's own text, and lies in the tree.
+    pub generates: bool,
 }
 
 /// A compiled revision without one file. Its files on the host go with it.
@@ -52,19 +61,25 @@ pub struct MaskedRevision {
     /// What stands for directories of the project when its tests are compiled.
     pub inputs: BTreeMap<String, Input>,
     whole: CompiledTree,
-    /// With which reach compiling the file's own text gives what the build gave, or why the direct path does not fit.
-    pub proven: OnceCell<Result<Reach, String>>,
+    /// How compiling the file's own text gives what the build gave, or why the direct path does not fit.
+    pub proven: OnceCell<Result<Proof, String>>,
     /// What processors make of any source, shown to be what they make of the file left out: nothing of it is in the tree.
     pub processors: OnceCell<Result<Files, String>>,
-    /// The classes that came from the file left out, by path relative to the tree.
-    classes: BTreeSet<String>,
+    /// Classes that must come out when it is shown what the compiler makes, by path relative to the tree: those that were left
+    /// out, and where there is no such file, those of the source that stands for it.
+    expected: BTreeSet<String>,
+    /// The source that stands for a file that is not there.
+    shown: Option<(String, Place)>,
     /// Names of the types that the file left out declares.
     types: BTreeSet<String>,
-    /// The other test sources of the file's part: absolute path in the container and place.
-    sources: Vec<(String, Place)>,
+    /// The other test sources of the file's part.
+    sources: Sources,
     /// The test sources of the parts that are compiled later.
-    later: Vec<(String, Place)>,
+    later: Sources,
 }
+
+/// Sources by absolute path in the container.
+type Sources = Vec<(String, Place)>;
 
 impl Drop for MaskedRevision {
     fn drop(&mut self) {
@@ -89,6 +104,18 @@ impl MaskedRevision {
         test_file: &str,
         temporary: &Path,
     ) -> Result<Result<Self, String>, PreparedError> {
+        match Self::of(store, revision, test_file, temporary) {
+            Err(PreparedError::TooLarge(reason)) => Ok(Err(reason)),
+            made => made,
+        }
+    }
+
+    fn of(
+        store: &Store,
+        revision: Arc<CompiledRevision>,
+        test_file: &str,
+        temporary: &Path,
+    ) -> Result<Result<Self, String>, PreparedError> {
         if let Some(unfit) = &revision.unfit {
             return Ok(Err(unfit.clone()));
         }
@@ -99,8 +126,9 @@ impl MaskedRevision {
             Ok((part, call)) => (part, call.clone()),
             Err(unfit) => return Ok(Err(unfit.to_owned())),
         };
+        // The compiler may find sources that were left out by itself, where one that it gets mentions them.
         let chosen = call.includes.iter().any(|pattern| pattern != EVERY_SOURCE) || !call.excludes.is_empty();
-        if own.is_some() != call.sources.contains(&path) || (own.is_none() && chosen) {
+        if own.is_some() != call.sources.contains(&path) || chosen {
             return Ok(Err("not every test source is compiled".to_owned()));
         }
         const UNKNOWN: &str = "test classes do not say which source they come from";
@@ -117,9 +145,26 @@ impl MaskedRevision {
         if let Some(copied) = copied(&whole, &revision, test_file)? {
             return Ok(Err(copied));
         }
+        // Sources are no larger: preparing looked at all of them.
+        if let Some((large, _)) = settings(&whole).find(|(_, place)| place.length > MOST_READ_BYTES) {
+            return Ok(Err(format!("`{large}` is too large to be read")));
+        }
         let place = |source: &String| Some((source.clone(), whole.file(in_tree(source))?));
-        let later: Vec<(String, Place)> =
-            revision.test_calls[part + 1..].iter().flat_map(|call| &call.sources).filter_map(place).collect();
+        let later = revision.test_calls[part + 1..].iter().flat_map(|call| &call.sources).map(place);
+        let sources = call.sources.iter().filter(|source| **source != path).map(place);
+        let (Some(later), Some(sources)) = (later.collect::<Option<Sources>>(), sources.collect::<Option<Sources>>())
+        else {
+            return Ok(Err("the build takes sources of tests away".to_owned()));
+        };
+        // What depends on the file is compiled in every request: constants of its own text are in these classes, and classes
+        // that stand for lambdas or switches of theirs may not be made again.
+        let (dependents, _) = mentioning(&whole, &sources, types.clone())?;
+        for (source, text) in &dependents {
+            match classes_of(&whole, output, source, text)? {
+                Some(found) => classes.extend(found),
+                None => return Ok(Err(UNKNOWN.to_owned())),
+            }
+        }
         let mut unseen = BTreeSet::new();
         for (source, place) in &later {
             match classes_of(&whole, output, source, &whole.read(*place)?)? {
@@ -127,15 +172,20 @@ impl MaskedRevision {
                 None => return Ok(Err(UNKNOWN.to_owned())),
             }
         }
-        let module = in_tree(&revision.module);
-        let lists = if module.is_empty() { LISTS.to_owned() } else { format!("{module}/{LISTS}") };
+        let in_lists = |path: &str| path.rsplit('/').skip(1).any(|directory| directory == LISTS);
         let masked = classes.clone();
-        let is_masked = |path: &str| path == test_file || masked.contains(path) || path.starts_with(&lists);
+        let is_masked = |path: &str| path == test_file || masked.contains(path) || in_lists(path);
         let number = unique();
         let tree = temporary.join(format!("masked-{number}.tar"));
         let test_classes = temporary.join(format!("masked-{number}.jar"));
+        let (shown, expected) = match own {
+            Some(_) => (None, classes),
+            None => match shown(&whole, output, &sources, &path)? {
+                Some((source, classes)) => (Some(source), classes),
+                None => (None, BTreeSet::new()),
+            },
+        };
         // From here on the files go with the value, whatever fails.
-        let sources = call.sources.iter().filter(|source| **source != path).filter_map(place).collect();
         let jars = revision.jars.iter();
         let mut inputs: BTreeMap<String, Input> =
             jars.map(|(path, digest)| (path.clone(), Input { file: store.path(digest), name: digest.hex() })).collect();
@@ -151,7 +201,8 @@ impl MaskedRevision {
             proven: OnceCell::new(),
             processors: OnceCell::new(),
             whole,
-            classes,
+            expected,
+            shown,
             types,
             sources,
             later,
@@ -174,16 +225,16 @@ impl MaskedRevision {
     /// # Errors
     /// The file system's.
     pub fn own_text(&self) -> io::Result<Option<Vec<u8>>> {
-        self.whole.file(&self.test_file).map(|place| self.whole.read(place)).transpose()
+        Ok(self.whole.file(&self.test_file).map(|place| self.whole.read(place)).transpose()?)
     }
 
-    /// Returns the smallest of the other sources of the file's part.
+    /// Returns the source that shows what the compiler makes where the revision has no such file: the smallest one of those
+    /// that classes come from, of the file's own directory if it can be.
     ///
     /// # Errors
     /// The file system's.
-    pub fn smallest(&self) -> io::Result<Option<(String, Vec<u8>)>> {
-        let smallest = self.sources.iter().min_by_key(|(path, place)| (place.length, path));
-        smallest.map(|(path, place)| Ok((path.clone(), self.whole.read(*place)?))).transpose()
+    pub fn shown(&self) -> io::Result<Option<(String, Vec<u8>)>> {
+        self.shown.as_ref().map(|(path, place)| Ok((path.clone(), self.whole.read(*place)?))).transpose()
     }
 
     /// Returns the other sources of the file's part.
@@ -199,27 +250,26 @@ impl MaskedRevision {
     /// # Errors
     /// The file system's.
     pub fn settings(&self) -> io::Result<Files> {
-        let files = self.whole.files_below("");
-        let settings = files.filter(|(path, _)| path.rsplit('/').next() == Some(LOMBOK_SETTINGS));
+        let settings = settings(&self.whole);
         settings.map(|(path, place)| Ok((format!("{PROJECT}/{path}"), self.whole.read(place)?))).collect()
     }
 
-    /// Tells whether these are the build's own classes, and all of the file's among them.
+    /// Tells whether these are the build's own classes, and all that must be shown among them. Nothing is not.
     ///
     /// # Errors
     /// The file system's.
     pub fn as_built(&self, classes: &[(String, Vec<u8>)]) -> io::Result<bool> {
         let output = in_tree(&self.revision.test_output);
-        let mut missing = self.classes.clone();
+        let mut missing = self.expected.clone();
         for (path, content) in classes {
             let path = format!("{output}/{path}");
             missing.remove(&path);
             match self.whole.file(&path) {
-                Some(place) if place.length == content.len() as u64 && self.whole.read(place)? == *content => {}
+                Some(place) if self.whole.holds(place, content)? => {}
                 _ => return Ok(false),
             }
         }
-        Ok(missing.is_empty())
+        Ok(missing.is_empty() && !classes.is_empty())
     }
 
     /// Returns the other test sources that must be compiled again with `text` in the file's place, by path and content.
@@ -233,25 +283,7 @@ impl MaskedRevision {
     pub fn dependents(&self, text: &[u8]) -> io::Result<Option<Files>> {
         let mut names: BTreeSet<String> = declared_types(text);
         names.extend(self.types.iter().cloned());
-        let mut every = names.clone();
-        let mut rest: Vec<&(String, Place)> = self.sources.iter().collect();
-        let mut found = Vec::new();
-        while !names.is_empty() {
-            let mut next = BTreeSet::new();
-            let mut left = Vec::new();
-            for source in rest {
-                let content = self.whole.read(source.1)?;
-                if mentions(&content, &names) {
-                    next.extend(declared_types(&content));
-                    found.push((source.0.clone(), content));
-                } else {
-                    left.push(source);
-                }
-            }
-            rest = left;
-            every.extend(next.iter().cloned());
-            names = next;
-        }
+        let (found, every) = mentioning(&self.whole, &self.sources, names)?;
         for (_, place) in &self.later {
             if mentions(&self.whole.read(*place)?, &every) {
                 return Ok(None);
@@ -276,9 +308,14 @@ impl MaskedRevision {
     }
 }
 
+/// Returns files beside sources that annotation processors look for.
+fn settings(whole: &CompiledTree) -> impl Iterator<Item = (&str, Place)> {
+    whole.files_below("").filter(|(path, _)| path.rsplit('/').next() == Some(LOMBOK_SETTINGS))
+}
+
 /// Returns why leaving the file out of the tests would not leave out all that the build made of it, if so: it is compiled
 /// as a main class too, or copied as a resource.
-fn copied(whole: &CompiledTree, revision: &CompiledRevision, test_file: &str) -> io::Result<Option<String>> {
+fn copied(whole: &CompiledTree, revision: &CompiledRevision, test_file: &str) -> Result<Option<String>, TreeError> {
     let path = format!("{PROJECT}/{test_file}");
     if revision.main_calls.iter().any(|call| call.sources.contains(&path)) {
         return Ok(Some("the file is compiled as a main class too".to_owned()));
@@ -294,8 +331,54 @@ fn copied(whole: &CompiledTree, revision: &CompiledRevision, test_file: &str) ->
     let Some(own) = whole.file(test_file) else { return Ok(None) };
     let text = whole.read(own)?;
     for (path, place) in whole.files_below("") {
-        if place.length == own.length && path != test_file && whole.read(place)? == text {
+        if path != test_file && whole.holds(place, &text)? {
             return Ok(Some(format!("`{path}` is a copy of the file")));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the sources that mention one of the types, or a type of such sources in turn, and the names of all these types.
+fn mentioning(
+    whole: &CompiledTree,
+    sources: &Sources,
+    types: BTreeSet<String>,
+) -> Result<(Files, BTreeSet<String>), TreeError> {
+    let (mut names, mut every) = (types.clone(), types);
+    let mut rest: Vec<&(String, Place)> = sources.iter().collect();
+    let mut found = Vec::new();
+    while !names.is_empty() {
+        let mut next = BTreeSet::new();
+        let mut left = Vec::new();
+        for source in rest {
+            let content = whole.read(source.1)?;
+            if mentions(&content, &names) {
+                next.extend(declared_types(&content));
+                found.push((source.0.clone(), content));
+            } else {
+                left.push(source);
+            }
+        }
+        rest = left;
+        every.extend(next.iter().cloned());
+        names = next;
+    }
+    Ok((found, every))
+}
+
+/// A source that stands for a file that is not there, and its classes.
+type Shown = ((String, Place), BTreeSet<String>);
+
+/// Returns the smallest source that classes come from, one beside `path` before all others, and these classes.
+fn shown(whole: &CompiledTree, output: &str, sources: &Sources, path: &str) -> Result<Option<Shown>, TreeError> {
+    let directory = |path: &str| path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
+    let own = directory(path);
+    let mut sources: Vec<&(String, Place)> = sources.iter().collect();
+    sources.sort_by_key(|(path, place)| (directory(path) != own, place.length, path));
+    for (source, place) in sources {
+        match classes_of(whole, output, source, &whole.read(*place)?)? {
+            Some(classes) if !classes.is_empty() => return Ok(Some(((source.clone(), *place), classes))),
+            _ => {}
         }
     }
     Ok(None)
@@ -316,7 +399,12 @@ fn part_of<'a>(calls: &'a [CompilerCall], path: &str) -> Result<(usize, &'a Comp
 }
 
 /// Returns the paths of the classes below `output` that come from a source, `None` where that can't be told.
-fn classes_of(whole: &CompiledTree, output: &str, source: &str, text: &[u8]) -> io::Result<Option<BTreeSet<String>>> {
+fn classes_of(
+    whole: &CompiledTree,
+    output: &str,
+    source: &str,
+    text: &[u8],
+) -> Result<Option<BTreeSet<String>>, TreeError> {
     let package = package_of(text).replace('.', "/");
     let directory = if package.is_empty() { output.to_owned() } else { format!("{output}/{package}") };
     whole.classes_of(&directory, &package, source.rsplit('/').next().unwrap_or_default())
@@ -340,192 +428,4 @@ fn hash_order(paths: &[String]) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_hash_sets_order_is_known() {
-        // As `new java.util.HashSet<>(Arrays.asList(…))` iterates.
-        let paths = ["/a/B.java", "/a/A.java", "/a/Longer.java", "/x/Y.java"].map(str::to_owned);
-        let ordered = hash_order(&paths);
-        assert_eq!(ordered, JAVA_ORDER);
-        assert_eq!(hash_order(&[]), Vec::<String>::new());
-    }
-
-    /// Returns a masked revision of these files, with what keeps its files alive.
-    /// Those below `later` are compiled in a second part.
-    fn masked(files: &[(&str, &[u8])], file: &str) -> (tempfile::TempDir, Result<MaskedRevision, String>) {
-        use crate::digest::Digest;
-        use crate::execution::direct::write_files;
-        let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(&directory.path().join("store"), directory.path()).unwrap();
-        let archive = directory.path().join("tree.tar");
-        write_files(&archive, files.iter().copied()).unwrap();
-        let bytes = fs::read(&archive).unwrap();
-        let call = |root: &str| {
-            let sources = files.iter().map(|(path, _)| *path);
-            let sources = sources.filter(|path| path.starts_with(root) && path.ends_with(".java"));
-            serde_json::json!({
-                "project": "g:a", "goal": "testCompile", "compiler": "javac", "arguments": [],
-                "sources": sources.map(|path| format!("{PROJECT}/{path}")).collect::<Vec<_>>(),
-                "source_roots": [format!("{PROJECT}/{root}")], "output": "", "generated_sources": null, "proc": null,
-            })
-        };
-        let calls = serde_json::json!([call("src"), call("later")]);
-        let revision = CompiledRevision {
-            key: Digest::of(b"key"),
-            tree: store.put(&bytes).unwrap(),
-            tree_bytes: bytes.len() as u64,
-            recording: Digest::of(b""),
-            module: PROJECT.into(),
-            output: format!("{PROJECT}/target/classes"),
-            test_output: format!("{PROJECT}/target/test-classes"),
-            class_path: Vec::new(),
-            jars: BTreeMap::new(),
-            test_calls: serde_json::from_value(calls).unwrap(),
-            main_calls: Vec::new(),
-            settings: Default::default(),
-            generates: false,
-            unfit: None,
-        };
-        let masked = MaskedRevision::new(&store, Arc::new(revision), file, directory.path()).unwrap();
-        (directory, masked)
-    }
-
-    #[test]
-    fn a_container_sees_nothing_of_the_file() {
-        use crate::workspace::class_file::sample;
-        let class = |name: &str, source: &str| sample(name, Some(source));
-        let (own, nested) = (class("p/ATest", "ATest.java"), class("p/ATest$B", "ATest.java"));
-        let (beside, other) = (class("p/Beside", "ATest.java"), class("p/ATestOther", "ATestOther.java"));
-        let elsewhere = class("q/ATest", "ATest.java");
-        let files: [(&str, &[u8]); 10] = [
-            ("src/p/ATest.java", b"package p; class ATest { static class B {} } class Beside {}"),
-            ("src/p/ATestOther.java", b"package p; class ATestOther {}"),
-            ("src/q/ATest.java", b"package q; class ATest {}"),
-            ("target/classes/p/Main.class", b"main"),
-            ("target/maven-status/x/inputFiles.lst", b"/work/project/src/p/ATest.java"),
-            ("target/test-classes/p/ATest$B.class", &nested),
-            ("target/test-classes/p/ATest.class", &own),
-            ("target/test-classes/p/ATestOther.class", &other),
-            ("target/test-classes/p/Beside.class", &beside),
-            ("target/test-classes/q/ATest.class", &elsewhere),
-        ];
-        let (_directory, masked) = masked(&files, "src/p/ATest.java");
-        let masked = masked.unwrap();
-        let left = CompiledTree::open(&masked.tree).unwrap();
-        let left: Vec<&str> = left.files_below("").map(|(path, _)| path).collect();
-        let expected = [
-            "src/p/ATestOther.java",
-            "src/q/ATest.java",
-            "target/classes/p/Main.class",
-            "target/test-classes/p/ATestOther.class",
-            "target/test-classes/q/ATest.class",
-        ];
-        assert_eq!(left, expected);
-        let jar = zip::ZipArchive::new(fs::File::open(&masked.test_classes).unwrap()).unwrap();
-        assert_eq!(jar.len(), 2);
-        let path = masked.tree.clone();
-        drop(masked);
-        assert!(!path.exists());
-    }
-
-    #[test]
-    fn dependents_are_found_through_what_they_inherit() {
-        let files: [(&str, &[u8]); 5] = [
-            ("src/ATest.java", b"class ATest { class Inner {} }"),
-            ("src/Middle.java", b"class Middle extends ATest {}"),
-            ("src/Last.java", b"class Last extends Middle { Inner inner; }"),
-            ("src/New.java", b"class New { Fresh fresh; }"),
-            ("src/Alone.java", b"class Alone {}"),
-        ];
-        let (_directory, masked) = masked(&files, "src/ATest.java");
-        let masked = masked.unwrap();
-        let dependents = |text: &[u8]| -> Vec<String> {
-            let mut found: Vec<String> =
-                masked.dependents(text).unwrap().unwrap().into_iter().map(|(path, _)| path).collect();
-            found.sort();
-            found
-        };
-        let path = |name: &str| format!("{PROJECT}/src/{name}.java");
-        assert_eq!(dependents(b"class ATest {}"), [path("Last"), path("Middle")]);
-        assert_eq!(dependents(b"class ATest {} class Fresh {}"), [path("Last"), path("Middle"), path("New")]);
-    }
-
-    #[test]
-    fn parts_see_what_is_compiled_before_them() {
-        use crate::workspace::class_file::sample;
-        let (first, second) = (sample("ATest", Some("ATest.java")), sample("Later", Some("Later.java")));
-        let files: [(&str, &[u8]); 5] = [
-            ("src/ATest.java", b"class ATest {}"),
-            ("src/BTest.java", b"class BTest {}"),
-            ("later/Later.java", b"class Later { BTest test; }"),
-            ("target/test-classes/ATest.class", &first),
-            ("target/test-classes/Later.class", &second),
-        ];
-        let classes = |masked: &MaskedRevision| {
-            let jar = zip::ZipArchive::new(fs::File::open(&masked.test_classes).unwrap()).unwrap();
-            jar.file_names().map(|name| name.unwrap().into_owned()).collect::<Vec<_>>()
-        };
-        let (_directory, early) = masked(&files, "src/ATest.java");
-        let early = early.unwrap();
-        assert_eq!(classes(&early), [""; 0]);
-        assert!(CompiledTree::open(&early.tree).unwrap().file("target/test-classes/Later.class").is_some());
-        assert!(early.dependents(b"class ATest {}").unwrap().is_some());
-        assert!(early.dependents(b"class ATest {} class BTest {}").unwrap().is_none(), "Later mentions it");
-        let (_directory, late) = masked(&files, "later/Later.java");
-        let late = late.unwrap();
-        assert_eq!(classes(&late), ["ATest.class"]);
-        assert!(late.dependents(b"class Later {} class ATest {}").unwrap().is_some(), "parts before it do not see it");
-    }
-
-    #[test]
-    fn files_that_the_build_copies_are_unfit() {
-        let own = crate::workspace::class_file::sample("ATest", Some("ATest.java"));
-        let with = |path: &str| {
-            let files: [(&str, &[u8]); 3] = [
-                ("src/ATest.java", b"class ATest {}"),
-                ("target/test-classes/ATest.class", &own),
-                (path, b"class ATest {}"),
-            ];
-            masked(&files, "src/ATest.java").1.err()
-        };
-        for copy in ["target/test-classes/p/ATest.java", "target/classes/ATest.java", "other/Copy.txt"] {
-            assert!(with(copy).is_some(), "{copy}");
-        }
-        let files: [(&str, &[u8]); 1] = [("target/test-classes/BTest.java", b"class BTest {}")];
-        assert!(masked(&files, "src/BTest.java").1.is_err(), "of a file that is not there, too");
-    }
-
-    #[test]
-    fn the_builds_own_classes_are_told_from_others() {
-        use crate::workspace::class_file::sample;
-        let (own, nested) = (sample("ATest", Some("ATest.java")), sample("ATest$B", Some("ATest.java")));
-        let files: [(&str, &[u8]); 3] = [
-            ("src/ATest.java", b"class ATest { class B {} }"),
-            ("target/test-classes/ATest$B.class", &nested),
-            ("target/test-classes/ATest.class", &own),
-        ];
-        let (_directory, masked) = masked(&files, "src/ATest.java");
-        let masked = masked.unwrap();
-        let class = |name: &str, content: &[u8]| (name.to_owned(), content.to_vec());
-        let whole = [class("ATest.class", &own), class("ATest$B.class", &nested)];
-        assert!(masked.as_built(&whole).unwrap());
-        assert!(!masked.as_built(&whole[..1]).unwrap(), "one is missing");
-        assert!(!masked.as_built(&[class("ATest.class", &nested), class("ATest$B.class", &nested)]).unwrap());
-        let more = [&whole[..], &[class("ATest$C.class", &nested)]].concat();
-        assert!(!masked.as_built(&more).unwrap(), "the build has no such class");
-    }
-
-    #[test]
-    fn files_that_are_not_compiled_with_the_others_are_unfit() {
-        let unnamed = crate::workspace::class_file::sample("ATest", None);
-        let files: [(&str, &[u8]); 2] =
-            [("src/ATest.java", b"class ATest {}"), ("target/test-classes/ATest.class", &unnamed)];
-        assert!(masked(&files, "src/ATest.java").1.is_err(), "it can't be told which classes are its own");
-        assert!(masked(&files, "other/BTest.java").1.is_err(), "it lies in no source root");
-        assert!(masked(&files, "src/BTest.java").1.is_ok());
-    }
-
-    const JAVA_ORDER: [&str; 4] = ["/a/A.java", "/x/Y.java", "/a/Longer.java", "/a/B.java"];
-}
+pub(super) mod tests;

@@ -1,16 +1,17 @@
 //! Prepared revisions: a code revision compiled once by Maven, kept in the store with what the recorder wrote.
 //!
-//! `store/prepared/<key>.json` names blobs of the store: the compiled tree as an archive, the recording, and the class
-//! directories of the class path as jars for the warm compiler. The key is a digest of everything that decides them. The
+//! `store/prepared/<key>.json` names blobs of the store: the compiled tree as an archive, the recording, and what of the
+//! project is on the class path, directories as jars, for the warm compiler. The key is a digest of everything that decides them. The
 //! description appears by one atomic rename after its blobs, so that a killed or a second maker does no harm; whoever
 //! reads one checks every blob. A revision whose own tests do not compile is kept as failed: the direct path has nothing
 //! to start from then.
 
 mod fitness;
+mod inputs;
 mod pruning;
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Read as _, Seek as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -19,10 +20,11 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-use self::fitness::{rewritten, unfit};
+use self::inputs::{Build, look};
 pub use self::pruning::{Keeping, prune};
+pub(super) use self::pruning::{Marks, remove_unused};
 use super::cell::{Environment, Executor};
-use super::compiled_tree::CompiledTree;
+use super::compiled_tree::TreeError;
 use super::fault::{ATTEMPTS, Fault, Spool, command_end, done, file_name, memory_limit_met, not_done, of_engine};
 use super::logs::CellLogs;
 use super::maven::{self, MavenSettings, ModuleArguments, PROJECT, compile_program};
@@ -37,7 +39,7 @@ use crate::outcome::Outcome;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
 
 /// Version of the description's schema.
-pub const PREPARED_SCHEMA: u32 = 3;
+pub const PREPARED_SCHEMA: u32 = 4;
 
 /// What can go wrong with prepared revisions besides the build itself.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +53,18 @@ pub enum PreparedError {
     /// The lock could not be taken.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
+    /// The build made more than is looked through: only Maven can compile with it.
+    #[error("{0}")]
+    TooLarge(String),
+}
+
+impl From<TreeError> for PreparedError {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::Io(error) => Self::Io(error),
+            TreeError::TooLarge(reason) => Self::TooLarge(reason),
+        }
+    }
 }
 
 impl From<PreparedError> for io::Error {
@@ -106,8 +120,8 @@ pub struct CompiledRevision {
     pub test_output: String,
     /// Class directories and jars of the test class path, in Maven's order.
     pub class_path: Vec<String>,
-    /// Class directories of the project on any compiler's path, packed: directory in the container and jar. The module's
-    /// own test classes are not among them, because a target file's must be left out of those.
+    /// What of the project is on any compiler's path, by path in the container: directories, packed, and files as they are.
+    /// The module's own test classes are not among them, because a target file's must be left out of those.
     pub jars: BTreeMap<String, Digest>,
     /// What the compiler was asked for to compile the module's tests, in order: they may be compiled in several parts.
     pub test_calls: Vec<CompilerCall>,
@@ -159,13 +173,20 @@ pub struct PreparedRevisions {
     events: EventSink,
     /// What this process has made or checked; nothing is checked twice.
     known: Mutex<Memory>,
+    marks: Marks,
 }
 
 impl PreparedRevisions {
     /// Returns those of `data_dir`.
     pub fn new(data_dir: &DataDir, store: &Store, events: &EventSink) -> Self {
         let known = Mutex::new(HashMap::new());
-        Self { data_dir: data_dir.clone(), store: store.clone(), events: events.clone(), known }
+        Self {
+            data_dir: data_dir.clone(),
+            store: store.clone(),
+            events: events.clone(),
+            known,
+            marks: Marks::default(),
+        }
     }
 
     /// Returns the store that blobs are in.
@@ -209,7 +230,10 @@ impl PreparedRevisions {
             Ok::<_, PreparedError>(Arc::new(made))
         });
         let prepared = prepared.await.cloned()?;
-        if matches!(prepared.as_ref(), Prepared::Failed { outcome: Outcome::InfraFail(_), .. }) {
+        // A run may be longer than what is unused may be old.
+        if matches!(prepared.as_ref(), Prepared::Failed { outcome: Outcome::InfraFail(_), .. })
+            || !self.marks.mark(&self.path(key))?
+        {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             // Whoever comes next tries again, unless somebody does already.
             if known.get(&key).is_some_and(|there| Arc::ptr_eq(there, &cell)) {
@@ -217,6 +241,12 @@ impl PreparedRevisions {
             }
         }
         Ok(prepared)
+    }
+
+    /// Forgets what this process knows of a prepared revision: its blobs were given up, and who asks next has it made anew.
+    pub fn forget(&self, key: Digest) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.remove(&key);
     }
 
     fn path(&self, key: Digest) -> PathBuf {
@@ -360,25 +390,19 @@ impl PreparedRevisions {
         let compiled = blocking(move || {
             let (tree, tree_bytes) = keep(&store, &captured)?;
             let parsed = Recording::read(&recording);
-            let tree_index = CompiledTree::open(&store.path(&tree))?;
             let settings = match (surefire, parsed.tests_of(&module)) {
                 (Surefire::Project, Some(tests)) => JvmSettings::of(tests, &module, heap_mib),
                 _ => JvmSettings::default(),
             };
             let project = parsed.module(&module).map(|found| found.project.clone()).unwrap_or_default();
             let test_calls: Vec<CompilerCall> = parsed.calls(&project, "testCompile").cloned().collect();
-            let rewritten = rewritten(&source, &tree_index, &test_calls)?;
-            let unfit = unfit(&parsed, &project, &test_calls, &test_output).or(rewritten);
-            let mut generated = test_calls.iter().filter_map(|call| call.generated_sources.as_deref()).map(in_tree);
-            let generates = generated.any(|path| tree_index.files_below(path).next().is_some());
-            let mut jars = BTreeMap::new();
-            for directory in class_directories(&parsed, &test_output, &tree_index) {
-                let mut jar = tree_index.write_jar(in_tree(&directory), |_| false, store.unnamed_file()?)?;
-                jar.rewind()?;
-                let mut writer = store.writer()?;
-                io::copy(&mut jar, &mut writer)?;
-                jars.insert(directory, writer.commit()?.0);
-            }
+            let build =
+                Build { source: &source, project: &project, test_calls: &test_calls, test_output: &test_output };
+            let (jars, generates, unfit) = match look(&store, &tree, &parsed, &build) {
+                Ok(looked) => (looked.jars, looked.generates, looked.unfit),
+                Err(PreparedError::TooLarge(reason)) => (BTreeMap::new(), false, Some(reason)),
+                Err(error) => return Err(error),
+            };
             let main_calls = parsed.compilations.iter().filter(|call| call.goal == "compile");
             Ok(CompiledRevision {
                 key,
@@ -433,21 +457,6 @@ pub(super) fn in_tree(path: &str) -> &str {
     path.strip_prefix(PROJECT).map_or("\0", |rest| rest.trim_start_matches('/'))
 }
 
-/// Returns the directories of the project that some compiler finds classes in, but for the module's test classes.
-fn class_directories(recording: &Recording, test_output: &str, tree: &CompiledTree) -> Vec<String> {
-    let paths = recording.compilations.iter().flat_map(|call| {
-        let lists = [&call.class_path, &call.module_path, &call.processor_path];
-        lists.into_iter().flatten().chain(std::iter::once(&call.output))
-    });
-    let mut directories: Vec<String> = paths
-        .filter(|path| path.as_str() != test_output && tree.files_below(in_tree(path)).next().is_some())
-        .cloned()
-        .collect();
-    directories.sort();
-    directories.dedup();
-    directories
-}
-
 /// Runs work that blocks on a thread of its own.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, PreparedError> + Send + 'static,
@@ -459,7 +468,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 #[cfg(test)]
-mod loading;
+pub(super) mod loading;
 
 #[cfg(test)]
 mod tests {

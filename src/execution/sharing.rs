@@ -4,9 +4,12 @@
 //! `store/class-archives/<key>.json` names the archive's blob. A sealed container that sees nothing of any project makes it:
 //! it launches a test of our own, dumps the classes that this took, and launches once more with the archive alone being
 //! good enough. The JVM itself decides whether an archive fits a launch; where it does not (another collector, something
-//! before our jars), it loads the classes as ever and says nothing. So an archive takes or gives time and decides nothing.
+//! before our jars), it loads the classes as ever and says nothing.
+//!
+//! One thing of an archive shows in a program: identity hash codes come in another order, and with them the elements of a
+//! set of enum constants. So launches of both paths have the same archive, and keys of executions say whether there was one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +22,7 @@ use tokio::sync::OnceCell;
 use super::cell::{Environment, Executor};
 use super::fault::{ATTEMPTS, Spool, done, file_name, not_done, of_engine};
 use super::maven::{self, ExecutionLimits, HOME, RUNNER_CLASS, XML_DIRECTORY, launcher_class_path};
-use super::prepared::{Keeping, blocking};
+use super::prepared::{Keeping, Marks, blocking, remove_unused};
 use crate::artifact::store::{Store, StoreError};
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
@@ -68,28 +71,67 @@ pub struct ClassArchives {
     events: EventSink,
     /// What this process has made or checked; nothing is checked twice.
     known: Mutex<HashMap<Digest, Known>>,
+    marks: Marks,
+    /// Toolchains of which an archive could not be had: none of their launches has one from then on, so that keys are right.
+    without: Mutex<BTreeSet<Digest>>,
 }
 
 impl ClassArchives {
     /// Returns those of `data_dir`.
     pub fn new(data_dir: &DataDir, store: &Store, events: &EventSink) -> Self {
-        Self { data_dir: data_dir.clone(), store: store.clone(), events: events.clone(), known: Mutex::default() }
+        Self {
+            data_dir: data_dir.clone(),
+            store: store.clone(),
+            events: events.clone(),
+            known: Mutex::default(),
+            marks: Marks::default(),
+            without: Mutex::default(),
+        }
     }
 
-    /// Returns the archive for launches with this console, made if the store does not have it whole; `None` for a
-    /// development kit that gains nothing, and where the making failed, which is said once.
-    ///
-    /// # Errors
-    /// The file system's and the store's.
-    pub async fn get(
+    /// Tells whether launches in an environment map archives: not with a development kit that gains nothing, nor once one
+    /// of its archives could not be had.
+    pub fn serve(&self, environment: &Environment) -> bool {
+        let without = self.without.lock().unwrap_or_else(PoisonError::into_inner);
+        environment.jdk >= FIRST_JDK && !without.contains(&environment.toolchain)
+    }
+
+    /// Returns the archive for launches with this console, made if the store does not have it whole; `None` where none
+    /// [serve](Self::serve), as where this one can't be had, which is said once.
+    pub async fn get(&self, executor: &Executor, environment: &Environment, console: &str) -> Option<PathBuf> {
+        if !self.serve(environment) {
+            return None;
+        }
+        let mut found = self.find_or_make(executor, environment, console).await;
+        // It may have been given up since this process found it.
+        if matches!(&found, Ok(Some(path)) if !path.exists()) {
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            found = self.find_or_make(executor, environment, console).await;
+        }
+        let cause = match found {
+            Ok(Some(path)) if path.exists() => return Some(path),
+            Ok(Some(path)) => format!("`{}` is gone", path.display()),
+            Ok(None) => return None,
+            Err(error) => error.to_string(),
+        };
+        self.go_without(environment, &cause);
+        None
+    }
+
+    fn go_without(&self, environment: &Environment, cause: &str) {
+        let mut without = self.without.lock().unwrap_or_else(PoisonError::into_inner);
+        if without.insert(environment.toolchain) {
+            let jdk = environment.jdk;
+            self.events.warning(format!("launches on JDK {jdk} go without a class archive: {cause}"));
+        }
+    }
+
+    async fn find_or_make(
         &self,
         executor: &Executor,
         environment: &Environment,
         console: &str,
     ) -> io::Result<Option<PathBuf>> {
-        if environment.jdk < FIRST_JDK {
-            return Ok(None);
-        }
         let key = key(executor, environment, console)?;
         let cell = {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,7 +154,12 @@ impl ClassArchives {
             }
             self.make(executor, environment, console, key).await
         });
-        archive.await.cloned()
+        let found = archive.await.cloned()?;
+        // A run may be longer than what is unused may be old.
+        if found.is_some() && !self.marks.mark(&path(&self.store, key))? {
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        }
+        Ok(found)
     }
 
     /// Returns an archive that is there and whole.
@@ -162,8 +209,7 @@ impl ClassArchives {
                 Ok(archive) => break archive,
                 Err(_) if attempt < ATTEMPTS => attempt += 1,
                 Err(cause) => {
-                    let jdk = environment.jdk;
-                    self.events.warning(format!("launches on JDK {jdk} go without a class archive: {cause}"));
+                    self.go_without(environment, &cause);
                     return Ok(None);
                 }
             }
@@ -199,6 +245,18 @@ impl ClassArchives {
             Ok(writer.commit()?.0)
         });
         Ok(Ok(kept.await?))
+    }
+}
+
+impl Executor {
+    /// Returns the class archive that launches with this console map, made where it was not; `None` where they go without.
+    pub async fn class_archive(&self, environment: &Environment, console: &str) -> Option<PathBuf> {
+        self.class_archives.as_ref()?.get(self, environment, console).await
+    }
+
+    /// Tells whether launches in an environment map class archives.
+    pub(super) fn maps_class_archives(&self, environment: &Environment) -> bool {
+        self.class_archives.as_ref().is_some_and(|archives| archives.serve(environment))
     }
 }
 
@@ -309,10 +367,7 @@ pub fn prune(store: &Store, keeping: &Keeping, dry_run: bool) -> io::Result<usiz
         if unused < keeping.age && serde_json::from_slice::<Description>(&fs::read(&path)?).is_ok() {
             continue;
         }
-        removed += 1;
-        if !dry_run {
-            fs::remove_file(path)?;
-        }
+        removed += usize::from(dry_run || remove_unused(&path, used)?);
     }
     Ok(removed)
 }

@@ -9,10 +9,6 @@ use super::WorkspaceError;
 use super::tree::{EntryKind, RevisionTree, TreeEntry, TreeReport, is_lfs_pointer};
 use crate::task::RepositoryPath;
 
-/// The time of every entry, in seconds since 1970. Any would do, as long as it is one: build tools compare times, and
-/// zip archives know none before 1980.
-pub const TREE_TIME: u64 = 1_000_000_000;
-
 /// User and group of every entry: the task's user.
 const OWNER: u64 = 1000;
 

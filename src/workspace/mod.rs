@@ -23,7 +23,9 @@ use std::path::PathBuf;
 use crate::data_dir::DataDirError;
 use crate::task::{RepositoryName, Revision};
 
-pub use archive::{ArchiveReport, Swap, TREE_TIME, write_archive};
+pub use archive::{ArchiveReport, Swap, write_archive};
+
+pub use crate::engine::spec::TREE_TIME;
 pub use build_files::{BuildFiles, ModuleLocation};
 pub use notices::Notices;
 pub use source::{MirrorTemplate, Sources};

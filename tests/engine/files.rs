@@ -8,7 +8,7 @@ use testevo_sandbox::engine::spec::{ContainerSpec, ProgramEnd, Step, StepResult}
 use super::support::*;
 
 on_every_engine!(
-    a_tree_keeps_modes_times_and_links_on_every_way,
+    a_tree_keeps_modes_and_links_and_is_sent_with_one_time,
     an_archive_replaces_files_but_writes_nothing_through_links,
     unfit_archives_and_a_full_scratch_are_failures_with_their_cause,
     long_streams_go_to_files_unchanged
@@ -80,7 +80,7 @@ fn listed(bytes: &[u8]) -> Vec<String> {
     archive.entries().unwrap().map(|entry| text(entry.unwrap())).collect()
 }
 
-async fn a_tree_keeps_modes_times_and_links_on_every_way() {
+async fn a_tree_keeps_modes_and_links_and_is_sent_with_one_time() {
     let long = format!("{}/File.java", ["a-rather-long-directory-name"; 8].join("/"));
     let bytes = archive(|tar| {
         entry(tar, "src", tar::EntryType::Directory, 0o755, b"");
@@ -107,12 +107,12 @@ async fn a_tree_keeps_modes_times_and_links_on_every_way() {
     let direct = run.step(3).content.bytes().unwrap();
     assert_eq!(direct, run.step(4).content.bytes().unwrap());
     let mut lines = listed(&direct);
-    // Directories that no entry names get the time of their making.
+    // Directories that no entry names are made with modes of their own.
     lines.retain(|line| {
         !line.starts_with("implied Dir") && !line.starts_with("implied/parent Dir") && !line.contains("a-rather")
     });
     insta::assert_snapshot!(
-        "a_tree_keeps_modes_times_and_links_on_every_way",
+        "a_tree_keeps_modes_and_links_and_is_sent_with_one_time",
         lines.join("\n").replace(&"x".repeat(300), "[300 times x]")
     );
     assert_eq!(run.stdout(5), "text\r\n");

@@ -1,6 +1,7 @@
-//! Class archives take or give time and decide nothing: what comes of a run, and what its tests print, is the same without.
+//! Class archives decide nothing but the order of identity hash codes: what comes of a run, and what its tests print, is the
+//! same without, and what shows that order shows the same one on both paths.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fs_err as fs;
 use testevo_sandbox::execution::record::{CellRecord, ExecutionPath, Measured};
@@ -53,6 +54,49 @@ fn execute(workshop: &Workshop, repository: &SampleRepository, tasks: &str, arch
     assert!(launches >= launched && launched > 0, "{launches} commands of {launched} launches");
     let timeless = |record: CellRecord| CellRecord { measured: Measured::default(), ..record };
     Executed { records: records.into_values().map(timeless).collect(), said }
+}
+
+/// Returns what the launches of a repository's one task printed on both paths, by log.
+fn printed(workshop: &Workshop, repository: &SampleRepository, task: &str, more: &[&str]) -> BTreeMap<String, String> {
+    let run = format!("{}-order{}", repository.name.file_stem(), more.concat());
+    let directory = workshop.data_dir.join("runs").join(&run);
+    if directory.exists() {
+        fs::remove_dir_all(&directory).unwrap();
+    }
+    let arguments = ["validate", "--paths", "both", "--repeat", "2", "--run-id", &run, task];
+    workshop.run(&[&arguments, more].concat());
+    let mut printed = BTreeMap::new();
+    let mut folders = vec![directory.join("logs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "stdout") {
+                let text = fs::read_to_string(&path).unwrap();
+                let said = text.lines().filter(|line| line.starts_with("order: ")).collect::<String>();
+                if !said.is_empty() {
+                    printed.insert(path.strip_prefix(&directory).unwrap().to_str().unwrap().to_owned(), said);
+                }
+            }
+        }
+    }
+    printed
+}
+
+#[test]
+fn enum_constants_have_the_same_order_on_both_paths() {
+    let repository = miniature::load("jupiter-17");
+    let workshop = Workshop::new(&repository);
+    workshop.prepare(&repository, "");
+    for more in [&[][..], &["--no-class-archives"]] {
+        let printed = printed(&workshop, &repository, "*__enum-order", more);
+        let direct = printed.keys().filter(|log| log.contains("direct-printsOrder")).count();
+        // Four cells, two repeats, two paths.
+        assert_eq!((printed.len(), direct), (16, 8), "{printed:#?}");
+        let orders: BTreeSet<&String> = printed.values().collect();
+        assert_eq!(orders.len(), 1, "{printed:#?}");
+    }
 }
 
 fn check(repository: &SampleRepository, tasks: &str, prints: bool) {

@@ -74,7 +74,7 @@ impl Inspector {
             trees: Arc::new(trees),
             prepared: PreparedRevisions::new(&workbench.data_dir, &workbench.store, &context.events),
             store: workbench.store.clone(),
-            direct: workbench.direct_of(&opened.engine, &opened.jars, 1, 0, false),
+            direct: workbench.direct_of(&opened.engine, &opened.jars, 1, 0),
             opened,
             compares,
         })

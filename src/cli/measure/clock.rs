@@ -100,8 +100,8 @@ impl Clock {
             data_dir: workbench.data_dir.clone(),
             events: context.events.clone(),
             cancellation: context.cancellation.clone(),
-            direct: Arc::new(workbench.direct_of(&opened.engine, &opened.jars, 1, 0, false)),
-            ahead: Arc::new(workbench.direct_of(&opened.engine, &opened.jars, 1, 1, false)),
+            direct: Arc::new(workbench.direct_of(&opened.engine, &opened.jars, 1, 0)),
+            ahead: Arc::new(workbench.direct_of(&opened.engine, &opened.jars, 1, 1)),
             revisions: BTreeSet::new(),
             opened,
         })
@@ -189,8 +189,11 @@ impl Clock {
         let (trees, task, side) = (Arc::clone(&self.opened.trees), subject.task.clone(), subject.cell.code());
         let archive = move || trees.revision(&task, side);
         let Some(input) = subject.revision_input() else { return Ok(None) };
-        let Ok(revision) = direct.revision(executor, environment, &input, archive).await? else { return Ok(None) };
-        direct.class_archive(executor, environment, &revision).await;
+        let revision = direct.revision(executor, environment, &input, archive).await?;
+        // The reference path maps one as well; where nothing is known of the revision, the console is most projects' one.
+        let class_path = revision.as_ref().map(|revision| revision.class_path.as_slice()).unwrap_or_default();
+        executor.class_archive(environment, console_for(class_path, environment.jdk, environment.launcher)).await;
+        let Ok(revision) = revision else { return Ok(None) };
         let other = other_source(&revision, subject.task.test_file.as_str());
         if let Ok(masked) = direct.masked(executor, &revision, &other).await? {
             let text = masked.own_text()?.unwrap_or_else(|| WARMING.to_vec());
@@ -293,7 +296,8 @@ impl Clock {
             Swap::Failed { detail, .. } => return no_tree(detail),
             Swap::Unfit(unfit) => return no_tree(unfit.reason),
         };
-        let archive = self.direct.class_archive(executor, environment, revision).await;
+        let console = console_for(&revision.class_path, environment.jdk, environment.launcher);
+        let archive = executor.class_archive(environment, console).await;
         let (class, methods) = (&subject.facts.class, &task.test_methods);
         let launches = floor(executor, environment, &swapped, archive.as_deref(), (class, methods)).await?;
         if !launches.iter().map(|launch| launch.passed).eq(passed.iter().copied()) {

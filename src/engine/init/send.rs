@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use super::super::spec::{StepResult, TASK_USER};
+use super::super::spec::{StepResult, TASK_USER, TREE_TIME};
 use super::report::{ContentWriter, Reporter};
 use super::tree::{self, StepError};
 
@@ -114,7 +114,8 @@ fn append<W: Write>(builder: &mut tar::Builder<W>, root: &str, entry: &tree::Ent
     header.set_mode(entry.stat.st_mode & 0o777);
     header.set_uid(TASK_USER.into());
     header.set_gid(TASK_USER.into());
-    header.set_mtime(u64::try_from(entry.stat.st_mtime).unwrap_or(0));
+    // What is put over a tree later could be told from it by its time.
+    header.set_mtime(TREE_TIME);
     header.set_size(0);
     match entry.kind {
         FileType::Directory => {

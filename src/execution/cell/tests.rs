@@ -36,6 +36,7 @@ impl Place {
             logs: None,
             init: Digest::of(b"init"),
             alone,
+            class_archives: None,
         };
         let environment = Environment {
             image: Digest::of(b"image"),

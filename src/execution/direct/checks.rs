@@ -3,15 +3,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::requests::{NOTHING, nothing_request, other_request, test_request};
+use super::requests::{NOTHING, made_by_processors, nothing_request, other_request, test_request};
 use super::{Direct, Unfit};
 use crate::execution::cell::{Environment, Executor};
-use crate::execution::compiler::CompileAnswer;
-use crate::execution::masked::{MaskedRevision, Reach};
+use crate::execution::compiler::{CompileAnswer, Files};
+use crate::execution::masked::{MaskedRevision, Proof, Reach};
 use crate::execution::prepared::blocking;
 
 /// Why compiling a part of the tests is not enough.
 const LATER: &str = "tests that are compiled after the file's part mention it";
+const UNSHOWN: &str = "the revision has no source of tests that shows what the warm compiler makes";
 const OTHERWISE: &str = "the warm compiler does not make of the revision's own text what the build made";
 
 fn lost(cause: &str) -> Unknown {
@@ -34,13 +35,15 @@ impl Direct {
     /// Compiles `text` in the file's place, once it is shown for the masked revision that the warm compiler makes of the
     /// revision's own text what the build made: whatever else decides what a compiler makes, or whether it finds errors, and is
     /// not known here, shows in that. Where the revision has no such file another source stands for it.
+    ///
+    /// Returns the answer, and what annotation processors made.
     pub(super) async fn compile_proven(
         &self,
         executor: &Executor,
         environment: &Environment,
         masked: &Arc<MaskedRevision>,
         text: &[u8],
-    ) -> std::io::Result<Result<CompileAnswer, Unfit>> {
+    ) -> std::io::Result<Result<(CompileAnswer, Files), Unfit>> {
         // What came of the text itself, where it is what was compiled to show it.
         let made = Mutex::new(None);
         let proven = masked.proven.get_or_try_init(|| async {
@@ -54,17 +57,24 @@ impl Direct {
                     })
                 });
                 let Some(request) = request.await.map_err(std::io::Error::from)? else {
-                    return Ok(if own.is_some() { Err(LATER.to_owned()) } else { Ok(reach) });
+                    return Ok(Err(if own.is_some() { LATER } else { UNSHOWN }.to_owned()));
                 };
                 let answer = self.compile(executor, environment, &request).await;
                 match &answer {
-                    Ok(CompileAnswer::Compiled { classes, .. }) if masked.as_built(classes)? => {
-                        if own.as_deref() == Some(text) {
-                            *made.lock().unwrap_or_else(PoisonError::into_inner) = answer.ok();
+                    Ok(CompileAnswer::Compiled { classes, generated }) => {
+                        let processed = made_by_processors(&request, classes, generated);
+                        // Where processors make classes and no sources of them, nothing else shows that these are theirs.
+                        let hidden = generated.is_empty() && !processed.is_empty();
+                        if masked.as_built(classes)? && !hidden {
+                            let generates = own.is_some() && !processed.is_empty();
+                            if own.as_deref() == Some(text) {
+                                let answer = answer.ok().map(|answer| (answer, processed));
+                                *made.lock().unwrap_or_else(PoisonError::into_inner) = answer;
+                            }
+                            return Ok(Ok(Proof { reach, generates }));
                         }
-                        return Ok(Ok(reach));
                     }
-                    Ok(CompileAnswer::Compiled { .. } | CompileAnswer::Errors(_)) => {}
+                    Ok(CompileAnswer::Errors(_)) => {}
                     // What may pass is not kept: the next cell asks again.
                     Ok(CompileAnswer::Broken(cause) | CompileAnswer::Lost(cause)) => return Err(lost(cause)),
                     Err(error) => return Err(lost(&error.to_string())),
@@ -73,7 +83,7 @@ impl Direct {
             Ok::<_, Unknown>(Err(OTHERWISE.to_owned()))
         });
         let reach = match proven.await {
-            Ok(Ok(reach)) => *reach,
+            Ok(Ok(proof)) => proof.reach,
             Ok(Err(reason)) => return Ok(Err(Unfit::certain(reason.clone()))),
             Err(Unknown::Io(error)) => return Err(error),
             Err(Unknown::Unfit(unfit)) => return Ok(Err(unfit)),
@@ -86,9 +96,13 @@ impl Direct {
             return Ok(Err(Unfit::certain(LATER)));
         };
         Ok(match self.compile(executor, environment, &request).await {
+            Ok(CompileAnswer::Compiled { classes, generated }) => {
+                let processed = made_by_processors(&request, &classes, &generated);
+                Ok((CompileAnswer::Compiled { classes, generated }, processed))
+            }
             Ok(CompileAnswer::Broken(cause)) => Err(Unfit::certain(format!("the warm compiler broke: {cause}"))),
             Ok(CompileAnswer::Lost(cause)) => Err(Unfit::passing(format!("the warm compiler was lost: {cause}"))),
-            Ok(answer) => Ok(answer),
+            Ok(answer @ CompileAnswer::Errors(_)) => Ok((answer, Files::new())),
             Err(error) => Err(Unfit::passing(format!("the warm compiler can't be reached: {error}"))),
         })
     }
@@ -100,9 +114,10 @@ impl Direct {
         executor: &Executor,
         environment: &Environment,
         masked: &Arc<MaskedRevision>,
-        generated: &[(String, Vec<u8>)],
+        made_of_text: &[(String, Vec<u8>)],
     ) -> std::io::Result<Result<(), Unfit>> {
-        let reach = masked.proven.get().and_then(|proven| proven.as_ref().ok()).copied().unwrap_or(Reach::Dependents);
+        let proof = masked.proven.get().and_then(|proven| proven.as_ref().ok());
+        let reach = proof.map_or(Reach::Dependents, |proof| proof.reach);
         let made = masked.processors.get_or_try_init(|| async {
             let mut made = Vec::new();
             for text in [Some(NOTHING.to_vec()), masked.own_text()?].into_iter().flatten() {
@@ -114,7 +129,9 @@ impl Direct {
                     return Ok(Err(LATER.to_owned()));
                 };
                 match self.compile(executor, environment, &request).await {
-                    Ok(CompileAnswer::Compiled { generated, .. }) => made.push(generated),
+                    Ok(CompileAnswer::Compiled { classes, generated }) => {
+                        made.push(made_by_processors(&request, &classes, &generated));
+                    }
                     // What may pass is not kept: the next cell asks again.
                     Ok(CompileAnswer::Lost(cause)) => return Err(lost(&cause)),
                     Ok(other) => return Ok(Err(format!("what annotation processors do can't be told: {other:?}"))),
@@ -133,9 +150,160 @@ impl Direct {
             Err(Unknown::Unfit(unfit)) => return Ok(Err(unfit)),
         };
         Ok(match made {
-            Ok(made) if made.as_slice() == generated => Ok(()),
+            Ok(made) if made.as_slice() == made_of_text => Ok(()),
             Ok(_) => Err(Unfit::certain("annotation processors make something of the file")),
             Err(reason) => Err(Unfit::certain(reason.clone())),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::data_dir::DataDir;
+    use crate::engine::frame::Frame;
+    use crate::engine::scripted::{Said, Scripted, exited, output, step_end};
+    use crate::engine::spec::Stream;
+    use crate::event::EventSink;
+    use crate::execution::ahead::Ahead;
+    use crate::execution::compiler::Compilers;
+    use crate::execution::masked::tests::masked;
+    use crate::execution::prepared::PreparedRevisions;
+    use crate::execution::prepared::loading::{environment, executor};
+    use crate::workspace::class_file::sample;
+
+    /// What a compiler says that starts and answers so.
+    fn said(answers: &[Vec<u8>]) -> Vec<Frame> {
+        let mut bytes = 1u32.to_be_bytes().to_vec();
+        for answer in answers {
+            bytes.extend(number(answer.len()));
+            bytes.extend(answer);
+        }
+        output(1, Stream::Events, &bytes)
+    }
+
+    fn number(number: usize) -> [u8; 4] {
+        u32::try_from(number).unwrap().to_be_bytes()
+    }
+
+    /// An answer with these classes, and these files that processors made.
+    fn compiled(classes: &[(&str, &[u8])], generated: &[(&str, &[u8])]) -> Vec<u8> {
+        // Compiled, without trouble, errors and other diagnostics.
+        let mut answer = vec![0; 13];
+        for files in [classes, generated] {
+            answer.extend(number(files.len()));
+            for (path, content) in files {
+                for bytes in [path.as_bytes(), content] {
+                    answer.extend(number(bytes.len()));
+                    answer.extend(bytes);
+                }
+            }
+        }
+        answer
+    }
+
+    /// An answer of a compiler that breaks.
+    fn broken() -> Vec<u8> {
+        [vec![2], vec![0; 20]].concat()
+    }
+
+    fn direct(engine: &Arc<Scripted>, data_dir: &DataDir) -> Direct {
+        let store = data_dir.store().unwrap();
+        let prepared = PreparedRevisions::new(data_dir, &store, &EventSink::none());
+        let jar = Path::new("compiler.jar");
+        let temporary = data_dir.temporary();
+        let compilers = Compilers::new(Arc::<Scripted>::clone(engine), jar.to_owned(), temporary.clone(), 1);
+        Direct::new(prepared, compilers, Ahead::new(Arc::<Scripted>::clone(engine), temporary, 0), jar)
+    }
+
+    const OWN: &[u8] = b"class ATest {}";
+    const OTHER: &[u8] = b"class ATest { int x; }";
+
+    /// A revision with the file and a source that has nothing to do with it; their classes.
+    fn revision() -> (tempfile::TempDir, Arc<MaskedRevision>, [Vec<u8>; 2]) {
+        let classes = ["ATest", "Alone"].map(|name| sample(name, Some(&format!("{name}.java"))));
+        let files: [(&str, &[u8]); 4] = [
+            ("src/ATest.java", OWN),
+            ("src/Alone.java", b"class Alone {}"),
+            ("target/test-classes/ATest.class", &classes[0]),
+            ("target/test-classes/Alone.class", &classes[1]),
+        ];
+        let (directory, masked) = masked(&files, "src/ATest.java");
+        (directory, Arc::new(masked.unwrap()), classes)
+    }
+
+    #[tokio::test]
+    async fn what_needs_all_sources_to_be_shown_is_compiled_with_all() {
+        let (directory, masked, [own, alone]) = revision();
+        let (otherwise, changed) = (sample("ATest$1", Some("ATest.java")), sample("ATest$2", Some("ATest.java")));
+        let answers = [
+            compiled(&[("ATest.class", &otherwise)], &[]),
+            compiled(&[("ATest.class", &own), ("Alone.class", &alone)], &[]),
+            compiled(&[("ATest.class", &changed), ("Alone.class", &alone)], &[]),
+        ];
+        let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&answers), ends: false }));
+        let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
+        let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
+        let (answer, made) = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap().unwrap();
+        let CompileAnswer::Compiled { classes, .. } = answer else { panic!("{answer:?}") };
+        assert_eq!(classes[0].1, changed);
+        assert!(made.is_empty());
+        assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Part, generates: false }));
+        let heard = engine.heard();
+        let said = |text: &str| heard.windows(text.len()).filter(|part| *part == text.as_bytes()).count();
+        // Among the files and among the sources, of three requests and of two.
+        assert_eq!((said("/work/project/src/ATest.java"), said("/work/project/src/Alone.java")), (6, 4));
+    }
+
+    #[tokio::test]
+    async fn what_processors_made_of_the_own_text_is_kept_in_mind() {
+        let (directory, masked, [own, _]) = revision();
+        let resource: [(&str, &[u8]); 1] = [("/work/project/target/test-classes/META-INF/x", b"x")];
+        let foreign = sample("Foreign", Some("Foreign.java"));
+        let answers = [compiled(&[("ATest.class", &own)], &resource), compiled(&[("ATest.class", &own)], &[])];
+        let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&answers), ends: false }));
+        let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
+        let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
+        let (_, made) = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap().unwrap();
+        assert!(made.is_empty());
+        assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Dependents, generates: true }));
+
+        // A class that belongs to no source, and no source of it.
+        let files: [(&str, &[u8]); 3] = [
+            ("src/ATest.java", OWN),
+            ("target/test-classes/ATest.class", &own),
+            ("target/test-classes/Foreign.class", &foreign),
+        ];
+        let (_directory, masked) = crate::execution::masked::tests::masked(&files, "src/ATest.java");
+        let masked = Arc::new(masked.unwrap());
+        let answer = compiled(&[("ATest.class", &own), ("Foreign.class", &foreign)], &[]);
+        let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&vec![answer.clone(); 2]), ends: false }));
+        let direct = self::direct(&engine, &data_dir);
+        let found = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap();
+        assert!(found.is_err_and(|unfit| unfit == Unfit::certain(OTHERWISE)));
+    }
+
+    #[tokio::test]
+    async fn what_a_compiler_broke_or_was_lost_on_is_asked_again() {
+        let (directory, masked, [own, _]) = revision();
+        let answer = compiled(&[("ATest.class", &own)], &[]);
+        let engine = Arc::new(Scripted::new(move |number, _| match number {
+            0 => Said { frames: said(&[broken()]), ends: false },
+            1 => Said { frames: [said(&[]), vec![step_end(1, exited(137))]].concat(), ends: true },
+            _ => Said { frames: said(std::slice::from_ref(&answer)), ends: false },
+        }));
+        let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
+        let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
+        for trouble in ["broken", "lost"] {
+            let found = direct.compile_proven(&executor, &environment(), &masked, OWN).await.unwrap();
+            assert!(found.is_err_and(|unfit| unfit.may_pass), "{trouble}");
+            assert!(masked.proven.get().is_none(), "{trouble}");
+        }
+        let found = direct.compile_proven(&executor, &environment(), &masked, OWN).await.unwrap();
+        assert!(found.is_ok());
+        assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Dependents, generates: false }));
+        assert_eq!(engine.started().len(), 3);
     }
 }

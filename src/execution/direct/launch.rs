@@ -9,7 +9,6 @@ use crate::execution::cell::{Environment, Executor, launched};
 use crate::execution::fault::{ATTEMPTS, Spool, of_engine};
 use crate::execution::logs::CellLogs;
 use crate::execution::maven::{self, CLASS_ARCHIVE, Launch, REPLACED, SWAPPED, TREE, direct_launch_program};
-use crate::execution::prepared::CompiledRevision;
 use crate::execution::record::{ExecutionPath, Measured};
 use crate::outcome::{ExecReason, Outcome};
 use crate::task::MethodId;
@@ -92,26 +91,6 @@ impl Direct {
         }
     }
 
-    /// Returns the class archive that launches on a revision map, made where it was not; `None` where they go without.
-    pub async fn class_archive(
-        &self,
-        executor: &Executor,
-        environment: &Environment,
-        revision: &CompiledRevision,
-    ) -> Option<PathBuf> {
-        match &self.archives {
-            // What can't be had costs time, and no more; what is gone meanwhile as well.
-            Some(archives) => match archives.get(executor, environment, console(environment, revision)).await {
-                Ok(path) => path.filter(|path| path.exists()),
-                Err(error) => {
-                    tracing::warn!("launches go without a class archive: {error}");
-                    None
-                }
-            },
-            None => None,
-        }
-    }
-
     async fn launch_once(
         &self,
         executor: &Executor,
@@ -124,15 +103,16 @@ impl Direct {
         let revision = &swapped.masked.revision;
         let mut settings = revision.settings.clone();
         settings.arguments.extend(options.jvm_arguments.iter().cloned());
+        let console = maven::console_for(&revision.class_path, environment.jdk, environment.launcher);
         let archive = match options.jvm_arguments.is_empty() {
-            true => self.class_archive(executor, environment, revision).await,
-            // An agent looks at every class as it is loaded.
+            true => executor.class_archive(environment, console).await,
+            // An agent looks at every class as it is loaded: the reference path's such launches have none either.
             false => None,
         };
         let method_class = class_of_method(class, method);
         let launch = Launch {
             java_home: &environment.java_home,
-            console: console(environment, revision),
+            console,
             module: &revision.module,
             class_path: &revision.class_path,
             class: &method_class,
@@ -181,10 +161,6 @@ impl Direct {
         };
         Ok(LaunchedMethod { outcome: one.outcome, detail: one.detail, attempts: one.attempts, measured, files })
     }
-}
-
-fn console(environment: &Environment, revision: &CompiledRevision) -> &'static str {
-    maven::console_for(&revision.class_path, environment.jdk, environment.launcher)
 }
 
 fn bytes_of(output: &StepOutput) -> std::io::Result<Vec<u8>> {

@@ -1,9 +1,13 @@
 //! What the warm compiler is asked for.
 
+use std::collections::BTreeSet;
+
 use crate::execution::compiler::{CompileRequest, Files};
 use crate::execution::masked::{MaskedRevision, Reach};
 use crate::execution::maven;
 use crate::execution::recording::CompilerCall;
+use crate::workspace::class_file::ClassFacts;
+use crate::workspace::java_source::package_of;
 
 /// A source that no annotation processor can make anything of.
 pub(super) const NOTHING: &[u8] = b"class TestevoNothing {}\n";
@@ -39,14 +43,34 @@ pub(super) fn test_request(
     request(masked, files).map(Some)
 }
 
-/// Returns what the compiler is asked for to show what it makes of a revision that has no such file: the smallest of the
-/// other sources, or all of them. `None` where there are none.
+/// Returns what the compiler is asked for to show what it makes of a revision that has no such file: a source that stands
+/// for it, or all others. `None` where none does.
 pub(super) fn other_request(masked: &MaskedRevision, reach: Reach) -> std::io::Result<Option<CompileRequest>> {
+    let Some(shown) = masked.shown()? else { return Ok(None) };
     let files = match reach {
-        Reach::Dependents => masked.smallest()?.into_iter().collect(),
+        Reach::Dependents => vec![shown],
         Reach::Part => masked.part()?,
     };
-    if files.is_empty() { Ok(None) } else { request(masked, files).map(Some) }
+    request(masked, files).map(Some)
+}
+
+/// Returns what annotation processors made of a request's sources: what javac did not make itself, and classes that say they
+/// came from none of the sources; by absolute path.
+pub(super) fn made_by_processors(request: &CompileRequest, classes: &Files, generated: &Files) -> Files {
+    let sources: BTreeSet<(String, &str)> = request
+        .files
+        .iter()
+        .map(|(path, text)| (package_of(text).replace('.', "/"), path.rsplit('/').next().unwrap_or(path)))
+        .collect();
+    let foreign = classes.iter().filter(|(_, class)| match ClassFacts::read(class) {
+        Ok(facts) => {
+            let source = facts.source_file.as_deref().map(|source| (facts.package().to_owned(), source));
+            source.is_none_or(|source| !sources.contains(&source))
+        }
+        Err(_) => true,
+    });
+    let foreign = foreign.map(|(path, class)| (format!("{}/{path}", request.output), class.clone()));
+    generated.iter().cloned().chain(foreign).collect()
 }
 
 /// Returns the request that compiles these sources.
@@ -79,4 +103,67 @@ fn patched(call: &CompilerCall) -> Vec<String> {
         }
     }
     arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execution::masked::tests::masked;
+    use crate::workspace::class_file::sample;
+
+    #[test]
+    fn what_is_asked_for_reaches_as_far_as_it_must() {
+        let files: [(&str, &[u8]); 5] = [
+            ("src/ATest.java", b"class ATest {}"),
+            ("src/Alone.java", b"class Alone {}"),
+            ("src/Middle.java", b"class Middle extends ATest {}"),
+            ("src/lombok.config", b"lombok.x = 1"),
+            ("lombok.config", b"lombok.y = 2"),
+        ];
+        let (_directory, masked) = masked(&files, "src/ATest.java");
+        let masked = masked.unwrap();
+        let text = b"class ATest { int x; }".to_vec();
+        for (reach, expected) in
+            [(Reach::Dependents, &["ATest", "Middle"][..]), (Reach::Part, &["ATest", "Alone", "Middle"])]
+        {
+            let request = test_request(&masked, text.clone(), reach).unwrap().unwrap();
+            let expected: Vec<String> =
+                expected.iter().map(|name| format!("{}/src/{name}.java", maven::PROJECT)).collect();
+            let mut sources = request.sources.clone();
+            sources.sort();
+            assert_eq!(sources, expected, "{reach:?}");
+            let mut given: Vec<&str> = request.files.iter().map(|(path, _)| path.as_str()).collect();
+            given.sort();
+            let settings = ["lombok.config", "src/lombok.config"].map(|path| format!("{}/{path}", maven::PROJECT));
+            let mut needed: Vec<&str> = expected.iter().chain(&settings).map(String::as_str).collect();
+            needed.sort();
+            assert_eq!(given, needed, "{reach:?}");
+            let own = request.files.iter().find(|(path, _)| *path == masked.path()).unwrap();
+            assert_eq!(own.1, text);
+        }
+    }
+
+    #[test]
+    fn what_processors_made_is_told_from_what_sources_did() {
+        let request = CompileRequest {
+            output: "/o".to_owned(),
+            files: vec![("/s/p/A.java".to_owned(), b"package p; class A {}".to_vec())],
+            ..CompileRequest::default()
+        };
+        let class = |name: &str, source| (format!("{name}.class"), sample(name, source));
+        let own = vec![class("p/A", Some("A.java")), class("p/A$B", Some("A.java"))];
+        assert!(made_by_processors(&request, &own, &Files::new()).is_empty());
+        let others = [
+            class("p/C", Some("C.java")),
+            class("q/A", Some("A.java")),
+            class("p/D", None),
+            ("x.class".into(), vec![1]),
+        ];
+        for other in others {
+            let made = made_by_processors(&request, &[&own[..], std::slice::from_ref(&other)].concat(), &Files::new());
+            assert_eq!(made, [(format!("/o/{}", other.0), other.1)]);
+        }
+        let resource = vec![("/o/META-INF/x".to_owned(), b"x".to_vec())];
+        assert_eq!(made_by_processors(&request, &own, &resource), resource);
+    }
 }

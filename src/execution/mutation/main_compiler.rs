@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::NoMutants;
 use crate::execution::cell::{Environment, Executor};
-use crate::execution::compiled_tree::CompiledTree;
+use crate::execution::compiled_tree::{CompiledTree, MOST_READ_BYTES, TreeError};
 use crate::execution::compiler::{CompileAnswer, CompileRequest, Diagnostic, Files};
 use crate::execution::direct::Direct;
 use crate::execution::fault::{ATTEMPTS, of_engine};
@@ -71,7 +71,15 @@ impl<'a> MainCompiler<'a> {
         };
         let archive = direct.archive(revision);
         let tree = tokio::task::spawn_blocking(move || CompiledTree::open(&archive)).await;
-        let tree = Arc::new(tree.map_err(std::io::Error::other)??);
+        let tree = match tree.map_err(std::io::Error::other)? {
+            Ok(tree) => Arc::new(tree),
+            Err(TreeError::TooLarge(reason)) => return Ok(Err(NoMutants::certain(reason))),
+            Err(TreeError::Io(error)) => return Err(error),
+        };
+        let length = |source: &String| tree.file(in_tree(source)).map_or(0, |place| place.length);
+        if let Some(source) = call.sources.iter().find(|source| length(source) > MOST_READ_BYTES) {
+            return Ok(Err(NoMutants::certain(format!("`{}` is too large to be read", in_tree(source)))));
+        }
         let mut this = Self {
             direct,
             executor,
@@ -212,8 +220,8 @@ impl<'a> MainCompiler<'a> {
         let mut changed = Files::new();
         for (path, content) in files {
             let known = match self.tree.file(&path) {
-                Some(place) if place.length == content.len() as u64 => self.tree.read(place)? == content,
-                _ => false,
+                Some(place) => self.tree.holds(place, &content)?,
+                None => false,
             };
             if !known {
                 changed.push((path, content));

@@ -1,11 +1,10 @@
 //! Whether compiling some of a build's tests again gives the same classes as compiling all of them.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
 
 use super::in_tree;
-use crate::execution::compiled_tree::CompiledTree;
+use crate::execution::compiled_tree::{CompiledTree, TreeError};
 use crate::execution::recording::{CompilerCall, Recording};
 use crate::outcome::launch::shortened;
 
@@ -70,11 +69,15 @@ fn unfit_call(call: &CompilerCall, test_output: &str) -> Option<String> {
 const JVM_OPTIONS: &str = ".mvn/jvm.config";
 
 /// Returns why a compiler that is not started by the build compiles other texts than the build, or otherwise, if it does.
-pub(super) fn rewritten(source: &Path, compiled: &CompiledTree, calls: &[CompilerCall]) -> io::Result<Option<String>> {
+pub(super) fn rewritten(
+    source: &Path,
+    compiled: &CompiledTree,
+    calls: &[CompilerCall],
+) -> Result<Option<String>, TreeError> {
     let source = CompiledTree::open(source)?;
     for path in calls.iter().flat_map(|call| &call.sources).map(|path| in_tree(path)) {
         if let (Some(before), Some(after)) = (source.file(path), compiled.file(path))
-            && (before.length != after.length || source.read(before)? != compiled.read(after)?)
+            && (before.length != after.length || !compiled.holds(after, &source.read(before)?)?)
         {
             return Ok(Some("the build rewrites sources of tests".to_owned()));
         }

@@ -8,6 +8,7 @@ use super::*;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{StepResult, Stream};
 use crate::execution::cell::Executor;
+use crate::execution::compiled_tree::MOST_READ_BYTES;
 use crate::execution::direct::write_files;
 use crate::execution::maven::{ExecutionLimits, ToolJars};
 
@@ -17,6 +18,35 @@ const RECORDING: &str = r#"{"event":"recording_started","schema":2}
 {"event":"compiler_call","project":"g:a","goal":"testCompile","compiler":"javac","arguments":[],"sources":["/work/project/src/ATest.java"],"source_roots":["/work/project/src"],"generated_sources":null,"output":"/work/project/target/test-classes","class_path":["/work/project/target/test-classes","/work/project/target/classes"],"proc":null}
 {"event":"session_ended","success":true,"failures":[]}
 "#;
+
+/// Returns what executes by a script.
+pub(in crate::execution) fn executor(engine: &Arc<Scripted>, data_dir: &DataDir) -> Executor {
+    let jar = |name: &str| data_dir.temporary().join(name);
+    Executor {
+        engine: Arc::<Scripted>::clone(engine),
+        engine_name: "scripted".to_owned(),
+        isolation_missing: Vec::new(),
+        jars: ToolJars { runner: jar("runner"), recorder: jar("recorder"), compiler: jar("compiler") },
+        limits: ExecutionLimits::from(&crate::manifest::Limits::default()),
+        temporary: data_dir.temporary(),
+        logs: None,
+        init: Digest::of(b"init"),
+        alone: Arc::new(RwLock::new(())),
+        class_archives: None,
+    }
+}
+
+pub(in crate::execution) fn environment() -> Environment {
+    Environment {
+        image: Digest::of(b"image"),
+        toolchain: Digest::of(b"toolchain"),
+        jdk: 8,
+        java_home: "/jdk".to_owned(),
+        maven_arguments: Vec::new(),
+        launcher: Default::default(),
+        surefire: Surefire::Project,
+    }
+}
 
 /// A data directory, and an engine in which every build goes the same way.
 struct Place {
@@ -30,16 +60,21 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let data_dir = DataDir::open(directory.path()).unwrap();
-        let store = data_dir.store().unwrap();
-        let compiled = directory.path().join("compiled.tar");
         let files: [(&str, &[u8]); 3] = [
             ("src/ATest.java", b"class ATest {}"),
             ("target/classes/A.class", b"main"),
             ("target/test-classes/ATest.class", b"test"),
         ];
-        write_files(&compiled, files.into_iter()).unwrap();
+        Self::of(&files)
+    }
+
+    /// Returns one in which every build makes these files.
+    fn of(files: &[(&str, &[u8])]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::open(directory.path()).unwrap();
+        let store = data_dir.store().unwrap();
+        let compiled = directory.path().join("compiled.tar");
+        write_files(&compiled, files.iter().copied()).unwrap();
         let archive = fs::read(&compiled).unwrap();
         let engine = Arc::new(Scripted::new(move |_, _| {
             let mut frames = vec![step_end(0, StepResult::Done), step_end(1, StepResult::Done), step_end(2, exited(0))];
@@ -51,28 +86,7 @@ impl Place {
             frames.push(completed());
             Said { frames, ends: true }
         }));
-        let jar = |name: &str| directory.path().join(name);
-        let limits = crate::manifest::Limits::default();
-        let executor = Executor {
-            engine: Arc::<Scripted>::clone(&engine),
-            engine_name: "scripted".to_owned(),
-            isolation_missing: Vec::new(),
-            jars: ToolJars { runner: jar("runner"), recorder: jar("recorder"), compiler: jar("compiler") },
-            limits: ExecutionLimits::from(&limits),
-            temporary: data_dir.temporary(),
-            logs: None,
-            init: Digest::of(b"init"),
-            alone: Arc::new(RwLock::new(())),
-        };
-        let environment = Environment {
-            image: Digest::of(b"image"),
-            toolchain: Digest::of(b"toolchain"),
-            jdk: 8,
-            java_home: "/jdk".to_owned(),
-            maven_arguments: Vec::new(),
-            launcher: Default::default(),
-            surefire: Surefire::Project,
-        };
+        let (executor, environment) = (executor(&engine, &data_dir), environment());
         Self { directory, data_dir, store, engine, executor, environment }
     }
 
@@ -89,6 +103,7 @@ impl Place {
         let module = ModuleArguments { directory: String::new(), in_reactor: true };
         let input = RevisionInput { tree: "a".repeat(40), module };
         let archive = tempfile::Builder::new().tempfile_in(self.directory.path()).unwrap().keep().unwrap().1;
+        fs::copy(self.directory.path().join("compiled.tar"), &archive).unwrap();
         let found = revisions.get(&self.executor, &self.environment, &input, move || Ok(archive)).await.unwrap();
         match found.as_ref() {
             Prepared::Compiled(revision) => revision.as_ref().clone(),
@@ -112,6 +127,27 @@ fn flip(path: &Path) {
     bytes[middle] ^= 1;
     fs::remove_file(path).unwrap();
     fs::write(path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_build_that_makes_too_much_is_unfit_and_kept() {
+    let source = vec![b' '; usize::try_from(MOST_READ_BYTES).unwrap() + 1];
+    let place = Place::of(&[("src/ATest.java", &source), ("target/test-classes/ATest.class", b"test")]);
+    let made = place.get().await;
+    assert!(made.unfit.as_deref().is_some_and(|reason| reason.contains("too large")), "{:?}", made.unfit);
+    assert_eq!((place.get().await, place.builds()), (made, 1), "the next process finds it");
+}
+
+#[tokio::test]
+async fn what_was_given_up_meanwhile_is_made_anew() {
+    let place = Place::new();
+    let revisions = place.begun();
+    let made = place.get_from(&revisions).await;
+    fs::remove_file(place.store.path(&made.tree)).unwrap();
+    assert_eq!((place.get_from(&revisions).await, place.builds()), (made.clone(), 1), "nothing is checked twice");
+    revisions.forget(made.key);
+    assert_eq!((place.get_from(&revisions).await, place.builds()), (made.clone(), 2));
+    place.store.verify(&made.tree).unwrap();
 }
 
 #[tokio::test]

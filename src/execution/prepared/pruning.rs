@@ -1,8 +1,10 @@
 //! Giving up prepared revisions that nobody uses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::time::{Duration, SystemTime};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use fs_err as fs;
 
@@ -65,20 +67,66 @@ pub fn prune(store: &Store, keeping: &Keeping, dry_run: bool) -> io::Result<usiz
         if fits || unused < keeping.always {
             kept = kept.saturating_add(bytes);
             counted.extend(blobs.into_iter().flatten());
-        } else {
+        } else if dry_run || remove_unused(&path, used)? {
             removed += 1;
-            if !dry_run {
-                fs::remove_file(path)?;
-            }
         }
     }
     Ok(removed)
 }
 
+/// Removes a description unless it was used since `used`, and tells whether it is gone.
+///
+/// # Errors
+/// The file system's.
+pub(in crate::execution) fn remove_unused(path: &Path, used: SystemTime) -> io::Result<bool> {
+    match fs::metadata(path).and_then(|found| found.modified()) {
+        Ok(modified) if modified != used => Ok(false),
+        Ok(_) => fs::remove_file(path).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Marks descriptions as used now and then: what a process uses for long is not pruned.
+pub(in crate::execution) struct Marks {
+    every: Duration,
+    last: Mutex<HashMap<PathBuf, Instant>>,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self::every(Duration::from_secs(3600))
+    }
+}
+
+impl Marks {
+    /// Returns what marks a description when it was not marked for so long.
+    pub(in crate::execution) fn every(every: Duration) -> Self {
+        Self { every, last: Mutex::default() }
+    }
+
+    /// Marks a description as used, unless that was done shortly before; `false` where there is none any more.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(in crate::execution) fn mark(&self, path: &Path) -> io::Result<bool> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.get(path).is_some_and(|marked| marked.elapsed() < self.every) {
+            return Ok(true);
+        }
+        match fs::File::open(path).and_then(|file| file.file().set_modified(SystemTime::now())) {
+            Ok(()) => {
+                last.insert(path.to_owned(), Instant::now());
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::super::{CompiledRevision, PREPARED_SCHEMA};
     use super::*;
     use crate::execution::maven::PROJECT;
@@ -128,6 +176,28 @@ mod tests {
         assert!(old.exists());
         assert_eq!(prune(&store, &keeping(100), false).unwrap(), 2);
         assert_eq!([&old, &large, &recent, &jars].map(|path| path.exists()), [false, false, true, true]);
+    }
+
+    #[test]
+    fn what_is_used_meanwhile_is_not_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
+        let hour = Duration::from_secs(3600);
+        let path = describe(&store, "name", 1, &[], 50 * hour);
+        let modified = || fs::metadata(&path).unwrap().modified().unwrap();
+        let old = modified();
+        let marks = Marks::every(hour);
+        assert!(marks.mark(&path).unwrap());
+        assert!(modified() > old);
+        assert!(!remove_unused(&path, old).unwrap() && path.exists());
+        fs::File::open(&path).unwrap().file().set_modified(old).unwrap();
+        assert!(marks.mark(&path).unwrap());
+        assert_eq!(modified(), old, "it was marked just now");
+        assert!(Marks::every(Duration::ZERO).mark(&path).unwrap());
+        assert!(modified() > old);
+        assert!(remove_unused(&path, modified()).unwrap() && !path.exists());
+        assert!(remove_unused(&path, old).unwrap(), "it is gone already");
+        assert!(!Marks::every(hour).mark(&path).unwrap());
     }
 
     #[test]

@@ -1,0 +1,272 @@
+//! What is left out of a revision, and what stands for it.
+
+use super::*;
+
+#[test]
+fn a_hash_sets_order_is_known() {
+    // As `new java.util.HashSet<>(Arrays.asList(…))` iterates.
+    let paths = ["/a/B.java", "/a/A.java", "/a/Longer.java", "/x/Y.java"].map(str::to_owned);
+    let ordered = hash_order(&paths);
+    assert_eq!(ordered, JAVA_ORDER);
+    assert_eq!(hash_order(&[]), Vec::<String>::new());
+}
+
+/// Returns a masked revision of these files, with what keeps its files alive. Those below `later` are compiled in a second
+/// part.
+pub(in crate::execution) fn masked(
+    files: &[(&str, &[u8])],
+    file: &str,
+) -> (tempfile::TempDir, Result<MaskedRevision, String>) {
+    use crate::digest::Digest;
+    use crate::execution::direct::write_files;
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&directory.path().join("store"), directory.path()).unwrap();
+    let archive = directory.path().join("tree.tar");
+    write_files(&archive, files.iter().copied()).unwrap();
+    let bytes = fs::read(&archive).unwrap();
+    let call = |root: &str| {
+        let sources = files.iter().map(|(path, _)| *path);
+        let sources = sources.filter(|path| path.starts_with(root) && path.ends_with(".java"));
+        serde_json::json!({
+            "project": "g:a", "goal": "testCompile", "compiler": "javac", "arguments": [],
+            "sources": sources.map(|path| format!("{PROJECT}/{path}")).collect::<Vec<_>>(),
+            "source_roots": [format!("{PROJECT}/{root}")], "output": "", "generated_sources": null, "proc": null,
+        })
+    };
+    let calls = serde_json::json!([call("src"), call("later")]);
+    let revision = CompiledRevision {
+        key: Digest::of(b"key"),
+        tree: store.put(&bytes).unwrap(),
+        tree_bytes: bytes.len() as u64,
+        recording: Digest::of(b""),
+        module: PROJECT.into(),
+        output: format!("{PROJECT}/target/classes"),
+        test_output: format!("{PROJECT}/target/test-classes"),
+        class_path: Vec::new(),
+        jars: BTreeMap::new(),
+        test_calls: serde_json::from_value(calls).unwrap(),
+        main_calls: Vec::new(),
+        settings: Default::default(),
+        generates: false,
+        unfit: None,
+    };
+    let masked = MaskedRevision::new(&store, Arc::new(revision), file, directory.path()).unwrap();
+    (directory, masked)
+}
+
+#[test]
+fn a_container_sees_nothing_of_the_file() {
+    use crate::workspace::class_file::sample;
+    let class = |name: &str, source: &str| sample(name, Some(source));
+    let (own, nested) = (class("p/ATest", "ATest.java"), class("p/ATest$B", "ATest.java"));
+    let (beside, other) = (class("p/Beside", "ATest.java"), class("p/ATestOther", "ATestOther.java"));
+    let elsewhere = class("q/Other", "ATest.java");
+    let files: [(&str, &[u8]); 11] = [
+        ("src/p/ATest.java", b"package p; class ATest { static class B {} } class Beside {}"),
+        ("src/p/ATestOther.java", b"package p; class ATestOther {}"),
+        ("src/q/ATest.java", b"package q; class Other {}"),
+        ("target/classes/p/Main.class", b"main"),
+        ("build/maven-status/x/inputFiles.lst", b"/work/project/src/p/ATest.java"),
+        ("target/maven-status/x/inputFiles.lst", b"/work/project/src/p/ATest.java"),
+        ("target/test-classes/p/ATest$B.class", &nested),
+        ("target/test-classes/p/ATest.class", &own),
+        ("target/test-classes/p/ATestOther.class", &other),
+        ("target/test-classes/p/Beside.class", &beside),
+        ("target/test-classes/q/Other.class", &elsewhere),
+    ];
+    let (_directory, masked) = masked(&files, "src/p/ATest.java");
+    let masked = masked.unwrap();
+    let left = CompiledTree::open(&masked.tree).unwrap();
+    let left: Vec<&str> = left.files_below("").map(|(path, _)| path).collect();
+    let expected = [
+        "src/p/ATestOther.java",
+        "src/q/ATest.java",
+        "target/classes/p/Main.class",
+        "target/test-classes/p/ATestOther.class",
+        "target/test-classes/q/Other.class",
+    ];
+    assert_eq!(left, expected);
+    let jar = zip::ZipArchive::new(fs::File::open(&masked.test_classes).unwrap()).unwrap();
+    assert_eq!(jar.len(), 2);
+    let path = masked.tree.clone();
+    drop(masked);
+    assert!(!path.exists());
+}
+
+#[test]
+fn classes_of_dependents_are_left_out_as_well() {
+    use crate::workspace::class_file::sample;
+    let class = |name: &str, source: &str| sample(name, Some(source));
+    let own = class("ATest", "ATest.java");
+    let [reader, synthetic] = ["Reader", "Reader$1"].map(|name| class(name, "Reader.java"));
+    let (last, alone) = (class("Last", "Last.java"), class("Alone", "Alone.java"));
+    let files: [(&str, &[u8]); 9] = [
+        ("src/ATest.java", b"class ATest { static final int OWN = 1; }"),
+        ("src/Reader.java", b"class Reader { int own = ATest.OWN; }"),
+        ("src/Last.java", b"class Last extends Reader {}"),
+        ("src/Alone.java", b"class Alone {}"),
+        ("target/test-classes/ATest.class", &own),
+        ("target/test-classes/Alone.class", &alone),
+        ("target/test-classes/Last.class", &last),
+        ("target/test-classes/Reader$1.class", &synthetic),
+        ("target/test-classes/Reader.class", &reader),
+    ];
+    let (_directory, masked) = masked(&files, "src/ATest.java");
+    let masked = masked.unwrap();
+    let left = CompiledTree::open(&masked.tree).unwrap();
+    let left: Vec<&str> = left.files_below("target").map(|(path, _)| path).collect();
+    assert_eq!(left, ["test-classes/Alone.class"]);
+    let jar = zip::ZipArchive::new(fs::File::open(&masked.test_classes).unwrap()).unwrap();
+    assert_eq!(jar.len(), 1);
+    let made = |path: &str, content: &[u8]| (path.to_owned(), content.to_vec());
+    let mut all = vec![made("ATest.class", &own), made("Reader.class", &reader), made("Last.class", &last)];
+    assert!(!masked.as_built(&all).unwrap(), "one of a dependent is missing");
+    all.push(made("Reader$1.class", &synthetic));
+    assert!(masked.as_built(&all).unwrap());
+}
+
+#[test]
+fn dependents_are_found_through_what_they_inherit() {
+    let files: [(&str, &[u8]); 5] = [
+        ("src/ATest.java", b"class ATest { class Inner {} }"),
+        ("src/Middle.java", b"class Middle extends ATest {}"),
+        ("src/Last.java", b"class Last extends Middle { Inner inner; }"),
+        ("src/New.java", b"class New { Fresh fresh; }"),
+        ("src/Alone.java", b"class Alone {}"),
+    ];
+    let (_directory, masked) = masked(&files, "src/ATest.java");
+    let masked = masked.unwrap();
+    let dependents = |text: &[u8]| -> Vec<String> {
+        let mut found: Vec<String> =
+            masked.dependents(text).unwrap().unwrap().into_iter().map(|(path, _)| path).collect();
+        found.sort();
+        found
+    };
+    let path = |name: &str| format!("{PROJECT}/src/{name}.java");
+    assert_eq!(dependents(b"class ATest {}"), [path("Last"), path("Middle")]);
+    assert_eq!(dependents(b"class ATest {} class Fresh {}"), [path("Last"), path("Middle"), path("New")]);
+}
+
+#[test]
+fn parts_see_what_is_compiled_before_them() {
+    use crate::workspace::class_file::sample;
+    let (first, second) = (sample("ATest", Some("ATest.java")), sample("Later", Some("Later.java")));
+    let files: [(&str, &[u8]); 5] = [
+        ("src/ATest.java", b"class ATest {}"),
+        ("src/BTest.java", b"class BTest {}"),
+        ("later/Later.java", b"class Later { BTest test; }"),
+        ("target/test-classes/ATest.class", &first),
+        ("target/test-classes/Later.class", &second),
+    ];
+    let classes = |masked: &MaskedRevision| {
+        let jar = zip::ZipArchive::new(fs::File::open(&masked.test_classes).unwrap()).unwrap();
+        jar.file_names().map(|name| name.unwrap().into_owned()).collect::<Vec<_>>()
+    };
+    let (_directory, early) = masked(&files, "src/ATest.java");
+    let early = early.unwrap();
+    assert_eq!(classes(&early), [""; 0]);
+    assert!(CompiledTree::open(&early.tree).unwrap().file("target/test-classes/Later.class").is_some());
+    assert!(early.dependents(b"class ATest {}").unwrap().is_some());
+    assert!(early.dependents(b"class ATest {} class BTest {}").unwrap().is_none(), "Later mentions it");
+    let (_directory, late) = masked(&files, "later/Later.java");
+    let late = late.unwrap();
+    assert_eq!(classes(&late), ["ATest.class"]);
+    assert!(late.dependents(b"class Later {} class ATest {}").unwrap().is_some(), "parts before it do not see it");
+}
+
+#[test]
+fn files_that_the_build_copies_are_unfit() {
+    let own = crate::workspace::class_file::sample("ATest", Some("ATest.java"));
+    let with = |path: &str| {
+        let files: [(&str, &[u8]); 3] = [
+            ("src/ATest.java", b"class ATest {}"),
+            ("target/test-classes/ATest.class", &own),
+            (path, b"class ATest {}"),
+        ];
+        masked(&files, "src/ATest.java").1.err()
+    };
+    for copy in ["target/test-classes/p/ATest.java", "target/classes/ATest.java", "other/Copy.txt"] {
+        assert!(with(copy).is_some(), "{copy}");
+    }
+    let files: [(&str, &[u8]); 1] = [("target/test-classes/BTest.java", b"class BTest {}")];
+    assert!(masked(&files, "src/BTest.java").1.is_err(), "of a file that is not there, too");
+}
+
+#[test]
+fn the_builds_own_classes_are_told_from_others() {
+    use crate::workspace::class_file::sample;
+    let (own, nested) = (sample("ATest", Some("ATest.java")), sample("ATest$B", Some("ATest.java")));
+    let files: [(&str, &[u8]); 3] = [
+        ("src/ATest.java", b"class ATest { class B {} }"),
+        ("target/test-classes/ATest$B.class", &nested),
+        ("target/test-classes/ATest.class", &own),
+    ];
+    let (_directory, masked) = masked(&files, "src/ATest.java");
+    let masked = masked.unwrap();
+    let class = |name: &str, content: &[u8]| (name.to_owned(), content.to_vec());
+    let whole = [class("ATest.class", &own), class("ATest$B.class", &nested)];
+    assert!(masked.as_built(&whole).unwrap());
+    assert!(!masked.as_built(&whole[..1]).unwrap(), "one is missing");
+    assert!(!masked.as_built(&[class("ATest.class", &nested), class("ATest$B.class", &nested)]).unwrap());
+    assert!(!masked.as_built(&[]).unwrap());
+    let more = [&whole[..], &[class("ATest$C.class", &nested)]].concat();
+    assert!(!masked.as_built(&more).unwrap(), "the build has no such class");
+}
+
+#[test]
+fn another_source_stands_for_a_file_that_is_not_there() {
+    use crate::workspace::class_file::sample;
+    let class = |name: &str, source: &str| sample(name, Some(source));
+    let (beside, elsewhere) = (class("p/Beside", "Beside.java"), class("q/Short", "Short.java"));
+    let of = |files: &[(&str, &[u8])]| masked(files, "src/p/ATest.java").1.unwrap();
+    let sources: [(&str, &[u8]); 3] = [
+        ("src/p/Beside.java", b"package p; /* long */ class Beside {}"),
+        ("src/p/package-info.java", b"package p;"),
+        ("src/q/Short.java", b"package q; class Short {}"),
+    ];
+    let classes: [(&str, &[u8]); 2] =
+        [("target/test-classes/p/Beside.class", &beside), ("target/test-classes/q/Short.class", &elsewhere)];
+    let shown = |masked: &MaskedRevision| masked.shown().unwrap().map(|(path, _)| path);
+    let path = |name: &str| Some(format!("{PROJECT}/src/{name}.java"));
+    let both = of(&[&sources[..], &classes[..]].concat());
+    assert_eq!(shown(&both), path("p/Beside"));
+    let made = [("p/Beside.class".to_owned(), beside.clone())];
+    assert!(both.as_built(&made).unwrap());
+    assert!(!both.as_built(&[("q/Short.class".to_owned(), elsewhere.clone())]).unwrap(), "its own are missing");
+    assert!(!both.as_built(&[]).unwrap());
+    assert_eq!(shown(&of(&[&sources[..], &classes[1..]].concat())), path("q/Short"));
+    assert_eq!(shown(&of(&sources)), None, "no source has classes");
+}
+
+#[test]
+fn what_is_too_large_to_be_read_is_unfit() {
+    let own = crate::workspace::class_file::sample("ATest", Some("ATest.java"));
+    let of = |length: u64| {
+        let settings = vec![b'#'; usize::try_from(length).unwrap()];
+        let files: [(&str, &[u8]); 3] = [
+            ("src/ATest.java", b"class ATest {}"),
+            ("src/lombok.config", &settings),
+            ("target/test-classes/ATest.class", &own),
+        ];
+        masked(&files, "src/ATest.java").1.err()
+    };
+    assert_eq!(of(MOST_READ_BYTES), None);
+    assert!(of(MOST_READ_BYTES + 1).is_some_and(|reason| reason.contains("`src/lombok.config`")));
+}
+
+#[test]
+fn files_that_are_not_compiled_with_the_others_are_unfit() {
+    let unnamed = crate::workspace::class_file::sample("ATest", None);
+    let files: [(&str, &[u8]); 2] =
+        [("src/ATest.java", b"class ATest {}"), ("target/test-classes/ATest.class", &unnamed)];
+    assert!(masked(&files, "src/ATest.java").1.is_err(), "it can't be told which classes are its own");
+    let large = vec![0; usize::try_from(crate::workspace::class_file::MOST_CLASS_BYTES).unwrap() + 1];
+    for odd in [&b"no class"[..], &large] {
+        let files: [(&str, &[u8]); 2] = [("src/ATest.java", b"class ATest {}"), ("target/test-classes/Odd.class", odd)];
+        assert!(masked(&files, "src/ATest.java").1.is_err(), "it may be one of the file's");
+    }
+    assert!(masked(&files, "other/BTest.java").1.is_err(), "it lies in no source root");
+    assert!(masked(&files, "src/BTest.java").1.is_ok());
+}
+
+const JAVA_ORDER: [&str; 4] = ["/a/A.java", "/x/Y.java", "/a/Longer.java", "/a/B.java"];
