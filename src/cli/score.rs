@@ -209,7 +209,7 @@ async fn score(
     };
     // No part of the seed: another program executes in the same order.
     if let (Some(engine), Some(jars)) = (&engine, &jars) {
-        inputs.run.tools = Some(run_tools(engine.as_ref(), jars).await?);
+        inputs.run.tools = Some(run_tools(engine.as_ref(), jars, true).await?);
     }
     let (mut run, known) = RunDirectory::open_of::<ScoreRecord>(
         &workbench.data_dir,

@@ -46,7 +46,7 @@ pub(super) struct ValidateArguments {
     /// working directory) apply to launches; `none` is the paper's literal launch
     #[arg(long, value_enum, value_name = "WHOSE", default_value_t)]
     surefire: SurefireChoice,
-    /// Let every launch load its classes anew, as the reference path does: what comes out must be the same
+    /// Let every launch load its classes anew, on both paths
     #[arg(long, hide = true)]
     no_class_archives: bool,
     /// Name of the run; an unfinished one with equal inputs is continued
@@ -174,7 +174,7 @@ pub(super) async fn validate(
     }
     let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
     let (surefire, repeats) = (arguments.surefire.into(), arguments.repeat.get());
-    let tools = Some(run_tools(engine.as_ref(), &jars).await?);
+    let tools = Some(run_tools(engine.as_ref(), &jars, !arguments.no_class_archives).await?);
     let inputs =
         RunInputs { tools, ..RunInputs::new(tasks, &environments, &limits, surefire, arguments.paths(), repeats) };
     let inputs = canonical_json(&inputs).map_err(|error| CommandError::Output(error.into()))?;

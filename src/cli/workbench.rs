@@ -389,9 +389,13 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 /// Returns what decides the results of executions besides their inputs.
-pub(super) async fn run_tools(engine: &dyn Engine, jars: &ToolJars) -> Result<RunTools, CommandError> {
+pub(super) async fn run_tools(
+    engine: &dyn Engine,
+    jars: &ToolJars,
+    class_archives: bool,
+) -> Result<RunTools, CommandError> {
     let isolation_missing = engine.describe().await?.isolation.unenforced;
-    Ok(RunTools::new(init_digest().await?, jars, isolation_missing))
+    Ok(RunTools::new(init_digest().await?, jars, isolation_missing, class_archives))
 }
 
 pub(super) async fn init_digest() -> Result<Digest, CommandError> {

@@ -534,7 +534,8 @@ impl Executor {
         }
     }
 
-    /// Launches methods in one container, and those again that a fault of ours kept from a verdict: what has one keeps it.
+    /// Launches methods in one container, and those again that a fault of ours kept from a verdict: what has one keeps it,
+    /// and each has a container of its own then, so that what one of them does costs no other its attempts.
     async fn launch(
         &self,
         request: &CellRequest<'_>,
@@ -546,19 +547,18 @@ impl Executor {
     ) -> std::io::Result<Vec<Launched>> {
         let mut launched: Vec<Option<Launched>> = methods.iter().map(|_| None).collect();
         for attempt in 1..=ATTEMPTS {
-            let is_open = |one: &&mut Option<Launched>| {
-                one.as_ref().is_none_or(|one| matches!(one.outcome, Outcome::InfraFail(_)))
-            };
-            let pairs = methods.iter().copied().zip(&mut launched).filter(|(_, one)| is_open(one));
-            let (rest, places): (Vec<&MethodId>, Vec<&mut Option<Launched>>) = pairs.unzip();
-            if rest.is_empty() {
-                break;
-            }
-            let spec = self.launch_spec(request, module, ready, &rest).await;
-            let _shared = self.alone.read().await;
-            let found = self.launch_once(request, &spec, &rest, repeat, attempt, logs).await?;
-            for (place, one) in places.into_iter().zip(found) {
-                *place = Some(one);
+            let is_open =
+                |one: &Option<Launched>| one.as_ref().is_none_or(|one| matches!(one.outcome, Outcome::InfraFail(_)));
+            let open: Vec<usize> = (0..methods.len()).filter(|at| is_open(&launched[*at])).collect();
+            let together = if attempt == 1 { open.len().max(1) } else { 1 };
+            for group in open.chunks(together) {
+                let some: Vec<&MethodId> = group.iter().map(|at| methods[*at]).collect();
+                let _shared = self.alone.read().await;
+                let spec = self.launch_spec(request, module, ready, &some).await;
+                let found = self.launch_once(request, &spec, &some, repeat, attempt, logs).await?;
+                for (at, one) in group.iter().zip(found) {
+                    launched[*at] = Some(one);
+                }
             }
         }
         Ok(launched.into_iter().flatten().collect())

@@ -58,14 +58,17 @@ pub struct RunTools {
     pub compiler: String,
     /// Protections that the engine could not give, sorted.
     pub isolation_missing: Vec<String>,
+    /// Whether launches map class archives.
+    #[serde(default)]
+    pub class_archives: bool,
 }
 
 impl RunTools {
     /// Returns the tools by the names of their jars, which are digests.
-    pub fn new(init: Digest, jars: &ToolJars, isolation_missing: Vec<String>) -> Self {
+    pub fn new(init: Digest, jars: &ToolJars, isolation_missing: Vec<String>, class_archives: bool) -> Self {
         let name = |path| file_name(path).to_owned();
         let (runner, recorder, compiler) = (name(&jars.runner), name(&jars.recorder), name(&jars.compiler));
-        Self { init, runner, recorder, compiler, isolation_missing }
+        Self { init, runner, recorder, compiler, isolation_missing, class_archives }
     }
 }
 

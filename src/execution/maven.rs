@@ -266,14 +266,36 @@ impl Launch<'_> {
         // Surefire makes the directory that it is told to work in.
         let mut steps: Vec<Step> =
             self.settings.working_directory.iter().map(|path| Step::MakeDirectory { path: path.clone() }).collect();
-        let written = [self.module, self.working_directory()].map(Path::new);
+        let written = [self.module, self.working_directory()].map(within);
         // Dependencies lie in the image or are jars, which init leaves alone.
-        let own = self.class_path.iter().filter(|element| {
-            let element = Path::new(element);
-            element.starts_with(PROJECT) && !written.iter().any(|directory| directory.starts_with(element))
-        });
-        steps.extend(own.map(|element| Step::Protect { path: element.clone() }));
+        let own = self
+            .class_path
+            .iter()
+            .filter_map(|element| within(element))
+            .filter(|element| !written.iter().flatten().any(|directory| Path::new(directory).starts_with(element)));
+        steps.extend(own.map(|element| Step::Protect { path: format!("{PROJECT}/{element}") }));
         steps
+    }
+}
+
+/// Returns a path of the container relative to the tree, without `.` and `..`; `None` where it leads elsewhere. Compilers
+/// work in the tree's directory, so that a path that does not begin at the root is one of the tree's.
+pub(super) fn within(path: &str) -> Option<String> {
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("{PROJECT}/{path}") };
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let path = format!("/{}", parts.join("/"));
+    match path.strip_prefix(PROJECT)? {
+        "" => Some(String::new()),
+        rest => rest.strip_prefix('/').map(str::to_owned),
     }
 }
 
@@ -525,6 +547,36 @@ mod tests {
             assert!(before.iter().any(|step| matches!(step, Step::Unpack { .. })));
             begin = steps.reports[1] + 1;
         }
+    }
+
+    #[test]
+    fn class_directories_are_read_only_unless_a_method_works_in_them() {
+        let of = |module: &str, works_in: Option<&str>, class_path: &[&str]| {
+            let settings = JvmSettings { working_directory: works_in.map(str::to_owned), ..JvmSettings::default() };
+            let class_path: Vec<String> = class_path.iter().map(|element| (*element).to_owned()).collect();
+            let launch = Launch {
+                java_home: "/opt/java",
+                console: PLATFORM_1,
+                module,
+                class_path: &class_path,
+                class: "ATest",
+                method: "m",
+                settings: &settings,
+                class_archive: false,
+            };
+            let protected = launch.directories().into_iter().filter_map(|step| match step {
+                Step::Protect { path } => Some(path),
+                _ => None,
+            });
+            protected.collect::<Vec<_>>()
+        };
+        let (tests, classes) = ("/work/project/m/target/test-classes", "/work/project/m/target/classes");
+        let jar = "/opt/maven-repository/a.jar";
+        assert_eq!(of("/work/project/m", None, &[tests, classes, jar]), [tests, classes]);
+        assert_eq!(of("/work/project/m", Some(tests), &[tests, classes]), [classes]);
+        let roundabout = ["/work/project/m/../m/./target/classes", "/work/project/m/..", "/work/project/m/../../etc"];
+        assert_eq!(of("/work/project/m", None, &roundabout), [classes]);
+        assert_eq!(of("/work/project/m", None, &["/work/project/m/../lib/own.jar"]), ["/work/project/lib/own.jar"]);
     }
 
     #[test]

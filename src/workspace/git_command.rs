@@ -134,11 +134,14 @@ impl Running {
 
     /// Ends it and what it started: first so that it removes what it left unfinished, then in any case.
     fn end(group: Pid) -> io::Result<()> {
-        let git = pidfd_open(group, PidfdFlags::empty())?;
         kill_process_group(group, Signal::TERM)?;
-        let grace = Timespec { tv_sec: GRACE_SECONDS, tv_nsec: 0 };
-        poll(&mut [PollFd::new(&git, PollFlags::IN)], Some(&grace))?;
-        Ok(kill_process_group(group, Signal::KILL)?)
+        // Where the kernel can't tell its end there is no grace.
+        let waited = pidfd_open(group, PidfdFlags::empty()).and_then(|git| {
+            let grace = Timespec { tv_sec: GRACE_SECONDS, tv_nsec: 0 };
+            poll(&mut [PollFd::new(&git, PollFlags::IN)], Some(&grace))
+        });
+        kill_process_group(group, Signal::KILL)?;
+        Ok(waited.map(drop)?)
     }
 }
 

@@ -52,7 +52,7 @@ fn execute(workshop: &Workshop, repository: &SampleRepository, tasks: &str, arch
     let on_direct_path = |record: &&CellRecord| record.measured.path == ExecutionPath::Direct;
     let launched = records.values().filter(on_direct_path).filter(|record| record.measured.launch_ms.is_some()).count();
     assert!(launches >= launched && launched > 0, "{launches} commands of {launched} launches");
-    let timeless = |record: CellRecord| CellRecord { measured: Measured::default(), ..record };
+    let timeless = |record: CellRecord| CellRecord { measured: Measured::default(), key: None, ..record };
     Executed { records: records.into_values().map(timeless).collect(), said }
 }
 

@@ -24,6 +24,7 @@ use crate::focal::{FocalLines, Found};
 use crate::outcome::Outcome;
 use crate::report::crosscheck::{CROSSCHECK_SCHEMA, CheckSetting, CheckedMethod, CheckedMutants, CheckedTask};
 use crate::task::{Cell, Side, Task};
+use crate::workspace::cells::class_of_method;
 
 /// Why a task could not be inspected.
 #[derive(Debug, thiserror::Error)]
@@ -171,7 +172,9 @@ impl Inspector {
                     continue;
                 }
                 None => {
-                    checked.push(left_out("ours: the new revision does not compile".to_owned()));
+                    // It was prepared, so that it compiles: what came now is a fault of ours.
+                    *lost = true;
+                    checked.push(left_out("ours: the new revision did not compile this time".to_owned()));
                     continue;
                 }
             };
@@ -179,7 +182,7 @@ impl Inspector {
                 environment: subject.environment,
                 archive: &input.archive,
                 module: &subject.input.module,
-                class: &subject.facts.class,
+                class: &class_of_method(&subject.facts.class, method),
                 method,
                 class_path: &subject.revision.class_path,
                 files: &files,

@@ -178,7 +178,7 @@ fn driven(run: &ContainerRun, method: &DrivenMethod<'_>) -> std::io::Result<Opti
                 Some(step) => first_error(&String::from_utf8_lossy(&step.stdout.bytes()?)),
                 None => String::new(),
             };
-            return left_out(&format!("Maven fails: {said}"));
+            return Ok(Some(Driven::left_out(format!("Maven fails: {said}"), end.limit.is_some())));
         }
         _ => {}
     }

@@ -9,7 +9,7 @@ use super::{PreparedError, in_tree};
 use crate::artifact::store::Store;
 use crate::digest::Digest;
 use crate::execution::compiled_tree::{CompiledTree, Lying};
-use crate::execution::maven::PROJECT;
+use crate::execution::maven::within;
 use crate::execution::recording::{CompilerCall, Recording};
 use crate::outcome::launch::shortened;
 
@@ -82,27 +82,6 @@ fn on_paths<'a>(recording: &'a Recording, test_output: &str) -> BTreeSet<&'a str
         lists.into_iter().flatten().chain(std::iter::once(&call.output))
     });
     paths.map(String::as_str).filter(|path| *path != test_output).collect()
-}
-
-/// Returns a path of the container relative to the tree, without `.` and `..`; `None` where it leads elsewhere. Compilers
-/// work in the tree's directory, so that a path that does not begin at the root is one of the tree's.
-fn within(path: &str) -> Option<String> {
-    let path = if path.starts_with('/') { path.to_owned() } else { format!("{PROJECT}/{path}") };
-    let mut parts = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    let path = format!("/{}", parts.join("/"));
-    match path.strip_prefix(PROJECT)? {
-        "" => Some(String::new()),
-        rest => rest.strip_prefix('/').map(str::to_owned),
-    }
 }
 
 /// Options whose value is a directory to write to.
