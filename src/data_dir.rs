@@ -27,7 +27,7 @@ use crate::umask::Umask;
 const VERSION: &str = "1";
 
 /// Parts whose files appear at once: a killed writer leaves unfinished ones beside them.
-const WRITTEN_TO: [&str; 10] = [
+const WRITTEN_TO: [&str; 11] = [
     "",
     "manifests",
     "tasks",
@@ -38,6 +38,7 @@ const WRITTEN_TO: [&str; 10] = [
     "proofs",
     "store/layers",
     "store/prepared",
+    "store/class-archives",
 ];
 
 /// What can be wrong with a data directory.

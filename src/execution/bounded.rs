@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::run_directory::RunDirectoryError;
 
 /// The largest file that is read as a whole, in bytes: the inputs of a run that scores hundreds of models.
-const MOST_FILE_BYTES: u64 = 64 << 20;
+const MOST_FILE_BYTES: u64 = 256 << 20;
 /// The longest line, in bytes.
 const MOST_LINE_BYTES: u64 = 16 << 20;
 

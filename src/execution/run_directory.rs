@@ -44,7 +44,7 @@ pub enum RunDirectoryError {
     #[error("run `{0}` is in use by another process")]
     InUse(String),
     /// A run of that name has other inputs.
-    #[error("run `{run_id}` exists and was made with other inputs")]
+    #[error("run `{run_id}` exists and was made with other inputs, or by another build of this program")]
     OtherInputs {
         /// The run.
         run_id: String,

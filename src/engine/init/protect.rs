@@ -43,3 +43,58 @@ pub(super) fn protect(path: &str) -> Result<(), StepError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use fs_err as fs;
+
+    use super::super::removal;
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn text(path: &Path) -> &str {
+        path.to_str().unwrap()
+    }
+
+    #[test]
+    fn nothing_below_can_be_written_and_links_are_left_alone() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (classes, outside) = (scratch.path().join("classes"), scratch.path().join("outside"));
+        fs::create_dir_all(classes.join("a/b")).unwrap();
+        for file in [&outside, &classes.join("run"), &classes.join("a/b/C.class")] {
+            fs::write(file, "").unwrap();
+            fs::set_permissions(file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        fs::set_permissions(classes.join("run"), std::fs::Permissions::from_mode(0o775)).unwrap();
+        symlink(&outside, classes.join("a/link")).unwrap();
+        // A class path may name a directory twice, or one within another.
+        for path in [&classes, &classes, &classes.join("a")] {
+            protect(text(path)).unwrap();
+        }
+        let modes = ["", "a", "a/b", "a/b/C.class", "run"].map(|name| mode(&classes.join(name)));
+        assert_eq!(modes, [0o555, 0o555, 0o555, 0o444, 0o555]);
+        assert_eq!(mode(&outside), 0o644);
+        removal::remove(text(&classes)).unwrap();
+        assert!(!classes.exists() && outside.exists());
+    }
+
+    #[test]
+    fn what_is_no_directory_is_left_alone() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (jar, link) = (scratch.path().join("a.jar"), scratch.path().join("link"));
+        fs::write(&jar, "").unwrap();
+        fs::set_permissions(&jar, std::fs::Permissions::from_mode(0o644)).unwrap();
+        fs::create_dir(scratch.path().join("target")).unwrap();
+        symlink(scratch.path().join("target"), &link).unwrap();
+        for path in [jar.clone(), link, scratch.path().join("missing/classes"), jar.join("classes")] {
+            protect(text(&path)).unwrap();
+        }
+        assert_eq!(mode(&jar), 0o644);
+        assert_ne!(mode(&scratch.path().join("target")) & WRITE, 0);
+    }
+}
