@@ -41,9 +41,9 @@ pub struct Compared {
     pub ours: usize,
     /// How many the other has.
     pub theirs: usize,
-    /// Those that only ours has, or has more often; the first [`MOST_NAMED`].
+    /// Those that only ours has, or has more often; only the first few are kept.
     pub only_ours: Vec<String>,
-    /// Those that only the other has, or has more often; the first [`MOST_NAMED`].
+    /// Those that only the other has, or has more often; only the first few are kept.
     pub only_theirs: Vec<String>,
 }
 
