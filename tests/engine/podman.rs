@@ -135,7 +135,16 @@ async fn containers(address: &str, process: u32) -> usize {
     let podman = bollard::Docker::connect_with_unix(address, 60, bollard::API_DEFAULT_VERSION).unwrap();
     let podman = podman.negotiate_version().await.unwrap();
     let options = ListContainersOptionsBuilder::default().all(true).build();
-    let all = podman.list_containers(Some(options)).await.unwrap();
+    let started = Instant::now();
+    let all = loop {
+        match podman.list_containers(Some(options.clone())).await {
+            // While Podman cleans up it lists a state that the interface does not know.
+            Err(bollard::errors::Error::JsonDataError { .. }) if started.elapsed() < Duration::from_secs(30) => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            listed => break listed.unwrap(),
+        }
+    };
     let owner = format!("{process}-");
     let owners = all.iter().filter_map(|container| container.labels.as_ref()?.get("testevo-sandbox.owner"));
     owners.filter(|found| found.starts_with(&owner)).count()

@@ -1,10 +1,12 @@
 //! Whose container is it, and may it go?
 
 use std::collections::HashMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use bollard::errors::Error;
 use bollard::models::ContainerSummary;
 use bollard::query_parameters::ListContainersOptionsBuilder;
+use tokio::time::sleep;
 
 use super::super::EngineError;
 use super::{Shared, daemon};
@@ -15,6 +17,10 @@ const OWNER: &str = "testevo-sandbox.owner";
 
 /// The owner's process namespace: a process number means nothing outside it.
 const NAMESPACE: &str = "testevo-sandbox.namespace";
+
+/// How long a list with a state that the interface does not know is asked for again, and how often.
+const MOST_CLEANING_UP: Duration = Duration::from_secs(10);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// Seconds since 1970 after which the container is over, whoever made it.
 const EXPIRES: &str = "testevo-sandbox.expires";
@@ -66,7 +72,14 @@ pub(super) async fn remove_own(shared: &Shared) -> Result<(), EngineError> {
 async fn list(shared: &Shared, label: String) -> Result<Vec<ContainerSummary>, EngineError> {
     let filters = HashMap::from([("label".to_owned(), vec![label])]);
     let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-    shared.docker.list_containers(Some(options)).await.map_err(|error| daemon("list containers", error))
+    let began = Instant::now();
+    loop {
+        match shared.docker.list_containers(Some(options.clone())).await {
+            // Podman has containers `stopped` until its own clean-up is through, which is no state that the interface knows.
+            Err(Error::JsonDataError { .. }) if began.elapsed() < MOST_CLEANING_UP => sleep(BETWEEN_LOOKS).await,
+            listed => return listed.map_err(|error| daemon("list containers", error)),
+        }
+    }
 }
 
 /// Tells whether nobody can want the container any more. Whether an owner lives can only be told where its process
