@@ -427,18 +427,7 @@ mod tests {
     use crate::engine::frame::Frame;
     use crate::engine::scripted::{Said, Scripted, exited, output, step_end};
     use crate::engine::spec::Stream;
-
-    fn execution() -> Environment {
-        Environment {
-            image: Digest::of(b"image"),
-            toolchain: Digest::of(b"toolchain"),
-            jdk: 8,
-            java_home: "/jdk".to_owned(),
-            maven_arguments: Vec::new(),
-            launcher: Default::default(),
-            surefire: Default::default(),
-        }
-    }
+    use crate::execution::prepared::loading::environment;
 
     /// What a compiler says that starts and answers so many requests.
     fn compiler(answers: usize) -> Vec<Frame> {
@@ -458,7 +447,7 @@ mod tests {
         }));
         let jar = directory.path().join("compiler.jar");
         let pool = Compilers::new(Arc::<Scripted>::clone(&engine), jar, directory.path().to_owned(), 1);
-        let (execution, request) = (execution(), CompileRequest::default());
+        let (execution, request) = (environment(), CompileRequest::default());
         let ask = async || pool.compile(&execution, &request).await.unwrap();
         assert!(matches!(ask().await, CompileAnswer::Compiled { .. }));
         assert!(matches!(ask().await, CompileAnswer::Lost(cause) if cause.contains("it ended")));
@@ -488,7 +477,7 @@ mod tests {
             names
         };
         let (first, second) = (request("first"), request("second"));
-        let execution = execution();
+        let execution = environment();
         for request in [&first, &second] {
             pool.compile(&execution, request).await.unwrap();
         }

@@ -162,19 +162,23 @@ async fn the_next_address_is_tried_and_what_the_store_has_is_not_fetched() {
     assert!(matches!(result, Err(FetchError::Origin(OriginError::Unknown { .. }))));
 }
 
-#[tokio::test]
-async fn many_files_are_fetched_and_every_failure_is_told() {
-    let directory = tempfile::tempdir().unwrap();
-    let mirror = directory.path().join("mirror");
-    fs::create_dir_all(&mirror).unwrap();
-    let item = |name: &str| FetchItem {
+/// A file whose content is its name.
+fn item(name: &str) -> FetchItem {
+    FetchItem {
         name: name.to_owned(),
         origin: OriginName::central(),
         path: name.to_owned(),
         project: None,
         digest: Digest::of(name.as_bytes()),
         size: name.len() as u64,
-    };
+    }
+}
+
+#[tokio::test]
+async fn many_files_are_fetched_and_every_failure_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let mirror = directory.path().join("mirror");
+    fs::create_dir_all(&mirror).unwrap();
     let items: Vec<FetchItem> = (0..20).map(|number| item(&format!("file-{number}"))).collect();
     for item in &items {
         fs::write(mirror.join(&item.path), &item.name).unwrap();
@@ -214,14 +218,6 @@ async fn offline_only_the_store_answers() {
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let kept = Arc::clone(&told);
     let events = EventSink::new(move |event| kept.lock().unwrap().push(format!("{event:?}")));
-    let item = |name: &str| FetchItem {
-        name: name.to_owned(),
-        origin: OriginName::central(),
-        path: name.to_owned(),
-        project: None,
-        digest: Digest::of(name.as_bytes()),
-        size: name.len() as u64,
-    };
     let items: Vec<FetchItem> = ["content", "z", "a", "b"].iter().map(|name| item(name)).collect();
     let jobs = std::num::NonZeroUsize::new(4).unwrap();
     let error = client.fetch_all(&items, jobs, &events).await.unwrap_err();

@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::frame::Frame;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{Step, StepResult, Stream};
+use crate::execution::prepared::loading::environment;
 use crate::outcome::InfraReason;
 
 /// An executor of scripted containers, and one cell for it.
@@ -38,15 +39,7 @@ impl Place {
             alone,
             class_archives: None,
         };
-        let environment = Environment {
-            image: Digest::of(b"image"),
-            toolchain: Digest::of(b"toolchain"),
-            jdk: 8,
-            java_home: "/jdk".to_owned(),
-            maven_arguments: Vec::new(),
-            launcher: Launcher::Auto,
-            surefire: Surefire::Project,
-        };
+        let environment = environment();
         let task = Task {
             id: "t".parse().unwrap(),
             repository: "o/n".parse().unwrap(),
