@@ -105,6 +105,17 @@ impl Ahead {
         }
     }
 
+    /// Has a container like this one waiting, where there is none yet: a launch is soon to come.
+    pub fn expect(&self, spec: &ContainerSpec) {
+        let kind = kind(spec);
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_there = waiting.iter().any(|(known, _)| *known == kind);
+        drop(waiting);
+        if !is_there {
+            self.start_next(kind, spec);
+        }
+    }
+
     /// Waits until the containers that are being started wait, so that nobody else's time has their start in it.
     pub async fn settled(&self) {
         let starting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
@@ -178,6 +189,24 @@ mod tests {
         assert!(run.is_complete());
         ahead.settled().await;
         engine.started().len()
+    }
+
+    #[tokio::test]
+    async fn one_that_is_expected_is_started_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Arc::new(Scripted::new(|_, _| Said { frames: vec![completed()], ends: true }));
+        let ahead = Ahead::new(Arc::<Scripted>::clone(&engine), directory.path().to_owned(), 1);
+        ahead.expect(&spec());
+        ahead.expect(&spec());
+        ahead.settled().await;
+        ahead.expect(&spec());
+        ahead.settled().await;
+        assert_eq!(engine.started().len(), 1);
+        assert_eq!(launch(&ahead, &engine, directory.path()).await, 2, "it was used, and the next started");
+        let none = Ahead::new(Arc::<Scripted>::clone(&engine), directory.path().to_owned(), 0);
+        none.expect(&spec());
+        none.settled().await;
+        assert_eq!(engine.started().len(), 2, "none may wait");
     }
 
     #[tokio::test]

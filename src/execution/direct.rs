@@ -305,6 +305,9 @@ impl Direct {
             Ok(revision) => revision,
             Err(unfit) => return Ok(Err(unfit)),
         };
+        if !cell.methods.is_empty() {
+            self.expect_launch(executor, environment, &revision).await;
+        }
         let masked = match self.masked(executor, &revision, identity.task.test_file.as_str()).await? {
             Ok(masked) => masked,
             Err(unfit) => return Ok(Err(unfit)),

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use super::{Direct, SwappedTree};
 use crate::engine::session::StepOutput;
-use crate::engine::spec::{ReadOnlyMount, StepResult};
+use crate::engine::spec::{ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, StepResult};
 use crate::execution::cell::{Environment, Executor, launched};
 use crate::execution::fault::{ATTEMPTS, Spool, of_engine};
 use crate::execution::logs::CellLogs;
 use crate::execution::maven::{self, CLASS_ARCHIVE, Launch, REPLACED, SWAPPED, TREE, direct_launch_program};
+use crate::execution::prepared::CompiledRevision;
 use crate::execution::record::{ExecutionPath, Measured};
 use crate::outcome::{ExecReason, Outcome};
 use crate::task::MethodId;
@@ -91,6 +92,39 @@ impl Direct {
         }
     }
 
+    /// Has a container waiting for a launch on this revision, as far as containers are started ahead.
+    pub(super) async fn expect_launch(
+        &self,
+        executor: &Executor,
+        environment: &Environment,
+        revision: &CompiledRevision,
+    ) {
+        let (spec, _) = self.container(executor, environment, revision, &LaunchOptions::default()).await;
+        self.ahead.expect(&spec);
+    }
+
+    /// Returns the container of launches with these options, its program still empty, and the console in it.
+    async fn container(
+        &self,
+        executor: &Executor,
+        environment: &Environment,
+        revision: &CompiledRevision,
+        options: &LaunchOptions,
+    ) -> (ContainerSpec, &'static str) {
+        let console = maven::console_for(&revision.class_path, environment.jdk, environment.launcher);
+        let archive = match options.jvm_arguments.is_empty() {
+            true => executor.class_archive(environment, console).await,
+            // An agent looks at every class as it is loaded: the reference path's such launches have none either.
+            false => None,
+        };
+        let limits = (executor.limits.launch, executor.limits.launch_scratch_bytes);
+        let program = Program { schema: PROGRAM_SCHEMA, door_port: None, steps: Vec::new() };
+        let mut spec = maven::container_without_tree("launch", environment.image, &executor.jars, limits, program);
+        spec.mounts.extend(options.mounts.iter().cloned());
+        spec.mounts.extend(archive.map(|source| ReadOnlyMount { source, target: CLASS_ARCHIVE.to_owned() }));
+        (spec, console)
+    }
+
     async fn launch_once(
         &self,
         executor: &Executor,
@@ -103,12 +137,7 @@ impl Direct {
         let revision = &swapped.masked.revision;
         let mut settings = revision.settings.clone();
         settings.arguments.extend(options.jvm_arguments.iter().cloned());
-        let console = maven::console_for(&revision.class_path, environment.jdk, environment.launcher);
-        let archive = match options.jvm_arguments.is_empty() {
-            true => executor.class_archive(environment, console).await,
-            // An agent looks at every class as it is loaded: the reference path's such launches have none either.
-            false => None,
-        };
+        let (mut spec, console) = self.container(executor, environment, revision, options).await;
         let method_class = class_of_method(class, method);
         let launch = Launch {
             java_home: &environment.java_home,
@@ -118,14 +147,11 @@ impl Direct {
             class: &method_class,
             method: method.method(),
             settings: &settings,
-            class_archive: archive.is_some(),
+            class_archive: spec.mounts.iter().any(|mount| mount.target == CLASS_ARCHIVE),
         };
         let (program, steps) =
             direct_launch_program(&launch, options.replaced.is_some(), &options.files, &executor.limits);
-        let limits = (executor.limits.launch, executor.limits.launch_scratch_bytes);
-        let mut spec = maven::container_without_tree("launch", environment.image, &executor.jars, limits, program);
-        spec.mounts.extend(options.mounts.iter().cloned());
-        spec.mounts.extend(archive.map(|source| ReadOnlyMount { source, target: CLASS_ARCHIVE.to_owned() }));
+        spec.program = program;
         let name_of = |path: &'static str| path.rsplit('/').next().unwrap_or(path);
         let mut files = vec![(name_of(TREE), swapped.masked.tree.as_path()), (name_of(SWAPPED), &swapped.archive)];
         files.extend(options.replaced.as_deref().map(|archive| (name_of(REPLACED), archive)));
