@@ -224,6 +224,21 @@ impl Workshop {
         Self { sources: data_dir.join("sources"), data_dir, mirror: "{owner}__{name}", ..all }
     }
 
+    /// Returns a data directory of its own, empty but for the others' store.
+    pub(super) fn apart(repository: &SampleRepository) -> Self {
+        let all = Self::new(repository);
+        let data_dir = all.data_dir.parent().unwrap().join("apart").join(repository.name.file_stem());
+        if data_dir.exists() {
+            fs_err::remove_dir_all(&data_dir).unwrap();
+        }
+        let store = all.data_dir.join("store");
+        for directory in [&data_dir, &store] {
+            fs_err::create_dir_all(directory).unwrap();
+        }
+        fs_err::os::unix::fs::symlink(store, data_dir.join("store")).unwrap();
+        Self { data_dir, ..all }
+    }
+
     /// Gives the demonstration and returns its standard output.
     pub(super) fn demonstrate(&self) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"));
