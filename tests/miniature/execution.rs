@@ -51,6 +51,7 @@ fn modules_8() {
 fn builds_17() {
     let Checked { repository, workshop, .. } = check("builds-17");
     proof::fails_where_nothing_compiles(&workshop, &repository, "6-broken-main");
+    proof::is_lost_by_a_task_that_fails(&workshop, &repository, "6-broken-main", "5-module-info");
 }
 
 #[test]
