@@ -63,7 +63,7 @@ fn bundle_8() {
 
 #[test]
 fn hostile_17() {
-    let Checked { records, .. } = check("hostile-17");
+    let Checked { repository, workshop, records } = check("hostile-17");
     let red = ["exec_fail(timeout)", "exec_fail(pids)", "exec_fail(disk)", "compile_fail(resource)"];
     let mut told = String::new();
     for ((task, cell, method, path), record) in &records {
@@ -84,6 +84,28 @@ fn hostile_17() {
         (r"(#computes .*\n.*the limit of) (wall|processor) time", "$1 [WALL OR PROCESSOR] time"),
     ];
     insta::with_settings!({filters => filters}, { insta::assert_snapshot!("hostile-17", told) });
+    let filters = [(r"\b5[0-9]{9} bytes", "[MORE THAN 5 GB] bytes")];
+    insta::with_settings!({filters => filters}, {
+        insta::assert_snapshot!("flood", explained(&workshop, &repository, "4-flood", "FloodTest#output"));
+    });
+}
+
+/// Returns what a user is told of a method, but for the commands and their times.
+fn explained(workshop: &Workshop, repository: &SampleRepository, miniature: &str, method: &str) -> String {
+    let run = repository.name.file_stem();
+    let (code, said) = workshop.try_run(&["explain", &run, &format!("{run}__{miniature}")]);
+    assert_eq!(code, Some(0), "{said}");
+    let (mut told, mut meant) = (String::new(), false);
+    for line in said.lines() {
+        if !line.starts_with("    ") {
+            meant = line.starts_with(&format!("  {method},"));
+        }
+        let command = ["    launch ", "    $ "].iter().any(|begin| line.starts_with(begin));
+        if meant && !command {
+            told.push_str(&format!("{line}\n"));
+        }
+    }
+    told
 }
 
 /// Every method that passed has JUnit's own report among the logs, whichever path launched it.
