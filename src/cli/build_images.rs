@@ -19,7 +19,7 @@ use crate::digest::Digest;
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::execution::maven::{ExecutionLimits, ToolJars};
-use crate::execution::proof::{self, Needed, PROOF_SCHEMA, Proof, ProofError, ProvenExecution, Unproven};
+use crate::execution::proof::{self, Needed, Proof, ProofError, Shown, Unproven};
 use crate::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, ready_tag};
 use crate::manifest::RepositoryManifest;
 use crate::output::{OutputFormat, Table, counted};
@@ -220,19 +220,13 @@ async fn prove(
 ) -> Result<(bool, Vec<Unproven>), CommandError> {
     let path = catalog.proof_path(&built.image.config_digest);
     let selection = selection(level, manifest, tasks)?;
-    let mut proof = proof::load(&path)?.unwrap_or(Proof {
-        schema: PROOF_SCHEMA,
-        config_digest: built.image.config_digest,
-        executions: Vec::new(),
-        shown_for: Vec::new(),
-        lock: None,
-    });
+    let mut proof = proof::load(&path)?.unwrap_or_else(|| Proof::new(built.image.config_digest));
     if level == ProofLevel::None || proof.shown_for.contains(&selection) {
         return Ok((settle(workbench, built, &mut proof, &path)?, Vec::new()));
     }
     let opened = workbench.repository(manifest, tasks).await?;
     let found = sets_of(&opened, manifest, tasks).await?;
-    let needed = needed(level, tasks, &found, &proof.executions);
+    let needed = needed(level, tasks, &found, Some(&proof));
     if !needed.is_empty() {
         let running = match engine {
             Some(engine) => Arc::clone(engine),
@@ -241,14 +235,17 @@ async fn prove(
         let jars = workbench.jars(running.as_ref(), &workbench.toolchain()?).await?;
         workbench.load(running.as_ref(), &built.image, Some(&built.repository), built.jdk).await?;
         // What was shown need not be shown again, however this ends.
-        let mut shown = |execution| {
-            proof.executions.push(execution);
-            proof.executions.sort();
+        let mut told = |shown| {
+            proof.take(shown);
             proof::store(&path, &proof)
         };
-        let failed = execute(workbench, &running, &jars, manifest, built, &needed, opened.path(), &mut shown).await?;
+        let failed = execute(workbench, &running, &jars, manifest, built, &needed, opened.path(), &mut told).await?;
         if !failed.is_empty() {
-            return Ok((settle(workbench, built, &mut proof, &path)?, failed));
+            let proven = settle(workbench, built, &mut proof, &path)?;
+            if !proven {
+                running.untag_image(&built.image.config_digest, &ready_tag(&built.repository)).await?;
+            }
+            return Ok((proven, failed));
         }
     }
     proof.shown_for.push(selection);
@@ -298,7 +295,7 @@ async fn execute(
     built: &BuiltImage,
     needed: &[Needed],
     git: &Path,
-    shown: &mut dyn FnMut(ProvenExecution) -> Result<(), ProofError>,
+    told: &mut dyn FnMut(Shown) -> Result<(), ProofError>,
 ) -> Result<Vec<Unproven>, CommandError> {
     let limits = ExecutionLimits::from(&manifest.limits);
     let (alone, archives) = (Arc::new(RwLock::new(())), workbench.class_archives());
@@ -306,13 +303,19 @@ async fn execute(
     let prepare = workbench.prepare(BTreeMap::from([(built.repository.clone(), git.to_owned())]));
     let jobs = workbench.context.options.jobs.get();
     let environment = environment(manifest, &built.image);
-    Ok(proof::prove(&executor, &environment, needed, &prepare, jobs, &workbench.context.events, shown).await?)
+    Ok(proof::prove(&executor, &environment, needed, &prepare, jobs, &workbench.context.events, told).await?)
 }
 
-/// Returns one execution for each set that was not shown yet, or for every task and side.
-pub(super) fn needed(level: ProofLevel, tasks: &[&Task], found: &FoundSets, shown: &[ProvenExecution]) -> Vec<Needed> {
+/// Returns one execution for each set that was not shown yet, or for every task and side; and what the image failed before,
+/// which only the same execution can make good.
+pub(super) fn needed(level: ProofLevel, tasks: &[&Task], found: &FoundSets, proof: Option<&Proof>) -> Vec<Needed> {
+    let failed: BTreeSet<(&str, Cell)> = proof
+        .iter()
+        .flat_map(|proof| &proof.failed)
+        .map(|execution| (execution.task_id.as_str(), execution.cell))
+        .collect();
     let mut there: BTreeSet<(&str, Option<(&str, Cell)>)> = BTreeSet::new();
-    for execution in shown {
+    for execution in proof.iter().flat_map(|proof| &proof.executions) {
         there.insert((execution.build_set.as_str(), None));
         there.insert((execution.build_set.as_str(), Some((execution.task_id.as_str(), execution.cell))));
     }
@@ -321,12 +324,13 @@ pub(super) fn needed(level: ProofLevel, tasks: &[&Task], found: &FoundSets, show
         // The new test stands in both: on old code it shows what the cell `no` needs.
         for (side, cell) in [(Side::New, Cell::Nn), (Side::Old, Cell::No)] {
             let Some(set) = found.set_of(task, side) else { continue };
-            let wanted = match level {
+            let again = level != ProofLevel::None && failed.contains(&(task.id.as_str(), cell));
+            let first = match level {
                 ProofLevel::None => false,
                 ProofLevel::Quick => there.insert((set, None)),
                 ProofLevel::Full => there.insert((set, Some((task.id.as_str(), cell)))),
             };
-            if wanted {
+            if again || first {
                 needed.push(Needed { build_set: set.to_owned(), task: (*task).clone(), cell });
             }
         }

@@ -126,8 +126,7 @@ pub(super) async fn build_images(
             opened => opened?,
         };
         let found = sets_of(&opened, &manifest, &tasks).await?;
-        let executions = proof.map_or_else(Vec::new, |proof| proof.executions);
-        let needed = needed(level, &tasks, &found, &executions).len();
+        let needed = needed(level, &tasks, &found, proof.as_ref()).len();
         if needed > 0 {
             let needed = counted(needed, "execution", "executions");
             events.message(format!("would show by {needed} without a network that the image of {repository} works"));

@@ -80,6 +80,12 @@ pub trait Engine: Send + Sync {
     /// [`EngineError::ImageMissing`], [`EngineError::Daemon`].
     async fn tag_image(&self, image: &Digest, name: &str) -> Result<(), EngineError>;
 
+    /// Takes a name off the image, if it has it. With its last name an engine may remove the image.
+    ///
+    /// # Errors
+    /// [`EngineError::Daemon`].
+    async fn untag_image(&self, image: &Digest, name: &str) -> Result<(), EngineError>;
+
     /// Takes our names off the image and removes it unless others have named it too or a container uses it.
     ///
     /// # Errors

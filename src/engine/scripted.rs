@@ -151,6 +151,10 @@ impl Engine for Scripted {
         Ok(())
     }
 
+    async fn untag_image(&self, _: &Digest, _: &str) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     async fn remove_image(&self, _: &Digest) -> Result<ImageRemoval, EngineError> {
         Ok(ImageRemoval::Absent)
     }

@@ -2,7 +2,8 @@
 //!
 //! For each distinct set of build files and module one gold method is compiled and launched offline; nothing may end as
 //! `infra_fail`. Whether the method passes plays no part: labels are `validate`'s business. A proof is stored under the
-//! image's config digest and never repeated for an identical image.
+//! image's config digest and never repeated for an identical image. What the image failed stands in it too, and takes the
+//! proof away, however much was shown before or by others, until the same execution does not fail any more.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use super::record::ExecutionPath;
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::event::{Event, EventSink};
-use crate::outcome::Outcome;
+use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, Task, TaskId};
 
 /// A function that prepares a cell's tree, or says why its sources can't be had.
@@ -34,6 +35,9 @@ pub struct Proof {
     pub config_digest: Digest,
     /// Executions that were shown, by the set of build files and module.
     pub executions: Vec<ProvenExecution>,
+    /// Executions that the image failed and that nothing made good since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Unproven>,
     /// Digests of the levels and tasks that it was asked for, so that nothing needs to be read to ask again.
     pub shown_for: Vec<Digest>,
     /// Digest of the last repository lock that all of this was compared with and that it covers, so that the lock need not
@@ -56,11 +60,55 @@ pub struct ProvenExecution {
 }
 
 impl Proof {
-    /// Tells whether every one of the build sets was shown.
+    /// Returns a proof of an image of which nothing was shown.
+    pub fn new(config_digest: Digest) -> Self {
+        Self {
+            schema: PROOF_SCHEMA,
+            config_digest,
+            executions: Vec::new(),
+            failed: Vec::new(),
+            shown_for: Vec::new(),
+            lock: None,
+        }
+    }
+
+    /// Tells whether every one of the build sets was shown, and the image failed none of their executions.
     pub fn covers(&self, build_sets: &[String]) -> bool {
         let shown: BTreeSet<&str> = self.executions.iter().map(|execution| execution.build_set.as_str()).collect();
-        build_sets.iter().all(|set| shown.contains(set.as_str()))
+        let failed: BTreeSet<&str> = self.failed.iter().map(|execution| execution.build_set.as_str()).collect();
+        build_sets.iter().all(|set| shown.contains(set.as_str()) && !failed.contains(set.as_str()))
     }
+
+    /// Adds what an execution showed of the image.
+    pub fn take(&mut self, shown: Shown) {
+        let (task_id, cell) = match &shown {
+            Shown::Held(execution) => (&execution.task_id, execution.cell),
+            Shown::Failed(execution) => (&execution.task_id, execution.cell),
+        };
+        self.failed.retain(|known| (&known.task_id, known.cell) != (task_id, cell));
+        match shown {
+            Shown::Held(execution) => {
+                self.executions.push(execution);
+                self.executions.sort();
+            }
+            Shown::Failed(execution) => {
+                self.failed.push(execution);
+                self.failed.sort_by(|a, b| (&a.task_id, a.cell).cmp(&(&b.task_id, b.cell)));
+                // Whoever asks again must find that it is not all shown.
+                self.shown_for.clear();
+                self.lock = None;
+            }
+        }
+    }
+}
+
+/// What one execution showed of an image.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    /// It came to an outcome of its own.
+    Held(ProvenExecution),
+    /// The image failed it.
+    Failed(Unproven),
 }
 
 /// What can go wrong with proofs.
@@ -91,8 +139,10 @@ pub struct Needed {
 }
 
 /// An execution that the image failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unproven {
+    /// Identity of the set of build files and module.
+    pub build_set: String,
     /// The task.
     pub task_id: TaskId,
     /// The cell.
@@ -131,11 +181,11 @@ pub fn store(path: &Path, proof: &Proof) -> Result<(), ProofError> {
     Ok(write_atomically(path, &bytes)?)
 }
 
-/// Executes what is needed, at most `jobs` at once; `proven` is given what the image did as soon as it did it. Returns what
-/// it failed, and after a fault executes nothing further.
+/// Executes what is needed, at most `jobs` at once; `told` is given what that shows of the image as soon as it does. Returns
+/// what failed, also where that says nothing of the image, and after a fault executes nothing further.
 ///
 /// # Errors
-/// [`ProofError::Io`] where temporary files can't be written, and whatever `proven` returns.
+/// [`ProofError::Io`] where temporary files can't be written, and whatever `told` returns.
 pub async fn prove(
     executor: &Executor,
     environment: &Environment,
@@ -143,9 +193,9 @@ pub async fn prove(
     prepare: &Prepare,
     jobs: usize,
     events: &EventSink,
-    proven: &mut dyn FnMut(ProvenExecution) -> Result<(), ProofError>,
+    told: &mut dyn FnMut(Shown) -> Result<(), ProofError>,
 ) -> Result<Vec<Unproven>, ProofError> {
-    execute_all(needed, |one| execute(executor, environment, one, prepare), jobs, events, proven).await
+    execute_all(needed, |one| execute(executor, environment, one, prepare), jobs, events, told).await
 }
 
 async fn execute_all<'a, F: Future<Output = Result<(Outcome, String), ProofError>>>(
@@ -153,7 +203,7 @@ async fn execute_all<'a, F: Future<Output = Result<(Outcome, String), ProofError
     execute: impl Fn(&'a Needed) -> F,
     jobs: usize,
     events: &EventSink,
-    proven: &mut dyn FnMut(ProvenExecution) -> Result<(), ProofError>,
+    told: &mut dyn FnMut(Shown) -> Result<(), ProofError>,
 ) -> Result<Vec<Unproven>, ProofError> {
     use futures_util::StreamExt as _;
     const STAGE: &str = "proof";
@@ -176,23 +226,38 @@ async fn execute_all<'a, F: Future<Output = Result<(Outcome, String), ProofError
     while let Some(done) = running.next().await {
         let (one, (outcome, detail)) = done?;
         match outcome {
-            Outcome::InfraFail(_) => failed.push(Unproven {
-                task_id: one.task.id.clone(),
-                cell: one.cell,
-                outcome: outcome.to_string(),
-                detail,
-            }),
-            outcome => proven(ProvenExecution {
+            Outcome::InfraFail(reason) => {
+                let unproven = Unproven {
+                    build_set: one.build_set.clone(),
+                    task_id: one.task.id.clone(),
+                    cell: one.cell,
+                    outcome: outcome.to_string(),
+                    detail,
+                };
+                if is_of_the_image(reason) {
+                    told(Shown::Failed(unproven.clone()))?;
+                }
+                failed.push(unproven);
+            }
+            outcome => told(Shown::Held(ProvenExecution {
                 build_set: one.build_set.clone(),
                 task_id: one.task.id.clone(),
                 cell: one.cell,
                 outcome: outcome.to_string(),
-            })?,
+            }))?,
         }
     }
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
     Ok(failed)
+}
+
+/// Tells whether a failure may be the image's: what the machine or the sources lack says nothing of it.
+fn is_of_the_image(reason: InfraReason) -> bool {
+    match reason {
+        InfraReason::Image | InfraReason::Resolution | InfraReason::Build => true,
+        InfraReason::Engine | InfraReason::Disk | InfraReason::Killed | InfraReason::Source => false,
+    }
 }
 
 async fn execute(
@@ -201,7 +266,6 @@ async fn execute(
     one: &Needed,
     prepare: &Prepare,
 ) -> Result<(Outcome, String), ProofError> {
-    use crate::outcome::InfraReason;
     let (task, cell, prepare) = (one.task.clone(), one.cell, Prepare::clone(prepare));
     let input = tokio::task::spawn_blocking(move || prepare(&task, cell)).await.map_err(std::io::Error::other)?;
     let input = match input {
@@ -248,23 +312,74 @@ mod tests {
             test_methods: Vec::new(),
             focal_methods: Vec::new(),
         };
-        let needed = ["a", "b", "c", "d"].map(|id| Needed { build_set: id.into(), task: task(id), cell: Cell::Nn });
+        let needed =
+            ["a", "b", "c", "d", "e"].map(|id| Needed { build_set: id.into(), task: task(id), cell: Cell::Nn });
         let execute = |one: &Needed| {
             std::future::ready(match one.build_set.as_str() {
                 "a" => Ok((Outcome::Pass, String::new())),
-                "b" => Ok((Outcome::InfraFail(crate::outcome::InfraReason::Source), String::new())),
-                "c" => Err(ProofError::Io(std::io::Error::other("the disk is full"))),
+                "b" => Ok((Outcome::InfraFail(InfraReason::Source), String::new())),
+                "c" => Ok((Outcome::InfraFail(InfraReason::Resolution), String::new())),
+                "d" => Err(ProofError::Io(std::io::Error::other("the disk is full"))),
                 other => panic!("{other} is executed after a fault"),
             })
         };
         let mut shown = Vec::new();
-        let mut keep = |execution: ProvenExecution| {
-            shown.push(execution.build_set);
+        let mut keep = |execution: Shown| {
+            shown.push(match execution {
+                Shown::Held(execution) => execution.build_set,
+                Shown::Failed(execution) => format!("{} {}", execution.build_set, execution.outcome),
+            });
             Ok(())
         };
         let ended = execute_all(&needed, execute, 1, &EventSink::none(), &mut keep).await;
         assert!(matches!(ended, Err(ProofError::Io(_))));
-        assert_eq!(shown, ["a"]);
+        assert_eq!(shown, ["a", "c infra_fail(resolution)"], "missing sources are no fault of the image");
+        let ended = execute_all(&needed[..3], execute, 1, &EventSink::none(), &mut |_| Ok(())).await;
+        let failed: Vec<String> = ended.unwrap().into_iter().map(|one| one.build_set).collect();
+        assert_eq!(failed, ["b", "c"]);
+    }
+
+    #[test]
+    fn what_the_image_failed_counts_until_the_same_execution_holds() {
+        let sets = ["a".to_owned(), "b".to_owned()];
+        let held = |set: &str, task: &str, cell| {
+            Shown::Held(ProvenExecution {
+                build_set: set.to_owned(),
+                task_id: task.parse().unwrap(),
+                cell,
+                outcome: "pass".to_owned(),
+            })
+        };
+        let failed = |set: &str, task: &str, cell| {
+            Shown::Failed(Unproven {
+                build_set: set.to_owned(),
+                task_id: task.parse().unwrap(),
+                cell,
+                outcome: "infra_fail(build)".to_owned(),
+                detail: String::new(),
+            })
+        };
+        let mut proof = Proof::new(Digest::of(b"image"));
+        proof.take(held("a", "t", Cell::Nn));
+        proof.take(held("b", "u", Cell::Nn));
+        assert!(proof.covers(&sets));
+        proof.shown_for.push(Digest::of(b"quick"));
+        proof.lock = Some(Digest::of(b"lock"));
+        proof.take(failed("a", "v", Cell::No));
+        assert!(!proof.covers(&sets) && proof.covers(&sets[1..]));
+        assert!(proof.shown_for.is_empty() && proof.lock.is_none());
+        proof.take(held("a", "v", Cell::Nn));
+        proof.take(failed("a", "v", Cell::No));
+        assert_eq!(proof.failed.len(), 1);
+        assert!(!proof.covers(&sets), "another cell of the same task makes nothing good");
+        proof.take(held("a", "v", Cell::No));
+        assert!(proof.covers(&sets) && proof.failed.is_empty());
+
+        // Whichever came first.
+        let mut proof = Proof::new(Digest::of(b"image"));
+        proof.take(failed("a", "v", Cell::Nn));
+        proof.take(held("a", "v", Cell::No));
+        assert!(!proof.covers(&sets[..1]));
     }
 
     #[test]
@@ -279,13 +394,7 @@ mod tests {
             cell: Cell::Nn,
             outcome: "pass".to_owned(),
         };
-        let proof = Proof {
-            schema: PROOF_SCHEMA,
-            config_digest: Digest::of(b"image"),
-            executions: vec![execution],
-            shown_for: Vec::new(),
-            lock: None,
-        };
+        let proof = Proof { executions: vec![execution], ..Proof::new(Digest::of(b"image")) };
         store(&path, &proof).unwrap();
         let loaded = load(&path).unwrap().unwrap();
         assert_eq!(loaded, proof);

@@ -20,6 +20,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio_util::io::ReaderStream;
 
 use super::allowance::{Allowance, Exhausted};
+use super::bookkeeping::is_bookkeeping;
 use super::metadata;
 use crate::artifact::fetch::{Client, FetchError};
 use crate::artifact::origin::{OriginError, OriginName};
@@ -259,7 +260,7 @@ async fn find(shared: &Shared, path: &str) -> Found {
             None => Found::Absent,
         };
     }
-    if [".md5", ".sha256", ".sha512", ".asc"].iter().any(|suffix| path.ends_with(suffix)) {
+    if is_bookkeeping(path) || [".md5", ".sha256", ".sha512", ".asc"].iter().any(|suffix| path.ends_with(suffix)) {
         return Found::Absent;
     }
     let gate = match shared.allowance.gate(path) {

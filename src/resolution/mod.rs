@@ -3,6 +3,7 @@
 //! Everything online about repositories is here; what comes of it is a [`crate::lock::RepositoryLock`].
 
 pub mod allowance;
+mod bookkeeping;
 pub mod door;
 pub mod metadata;
 pub mod repository;

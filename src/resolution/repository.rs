@@ -451,15 +451,4 @@ pub fn empty(manifest: &RepositoryManifest) -> RepositoryLock {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::resolution::door::MIRROR_ID;
-
-    #[test]
-    fn the_mirrors_name_is_that_of_the_settings() {
-        let settings = include_str!("../../images/settings.xml");
-        assert!(settings.contains(&format!("<id>{MIRROR_ID}</id>")));
-        assert!(settings.contains(&format!("http://127.0.0.1:{DOOR_PORT}/maven")));
-        assert!(settings.contains(&format!("<localRepository>{MAVEN_REPOSITORY}</localRepository>")));
-    }
-}
+mod tests;

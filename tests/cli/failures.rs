@@ -52,16 +52,31 @@ pub(super) fn stored(line: &CommandLine) -> PathBuf {
 
 /// Answers every request with these bytes, for as long as the process lives; returns the address.
 fn serve(content: &'static [u8]) -> String {
+    serve_by(move |_| Some(content.to_vec()))
+}
+
+/// Answers with the files that are below the directory at that moment, as an origin does.
+fn serve_below(root: PathBuf) -> String {
+    serve_by(move |path| fs::read(root.join(path.trim_start_matches('/'))).ok())
+}
+
+/// Answers requests by their path, for as long as the process lives; returns the address.
+fn serve_by(content: impl Fn(&str) -> Option<Vec<u8>> + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let mut request = [0; 4096];
-            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", content.len());
             // A client that gave up early is none of the server's business.
-            let _ = stream.read(&mut request);
-            let _ = stream.write_all(&[head.as_bytes(), content].concat());
+            let length = stream.read(&mut request).unwrap_or(0);
+            let asked = String::from_utf8_lossy(&request[..length]);
+            let (status, content) = match asked.split(' ').nth(1).and_then(&content) {
+                Some(content) => ("200 OK", content),
+                None => ("404 Not Found", Vec::new()),
+            };
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", content.len());
+            let _ = stream.write_all(&[head.as_bytes(), &content].concat());
         }
     });
     format!("http://{address}")
@@ -112,6 +127,67 @@ fn an_origin_that_nobody_serves_is_named() {
         check(name, &line.run(&[&BUILD[..], &["--origin", origin]].concat()));
     }
     assert_eq!(leftovers(&line), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_that_its_origin_no_longer_has_is_named_until_it_is_back() {
+    let line = locked();
+    let mut lock = RepositoryLock::load(&lock_path(&line)).unwrap();
+    let other = b"the bytes of another jar";
+    let file = MavenFile {
+        path: "g/b/1/b-1.jar".to_owned(),
+        sha256: Digest::of(other),
+        size: other.len() as u64,
+        ..lock.files[0].clone()
+    };
+    lock.files.push(file);
+    lock.store(&lock_path(&line)).unwrap();
+    let served = |name: &str| line.path().join("served").join(name);
+    for (path, content) in [("g/a/1/a-1.jar", CONTENT), ("g/b/1/b-1.jar", other)] {
+        fs::create_dir_all(served(path).parent().unwrap()).unwrap();
+        fs::write(served(path), content).unwrap();
+    }
+    let origin = format!("central={}", serve_below(line.path().join("served")));
+    let build = [&BUILD[..], &["--origin", &origin]].concat();
+    assert!(line.run(&build).starts_with("exit 0\n"));
+    assert!(line.run(&["store", "export", "first/one", "--output", "kept.tar"]).starts_with("exit 0\n"));
+
+    // In which order files are fetched is no matter.
+    let without_progress =
+        |text: String| -> String { text.split_inclusive('\n').filter(|line| !line.starts_with("download ")).collect() };
+    let forget = || {
+        for directory in ["data/store", "data/images"] {
+            fs::remove_dir_all(line.path().join(directory)).unwrap();
+        }
+    };
+    let holds = |content: &[u8]| {
+        let store = DataDir::open(&line.path().join("data")).unwrap().store().unwrap();
+        store.contains(&Digest::of(content))
+    };
+    fs::remove_file(served("g/a/1/a-1.jar")).unwrap();
+    forget();
+    let before = fs::read(lock_path(&line)).unwrap();
+    check("vanished-file", &without_progress(line.run(&build)));
+    assert_eq!(leftovers(&line), Vec::<String>::new());
+    assert_eq!((holds(CONTENT), holds(other)), (false, true), "what came stays, and no part of what did not");
+    assert_eq!(fs::read(lock_path(&line)).unwrap(), before);
+    assert!(line.run(&["images", "list"]).starts_with("exit 0\n"));
+    // Only what is missing is asked for, once it is back.
+    fs::remove_file(served("g/b/1/b-1.jar")).unwrap();
+    fs::write(served("g/a/1/a-1.jar"), CONTENT).unwrap();
+    let text = line.run(&build);
+    assert!(text.starts_with("exit 0\n"), "{text}");
+    assert_eq!(leftovers(&line), ["data/images/first__one.json"]);
+
+    // What the hint says helps where it never comes back.
+    forget();
+    fs::remove_dir_all(line.path().join("served")).unwrap();
+    let text = line.run(&build);
+    assert!(text.starts_with("exit 5\n") && text.contains("2 of 2 files could not be fetched"), "{text}");
+    assert!(["g/a/1/a-1.jar: failed", "g/b/1/b-1.jar: failed"].iter().all(|named| text.contains(named)), "{text}");
+    assert!(line.run(&["store", "import", "kept.tar"]).starts_with("exit 0\n"));
+    let text = line.run(&build);
+    assert!(text.starts_with("exit 0\n"), "{text}");
 }
 
 #[test]

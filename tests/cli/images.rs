@@ -10,7 +10,7 @@ use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::digest::Digest;
 use testevo_sandbox::engine::{Engine as _, ImageRemoval};
 use testevo_sandbox::execution::images::{ensure_loaded, identity};
-use testevo_sandbox::execution::proof::{self, PROOF_SCHEMA, Proof, ProvenExecution};
+use testevo_sandbox::execution::proof::{self, Proof, ProvenExecution, Shown, Unproven};
 use testevo_sandbox::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, environment, ready_tag, tag};
 use testevo_sandbox::lock::{LockFile as _, MavenFile};
 
@@ -130,13 +130,7 @@ fn an_image_is_proven_once_every_build_set_of_its_lock_was_shown() {
         cell: testevo_sandbox::task::Cell::Nn,
         outcome: "pass".to_owned(),
     };
-    let mut proof = Proof {
-        schema: PROOF_SCHEMA,
-        config_digest: digest,
-        executions: vec![execution("a")],
-        shown_for: Vec::new(),
-        lock: None,
-    };
+    let mut proof = Proof { executions: vec![execution("a")], ..Proof::new(digest) };
     let path = line.path().join("data/proofs").join(format!("{}.json", digest.hex()));
     assert_eq!(listed(&line)["proven"], false, "there is no proof");
     proof::store(&path, &proof).unwrap();
@@ -147,6 +141,25 @@ fn an_image_is_proven_once_every_build_set_of_its_lock_was_shown() {
     assert_eq!((&whole["proven"], &whole["up_to_date"]), (&true.into(), &true.into()));
     let keys: Vec<&str> = whole["layers"][0].as_object().unwrap().keys().map(String::as_str).collect();
     assert!(["kind", "diff_id", "size"].iter().all(|key| keys.contains(key)), "{keys:?}");
+
+    // What the image failed since then counts, and counts no more once it holds.
+    proof.lock = Some(built.locks.repository);
+    proof.take(Shown::Failed(Unproven {
+        build_set: "b".to_owned(),
+        task_id: "u".parse().unwrap(),
+        cell: testevo_sandbox::task::Cell::No,
+        outcome: "infra_fail(resolution)".to_owned(),
+        detail: String::new(),
+    }));
+    proof::store(&path, &proof).unwrap();
+    assert_eq!(listed(&line)["proven"], false, "a task's execution failed");
+    proof.take(Shown::Held(ProvenExecution {
+        task_id: "u".parse().unwrap(),
+        cell: testevo_sandbox::task::Cell::No,
+        ..execution("b")
+    }));
+    proof::store(&path, &proof).unwrap();
+    assert_eq!(listed(&line), whole);
 
     // Another lock is another image's: what is there is outdated.
     let lock = line.path().join("data/locks/first__one.lock");
@@ -278,7 +291,17 @@ async fn an_export_loads_and_what_no_built_image_names_leaves_the_engine() {
     assert_eq!(loaded.names, std::slice::from_ref(&name));
     let layers: Vec<_> = built.image.layers.iter().map(|layer| layer.diff_id).collect();
     assert_eq!(loaded.layers, layers);
-    engine.tag_image(&image, &ready_tag(&built.repository)).await.unwrap();
+    let ready = ready_tag(&built.repository);
+    for _ in 0..2 {
+        engine.tag_image(&image, &ready).await.unwrap();
+        assert!(engine.inspect_image(&image).await.unwrap().unwrap().names.contains(&ready));
+        // A name that it does not have is off it already.
+        for _ in 0..2 {
+            engine.untag_image(&image, &ready).await.unwrap();
+            assert_eq!(engine.inspect_image(&image).await.unwrap().unwrap().names, std::slice::from_ref(&name));
+        }
+    }
+    engine.tag_image(&image, &ready).await.unwrap();
 
     // It was not loaded for this data directory, so it stays.
     let other = build(&line, "first/one", &[&jar.replace("a-1", "a-2")]);

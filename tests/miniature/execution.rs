@@ -51,6 +51,7 @@ fn modules_8() {
 fn builds_17() {
     let Checked { repository, workshop, .. } = check("builds-17");
     proof::fails_where_nothing_compiles(&workshop, &repository, "6-broken-main");
+    proof::is_lost_by_a_task_that_fails(&workshop, &repository, "6-broken-main", "5-module-info");
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn bundle_8() {
 
 #[test]
 fn hostile_17() {
-    let Checked { records, .. } = check("hostile-17");
+    let Checked { repository, workshop, records } = check("hostile-17");
     let red = ["exec_fail(timeout)", "exec_fail(pids)", "exec_fail(disk)", "compile_fail(resource)"];
     let mut told = String::new();
     for ((task, cell, method, path), record) in &records {
@@ -83,6 +84,28 @@ fn hostile_17() {
         (r"(#computes .*\n.*the limit of) (wall|processor) time", "$1 [WALL OR PROCESSOR] time"),
     ];
     insta::with_settings!({filters => filters}, { insta::assert_snapshot!("hostile-17", told) });
+    let filters = [(r"\b5[0-9]{9} bytes", "[MORE THAN 5 GB] bytes")];
+    insta::with_settings!({filters => filters}, {
+        insta::assert_snapshot!("flood", explained(&workshop, &repository, "4-flood", "FloodTest#output"));
+    });
+}
+
+/// Returns what a user is told of a method, but for the commands and their times.
+fn explained(workshop: &Workshop, repository: &SampleRepository, miniature: &str, method: &str) -> String {
+    let run = repository.name.file_stem();
+    let (code, said) = workshop.try_run(&["explain", &run, &format!("{run}__{miniature}")]);
+    assert_eq!(code, Some(0), "{said}");
+    let (mut told, mut meant) = (String::new(), false);
+    for line in said.lines() {
+        if !line.starts_with("    ") {
+            meant = line.starts_with(&format!("  {method},"));
+        }
+        let command = ["    launch ", "    $ "].iter().any(|begin| line.starts_with(begin));
+        if meant && !command {
+            told.push_str(&format!("{line}\n"));
+        }
+    }
+    told
 }
 
 /// Every method that passed has JUnit's own report among the logs, whichever path launched it.
@@ -222,6 +245,21 @@ impl Workshop {
         let all = Self::new(repository);
         let data_dir = all.data_dir.join("demo");
         Self { sources: data_dir.join("sources"), data_dir, mirror: "{owner}__{name}", ..all }
+    }
+
+    /// Returns a data directory of its own, empty but for the others' store.
+    pub(super) fn apart(repository: &SampleRepository) -> Self {
+        let all = Self::new(repository);
+        let data_dir = all.data_dir.parent().unwrap().join("apart").join(repository.name.file_stem());
+        if data_dir.exists() {
+            fs_err::remove_dir_all(&data_dir).unwrap();
+        }
+        let store = all.data_dir.join("store");
+        for directory in [&data_dir, &store] {
+            fs_err::create_dir_all(directory).unwrap();
+        }
+        fs_err::os::unix::fs::symlink(store, data_dir.join("store")).unwrap();
+        Self { data_dir, ..all }
     }
 
     /// Gives the demonstration and returns its standard output.

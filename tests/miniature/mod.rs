@@ -4,6 +4,7 @@ mod demonstration;
 mod execution;
 mod interruption;
 mod kills;
+mod locking;
 mod proof;
 mod scoring;
 mod sharing;

@@ -1,5 +1,6 @@
 //! Proofs with a real engine: what makes an image ready, and what does not.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::Value;
@@ -78,6 +79,44 @@ pub(super) fn fails_where_nothing_compiles(workshop: &Workshop, repository: &Sam
     assert!(proof.shown_for.is_empty() && proof.lock.is_none(), "{proof:?}");
     let [shown] = proof.executions.as_slice() else { panic!("{proof:?}") };
     assert_eq!((shown.task_id.as_str(), shown.cell.name(), shown.outcome.as_str()), (task.as_str(), "no", "pass"));
+}
+
+/// Fails the full proof by a task, whose set of build files another task has shown by a quick one: the image is ready before
+/// and no more after it, whatever asks. What was failed is asked for again.
+pub(super) fn is_lost_by_a_task_that_fails(
+    workshop: &Workshop,
+    repository: &SampleRepository,
+    miniature: &str,
+    other: &str,
+) {
+    let digest = forget(workshop, repository);
+    let name = repository.name.as_str();
+    let build = |arguments: &[&str]| {
+        let arguments = [&["build-images", "--format", "json"], arguments].concat();
+        let output = workshop.command(&arguments).output().unwrap();
+        (output.status.code(), summary(&output))
+    };
+    let (code, built) = build(&[name]);
+    assert_eq!((code, &built["proven"]), (Some(0), &true.into()), "{built}");
+    is_proven(workshop, repository);
+    let before = proof_of(workshop, &digest).unwrap();
+    let task = |miniature: &str| format!("{}__{miniature}", repository.name.file_stem());
+    for arguments in [&["--proof", "full", &task(miniature)][..], &[name], &["--proof", "quick", &task(miniature)]] {
+        let (code, built) = build(arguments);
+        assert_eq!((code, &built["proven"]), (Some(1), &false.into()), "{arguments:?}: {built}");
+        let [unproven] = built["unproven"].as_array().unwrap().as_slice() else { panic!("{built}") };
+        assert_eq!((&unproven["task_id"], &unproven["cell"]), (&task(miniature).into(), &"nn".into()));
+        assert_eq!(listed(workshop, name)["proven"], false, "{arguments:?}");
+        assert!(!is_ready(workshop, repository), "{arguments:?}");
+    }
+    // Those who do not ask for that task are not told that theirs failed, nor that the image is proven.
+    let (code, built) = build(&[&task(other)]);
+    assert_eq!((code, &built["proven"]), (Some(0), &false.into()), "{built}");
+    assert_eq!((&listed(workshop, name)["proven"], is_ready(workshop, repository)), (&false.into(), false));
+    let after = proof_of(workshop, &digest).unwrap();
+    let sets = |proof: &Proof| proof.executions.iter().map(|one| one.build_set.clone()).collect::<BTreeSet<_>>();
+    assert_eq!(sets(&after), sets(&before), "every set is shown as before");
+    assert_eq!(after.failed.len(), 1);
 }
 
 /// Makes an image as unproven as a new one, and returns its config digest. An earlier run may have left proof and name.

@@ -121,6 +121,19 @@ pub(super) async fn tag(shared: &Shared, image: &Digest, name: &str) -> Result<(
     }
 }
 
+/// Takes a name off the image; the daemon removes it with its last one.
+pub(super) async fn untag(shared: &Shared, image: &Digest, name: &str) -> Result<(), EngineError> {
+    let Some(found) = inspect(shared, image).await? else { return Ok(()) };
+    let Some(known) = found.names.iter().find(|known| without_registry(known) == name) else { return Ok(()) };
+    let options = RemoveImageOptionsBuilder::default().force(false).build();
+    let removed = shared.docker.remove_image(known, Some(options), None).await;
+    shared.forget(image);
+    match removed {
+        Ok(_) | Err(DaemonError::DockerResponseServerError { status_code: 404, .. }) => Ok(()),
+        Err(error) => Err(daemon("take a name off an image", error)),
+    }
+}
+
 /// Takes our names off the image, and removes it where it has no other.
 pub(super) async fn remove(shared: &Shared, image: &Digest) -> Result<ImageRemoval, EngineError> {
     let Some(found) = inspect(shared, image).await? else { return Ok(ImageRemoval::Absent) };
@@ -145,12 +158,14 @@ pub(super) async fn remove(shared: &Shared, image: &Digest) -> Result<ImageRemov
     }
 }
 
-/// Tells whether this program gave the name. Podman puts a registry before it.
+/// Tells whether this program gave the name.
 fn is_own(name: &str) -> bool {
-    name.starts_with(OWN_NAMES)
-        || ["localhost/", "docker.io/"]
-            .iter()
-            .any(|registry| name.strip_prefix(registry).is_some_and(|name| name.starts_with(OWN_NAMES)))
+    without_registry(name).starts_with(OWN_NAMES)
+}
+
+/// Returns the name as it was given. Podman puts a registry before it.
+fn without_registry(name: &str) -> &str {
+    ["localhost/", "docker.io/"].iter().find_map(|registry| name.strip_prefix(registry)).unwrap_or(name)
 }
 
 #[cfg(test)]

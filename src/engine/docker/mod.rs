@@ -203,6 +203,10 @@ impl Engine for DockerEngine {
         images::tag(&self.shared, image, name).await
     }
 
+    async fn untag_image(&self, image: &Digest, name: &str) -> Result<(), EngineError> {
+        images::untag(&self.shared, image, name).await
+    }
+
     async fn remove_image(&self, image: &Digest) -> Result<ImageRemoval, EngineError> {
         images::remove(&self.shared, image).await
     }

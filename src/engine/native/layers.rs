@@ -160,6 +160,16 @@ impl Layers {
         Ok(())
     }
 
+    /// Takes a name off the image, if it has it.
+    pub(super) fn untag(&self, image: &Digest, name: &str) -> Result<(), EngineError> {
+        let _lock = self.lock()?;
+        let Some(mut record) = self.record(image)? else { return Ok(()) };
+        if record.names.remove(name) {
+            self.write_record(image, &record)?;
+        }
+        Ok(())
+    }
+
     fn all(&self) -> Result<BTreeMap<Digest, Record>, EngineError> {
         let listing = |source| EngineError::Layers { doing: "listing images".into(), source };
         let mut all = BTreeMap::new();

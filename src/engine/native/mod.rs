@@ -179,6 +179,10 @@ impl Engine for NativeEngine {
         self.layers.tag(image, name)
     }
 
+    async fn untag_image(&self, image: &Digest, name: &str) -> Result<(), EngineError> {
+        self.layers.untag(image, name)
+    }
+
     async fn remove_image(&self, image: &Digest) -> Result<ImageRemoval, EngineError> {
         self.layers.remove(image)
     }

@@ -169,3 +169,22 @@ fn nobody_opens_layers_while_they_lose_their_names() {
     let lock = open_lock(&directory.path().join(IN_USE)).unwrap();
     assert!(flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err());
 }
+
+#[test]
+fn a_name_is_one_images_and_can_be_taken_off_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let layers = Layers::open(directory.path(), &Owner::current().unwrap()).unwrap();
+    let images = [Digest::of(b"first"), Digest::of(b"second")];
+    for image in &images {
+        add(&layers, image, &sample()).unwrap();
+    }
+    let names = || images.map(|image| layers.inspect(&image).unwrap().unwrap().names);
+    layers.tag(&images[0], "ready").unwrap();
+    layers.tag(&images[1], "ready").unwrap();
+    assert_eq!(names(), [vec![], vec!["ready".to_owned()]]);
+    layers.untag(&images[0], "ready").unwrap();
+    assert_eq!(names(), [vec![], vec!["ready".to_owned()]], "it is another image's");
+    layers.untag(&images[1], "ready").unwrap();
+    assert_eq!(names(), [vec![], Vec::<String>::new()]);
+    layers.untag(&Digest::of(b"unknown"), "ready").unwrap();
+}

@@ -1,0 +1,215 @@
+//! What a lock takes of a container's cache: tests with a scripted Maven behind a real door.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+
+use super::*;
+use crate::artifact::origin::{Machine, OriginOptions, Origins};
+use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
+use crate::engine::spec::{ContainerSpec, Stream};
+use crate::lock::{LockFile as _, MavenFile};
+use crate::resolution::door::MIRROR_ID;
+
+const RECORDING: &str = r#"{"event":"recording_started","schema":2}
+{"event":"session_started","projects":[{"project":"g:a","basedir":"/work/project","output":"/o","test_output":"/t"}]}
+{"event":"session_ended","success":true,"failures":[]}
+"#;
+
+#[test]
+fn the_mirrors_name_is_that_of_the_settings() {
+    let settings = include_str!("../../../images/settings.xml");
+    assert!(settings.contains(&format!("<id>{MIRROR_ID}</id>")));
+    assert!(settings.contains(&format!("http://127.0.0.1:{DOOR_PORT}/maven")));
+    assert!(settings.contains(&format!("<localRepository>{MAVEN_REPOSITORY}</localRepository>")));
+}
+
+/// Asks the door as Maven, or a plugin in it, does; returns the status and what was given.
+fn ask(door: &Path, path: &str) -> (String, String) {
+    let mut stream = UnixStream::connect(door).unwrap();
+    write!(stream, "GET /maven/{path} HTTP/1.1\r\nHost: mirror\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().to_owned(), body.to_owned())
+}
+
+/// A repository of one set of build files, whose `central` is a directory.
+struct Place {
+    directory: tempfile::TempDir,
+    store: Store,
+    manifest: RepositoryManifest,
+}
+
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
+        let manifest = RepositoryManifest::parse(
+            Path::new("m"),
+            "schema = 1\nrepository = \"o/n\"\nclone_url = \"https://example.org/n.git\"\njava_version = 8\njdk = 8\n\
+             [build]\nlauncher = \"auto\"\nskip_flags = []\nmaven_arguments = []\n\
+             [limits]\ncompile_memory_mib = 99\ncompile_scratch_mib = 99\ncompile_cpus = 1\ncompile_processes = 99\n\
+             compile_wall_seconds = 1\nrun_memory_mib = 99\nrun_heap_mib = 99\nrun_scratch_mib = 99\nrun_cpus = 1\n\
+             run_processes = 99\nrun_cpu_seconds = 1\nrun_wall_seconds = 1\noutput_mib = 1\n",
+        );
+        Self { directory, store, manifest: manifest.unwrap() }
+    }
+
+    /// Has the origin serve a file of this path, whose content is its path.
+    fn serve(&self, path: &str) {
+        let file = self.directory.path().join("central").join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, path).unwrap();
+    }
+
+    /// Locks the one set into `lock`, in containers of this engine.
+    async fn lock(&self, engine: &Arc<Scripted>, lock: &mut RepositoryLock) -> Vec<Unresolved> {
+        let central = ("central".to_owned(), format!("file://{}", self.directory.path().join("central").display()));
+        let options = OriginOptions::new([(&central.0, &central.1)], false, None).unwrap();
+        let origins = Origins::new(options, Machine::at(self.directory.path(), None, &[]), self.directory.path());
+        let jar = |name: &str| self.directory.path().join(name);
+        let locking = Locking {
+            engine: Arc::<Scripted>::clone(engine),
+            client: Client::new(origins, self.store.clone(), EventSink::none()).unwrap(),
+            store: self.store.clone(),
+            jars: ToolJars { runner: jar("runner"), recorder: jar("recorder"), compiler: jar("compiler") },
+            image: Digest::of(b"image"),
+            jdk: 8,
+            java_home: "/jdk".to_owned(),
+            repository: self.manifest.repository.clone(),
+            maven_arguments: &[],
+            origins: Vec::new(),
+            own: BTreeSet::from(["org/project/core".to_owned(), "org/project/parent".to_owned()]),
+            cutoff: jiff::civil::date(2020, 1, 1),
+            temporary: self.directory.path().join("tmp"),
+            events: EventSink::none(),
+        };
+        let set = BuildSet {
+            id: "set".to_owned(),
+            revision: "r".to_owned(),
+            module: ModuleArguments { directory: String::new(), in_reactor: true },
+            test_class: "ATest".to_owned(),
+        };
+        let tree = self.directory.path().join("tree.tar");
+        let archive = |_: &BuildSet| {
+            fs::write(&tree, "").map_err(WorkspaceError::Io)?;
+            Ok(tree.clone())
+        };
+        locking.run(lock, &[set], &archive, &|_| Ok(())).await.unwrap()
+    }
+}
+
+/// An engine whose Maven succeeds, after it asked the door for `asked` and put it and `made` into its cache. What the door
+/// gave is told.
+fn maven(asked: &'static [&str], made: &'static [&str], given: &Arc<Mutex<Vec<String>>>) -> Arc<Scripted> {
+    let given = Arc::clone(given);
+    Arc::new(Scripted::new(move |_, spec: &ContainerSpec| {
+        let door = spec.door.as_ref().unwrap();
+        for path in asked {
+            let (status, body) = ask(door, path);
+            given.lock().unwrap().push(format!("{status} {body}"));
+        }
+        let mut frames: Vec<_> = (0..4).map(|step| step_end(step, StepResult::Done)).collect();
+        frames.push(step_end(4, exited(0)));
+        let cache: Vec<&str> = asked.iter().chain(made).copied().collect();
+        for (step, content) in [(5, RECORDING.to_owned()), (6, cache.join("\0"))] {
+            frames.extend(output(step, Stream::Content, content.as_bytes()));
+            frames.push(step_end(step as usize, StepResult::Done));
+        }
+        frames.push(completed());
+        Said { frames, ends: true }
+    }))
+}
+
+/// The mirror is another machine's cache: it has that one's notes, and what was installed there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neither_mavens_notes_nor_what_the_build_made_of_itself_is_locked() {
+    const ARTIFACTS: [&str; 3] =
+        ["g/a/1/a-1.jar", "org/project/core-api/1/core-api-1.jar", "org/project/parent/1/parent-1.pom"];
+    const OWN_TESTS: [&str; 2] = ["org/project/core/1/core-1-tests.jar", "org/project/core/1/core-1-test-sources.jar"];
+    const NOTES: [&str; 7] = [
+        "g/a/1/_remote.repositories",
+        "g/a/1/_maven.repositories",
+        "g/a/1/a-1.jar.lastUpdated",
+        "g/a/1/m2e-lastUpdated.properties",
+        "g/a/maven-metadata-local.xml",
+        "g/a/maven-metadata-central.xml",
+        "g/a/resolver-status.properties",
+    ];
+    const ASKED: [&str; 12] = [
+        ARTIFACTS[0],
+        ARTIFACTS[1],
+        ARTIFACTS[2],
+        OWN_TESTS[0],
+        OWN_TESTS[1],
+        NOTES[0],
+        NOTES[1],
+        NOTES[2],
+        NOTES[3],
+        NOTES[4],
+        NOTES[5],
+        NOTES[6],
+    ];
+    // What `install` leaves of the build's own modules, and what a plugin puts into the cache by itself.
+    const MADE: [&str; 6] = [
+        "org/project/core/2-SNAPSHOT/core-2-SNAPSHOT.jar",
+        "org/project/core/2-SNAPSHOT/core-2-SNAPSHOT.pom",
+        "org/project/core/2-SNAPSHOT/maven-metadata-local.xml",
+        "org/project/core/2-SNAPSHOT/_remote.repositories",
+        "org/project/parent/2-SNAPSHOT/parent-2-SNAPSHOT.pom",
+        "g/smuggled/1/smuggled-1.jar",
+    ];
+    let place = Place::new();
+    for path in ASKED.iter().chain(&MADE) {
+        place.serve(path);
+    }
+    let (mut lock, given) = (empty(&place.manifest), Arc::default());
+    let engine = maven(&ASKED, &MADE, &given);
+    assert_eq!(place.lock(&engine, &mut lock).await, []);
+    let file = |path: &str, own| MavenFile {
+        path: path.to_owned(),
+        origin: "central".to_owned(),
+        sha256: Digest::of(path.as_bytes()),
+        size: path.len() as u64,
+        own,
+    };
+    let expected = [file(ARTIFACTS[0], false), file(ARTIFACTS[1], false), file(ARTIFACTS[2], true)];
+    assert_eq!(
+        (lock.files.as_slice(), lock.metadata.as_slice(), &lock.build_sets),
+        (&expected[..], &[][..], &vec!["set".to_owned()])
+    );
+    let told = |path: &&str| if NOTES.contains(path) { "404 ".to_owned() } else { format!("200 {path}") };
+    assert_eq!(*given.lock().unwrap(), ASKED.iter().map(told).collect::<Vec<_>>());
+    for note in NOTES {
+        assert!(!place.store.contains(&Digest::of(note.as_bytes())), "{note} was fetched");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_has_every_set_starts_nothing_and_keeps_its_bytes() {
+    const FIRST: [&str; 2] = ["g/b/1/b-1.jar", "g/a/1/a-1.jar"];
+    const SECOND: [&str; 2] = ["g/a/1/a-1.jar", "g/c/1/c-1.jar"];
+    let place = Place::new();
+    for path in FIRST.iter().chain(&SECOND) {
+        place.serve(path);
+    }
+    let (mut lock, given) = (empty(&place.manifest), Arc::default());
+    let first = maven(&FIRST, &[], &given);
+    place.lock(&first, &mut lock).await;
+    let bytes = lock.render();
+    let idle = maven(&SECOND, &[], &given);
+    place.lock(&idle, &mut lock).await;
+    assert_eq!((lock.render(), idle.started().len()), (bytes.clone(), 0));
+
+    // An origin that serves other bytes by now, and a Maven that needs less: what the lock has stays, and is what is given.
+    fs::write(place.directory.path().join("central/g/a/1/a-1.jar"), "other").unwrap();
+    lock.build_sets.clear();
+    given.lock().unwrap().clear();
+    place.lock(&maven(&SECOND, &[], &given), &mut lock).await;
+    assert_eq!(*given.lock().unwrap(), ["200 g/a/1/a-1.jar", "200 g/c/1/c-1.jar"]);
+    let paths: Vec<&str> = lock.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["g/a/1/a-1.jar", "g/b/1/b-1.jar", "g/c/1/c-1.jar"]);
+    lock.files.pop();
+    assert_eq!(lock.render(), bytes);
+}
