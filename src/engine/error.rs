@@ -212,6 +212,10 @@ impl EngineError {
                  (`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER`, then `podman system migrate`), \
                  or use `--engine native`",
             ),
+            Self::StartFailed { message, .. } if refuses_hybrid_groups(message) => Some(
+                "Podman's runtime works with control groups of version 2 alone: have Podman use runc (`runtime = \"runc\"` below \
+                 `[engine]` in containers.conf), or use `--engine native`",
+            ),
             Self::Daemon { .. }
             | Self::Mount { .. }
             | Self::CreateRefused { .. }
@@ -234,9 +238,23 @@ fn lacks_users(message: &str) -> bool {
     owner || message.contains("unable to setup user: invalid argument")
 }
 
+/// Tells whether a container could not be started because crun wants one version of control groups.
+fn refuses_hybrid_groups(message: &str) -> bool {
+    message.contains("cgroups in hybrid mode not supported")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_runtime_that_refuses_the_machines_groups_is_told_from_other_failures() {
+        // Podman 4.3.1 with crun 1.8.1.
+        let message = "preparing container 0 for attach: crun: cgroups in hybrid mode not supported, drop all controllers from \
+                       cgroupv2: OCI runtime error";
+        let hint = EngineError::StartFailed { purpose: "test".into(), message: message.into() }.hint();
+        assert!(hint.is_some_and(|hint| hint.contains("runc")));
+    }
 
     #[test]
     fn a_daemon_without_users_to_give_away_is_told_from_other_failures() {
