@@ -92,13 +92,15 @@ impl Direct {
         }
     }
 
-    /// Has a container waiting for a launch on this revision, as far as containers are started ahead.
+    /// Has a container waiting for a launch on this revision, as far as containers are started ahead; not while a launch is
+    /// to run with nothing else.
     pub(super) async fn expect_launch(
         &self,
         executor: &Executor,
         environment: &Environment,
         revision: &CompiledRevision,
     ) {
+        let _shared = executor.alone.read().await;
         let (spec, _) = self.container(executor, environment, revision, &LaunchOptions::default()).await;
         self.ahead.expect(&spec);
     }
