@@ -279,7 +279,7 @@ mod tests {
         let set = |id: &&str| BuildSet {
             id: (*id).to_owned(),
             revision: String::new(),
-            module: ModuleArguments { directory: String::new(), in_reactor: true },
+            module: ModuleArguments::default(),
             test_class: String::new(),
         };
         ids.iter().map(set).collect()

@@ -97,31 +97,56 @@ impl From<&crate::manifest::Limits> for ExecutionLimits {
 }
 
 /// Where the task's module is, as Maven is told.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModuleArguments {
     /// The module's directory relative to the tree, empty for the root.
     pub directory: String,
-    /// Whether the root's reactor has it; else its own POM is named.
-    pub in_reactor: bool,
+    /// The directory of the POM that Maven starts from, empty for the root.
+    pub start: String,
+    /// Profiles that must be named for the module to be part of the build.
+    pub profiles: Vec<String>,
+    /// Whether everything that the start reaches is built, instead of the module and what it needs.
+    pub whole: bool,
 }
 
 impl ModuleArguments {
     /// Returns what Maven is told of a module.
     pub fn of(location: &ModuleLocation) -> Self {
-        Self {
-            directory: location.directory.clone(),
-            in_reactor: location.directory.is_empty() || location.listed_in_root,
-        }
+        let ModuleLocation { directory, start, profiles, whole, artifact_id: _ } = location.clone();
+        Self { directory, start, profiles, whole }
     }
 
     fn maven(&self) -> Vec<String> {
-        match (self.directory.as_str(), self.in_reactor) {
+        let mut arguments: Vec<String> = Vec::new();
+        if !self.start.is_empty() {
+            arguments.extend(["-f".into(), format!("{}/pom.xml", self.start)]);
+        }
+        if !self.profiles.is_empty() {
+            arguments.extend(["-P".into(), self.profiles.join(",")]);
+        }
+        let below = Path::new(&self.directory).strip_prefix(&self.start).ok().and_then(Path::to_str);
+        let selected = match below {
             // Naming the root would build only the aggregator's own module anyway; without `-pl` its siblings are
             // built as well, which `-pl . -am` avoids.
-            ("", _) => vec!["-pl".into(), ".".into(), "-am".into()],
-            (directory, true) => vec!["-pl".into(), directory.into(), "-am".into()],
-            (directory, false) => vec!["-f".into(), format!("{directory}/pom.xml")],
+            Some("") => self.start.is_empty().then_some("."),
+            below => below,
+        };
+        if let Some(selected) = selected.filter(|_| !self.whole) {
+            arguments.extend(["-pl".into(), selected.into(), "-am".into()]);
         }
+        arguments
+    }
+
+    /// Returns what tells this module's build from others': the directory and the arguments, in a form that locks name sets
+    /// of build files by.
+    pub fn identity(&self) -> String {
+        // Whether the root's POM reaches the module was all there was to tell.
+        let mut identity = format!("{}\n{}", self.directory, self.start.is_empty());
+        let own = self.start.is_empty() || self.start == self.directory;
+        if !own || self.whole || !self.profiles.is_empty() {
+            identity.push_str(&format!("\n{}", self.maven().join(" ")));
+        }
+        identity
     }
 
     /// Returns the module's directory in the container.
@@ -523,6 +548,32 @@ pub fn container_without_tree(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn maven_is_told_of_a_module() {
+        let told = |directory: &str, start: &str, profiles: &[&str], whole| {
+            let profiles = profiles.iter().map(|profile| (*profile).to_owned()).collect();
+            let module = ModuleArguments { directory: directory.into(), start: start.into(), profiles, whole };
+            (module.maven().join(" "), module.identity())
+        };
+        // Locks that exist name sets by what was all there was to tell.
+        for (directory, start, arguments, identity) in [
+            ("", "", "-pl . -am", "\ntrue"),
+            ("a/b", "", "-pl a/b -am", "a/b\ntrue"),
+            ("a/b", "a/b", "-f a/b/pom.xml", "a/b\nfalse"),
+        ] {
+            assert_eq!(told(directory, start, &[], false), (arguments.to_owned(), identity.to_owned()));
+        }
+        for (start, profiles, whole, arguments) in [
+            ("a", &[][..], false, "-f a/pom.xml -pl b -am"),
+            ("a", &["x"], true, "-f a/pom.xml -P x"),
+            ("", &["x", "y"], false, "-P x,y -pl a/b -am"),
+            ("", &[], true, ""),
+        ] {
+            let identity = format!("a/b\n{}\n{arguments}", start.is_empty());
+            assert_eq!(told("a/b", start, profiles, whole), (arguments.to_owned(), identity));
+        }
+    }
 
     #[test]
     fn every_method_finds_its_scratch_empty() {

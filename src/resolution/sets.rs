@@ -77,7 +77,7 @@ pub fn find_sets(
         // A revision without a module for the file is never built for it.
         let Some(location) = files.module_of(&task.test_file) else { continue };
         let module = module_arguments(&location);
-        let mut identity = format!("{}\n{}\n{}", files.identity(), module.directory, module.in_reactor);
+        let mut identity = format!("{}\n{}", files.identity(), module.identity());
         if let Some(arguments) = overridden_arguments {
             identity.push_str(&format!("\n{arguments}"));
         }
@@ -119,7 +119,7 @@ mod tests {
         // Locks that exist name sets in this way.
         let set = &plain.sets[0];
         let files = BuildFiles::read(&repository.tree(&plain.revisions[&set.id]).unwrap()).unwrap();
-        let identity = format!("{}\n{}\n{}", files.identity(), set.module.directory, set.module.in_reactor);
+        let identity = format!("{}\n{}\ntrue", files.identity(), set.module.directory);
         assert_eq!(set.id, Digest::of(identity.as_bytes()).hex());
 
         let one = find(Some(Digest::of(b"-Pone")));

@@ -3,6 +3,8 @@
 //!
 //! POMs are a stranger's: document types are refused, so there are no entities to expand, and sizes are bounded.
 
+use std::collections::BTreeSet;
+
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use serde::Serialize;
@@ -11,7 +13,7 @@ use serde::Serialize;
 const MOST_BYTES: usize = 4 << 20;
 /// The deepest element.
 const MOST_DEPTH: usize = 100;
-/// The most modules, or repositories, of one POM.
+/// The most modules, repositories, profiles, dependencies or goals of one POM.
 const MOST_ITEMS: usize = 10_000;
 
 /// A POM that can't be understood.
@@ -39,7 +41,13 @@ pub struct PomFacts {
     /// `build/testSourceDirectory`.
     pub test_source_directory: Option<String>,
     /// Modules, those of profiles included, in order.
-    pub modules: Vec<String>,
+    pub modules: Vec<DeclaredModule>,
+    /// Profiles, in order.
+    pub profiles: Vec<Profile>,
+    /// `artifactId`s of dependencies, those of profiles included.
+    pub dependencies: BTreeSet<String>,
+    /// Goals of the build's plugins, managed ones and those of profiles included.
+    pub goals: BTreeSet<String>,
     /// Repositories and plugin repositories, those of profiles included, in order.
     pub repositories: Vec<DeclaredRepository>,
 }
@@ -53,6 +61,24 @@ pub struct Parent {
     pub artifact_id: Option<String>,
     /// `relativePath`; Maven's default is `../pom.xml`, and an empty one means that it is in no directory.
     pub relative_path: Option<String>,
+}
+
+/// A module that a POM names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeclaredModule {
+    /// A directory, or a POM by its file name, relative to the one that names it.
+    pub path: String,
+    /// The profile that names it, by its place in [`PomFacts::profiles`].
+    pub profile: Option<usize>,
+}
+
+/// A profile of a POM.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// Its id, empty where none is given.
+    pub id: String,
+    /// Whether it is active where no other profile of its POM is.
+    pub by_default: bool,
 }
 
 /// A repository that a POM declares.
@@ -73,6 +99,13 @@ impl PomFacts {
         let directory =
             format!("{}/{}", self.group_id.as_ref().or(parent)?.replace('.', "/"), self.artifact_id.as_ref()?);
         (!directory.contains("${")).then_some(directory)
+    }
+
+    /// Returns the number of items of which there are most.
+    fn most_items(&self) -> usize {
+        let Self { modules, repositories, profiles, dependencies, goals, .. } = self;
+        let lists = [modules.len(), repositories.len(), profiles.len()];
+        lists.into_iter().chain([dependencies.len(), goals.len()]).max().unwrap_or_default()
     }
 
     /// Reads a POM. Bytes that are no UTF-8 are replaced: names that matter are plain text in every encoding that
@@ -117,8 +150,8 @@ impl PomFacts {
                 Event::Eof => break,
                 Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
             }
-            if parser.facts.modules.len() > MOST_ITEMS || parser.facts.repositories.len() > MOST_ITEMS {
-                return Err(malformed("it has too many modules or repositories".into()));
+            if parser.facts.most_items() > MOST_ITEMS {
+                return Err(malformed("it has too many modules, repositories, profiles, dependencies or goals".into()));
             }
         }
         match (parser.path.is_empty(), parser.is_project) {
@@ -146,6 +179,7 @@ impl Parser {
         match path.as_slice() {
             ["project"] => self.is_project = true,
             ["project", "parent"] => self.facts.parent = Some(Parent::default()),
+            ["project", "profiles", "profile"] => self.facts.profiles.push(Profile::default()),
             path => {
                 let plugins = matches!(within_profile(path), ["pluginRepositories", "pluginRepository"]);
                 if plugins || matches!(within_profile(path), ["repositories", "repository"]) {
@@ -168,8 +202,26 @@ impl Parser {
             ["project", "parent", "artifactId"] => facts.parent.get_or_insert_default().artifact_id = Some(text),
             ["project", "parent", "relativePath"] => facts.parent.get_or_insert_default().relative_path = Some(text),
             ["project", "build", "testSourceDirectory"] => facts.test_source_directory = Some(text),
+            ["project", "profiles", "profile", "id"] => {
+                facts.profiles.last_mut().into_iter().for_each(|profile| profile.id.clone_from(&text));
+            }
+            ["project", "profiles", "profile", "activation", "activeByDefault"] => {
+                facts.profiles.last_mut().into_iter().for_each(|profile| profile.by_default = text == "true");
+            }
             names => match (within_profile(names), facts.repositories.last_mut()) {
-                (["modules", "module"], _) if !text.is_empty() => facts.modules.push(text),
+                (["modules", "module"], _) if !text.is_empty() => {
+                    let profile = (names.get(1) == Some(&"profiles")).then(|| facts.profiles.len().saturating_sub(1));
+                    facts.modules.push(DeclaredModule { path: text, profile });
+                }
+                (["dependencies", "dependency", "artifactId"], _) => {
+                    facts.dependencies.insert(text);
+                }
+                (["build", rest @ ..], _) => {
+                    let managed = rest.strip_prefix(&["pluginManagement"]).unwrap_or(rest);
+                    if managed == ["plugins", "plugin", "executions", "execution", "goals", "goal"] {
+                        facts.goals.insert(text);
+                    }
+                }
                 (
                     ["repositories", "repository", "id"] | ["pluginRepositories", "pluginRepository", "id"],
                     Some(last),
@@ -210,8 +262,11 @@ mod tests {
               <modules><module>core</module><module><![CDATA[web]]></module></modules>
               <description>caf&eacute; <artifactId>no</artifactId></description>
               <build><testSourceDirectory>src/test</testSourceDirectory>
-                <plugins><plugin><artifactId>p</artifactId></plugin></plugins></build>
-              <profiles><profile><id>x</id><modules><module>more</module></modules>
+                <plugins><plugin><artifactId>p</artifactId><executions><execution><goals><goal>g</goal></goals></execution>
+                </executions></plugin></plugins></build>
+              <dependencies><dependency><artifactId>d</artifactId>
+                <exclusions><exclusion><artifactId>no</artifactId></exclusion></exclusions></dependency></dependencies>
+              <profiles><profile><id>x</id><activation><activeByDefault>true</activeByDefault></activation><modules><module>more</module></modules>
                 <pluginRepositories><pluginRepository><id>r</id><url>u</url></pluginRepository></pluginRepositories>
               </profile></profiles>
               <repositories><repository><releases><id>no</id></releases><url>v</url></repository></repositories>
@@ -223,7 +278,11 @@ mod tests {
         assert_eq!(facts.packaging.as_deref(), Some("pom"));
         let parent = Parent { group_id: None, artifact_id: Some("up".into()), relative_path: Some(String::new()) };
         assert_eq!(facts.parent, Some(parent));
-        assert_eq!(facts.modules, ["core", "web", "more"]);
+        let module = |path: &str, profile| DeclaredModule { path: path.into(), profile };
+        assert_eq!(facts.modules, [module("core", None), module("web", None), module("more", Some(0))]);
+        assert_eq!(facts.profiles, [Profile { id: "x".into(), by_default: true }]);
+        assert_eq!(facts.dependencies, BTreeSet::from(["d".to_owned()]));
+        assert_eq!(facts.goals, BTreeSet::from(["g".to_owned()]));
         assert_eq!(facts.test_source_directory.as_deref(), Some("src/test"));
         let repository = |id: &str, url: &str, plugins| DeclaredRepository { id: id.into(), url: url.into(), plugins };
         assert_eq!(facts.repositories, [repository("r", "u", true), repository("", "v", false)]);

@@ -321,7 +321,7 @@ fn build_files_say_where_a_test_lies() {
     );
     let place = |file: &str| {
         let module = files.module_of(&path(file))?;
-        Some((module.directory, module.listed_in_root))
+        Some((module.directory, module.start.is_empty()))
     };
     assert_eq!(place("a/src/test/java/T.java"), Some(("a".into(), true)));
     assert_eq!(place("b/src/test/java/x/T.java"), Some(("b".into(), true)));

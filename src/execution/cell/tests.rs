@@ -60,7 +60,7 @@ impl Place {
             test_file: task.test_file.to_string(),
             class: "ATest".to_owned(),
         };
-        let module = ModuleArguments { directory: String::new(), in_reactor: true };
+        let module = ModuleArguments::default();
         Self { directory, engine, executor, environment, input, task, module }
     }
 

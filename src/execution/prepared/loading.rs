@@ -100,7 +100,7 @@ impl Place {
     }
 
     async fn get_from(&self, revisions: &PreparedRevisions) -> CompiledRevision {
-        let module = ModuleArguments { directory: String::new(), in_reactor: true };
+        let module = ModuleArguments::default();
         let input = RevisionInput { tree: "a".repeat(40), module };
         let archive = tempfile::Builder::new().tempfile_in(self.directory.path()).unwrap().keep().unwrap().1;
         fs::copy(self.directory.path().join("compiled.tar"), &archive).unwrap();

@@ -88,7 +88,7 @@ impl Place {
         let set = BuildSet {
             id: "set".to_owned(),
             revision: "r".to_owned(),
-            module: ModuleArguments { directory: String::new(), in_reactor: true },
+            module: ModuleArguments::default(),
             test_class: "ATest".to_owned(),
         };
         let tree = self.directory.path().join("tree.tar");
