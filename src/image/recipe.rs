@@ -12,13 +12,16 @@ use crate::lock::{DebianPackage, LayerKind, RepositoryLock, ToolFile, ToolRole, 
 use crate::task::RepositoryName;
 
 /// Version of how layers are made from locks. It goes up with every change that can change a layer's bytes.
-pub const RECIPE_VERSION: u32 = 3;
+pub const RECIPE_VERSION: u32 = 4;
 
 /// User and group id of the task user in images.
 pub const TASK_ID: u32 = 1000;
 
 /// Where the Maven cache lies in images, without the leading slash.
 pub const MAVEN_REPOSITORY: &str = "opt/maven-repository";
+
+/// Where the list of development kits lies in images; Maven finds it under a name of its own.
+const MAVEN_TOOLCHAINS: &str = "/usr/lib/jvm/toolchains.xml";
 
 const MAVEN_SETTINGS: &str = include_str!("../../images/settings.xml");
 
@@ -220,11 +223,30 @@ fn jdk_layer(toolchain: &ToolchainLock, jdk: u32) -> Result<LayerRecipe, ImageEr
     };
     let mut sources = packages(&lock.packages)?;
     let home = java_home(jdk);
+    sources.push(text(MAVEN_TOOLCHAINS.trim_start_matches('/'), 0o644, &maven_toolchains(jdk, &home))?);
     sources.push(symlink("usr/lib/jvm/default-java", home.trim_start_matches("/usr/lib/jvm/"))?);
     for program in ["jar", "java", "javac", "javadoc", "javap", "keytool"] {
         sources.push(symlink(&format!("usr/bin/{program}"), &format!("{home}/bin/{program}"))?);
     }
     Ok(LayerRecipe { kind: LayerKind::Jdk, sources })
+}
+
+/// Returns Maven's list of development kits, for builds that choose one by version or by vendor: the image's only one, under
+/// every name that a POM may have for it.
+fn maven_toolchains(jdk: u32, home: &str) -> String {
+    let versions = if jdk == 8 { vec!["1.8".to_owned(), "8".to_owned()] } else { vec![jdk.to_string()] };
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<toolchains>\n");
+    for version in versions {
+        for vendor in ["openjdk", "adopt", "adoptopenjdk", "debian", "oracle", "sun", "temurin", "zulu"] {
+            text.push_str(&format!(
+                "  <toolchain>\n    <type>jdk</type>\n    <provides>\n      <version>{version}</version>\n      \
+                 <vendor>{vendor}</vendor>\n    </provides>\n    <configuration>\n      <jdkHome>{home}</jdkHome>\n    \
+                 </configuration>\n  </toolchain>\n"
+            ));
+        }
+    }
+    text.push_str("</toolchains>\n");
+    text
 }
 
 fn tools_layer(toolchain: &ToolchainLock) -> Result<LayerRecipe, ImageError> {
@@ -235,6 +257,7 @@ fn tools_layer(toolchain: &ToolchainLock) -> Result<LayerRecipe, ImageError> {
         sources.push(tool_source(tool)?);
     }
     sources.push(text("opt/maven/conf/settings.xml", 0o644, MAVEN_SETTINGS)?);
+    sources.push(symlink("opt/maven/conf/toolchains.xml", MAVEN_TOOLCHAINS)?);
     sources.push(symlink("usr/bin/mvn", "/opt/maven/bin/mvn")?);
     sources.push(directory_of(MAVEN_REPOSITORY, 0o755, 0)?);
     // Appended, not put first: a distribution must not hide a module of the interpreter's own library. Versions of the
