@@ -260,7 +260,7 @@ fn of_causes<'a>(seen: &Seen, causes: impl Iterator<Item = &'a Cause>, what: &st
         text.push_str(class);
         if let Some(message) = &cause.message {
             text.push_str(": ");
-            text.extend(message.lines().next().unwrap_or("").chars().take(400));
+            text.push_str(&beginning(message));
         }
     }
     if resolution {
@@ -272,6 +272,15 @@ fn of_causes<'a>(seen: &Seen, causes: impl Iterator<Item = &'a Cause>, what: &st
         }
     }
     infra(if resolution { InfraReason::Resolution } else { InfraReason::Build }, &text)
+}
+
+/// Returns a message's first line, and the next three where that one only announces them.
+fn beginning(message: &str) -> String {
+    let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or("");
+    let announces = first.ends_with(':') || first == "Compilation failure";
+    let told = std::iter::once(first).chain(lines.take(if announces { 3 } else { 0 }));
+    told.map(|line| line.chars().take(400).collect::<String>()).collect::<Vec<_>>().join("\n    ")
 }
 
 fn infra(reason: InfraReason, detail: &str) -> Compilation {
