@@ -1,6 +1,6 @@
 //! `lock`: resolves, once and online, every byte that images are made from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,15 +12,16 @@ use super::failures::Failures;
 use super::locks::Growing;
 use super::preview;
 use super::selector::SelectorArguments;
-use super::workbench::{Workbench, by_repository, sets_of};
+use super::workbench::{Workbench, blocking, by_repository, sets_of};
 use crate::artifact::fetch::Client;
 use crate::artifact::origin::{Declared, LeftOut, OriginError, OriginName, printable};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::image::recipe::java_home;
-use crate::lock::{LockFile as _, RepositoryLock, ToolchainLock};
+use crate::lock::{LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
 use crate::manifest::RepositoryManifest;
 use crate::output::{OutputFormat, Table, counted};
+use crate::resolution::in_tree;
 use crate::resolution::repository::{BuildSet, LockError, Locking, Unresolved};
 use crate::resolution::sets::FoundSets;
 use crate::task::{RepositoryName, Task};
@@ -173,13 +174,35 @@ async fn lock_repository(
     let _held = workbench.hold(&format!("lock-{}", repository.file_stem())).await?;
     let opened = workbench.repository(manifest, tasks).await?;
     let found = sets_of(&opened, manifest, tasks).await?;
+    let in_tree = in_tree(workbench, &opened, &found).await?;
     let mut growing = workbench.growing_lock(manifest, update)?;
     let unresolved = match found.sets.iter().all(|set| growing.lock.build_sets.contains(&set.id)) {
         true => Vec::new(),
-        false => complete(means, manifest, &opened, &found, &mut growing).await?,
+        false => complete(means, manifest, &opened, &found, in_tree, &mut growing).await?,
     };
     workbench.finish_lock(&growing, manifest, &found.sets)?;
     Ok(summary(&growing.lock, true, &found.sets, unresolved))
+}
+
+/// Returns the files of Maven repositories inside the tree, and brings them into the store, every time: nobody else can where
+/// it lost them.
+async fn in_tree(
+    workbench: &Workbench<'_>,
+    opened: &Repository,
+    found: &FoundSets,
+) -> Result<BTreeMap<String, MavenFile>, CommandError> {
+    let (name, path, store) = (opened.name().clone(), opened.path().to_owned(), workbench.store.clone());
+    let directories: Vec<_> =
+        found.in_tree.iter().map(|(set, directories)| (found.revisions[set].clone(), directories.clone())).collect();
+    blocking(move || {
+        let mut files = BTreeMap::new();
+        let repository = Repository::open(name, &path)?;
+        for (revision, directories) in directories {
+            in_tree::collect(&repository.tree(&revision)?, &directories, &store, &mut files)?;
+        }
+        Ok(files)
+    })
+    .await
 }
 
 /// Resolves the sets that the lock does not have yet; it is saved after each.
@@ -188,6 +211,7 @@ async fn complete(
     manifest: &RepositoryManifest,
     opened: &Repository,
     found: &FoundSets,
+    in_tree: BTreeMap<String, MavenFile>,
     growing: &mut Growing,
 ) -> Result<Vec<Unresolved>, CommandError> {
     let (Means { workbench, engine, client, toolchain }, repository) = (*means, &manifest.repository);
@@ -206,6 +230,7 @@ async fn complete(
         repository: repository.clone(),
         maven_arguments: &arguments,
         origins: declared_origins(client, &found.repositories)?,
+        in_tree,
         own: found.own.clone(),
         cutoff: found.cutoff,
         temporary: workbench.data_dir.temporary(),

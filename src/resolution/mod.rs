@@ -5,6 +5,7 @@
 pub mod allowance;
 mod bookkeeping;
 pub mod door;
+pub mod in_tree;
 pub mod metadata;
 pub mod repository;
 pub mod sets;

@@ -25,7 +25,7 @@ use crate::event::{Event, EventSink};
 use crate::execution::maven::{
     self, COMPILE_GOALS, MAVEN_REPOSITORY, MavenSettings, ModuleArguments, PROJECT, ToolJars, maven_command,
 };
-use crate::lock::{LOCK_SCHEMA, LockFileError, RepositoryLock};
+use crate::lock::{LOCK_SCHEMA, LockFileError, MavenFile, RepositoryLock};
 use crate::manifest::RepositoryManifest;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
 use crate::outcome::{InfraReason, Outcome};
@@ -134,6 +134,8 @@ pub struct Locking<'a> {
     pub maven_arguments: &'a [String],
     /// Origins to ask beside `central`, as the repository's POMs declare them.
     pub origins: Vec<OriginName>,
+    /// Files of Maven repositories inside the project's tree, by path, the store has them.
+    pub in_tree: BTreeMap<String, MavenFile>,
     /// `group/artifact` paths of the repository's own modules.
     pub own: BTreeSet<String>,
     /// Versions published later do not count.
@@ -176,7 +178,7 @@ impl Locking<'_> {
                 origins,
                 cutoff: self.cutoff,
                 java: self.jdk,
-                known: passage_of(lock),
+                known: self.known(lock),
             },
         )?;
         self.ensure(lock).await?;
@@ -217,6 +219,14 @@ impl Locking<'_> {
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
         Ok(unresolved)
+    }
+
+    /// Returns what the door gives without asking anybody: what the lock has, and what the tree has.
+    fn known(&self, lock: &RepositoryLock) -> Passage {
+        let mut files = self.in_tree.clone();
+        files.extend(lock.files.iter().map(|file| (file.path.clone(), file.clone())));
+        let metadata = lock.metadata.iter().map(|frozen| (frozen.path.clone(), frozen.clone())).collect();
+        Passage { files, metadata, ..Passage::default() }
     }
 
     /// Brings what an earlier lock names into the store: containers start with it.
@@ -428,14 +438,6 @@ const COMMAND_LIMITS: CommandLimits =
 
 const LIMITS: ContainerLimits =
     ContainerLimits { memory_bytes: 8192 * MIB, cpus: 2, processes: 1024, wall_seconds: 3 * 1_800 };
-
-fn passage_of(lock: &RepositoryLock) -> Passage {
-    Passage {
-        files: lock.files.iter().map(|file| (file.path.clone(), file.clone())).collect(),
-        metadata: lock.metadata.iter().map(|frozen| (frozen.path.clone(), frozen.clone())).collect(),
-        ..Passage::default()
-    }
-}
 
 /// Returns a lock that names nothing yet.
 pub fn empty(manifest: &RepositoryManifest) -> RepositoryLock {

@@ -18,8 +18,10 @@ pub struct FoundSets {
     of_tasks: BTreeMap<(TaskId, Side), String>,
     /// A revision of each set, by its id.
     pub revisions: BTreeMap<String, Revision>,
-    /// Repositories that POMs declare.
+    /// Repositories that POMs declare, but for those inside the tree.
     pub repositories: BTreeSet<DeclaredRepository>,
+    /// Directories of each set's revision that are Maven repositories, by the set's id, where there are any.
+    pub in_tree: BTreeMap<String, BTreeSet<String>>,
     /// Directories of the repository's own artifacts in a Maven repository.
     pub own: BTreeSet<String>,
     /// The day of the newest revision of these tasks, after which a version does not count ([`super::metadata`]).
@@ -49,6 +51,7 @@ pub fn find_sets(
         of_tasks: BTreeMap::new(),
         revisions: BTreeMap::new(),
         repositories: BTreeSet::new(),
+        in_tree: BTreeMap::new(),
         own: BTreeSet::new(),
         cutoff: jiff::civil::Date::MIN,
     };
@@ -69,7 +72,8 @@ pub fn find_sets(
         }
         if !build_files.contains_key(revision) {
             let files = BuildFiles::read(&repository.tree(revision)?)?;
-            found.repositories.extend(files.declared_repositories());
+            let declared = files.declared_repositories().into_iter();
+            found.repositories.extend(declared.filter(|declared| declared.path_in_tree().is_none()));
             found.own.extend(files.poms().values().flatten().filter_map(|facts| facts.artifact_directory()));
             build_files.insert(revision, files);
         }
@@ -85,6 +89,10 @@ pub fn find_sets(
         found.of_tasks.insert((task.id.clone(), side), id.hex());
         if let std::collections::btree_map::Entry::Vacant(vacant) = found.revisions.entry(id.hex()) {
             vacant.insert(revision.clone());
+            let directories = files.repository_directories(&repository.tree(revision)?);
+            if !directories.is_empty() {
+                found.in_tree.insert(id.hex(), directories);
+            }
             let file = task.test_file.as_str().rsplit('/').next().unwrap_or_default();
             found.sets.push(BuildSet {
                 id: id.hex(),

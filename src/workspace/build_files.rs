@@ -172,6 +172,17 @@ impl BuildFiles {
         !self.files.iter().any(may_add)
     }
 
+    /// Returns directories of the tree that POMs declare as Maven repositories. From which directory an address counts is for
+    /// Maven to tell, so that of every POM is tried.
+    pub fn repository_directories(&self, tree: &RevisionTree) -> BTreeSet<String> {
+        let declared = self.poms.values().flatten().flat_map(|facts| &facts.repositories);
+        let paths: BTreeSet<&str> = declared.filter_map(DeclaredRepository::path_in_tree).collect();
+        let homes: BTreeSet<&str> =
+            self.poms.keys().map(|pom| pom.rsplit_once('/').map_or("", |(home, _)| home)).collect();
+        let found = paths.iter().flat_map(|path| homes.iter().filter_map(|home| resolve(home, path)));
+        found.filter(|directory| !directory.is_empty() && tree.is_directory(directory)).collect()
+    }
+
     /// Returns the repositories that the POMs declare, sorted, each once.
     pub fn declared_repositories(&self) -> Vec<DeclaredRepository> {
         let all = self.poms.values().flatten().flat_map(|facts| facts.repositories.iter().cloned());

@@ -92,6 +92,25 @@ pub struct DeclaredRepository {
     pub plugins: bool,
 }
 
+impl DeclaredRepository {
+    /// Returns the path of a repository inside the project's tree, relative to a directory that only Maven can tell:
+    /// that of the POM, of one that inherits from it, or of the root's.
+    pub fn path_in_tree(&self) -> Option<&str> {
+        const DIRECTORIES: [&str; 7] = [
+            "basedir",
+            "maven.multiModuleProjectDirectory",
+            "pom.basedir",
+            "project.basedir",
+            "project.parent.basedir",
+            "session.executionRootDirectory",
+            "user.dir",
+        ];
+        let rest = self.url.strip_prefix("file:")?.trim_start_matches('/').strip_prefix("${")?;
+        let (directory, path) = rest.split_once('}')?;
+        DIRECTORIES.contains(&directory).then(|| path.trim_start_matches('/'))
+    }
+}
+
 impl PomFacts {
     /// Returns the artifact's directory in a Maven repository, `group/as/path/artifact`, where both names are plain.
     pub fn artifact_directory(&self) -> Option<String> {
@@ -286,6 +305,23 @@ mod tests {
         assert_eq!(facts.test_source_directory.as_deref(), Some("src/test"));
         let repository = |id: &str, url: &str, plugins| DeclaredRepository { id: id.into(), url: url.into(), plugins };
         assert_eq!(facts.repositories, [repository("r", "u", true), repository("", "v", false)]);
+    }
+
+    #[test]
+    fn repositories_inside_the_tree_are_told_from_others() {
+        let path = |url: &str| {
+            let declared = DeclaredRepository { url: url.to_owned(), ..DeclaredRepository::default() };
+            declared.path_in_tree().map(str::to_owned)
+        };
+        for url in ["file://${project.basedir}/a/b", "file:${basedir}/a/b", "file:///${user.dir}/a/b"] {
+            assert_eq!(path(url).as_deref(), Some("a/b"), "{url}");
+        }
+        assert_eq!(path("file://${project.parent.basedir}/../x").as_deref(), Some("../x"));
+        for url in
+            ["file:///etc", "file://${user.home}/.m2", "https://${basedir}/a", "${basedir}/a", "file://${basedir"]
+        {
+            assert_eq!(path(url), None, "{url}");
+        }
     }
 
     #[test]

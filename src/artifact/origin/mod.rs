@@ -94,6 +94,13 @@ impl OriginError {
             Self::Io(_) => return Some("check the data directory's permissions and free space".to_owned()),
         };
         let client = match name.as_str() {
+            "project-tree" => {
+                return Some(
+                    "the file lies in the repository's own tree: run `testevo-sandbox lock` for it, which reads that again, or \
+                     bring the bytes with `store import`"
+                        .to_owned(),
+                );
+            }
             "debian" => ", or have a Debian archive in apt's sources",
             "central" => ", or have a mirror of `central` in Maven's settings, or Maven installed",
             "pypi" => ", or set pip's index-url, or have pip installed",
@@ -126,9 +133,14 @@ impl OriginName {
         Self("pypi".to_owned())
     }
 
+    /// Returns `project-tree`: directories of the revisions of a lock's own repository. It has no address: git has the bytes.
+    pub fn project_tree() -> Self {
+        Self("project-tree".to_owned())
+    }
+
     /// Tells whether the name means the same in every lock, whatever POMs call their repositories.
     fn is_reserved(&self) -> bool {
-        matches!(self.as_str(), "debian" | "central" | "pypi")
+        matches!(self.as_str(), "debian" | "central" | "pypi" | "project-tree")
     }
 
     /// Returns the text.

@@ -237,6 +237,17 @@ fn what_an_older_program_remembered_is_not_believed_either() {
 }
 
 #[test]
+fn what_lies_in_a_tree_has_no_address() {
+    let directory = tempfile::tempdir().unwrap();
+    let origins = origins(directory.path(), &[]);
+    let error = origins.resolve(&OriginName::project_tree()).unwrap_err();
+    assert!(error.hint().unwrap().contains("run `testevo-sandbox lock` for it"), "{error}");
+    // A POM's own repository of that name is another one.
+    let declared = origins.declare("project-tree", "https://public.test/").unwrap();
+    assert!(matches!(&declared, Declared::Known(name) if name.as_str().starts_with("project-tree-")), "{declared:?}");
+}
+
+#[test]
 fn a_name_means_one_address() {
     let directory = tempfile::tempdir().unwrap();
     let origins = origins(directory.path(), &[("mirrored", "https://mirror.test/")]);

@@ -80,6 +80,7 @@ impl Place {
             repository: self.manifest.repository.clone(),
             maven_arguments: &[],
             origins: Vec::new(),
+            in_tree: BTreeMap::new(),
             own: BTreeSet::from(["org/project/core".to_owned(), "org/project/parent".to_owned()]),
             cutoff: jiff::civil::date(2020, 1, 1),
             temporary: self.directory.path().join("tmp"),
