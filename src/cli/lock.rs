@@ -21,7 +21,7 @@ use crate::image::recipe::java_home;
 use crate::lock::{LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
 use crate::manifest::RepositoryManifest;
 use crate::output::{OutputFormat, Table, counted};
-use crate::resolution::in_tree;
+use crate::resolution::in_tree::Collector;
 use crate::resolution::repository::{BuildSet, LockError, Locking, Unresolved};
 use crate::resolution::sets::FoundSets;
 use crate::task::{RepositoryName, Task};
@@ -184,21 +184,23 @@ async fn lock_repository(
     Ok(summary(&growing.lock, true, &found.sets, unresolved))
 }
 
-/// Returns the files of Maven repositories inside the tree, and brings them into the store, every time: nobody else can where
-/// it lost them.
+/// Returns the files of Maven repositories inside the trees of sets, by set, and brings them into the store, every time: nobody
+/// else can where it lost them.
 async fn in_tree(
     workbench: &Workbench<'_>,
     opened: &Repository,
     found: &FoundSets,
-) -> Result<BTreeMap<String, MavenFile>, CommandError> {
+) -> Result<BTreeMap<String, BTreeMap<String, MavenFile>>, CommandError> {
     let (name, path, store) = (opened.name().clone(), opened.path().to_owned(), workbench.store.clone());
-    let directories: Vec<_> =
-        found.in_tree.iter().map(|(set, directories)| (found.revisions[set].clone(), directories.clone())).collect();
+    let directories = found.in_tree.clone();
+    let revisions = found.revisions.clone();
     blocking(move || {
         let mut files = BTreeMap::new();
-        let repository = Repository::open(name, &path)?;
-        for (revision, directories) in directories {
-            in_tree::collect(&repository.tree(&revision)?, &directories, &store, &mut files)?;
+        let repository = Repository::open(name.clone(), &path)?;
+        let mut collector = Collector::new(&store);
+        for (set, directories) in directories {
+            let collected = collector.collect(&repository.tree(&revisions[&set])?, &directories);
+            files.insert(set, collected.map_err(|error| LockError::in_tree(&name, error))?);
         }
         Ok(files)
     })
@@ -211,7 +213,7 @@ async fn complete(
     manifest: &RepositoryManifest,
     opened: &Repository,
     found: &FoundSets,
-    in_tree: BTreeMap<String, MavenFile>,
+    in_tree: BTreeMap<String, BTreeMap<String, MavenFile>>,
     growing: &mut Growing,
 ) -> Result<Vec<Unresolved>, CommandError> {
     let (Means { workbench, engine, client, toolchain }, repository) = (*means, &manifest.repository);
@@ -229,7 +231,7 @@ async fn complete(
         java_home: java_home(manifest.jdk),
         repository: repository.clone(),
         maven_arguments: &arguments,
-        origins: declared_origins(client, &found.repositories)?,
+        origins: declared_origins(client, &found.repositories, !found.in_tree.is_empty())?,
         in_tree,
         own: found.own.clone(),
         cutoff: found.cutoff,
@@ -249,10 +251,12 @@ async fn complete(
     Ok(locking.run(lock, &found.sets, &write_tree, &save).await?)
 }
 
-/// Remembers where the repositories that POMs declare are, and returns their names. What is left out is told of.
+/// Remembers where the repositories that POMs declare are, and returns their names. What is left out is told of, but for
+/// repositories inside the tree, where some were found there.
 fn declared_origins(
     client: &Client,
     repositories: &BTreeSet<DeclaredRepository>,
+    some_in_tree: bool,
 ) -> Result<Vec<OriginName>, OriginError> {
     let mut names = Vec::new();
     let mut left_out = BTreeSet::new();
@@ -261,6 +265,7 @@ fn declared_origins(
             Declared::Known(name) if name == OriginName::central() || names.contains(&name) => {}
             Declared::Known(name) => names.push(name),
             // Maven has repositories for plugins and for the rest; one that is both is told of once.
+            Declared::LeftOut(_) if some_in_tree && declared.path_in_tree().is_some() => {}
             Declared::LeftOut(reason) => {
                 left_out.insert((printable(&declared.id), reason));
             }
@@ -365,7 +370,7 @@ mod tests {
         .into_iter()
         .flatten()
         .collect();
-        let names = declared_origins(&client, &repositories).unwrap();
+        let names = declared_origins(&client, &repositories, true).unwrap();
         assert_eq!(names.iter().map(OriginName::as_str).collect::<Vec<_>>(), ["inner", "open"]);
         let told = told.lock().unwrap();
         assert_eq!(told.len(), 3, "{told:?}");

@@ -20,6 +20,9 @@ pub enum Exhausted {
     /// Too much was fetched.
     #[error("more than {} GiB were fetched", MAX_BYTES >> 30)]
     Bytes,
+    /// There is too much in Maven repositories inside the tree.
+    #[error("Maven repositories inside its trees have too many files, or too large ones")]
+    Tree,
 }
 
 /// What is left of it.

@@ -103,6 +103,8 @@ struct Shared {
     cutoff: jiff::civil::Date,
     java: u32,
     passage: Mutex<Passage>,
+    /// What the tree of the next container has, by path; the store has it.
+    in_tree: Mutex<BTreeMap<String, MavenFile>>,
     /// SHA-1 sums of what passed, for `x-checksum-sha1` and `.sha1` requests.
     sums: Mutex<BTreeMap<Digest, String>>,
     allowance: Allowance,
@@ -126,6 +128,7 @@ impl Door {
             cutoff: context.cutoff,
             java: context.java,
             passage: Mutex::new(context.known),
+            in_tree: Mutex::default(),
             sums: Mutex::default(),
             allowance: Allowance::new(),
         });
@@ -151,6 +154,11 @@ impl Door {
     /// Returns what passed so far, together with what was known when it opened.
     pub fn passage(&self) -> Passage {
         Passage { exhausted: self.shared.allowance.exhausted(), ..held(&self.shared.passage).clone() }
+    }
+
+    /// Gives these files before origins are asked, in the stead of those that were given so until now.
+    pub fn offer(&self, in_tree: BTreeMap<String, MavenFile>) {
+        *held(&self.shared.in_tree) = in_tree;
     }
 
     /// Forgets what was refused or failed, so that the next container's troubles can be told from the last one's.
@@ -269,7 +277,12 @@ async fn find(shared: &Shared, path: &str) -> Found {
     };
     let _alone = gate.lock().await;
     {
-        let passage = held(&shared.passage);
+        let mut passage = held(&shared.passage);
+        if !passage.files.contains_key(path)
+            && let Some(file) = held(&shared.in_tree).get(path)
+        {
+            passage.files.insert(path.to_owned(), file.clone());
+        }
         if let Some(file) = passage.files.get(path)
             && shared.store.contains(&file.sha256)
         {

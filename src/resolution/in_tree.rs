@@ -3,57 +3,195 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::allowance::Exhausted;
 use super::bookkeeping::is_bookkeeping;
 use super::door::is_repository_path;
-use super::repository::LockError;
 use crate::artifact::origin::OriginName;
-use crate::artifact::store::Store;
+use crate::artifact::store::{Store, StoreError};
+use crate::digest::Digest;
 use crate::lock::MavenFile;
 use crate::workspace::{EntryKind, RevisionTree, WorkspaceError};
 
-/// Puts what lies in these directories of a tree into the store and adds it to `files`, by path in repository layout. What
-/// has a path that another file has already is left out: a lock knows one file of a path.
-///
-/// # Errors
-/// [`LockError::Workspace`], [`LockError::Store`].
-pub fn collect(
-    tree: &RevisionTree,
-    directories: &BTreeSet<String>,
-    store: &Store,
-    files: &mut BTreeMap<String, MavenFile>,
-) -> Result<(), LockError> {
-    for directory in directories {
-        let below = format!("{directory}/").into_bytes();
-        let entries = tree.entries().range(below.clone()..).take_while(|(path, _)| path.starts_with(&below));
-        for (path, entry) in entries {
-            let Ok(path) = std::str::from_utf8(path) else { continue };
-            let within = &path[below.len()..];
-            let is_file = matches!(entry.kind, EntryKind::File | EntryKind::Executable);
-            if !is_file || !is_artifact(within) || files.contains_key(within) {
-                continue;
-            }
-            let content = match tree.read_source(path) {
-                Ok(Some(content)) => content,
-                // Maven names what does not resolve; most of what lies there is for nobody.
-                Ok(None) | Err(WorkspaceError::MissingBlob { .. } | WorkspaceError::LfsPointer { .. }) => continue,
-                Err(error) => return Err(error.into()),
-            };
-            let file = MavenFile {
-                path: within.to_owned(),
-                origin: OriginName::project_tree().to_string(),
-                sha256: store.put(&content)?,
-                size: content.len() as u64,
-                own: false,
-            };
-            files.insert(within.to_owned(), file);
-        }
-    }
-    Ok(())
+/// The most files of all revisions, and the most bytes of them, each content counted once.
+const MOST_FILES: usize = 20_000;
+const MOST_BYTES: u64 = 4 << 30;
+
+/// What can keep files from being collected.
+#[derive(Debug, thiserror::Error)]
+pub enum InTreeError {
+    /// The tree can't be read.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is too much.
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
 }
 
-/// Tells whether a file of a repository is an artifact: no sum of one, and nothing that tells which there are.
+/// Collects the files of several revisions, each content once.
+pub struct Collector<'a> {
+    store: &'a Store,
+    /// What is in the store, by git's id of the content.
+    known: BTreeMap<String, (Digest, u64)>,
+    files: usize,
+    bytes: u64,
+}
+
+impl<'a> Collector<'a> {
+    /// Returns one that brings files into a store.
+    pub fn new(store: &'a Store) -> Self {
+        Self { store, known: BTreeMap::new(), files: 0, bytes: 0 }
+    }
+
+    /// Brings the artifacts that lie in these directories of a tree into the store, and returns them by path in repository
+    /// layout. Of equal paths the one in the first directory counts.
+    ///
+    /// # Errors
+    /// [`InTreeError`].
+    pub fn collect(
+        &mut self,
+        tree: &RevisionTree,
+        directories: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, MavenFile>, InTreeError> {
+        let mut files = BTreeMap::new();
+        for directory in directories {
+            let below = format!("{directory}/").into_bytes();
+            let entries = tree.entries().range(below.clone()..).take_while(|(path, _)| path.starts_with(&below));
+            for (path, entry) in entries {
+                let Ok(path) = std::str::from_utf8(path) else { continue };
+                let within = &path[below.len()..];
+                let is_file = matches!(entry.kind, EntryKind::File | EntryKind::Executable);
+                if !is_file || !is_artifact(within) {
+                    continue;
+                }
+                self.files += 1;
+                if self.files > MOST_FILES {
+                    return Err(Exhausted::Tree.into());
+                }
+                let Some((sha256, size)) = self.content(tree, path, &entry.id())? else { continue };
+                let origin = OriginName::project_tree().to_string();
+                let file = MavenFile { path: within.to_owned(), origin, sha256, size, own: false };
+                files.entry(within.to_owned()).or_insert(file);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Returns what the store has of a file; `None` where git lacks its content.
+    fn content(&mut self, tree: &RevisionTree, path: &str, id: &str) -> Result<Option<(Digest, u64)>, InTreeError> {
+        if let Some(known) = self.known.get(id) {
+            return Ok(Some(*known));
+        }
+        let content = match tree.read_source(path) {
+            Ok(Some(content)) => content,
+            // Maven names what does not resolve; most of what lies there is for nobody.
+            Ok(None) | Err(WorkspaceError::MissingBlob { .. } | WorkspaceError::LfsPointer { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let size = content.len() as u64;
+        self.bytes = self.bytes.saturating_add(size);
+        if self.bytes > MOST_BYTES {
+            return Err(Exhausted::Tree.into());
+        }
+        let known = (self.store.put(&content)?, size);
+        self.known.insert(id.to_owned(), known);
+        Ok(Some(known))
+    }
+}
+
+/// Tells whether a path is that of an artifact, `group/artifact/version/artifact-version…`: neither a sum of one, nor what
+/// tells which there are, nor anything else of the project.
 fn is_artifact(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
+    let mut parts = path.rsplit('/');
+    let (Some(name), Some(version), Some(artifact), Some(_group)) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return false;
+    };
+    // Snapshots may have a time in the version's stead.
+    let version = version.strip_suffix("-SNAPSHOT").unwrap_or(version);
+    let named = name.strip_prefix(artifact).and_then(|rest| rest.strip_prefix('-'));
     let sum = [".md5", ".sha1", ".sha256", ".sha512", ".asc"].iter().any(|suffix| name.ends_with(suffix));
-    is_repository_path(path) && !sum && !is_bookkeeping(path) && !name.starts_with("maven-metadata")
+    named.is_some_and(|rest| rest.starts_with(version)) && !sum && is_repository_path(path) && !is_bookkeeping(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Repository;
+
+    #[test]
+    fn files_are_collected_by_directory_and_each_content_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let git = git2::Repository::init(directory.path().join("git")).unwrap();
+        for (path, text) in [
+            ("one/g/a/1/a-1.jar", "first"),
+            ("one/g/a/1/a-1.jar.sha1", "sum"),
+            ("one/g/b/1/b-1.jar", "same"),
+            ("one/g/p/1/p-1.jar", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"),
+            ("one/src/test/java/ATest.java", "answer"),
+            ("other/g/c/1/c-1.jar", "not declared"),
+            ("two/g/a/1/a-1.jar", "second"),
+            ("two/g/c/1/c-1.jar", "same"),
+        ] {
+            let path = git.workdir().unwrap().join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        }
+        let link = git.workdir().unwrap().join("one/g/l/1/l-1.jar");
+        fs_err::create_dir_all(link.parent().unwrap()).unwrap();
+        fs_err::os::unix::fs::symlink("../../../src/test/java/ATest.java", link).unwrap();
+        let mut index = git.index().unwrap();
+        index.add_all(["*"], git2::IndexAddOption::FORCE, None).unwrap();
+        let tree = git.find_tree(index.write_tree().unwrap()).unwrap();
+        let author = git2::Signature::new("a", "a@example.invalid", &git2::Time::new(0, 0)).unwrap();
+        let commit = git.commit(None, &author, &author, "", &tree, &[]).unwrap();
+        let repository = Repository::open("o/n".parse().unwrap(), git.path()).unwrap();
+        let tree = repository.tree(&commit.to_string().parse().unwrap()).unwrap();
+
+        let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
+        let mut collector = Collector::new(&store);
+        let directories = BTreeSet::from(["one".to_owned(), "two".to_owned()]);
+        let files = collector.collect(&tree, &directories).unwrap();
+        let found: Vec<(&str, Vec<u8>)> =
+            files.values().map(|file| (file.path.as_str(), store.read(&file.sha256).unwrap())).collect();
+        let expected = [("g/a/1/a-1.jar", "first"), ("g/b/1/b-1.jar", "same"), ("g/c/1/c-1.jar", "same")];
+        assert_eq!(found, expected.map(|(path, text)| (path, text.as_bytes().to_vec())));
+        assert!(files.values().all(|file| file.origin == "project-tree" && !file.own));
+        // Bytes of a path that another directory has are kept as well: an older lock may name them.
+        assert!(store.contains(&Digest::of(b"second")));
+        assert_eq!(collector.bytes, "first".len() as u64 + "same".len() as u64 + "second".len() as u64);
+
+        collector.files = MOST_FILES;
+        assert!(matches!(collector.collect(&tree, &directories), Err(InTreeError::Exhausted(Exhausted::Tree))));
+        let mut collector = Collector { bytes: MOST_BYTES, ..Collector::new(&store) };
+        assert!(matches!(collector.collect(&tree, &directories), Err(InTreeError::Exhausted(Exhausted::Tree))));
+    }
+
+    #[test]
+    fn artifacts_are_told_from_everything_else() {
+        for path in
+            ["g/a/1.0/a-1.0.jar", "org/g/a-b/1/a-b-1.pom", "g/a/1-SNAPSHOT/a-1-20200101.0101-1.jar", "g/a/1/a-1-x.zip"]
+        {
+            assert!(is_artifact(path), "{path}");
+        }
+        for path in [
+            "a/1.0/a-1.0.jar",
+            "g/a/1.0/b-1.0.jar",
+            "g/a/1.0/a-2.0.jar",
+            "g/a/1.0/a-1.0.jar.sha1",
+            "g/a/1.0/a-1.0.jar.asc",
+            "g/a/maven-metadata.xml",
+            "g/a/1.0/maven-metadata.xml",
+            "g/a/1.0/_remote.repositories",
+            "src/test/java/p/ATest.java",
+            "src/test/java/ATest.java",
+            "g/../a/1.0/a-1.0.jar",
+            "",
+        ] {
+            assert!(!is_artifact(path), "{path}");
+        }
+    }
 }

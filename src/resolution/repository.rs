@@ -12,6 +12,7 @@ use fs_err as fs;
 
 use super::allowance::Exhausted;
 use super::door::{DOOR_PORT, Door, DoorContext, DoorError, Passage};
+use super::in_tree::InTreeError;
 use crate::artifact::fetch::{Client, FetchError};
 use crate::artifact::origin::OriginName;
 use crate::artifact::store::{Store, StoreError};
@@ -88,6 +89,17 @@ pub enum LockError {
     },
 }
 
+impl LockError {
+    /// Returns the error of a repository whose trees could not be collected from.
+    pub fn in_tree(repository: &RepositoryName, error: InTreeError) -> Self {
+        match error {
+            InTreeError::Workspace(error) => error.into(),
+            InTreeError::Store(error) => error.into(),
+            InTreeError::Exhausted(cause) => Self::Exhausted { repository: repository.clone(), cause },
+        }
+    }
+}
+
 /// One distinct set of build files with a module, and a revision that has it.
 #[derive(Clone, Debug)]
 pub struct BuildSet {
@@ -134,8 +146,8 @@ pub struct Locking<'a> {
     pub maven_arguments: &'a [String],
     /// Origins to ask beside `central`, as the repository's POMs declare them.
     pub origins: Vec<OriginName>,
-    /// Files of Maven repositories inside the project's tree, by path, the store has them.
-    pub in_tree: BTreeMap<String, MavenFile>,
+    /// Files of Maven repositories inside the trees of sets, by the set's id, then by path. The store has them.
+    pub in_tree: BTreeMap<String, BTreeMap<String, MavenFile>>,
     /// `group/artifact` paths of the repository's own modules.
     pub own: BTreeSet<String>,
     /// Versions published later do not count.
@@ -178,7 +190,7 @@ impl Locking<'_> {
                 origins,
                 cutoff: self.cutoff,
                 java: self.jdk,
-                known: self.known(lock),
+                known: passage_of(lock),
             },
         )?;
         self.ensure(lock).await?;
@@ -195,6 +207,7 @@ impl Locking<'_> {
             };
             seed = Some((names, seed_path.clone()));
             let tree = archive(set)?;
+            door.offer(self.in_tree.get(&set.id).cloned().unwrap_or_default());
             let failure = self.warm(&door, lock, set, &tree, &seed_path).await;
             fs::remove_file(&tree)?;
             let outcome = match failure? {
@@ -219,14 +232,6 @@ impl Locking<'_> {
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
         Ok(unresolved)
-    }
-
-    /// Returns what the door gives without asking anybody: what the lock has, and what the tree has.
-    fn known(&self, lock: &RepositoryLock) -> Passage {
-        let mut files = self.in_tree.clone();
-        files.extend(lock.files.iter().map(|file| (file.path.clone(), file.clone())));
-        let metadata = lock.metadata.iter().map(|frozen| (frozen.path.clone(), frozen.clone())).collect();
-        Passage { files, metadata, ..Passage::default() }
     }
 
     /// Brings what an earlier lock names into the store: containers start with it.
@@ -438,6 +443,14 @@ const COMMAND_LIMITS: CommandLimits =
 
 const LIMITS: ContainerLimits =
     ContainerLimits { memory_bytes: 8192 * MIB, cpus: 2, processes: 1024, wall_seconds: 3 * 1_800 };
+
+fn passage_of(lock: &RepositoryLock) -> Passage {
+    Passage {
+        files: lock.files.iter().map(|file| (file.path.clone(), file.clone())).collect(),
+        metadata: lock.metadata.iter().map(|frozen| (frozen.path.clone(), frozen.clone())).collect(),
+        ..Passage::default()
+    }
+}
 
 /// Returns a lock that names nothing yet.
 pub fn empty(manifest: &RepositoryManifest) -> RepositoryLock {

@@ -18,7 +18,7 @@ pub struct FoundSets {
     of_tasks: BTreeMap<(TaskId, Side), String>,
     /// A revision of each set, by its id.
     pub revisions: BTreeMap<String, Revision>,
-    /// Repositories that POMs declare, but for those inside the tree.
+    /// Repositories that POMs declare.
     pub repositories: BTreeSet<DeclaredRepository>,
     /// Directories of each set's revision that are Maven repositories, by the set's id, where there are any.
     pub in_tree: BTreeMap<String, BTreeSet<String>>,
@@ -72,8 +72,7 @@ pub fn find_sets(
         }
         if !build_files.contains_key(revision) {
             let files = BuildFiles::read(&repository.tree(revision)?)?;
-            let declared = files.declared_repositories().into_iter();
-            found.repositories.extend(declared.filter(|declared| declared.path_in_tree().is_none()));
+            found.repositories.extend(files.declared_repositories());
             found.own.extend(files.poms().values().flatten().filter_map(|facts| facts.artifact_directory()));
             build_files.insert(revision, files);
         }
@@ -89,9 +88,9 @@ pub fn find_sets(
         found.of_tasks.insert((task.id.clone(), side), id.hex());
         if let std::collections::btree_map::Entry::Vacant(vacant) = found.revisions.entry(id.hex()) {
             vacant.insert(revision.clone());
-            let directories = files.repository_directories(&repository.tree(revision)?);
-            if !directories.is_empty() {
-                found.in_tree.insert(id.hex(), directories);
+            if files.declared_repositories().iter().any(|declared| declared.path_in_tree().is_some()) {
+                let directories = files.repository_directories(&location, &repository.tree(revision)?);
+                found.in_tree.extend((!directories.is_empty()).then(|| (id.hex(), directories)));
             }
             let file = task.test_file.as_str().rsplit('/').next().unwrap_or_default();
             found.sets.push(BuildSet {

@@ -9,15 +9,13 @@ use sha2::{Digest as _, Sha256};
 
 use super::WorkspaceError;
 use super::pom::{DeclaredRepository, PomError, PomFacts};
+use super::reactor::{self, Poms, Reached, join, reached, resolve};
 use super::tree::{EntryKind, RevisionTree};
 use crate::digest::{Digest, encode_hex};
 use crate::task::RepositoryPath;
 
-type Poms = BTreeMap<String, Result<PomFacts, PomError>>;
-
-/// The goal of `directory-maven-plugin` that looks another project of the tree up, which must be part of the build then,
-/// whether the module needs it or not.
-const LOOKS_PROJECTS_UP: &str = "directory-of";
+/// The most Maven repositories inside the tree that POMs of one module declare.
+const MOST_IN_TREE: usize = 20;
 
 /// The build files of a tree: every `pom.xml` but those that tests or resources carry, and `.mvn`.
 ///
@@ -27,8 +25,8 @@ pub struct BuildFiles {
     /// Contents by path; `None` where the repository lacks the content.
     files: BTreeMap<String, Option<Vec<u8>>>,
     poms: Poms,
-    /// Directories that the root's reactor reaches, `""` for the root itself, and the profiles that must be named for each.
-    reactor: BTreeMap<String, BTreeSet<String>>,
+    /// What Maven reaches from the root's POM.
+    reactor: Reached,
 }
 
 /// Where in a reactor a file lies.
@@ -116,39 +114,14 @@ impl BuildFiles {
         if facts.is_some_and(|facts| self.is_of_another(&join(directory, "pom.xml"), facts, within)) {
             return None;
         }
-        let (start, profiles) = self.start_of(directory);
-        let whole =
-            start != directory && self.poms.values().flatten().any(|facts| facts.goals.contains(LOOKS_PROJECTS_UP));
+        let start = reactor::start(&self.poms, &self.reactor, directory);
         Some(ModuleLocation {
             directory: directory.to_owned(),
-            start,
-            profiles: profiles.into_iter().collect(),
-            whole,
+            start: start.directory,
+            profiles: start.profiles.into_iter().collect(),
+            whole: start.whole,
             artifact_id: facts.and_then(|facts| facts.artifact_id.clone()),
         })
-    }
-
-    /// Returns the directory of the POM that Maven starts from to build a module, and the profiles that must be named.
-    fn start_of(&self, module: &str) -> (String, BTreeSet<String>) {
-        if let Some(profiles) = self.reactor.get(module) {
-            return (String::new(), profiles.clone());
-        }
-        let ancestors = module.match_indices('/').map(|(end, _)| &module[..end]);
-        for ancestor in ancestors.filter(|ancestor| self.poms.contains_key(&join(ancestor, "pom.xml"))) {
-            let mut reached = reached(&self.poms, ancestor);
-            let Some(profiles) = reached.remove(module) else { continue };
-            if reached.keys().any(|sibling| self.depends_on(module, sibling)) {
-                return (ancestor.to_owned(), profiles);
-            }
-        }
-        (module.to_owned(), BTreeSet::new())
-    }
-
-    /// Tells whether a module's POM names another one's artifact among its dependencies.
-    fn depends_on(&self, module: &str, other: &str) -> bool {
-        let facts = |directory| self.poms.get(&join(directory, "pom.xml")).and_then(|facts| facts.as_ref().ok());
-        let artifact = facts(other).and_then(|facts| facts.artifact_id.as_ref());
-        artifact.is_some_and(|artifact| facts(module).is_some_and(|facts| facts.dependencies.contains(artifact)))
     }
 
     /// Tells whether a file below the module of a POM certainly is one of another module, which has no POM here: it lies in
@@ -172,15 +145,19 @@ impl BuildFiles {
         !self.files.iter().any(may_add)
     }
 
-    /// Returns directories of the tree that POMs declare as Maven repositories. From which directory an address counts is for
-    /// Maven to tell, so that of every POM is tried.
-    pub fn repository_directories(&self, tree: &RevisionTree) -> BTreeSet<String> {
-        let declared = self.poms.values().flatten().flat_map(|facts| &facts.repositories);
-        let paths: BTreeSet<&str> = declared.filter_map(DeclaredRepository::path_in_tree).collect();
-        let homes: BTreeSet<&str> =
-            self.poms.keys().map(|pom| pom.rsplit_once('/').map_or("", |(home, _)| home)).collect();
+    /// Returns directories of the tree that a module's POM and its parents declare as Maven repositories. From which directory
+    /// an address counts is for Maven to tell, so that of each of these POMs is tried. What has a POM is a module's.
+    pub fn repository_directories(&self, module: &ModuleLocation, tree: &RevisionTree) -> BTreeSet<String> {
+        let mut homes = reactor::lineage(&self.poms, &module.directory);
+        let declared = homes.iter().filter_map(|home| self.poms.get(&join(home, "pom.xml"))?.as_ref().ok());
+        let declared = declared.flat_map(|facts| &facts.repositories).filter_map(DeclaredRepository::path_in_tree);
+        let paths: BTreeSet<&str> = declared.take(MOST_IN_TREE).collect();
+        homes.push(module.start.clone());
         let found = paths.iter().flat_map(|path| homes.iter().filter_map(|home| resolve(home, path)));
-        found.filter(|directory| !directory.is_empty() && tree.is_directory(directory)).collect()
+        found
+            .filter(|directory| !directory.is_empty() && tree.is_directory(directory))
+            .filter(|directory| !self.poms.contains_key(&join(directory, "pom.xml")))
+            .collect()
     }
 
     /// Returns the repositories that the POMs declare, sorted, each once.
@@ -211,127 +188,19 @@ fn is_in_mvn(path: &str) -> bool {
     path.starts_with(".mvn/")
 }
 
-/// Returns the directories of the modules that Maven reaches from a directory's POM, with the profiles that must be named
-/// for it: as few as there is a way with, sorted.
-fn reached(poms: &Poms, from: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let mut reached: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let mut seen = BTreeSet::new();
-    // Fewest profiles first, so that the first way to a POM is the best.
-    let mut queue = BTreeSet::from([(0, BTreeSet::new(), join(from, "pom.xml"))]);
-    while let Some((_, profiles, path)) = queue.pop_first() {
-        let Some(Ok(facts)) = poms.get(&path).filter(|_| seen.insert(path.clone())) else { continue };
-        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-        reached.entry(directory.to_owned()).or_insert_with(|| profiles.clone());
-        for module in &facts.modules {
-            // A module is a directory, or a POM by its file name.
-            let Some(path) = resolve(directory, &module.path) else { continue };
-            let profile = module.profile.and_then(|index| facts.profiles.get(index));
-            let named = profile.filter(|profile| !profile.by_default && is_plain(&profile.id));
-            let profiles: BTreeSet<String> =
-                profiles.iter().cloned().chain(named.map(|profile| profile.id.clone())).collect();
-            queue.insert((profiles.len(), profiles.clone(), join(&path, "pom.xml")));
-            if path.ends_with(".xml") {
-                queue.insert((profiles.len(), profiles, path));
-            }
-        }
-    }
-    reached
-}
-
-/// Tells whether a profile's id can stand in a list of Maven's `-P`, where `!`, `-`, `+` and `?` in front mean something.
-fn is_plain(id: &str) -> bool {
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let rest = |byte: u8| letter(byte) || matches!(byte, b'-' | b'.');
-    id.bytes().next().is_some_and(letter) && id.bytes().all(rest)
-}
-
-/// Returns `relative` as seen from `directory`, without `.` and `..`; `None` where it leaves the tree.
-fn resolve(directory: &str, relative: &str) -> Option<String> {
-    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
-    if relative.starts_with('/') {
-        return None;
-    }
-    for part in relative.split(['/', '\\']) {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
-}
-
-fn join(directory: &str, name: &str) -> String {
-    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Returns the directory of a file's module in a tree with these POMs.
     fn module(poms: &[(&str, &str)], file: &str) -> Option<String> {
-        Some(location(poms, file)?.directory)
-    }
-
-    fn location(poms: &[(&str, &str)], file: &str) -> Option<ModuleLocation> {
         let texts = poms.iter().map(|(path, text)| ((*path).to_owned(), format!("<project>{text}</project>")));
         let files: BTreeMap<String, Option<Vec<u8>>> = texts.map(|(path, text)| (path, Some(text.into()))).collect();
         let parsed = |content: &Option<Vec<u8>>| PomFacts::parse(content.as_deref().unwrap());
         let poms: BTreeMap<_, _> = files.iter().map(|(path, content)| (path.clone(), parsed(content))).collect();
         let reactor = reached(&poms, "");
-        BuildFiles { files, poms, reactor }.module_of(&file.parse().unwrap())
-    }
-
-    /// Returns where Maven starts for a file of `a/app`, with which profiles, and whether everything is built.
-    fn start(poms: &[(&str, &str)]) -> (String, String, bool) {
-        let found = location(poms, "a/app/src/test/java/T.java").unwrap();
-        assert_eq!(found.directory, "a/app");
-        (found.start, found.profiles.join(","), found.whole)
-    }
-
-    #[test]
-    fn maven_starts_where_the_module_is_reached() {
-        let modules = |names: &[&str]| {
-            let modules: String = names.iter().map(|name| format!("<module>{name}</module>")).collect();
-            format!("<packaging>pom</packaging><modules>{modules}</modules>")
-        };
-        let profile = |id: &str, more: &str, names: &[&str]| {
-            let modules: String = names.iter().map(|name| format!("<module>{name}</module>")).collect();
-            let id = format!("<id>{id}</id>");
-            format!("<profiles><profile>{id}{more}<modules>{modules}</modules></profile></profiles>")
-        };
-        let is = |poms: &[(&str, &str)], place: &str, profiles: &str, whole: bool| {
-            assert_eq!(start(poms), (place.to_owned(), profiles.to_owned(), whole), "{poms:?}");
-        };
-        let lib = "<artifactId>lib</artifactId>";
-        let app = "<dependencies><dependency><artifactId>lib</artifactId></dependency></dependencies>";
-        is(&[("pom.xml", &modules(&["a/app"])), ("a/app/pom.xml", "")], "", "", false);
-        is(&[("pom.xml", &modules(&["a"])), ("a/pom.xml", &modules(&["app"])), ("a/app/pom.xml", "")], "", "", false);
-        // Another POM than the root's is started from where it brings what the module depends on.
-        let nested = modules(&["app", "lib"]);
-        let tree = [("pom.xml", ""), ("a/pom.xml", nested.as_str()), ("a/lib/pom.xml", lib), ("a/app/pom.xml", app)];
-        is(&tree, "a", "", false);
-        is(&tree[1..], "a", "", false);
-        is(&[("a/pom.xml", &nested), ("a/lib/pom.xml", lib), ("a/app/pom.xml", "")], "a/app", "", false);
-        is(&[("pom.xml", ""), ("a/app/pom.xml", app)], "a/app", "", false);
-        // Profiles are named where there is no way without.
-        let inactive = profile("more", "", &["a/app"]);
-        is(&[("pom.xml", &inactive), ("a/app/pom.xml", "")], "", "more", false);
-        let default = "<activation><activeByDefault>true</activeByDefault></activation>";
-        is(&[("pom.xml", &profile("more", default, &["a/app"])), ("a/app/pom.xml", "")], "", "", false);
-        is(&[("pom.xml", &profile("!x", "", &["a/app"])), ("a/app/pom.xml", "")], "", "", false);
-        let both = inactive.clone() + &modules(&["a"]);
-        is(&[("pom.xml", &both), ("a/pom.xml", &modules(&["app"])), ("a/app/pom.xml", "")], "", "", false);
-        // A goal that wants other projects of the tree.
-        let goals = "<goals><goal>directory-of</goal></goals>";
-        let looks = format!(
-            "<build><plugins><plugin><executions><execution>{goals}</execution></executions></plugin></plugins></build>"
-        );
-        is(&[("pom.xml", &modules(&["a/app"])), ("a/app/pom.xml", &looks)], "", "", true);
-        is(&[("pom.xml", ""), ("a/app/pom.xml", &looks)], "a/app", "", false);
+        let found = BuildFiles { files, poms, reactor }.module_of(&file.parse().unwrap());
+        found.map(|module| module.directory)
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod git_command;
 pub mod java_source;
 mod notices;
 pub mod pom;
+mod reactor;
 mod renames;
 pub mod source;
 pub mod tree;

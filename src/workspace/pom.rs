@@ -44,8 +44,8 @@ pub struct PomFacts {
     pub modules: Vec<DeclaredModule>,
     /// Profiles, in order.
     pub profiles: Vec<Profile>,
-    /// `artifactId`s of dependencies, those of profiles included.
-    pub dependencies: BTreeSet<String>,
+    /// Dependencies, those of profiles included, in order.
+    pub dependencies: Vec<Dependency>,
     /// Goals of the build's plugins, managed ones and those of profiles included.
     pub goals: BTreeSet<String>,
     /// Repositories and plugin repositories, those of profiles included, in order.
@@ -77,8 +77,29 @@ pub struct DeclaredModule {
 pub struct Profile {
     /// Its id, empty where none is given.
     pub id: String,
-    /// Whether it is active where no other profile of its POM is.
-    pub by_default: bool,
+    /// When Maven switches it on by itself.
+    pub activation: Activation,
+}
+
+/// When Maven switches a profile on by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activation {
+    /// Never.
+    #[default]
+    None,
+    /// Where no other profile of its POM is on.
+    ByDefault,
+    /// On conditions: a Java version, a property, a file, a system.
+    Conditional,
+}
+
+/// A dependency that a POM names, as it has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dependency {
+    /// `groupId`.
+    pub group_id: String,
+    /// `artifactId`.
+    pub artifact_id: String,
 }
 
 /// A repository that a POM declares.
@@ -112,11 +133,15 @@ impl DeclaredRepository {
 }
 
 impl PomFacts {
+    /// Returns the group, which may be the parent's.
+    pub fn group(&self) -> Option<&str> {
+        let parent = self.parent.as_ref().and_then(|parent| parent.group_id.as_deref());
+        self.group_id.as_deref().or(parent)
+    }
+
     /// Returns the artifact's directory in a Maven repository, `group/as/path/artifact`, where both names are plain.
     pub fn artifact_directory(&self) -> Option<String> {
-        let parent = self.parent.as_ref().and_then(|parent| parent.group_id.as_ref());
-        let directory =
-            format!("{}/{}", self.group_id.as_ref().or(parent)?.replace('.', "/"), self.artifact_id.as_ref()?);
+        let directory = format!("{}/{}", self.group()?.replace('.', "/"), self.artifact_id.as_ref()?);
         (!directory.contains("${")).then_some(directory)
     }
 
@@ -200,6 +225,9 @@ impl Parser {
             ["project", "parent"] => self.facts.parent = Some(Parent::default()),
             ["project", "profiles", "profile"] => self.facts.profiles.push(Profile::default()),
             path => {
+                if within_profile(path) == ["dependencies", "dependency"] {
+                    self.facts.dependencies.push(Dependency::default());
+                }
                 let plugins = matches!(within_profile(path), ["pluginRepositories", "pluginRepository"]);
                 if plugins || matches!(within_profile(path), ["repositories", "repository"]) {
                     self.facts.repositories.push(DeclaredRepository { plugins, ..DeclaredRepository::default() });
@@ -224,16 +252,24 @@ impl Parser {
             ["project", "profiles", "profile", "id"] => {
                 facts.profiles.last_mut().into_iter().for_each(|profile| profile.id.clone_from(&text));
             }
-            ["project", "profiles", "profile", "activation", "activeByDefault"] => {
-                facts.profiles.last_mut().into_iter().for_each(|profile| profile.by_default = text == "true");
+            ["project", "profiles", "profile", "activation", condition] => {
+                let Some(profile) = facts.profiles.last_mut() else { unreachable!("it was pushed as it began") };
+                match (*condition, profile.activation) {
+                    ("activeByDefault", Activation::None) if text == "true" => {
+                        profile.activation = Activation::ByDefault
+                    }
+                    ("activeByDefault", _) => {}
+                    _ => profile.activation = Activation::Conditional,
+                }
             }
             names => match (within_profile(names), facts.repositories.last_mut()) {
                 (["modules", "module"], _) if !text.is_empty() => {
                     let profile = (names.get(1) == Some(&"profiles")).then(|| facts.profiles.len().saturating_sub(1));
                     facts.modules.push(DeclaredModule { path: text, profile });
                 }
-                (["dependencies", "dependency", "artifactId"], _) => {
-                    facts.dependencies.insert(text);
+                (["dependencies", "dependency", part @ ("groupId" | "artifactId")], _) => {
+                    let Some(last) = facts.dependencies.last_mut() else { unreachable!("it was pushed as it began") };
+                    *(if *part == "groupId" { &mut last.group_id } else { &mut last.artifact_id }) = text;
                 }
                 (["build", rest @ ..], _) => {
                     let managed = rest.strip_prefix(&["pluginManagement"]).unwrap_or(rest);
@@ -284,7 +320,8 @@ mod tests {
                 <plugins><plugin><artifactId>p</artifactId><executions><execution><goals><goal>g</goal></goals></execution>
                 </executions></plugin></plugins></build>
               <dependencies><dependency><artifactId>d</artifactId>
-                <exclusions><exclusion><artifactId>no</artifactId></exclusion></exclusions></dependency></dependencies>
+                <exclusions><exclusion><artifactId>no</artifactId></exclusion></exclusions><groupId>g</groupId>
+              </dependency></dependencies>
               <profiles><profile><id>x</id><activation><activeByDefault>true</activeByDefault></activation><modules><module>more</module></modules>
                 <pluginRepositories><pluginRepository><id>r</id><url>u</url></pluginRepository></pluginRepositories>
               </profile></profiles>
@@ -299,8 +336,8 @@ mod tests {
         assert_eq!(facts.parent, Some(parent));
         let module = |path: &str, profile| DeclaredModule { path: path.into(), profile };
         assert_eq!(facts.modules, [module("core", None), module("web", None), module("more", Some(0))]);
-        assert_eq!(facts.profiles, [Profile { id: "x".into(), by_default: true }]);
-        assert_eq!(facts.dependencies, BTreeSet::from(["d".to_owned()]));
+        assert_eq!(facts.profiles, [Profile { id: "x".into(), activation: Activation::ByDefault }]);
+        assert_eq!(facts.dependencies, [Dependency { group_id: "g".into(), artifact_id: "d".into() }]);
         assert_eq!(facts.goals, BTreeSet::from(["g".to_owned()]));
         assert_eq!(facts.test_source_directory.as_deref(), Some("src/test"));
         let repository = |id: &str, url: &str, plugins| DeclaredRepository { id: id.into(), url: url.into(), plugins };

@@ -1,6 +1,6 @@
 //! Origins: names in locks, addresses on this machine.
 //!
-//! An origin is `debian`, `central`, `pypi` or the id of a repository that a POM declares. Its address is never written
+//! An origin is `debian`, `central`, `pypi`, the id of a repository that a POM declares, or `project-tree`. Its address is never written
 //! into locks, images or messages. First hit wins: what the user gave, the machine's own clients (apt,
 //! Maven, pip), `origins.toml` in the data directory. What a POM says of addresses is a stranger's word, see
 //! [`Origins::declare`]. What needs fetching to be found (the defaults inside Debian's own

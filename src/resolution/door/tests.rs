@@ -30,6 +30,7 @@ async fn a_lock_that_asks_for_too_much_is_given_no_more() {
         cutoff: jiff::civil::Date::MIN,
         java: 8,
         passage: Mutex::default(),
+        in_tree: Mutex::default(),
         sums: Mutex::default(),
         allowance: Allowance::of(paths, bytes),
     };
@@ -81,9 +82,31 @@ fn shared(directory: &Path, recorded: &str, events: EventSink) -> Shared {
         cutoff: jiff::civil::date(2020, 1, 1),
         java: 8,
         passage: Mutex::default(),
+        in_tree: Mutex::default(),
         sums: Mutex::default(),
         allowance: Allowance::of(100, 1000),
     }
+}
+
+#[tokio::test]
+async fn a_tree_comes_before_origins_and_after_what_is_locked() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = shared(directory.path(), "", EventSink::none());
+    let file = |path: &str, bytes: &str| {
+        let sha256 = shared.store.put(bytes.as_bytes()).unwrap();
+        let origin = OriginName::project_tree().to_string();
+        (path.to_owned(), MavenFile { path: path.to_owned(), origin, sha256, size: bytes.len() as u64, own: false })
+    };
+    let (locked, own, never) = ("g/l/1/l-1.jar", "g/a/1/a-1.jar", "g/n/1/n-1.jar");
+    held(&shared.passage).files.extend([file(locked, "locked")]);
+    *held(&shared.in_tree) = BTreeMap::from([file(locked, "of the tree"), file(own, "tree"), file(never, "never")]);
+    assert!(matches!(find(&shared, locked).await, Found::Blob { size: 6, .. }));
+    assert!(matches!(find(&shared, own).await, Found::Blob { size: 4, .. }), "central has 7 bytes");
+    // What nobody asked for has not passed, and what did is given to later containers, too.
+    assert!(!held(&shared.passage).files.contains_key(never));
+    held(&shared.in_tree).clear();
+    assert!(matches!(find(&shared, own).await, Found::Blob { size: 4, .. }));
+    assert!(!matches!(find(&shared, never).await, Found::Blob { .. }));
 }
 
 #[tokio::test]
@@ -204,6 +227,7 @@ fn shared_for(directory: &Path, address: &str, java: u32) -> Shared {
         cutoff: jiff::civil::date(2020, 1, 1),
         java,
         passage: Mutex::default(),
+        in_tree: Mutex::default(),
         sums: Mutex::default(),
         allowance: Allowance::new(),
     }

@@ -1,0 +1,312 @@
+//! Which modules Maven reaches from a POM, and from which POM it builds a module, as far as POMs say so by themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::pom::{Activation, PomError, PomFacts};
+
+/// The goal of `directory-maven-plugin` that looks another project of the tree up, which must be part of the build then,
+/// whether the module needs it or not.
+const LOOKS_PROJECTS_UP: &str = "directory-of";
+/// The most profiles that are named on the way to a module.
+const MOST_PROFILES: usize = 8;
+/// The most profiles that are named because others would switch them off.
+const MOST_DEFAULTS: usize = 32;
+/// The longest id of a profile that is named, in bytes.
+const MOST_ID_BYTES: usize = 100;
+/// The most parents of a POM.
+const MOST_PARENTS: usize = 100;
+
+/// The POMs of a tree by path, or why one can't be understood.
+pub(super) type Poms = BTreeMap<String, Result<PomFacts, PomError>>;
+
+/// Directories of modules, `""` for the root's, and the profiles that must be named to reach each.
+pub(super) type Reached = BTreeMap<String, BTreeSet<String>>;
+
+/// How Maven builds a module.
+pub(super) struct Start {
+    /// The directory of the POM that it starts from.
+    pub(super) directory: String,
+    /// Profiles that must be named.
+    pub(super) profiles: BTreeSet<String>,
+    /// Whether everything that is reached must be built.
+    pub(super) whole: bool,
+}
+
+/// Returns the modules that Maven reaches from a directory's POM, each with as few profiles as there is a way with.
+pub(super) fn reached(poms: &Poms, from: &str) -> Reached {
+    let mut reached = Reached::new();
+    let mut seen = BTreeSet::new();
+    // Fewest profiles first, so that the first way to a POM is the best; of a POM only better ways than the last are queued.
+    let mut queue = BTreeSet::from([(0, BTreeSet::new(), join(from, "pom.xml"))]);
+    let mut best: BTreeMap<String, usize> = BTreeMap::new();
+    while let Some((_, profiles, path)) = queue.pop_first() {
+        let Some(Ok(facts)) = poms.get(&path).filter(|_| seen.insert(path.clone())) else { continue };
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        reached.entry(directory.to_owned()).or_insert_with(|| profiles.clone());
+        for module in &facts.modules {
+            // A module is a directory, or a POM by its file name.
+            let Some(place) = resolve(directory, &module.path) else { continue };
+            let named = module.profile.and_then(|index| facts.profiles.get(index));
+            // A profile with conditions is Maven's to switch on.
+            let named = named.filter(|profile| profile.activation == Activation::None && is_plain(&profile.id));
+            let added = named.filter(|profile| !profiles.contains(&profile.id));
+            let count = profiles.len() + usize::from(added.is_some());
+            for path in [join(&place, "pom.xml"), place] {
+                let better = best.get(&path).is_none_or(|known| count < *known);
+                if count > MOST_PROFILES || !better || seen.contains(&path) || !poms.contains_key(&path) {
+                    continue;
+                }
+                best.insert(path.clone(), count);
+                let profiles = profiles.iter().cloned().chain(added.map(|profile| profile.id.clone())).collect();
+                queue.insert((count, profiles, path));
+            }
+        }
+    }
+    reached
+}
+
+/// Returns how Maven builds a module, where it reaches these from the root's POM: from there if that reaches the module, else
+/// from the topmost POM that does and brings another module that this one depends on, else from its own.
+pub(super) fn start(poms: &Poms, root: &Reached, module: &str) -> Start {
+    if let Some(profiles) = root.get(module) {
+        return started(poms, "", root, module, profiles);
+    }
+    let ancestors = module.match_indices('/').map(|(end, _)| &module[..end]);
+    for ancestor in ancestors.filter(|ancestor| poms.contains_key(&join(ancestor, "pom.xml"))) {
+        let reached = reached(poms, ancestor);
+        let Some(profiles) = reached.get(module) else { continue };
+        let needs_another = reached.keys().any(|sibling| sibling != module && depends_on(poms, module, sibling));
+        if needs_another && is_complete(poms, &reached) {
+            return started(poms, ancestor, &reached, module, profiles);
+        }
+    }
+    Start { directory: module.to_owned(), profiles: BTreeSet::new(), whole: false }
+}
+
+fn started(poms: &Poms, directory: &str, reached: &Reached, module: &str, named: &BTreeSet<String>) -> Start {
+    let mut profiles = named.clone();
+    // Naming a profile switches those off that its POM has by default.
+    let here = reached.keys().filter_map(|directory| facts_of(poms, directory));
+    let switched = here.filter(|facts| facts.profiles.iter().any(|profile| named.contains(&profile.id)));
+    let defaults =
+        switched.flat_map(|facts| &facts.profiles).filter(|profile| profile.activation == Activation::ByDefault);
+    profiles.extend(defaults.map(|profile| profile.id.clone()).filter(|id| is_plain(id)).take(MOST_DEFAULTS));
+    let needed = reached.keys().filter(|sibling| depends_on(poms, module, sibling)).map(String::as_str);
+    let of_build = lineage(poms, module).into_iter().chain(needed.map(str::to_owned));
+    let looks =
+        |directory: &String| facts_of(poms, directory).is_some_and(|facts| facts.goals.contains(LOOKS_PROJECTS_UP));
+    let whole = directory != module && of_build.into_iter().any(|directory| looks(&directory));
+    Start { directory: directory.to_owned(), profiles, whole }
+}
+
+/// Returns a module's directory and those of its parents inside the tree, nearest first.
+pub(super) fn lineage(poms: &Poms, module: &str) -> Vec<String> {
+    let mut lineage = vec![module.to_owned()];
+    while let Some(parent) = lineage.last().and_then(|directory| parent_of(poms, directory)) {
+        if lineage.contains(&parent) || lineage.len() > MOST_PARENTS {
+            break;
+        }
+        lineage.push(parent);
+    }
+    lineage
+}
+
+fn parent_of(poms: &Poms, directory: &str) -> Option<String> {
+    let parent = facts_of(poms, directory)?.parent.as_ref()?;
+    let path = parent.relative_path.as_deref().unwrap_or("../pom.xml");
+    let place = (!path.is_empty()).then(|| resolve(directory, path))??;
+    let place = if poms.contains_key(&place) { place } else { join(&place, "pom.xml") };
+    poms.contains_key(&place).then(|| place.rsplit_once('/').map_or("", |(directory, _)| directory).to_owned())
+}
+
+fn facts_of<'a>(poms: &'a Poms, directory: &str) -> Option<&'a PomFacts> {
+    poms.get(&join(directory, "pom.xml"))?.as_ref().ok()
+}
+
+/// Tells whether a module's POM names another one's artifact among its dependencies.
+fn depends_on(poms: &Poms, module: &str, other: &str) -> bool {
+    let (Some(module), Some(other)) = (facts_of(poms, module), facts_of(poms, other)) else { return false };
+    let (Some(artifact), Some(group)) = (&other.artifact_id, other.group()) else { return false };
+    module.dependencies.iter().any(|dependency| {
+        let same_group = match dependency.group_id.as_str() {
+            "${project.groupId}" | "${project.parent.groupId}" | "${pom.groupId}" | "${groupId}" => {
+                module.group() == Some(group)
+            }
+            literal => literal == group,
+        };
+        same_group && dependency.artifact_id == *artifact
+    })
+}
+
+/// Tells whether every module that these POMs name without a profile is there: without one Maven builds nothing.
+fn is_complete(poms: &Poms, reached: &Reached) -> bool {
+    reached.keys().all(|directory| {
+        let modules = facts_of(poms, directory).into_iter().flat_map(|facts| &facts.modules);
+        modules.filter(|module| module.profile.is_none()).all(|module| {
+            let place = resolve(directory, &module.path);
+            place.is_some_and(|place| poms.contains_key(&join(&place, "pom.xml")) || poms.contains_key(&place))
+        })
+    })
+}
+
+/// Tells whether a profile's id can stand in a list of Maven's `-P`, where `!`, `-`, `+` and `?` in front mean something.
+fn is_plain(id: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let rest = |byte: u8| letter(byte) || matches!(byte, b'-' | b'.');
+    id.len() <= MOST_ID_BYTES && id.bytes().next().is_some_and(letter) && id.bytes().all(rest)
+}
+
+/// Returns `relative` as seen from `directory`, without `.` and `..`; `None` where it leaves the tree.
+pub(super) fn resolve(directory: &str, relative: &str) -> Option<String> {
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
+    if relative.starts_with('/') {
+        return None;
+    }
+    for part in relative.split(['/', '\\']) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+pub(super) fn join(directory: &str, name: &str) -> String {
+    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn poms(texts: &[(&str, &str)]) -> Poms {
+        let parsed = |text: &str| PomFacts::parse(format!("<project>{text}</project>").as_bytes());
+        texts.iter().map(|(path, text)| ((*path).to_owned(), parsed(text))).collect()
+    }
+
+    /// Tells where Maven starts for `a/app`, with which profiles, and whether everything is built.
+    fn is(texts: &[(&str, &str)], directory: &str, profiles: &str, whole: bool) {
+        let poms = poms(texts);
+        let found = start(&poms, &reached(&poms, ""), "a/app");
+        let named: Vec<&str> = found.profiles.iter().map(String::as_str).collect();
+        assert_eq!(
+            (found.directory.as_str(), named.join(",").as_str(), found.whole),
+            (directory, profiles, whole),
+            "{texts:?}"
+        );
+    }
+
+    fn modules(names: &[&str]) -> String {
+        let modules: String = names.iter().map(|name| format!("<module>{name}</module>")).collect();
+        format!("<packaging>pom</packaging><modules>{modules}</modules>")
+    }
+
+    fn profile(id: &str, activation: &str, names: &[&str]) -> String {
+        let modules: String = names.iter().map(|name| format!("<module>{name}</module>")).collect();
+        let activation =
+            if activation.is_empty() { String::new() } else { format!("<activation>{activation}</activation>") };
+        format!("<profile><id>{id}</id>{activation}<modules>{modules}</modules></profile>")
+    }
+
+    fn profiles(all: &[String]) -> String {
+        format!("<profiles>{}</profiles>", all.concat())
+    }
+
+    const DEFAULT: &str = "<activeByDefault>true</activeByDefault>";
+    const LIB: &str = "<groupId>g</groupId><artifactId>lib</artifactId>";
+
+    fn app(group: &str) -> String {
+        let dependency = format!("<dependency><groupId>{group}</groupId><artifactId>lib</artifactId></dependency>");
+        format!("<parent><groupId>g</groupId></parent><dependencies>{dependency}</dependencies>")
+    }
+
+    #[test]
+    fn maven_starts_where_the_module_is_reached() {
+        is(&[("pom.xml", &modules(&["a/app"])), ("a/app/pom.xml", "")], "", "", false);
+        is(&[("pom.xml", &modules(&["a"])), ("a/pom.xml", &modules(&["app"])), ("a/app/pom.xml", "")], "", "", false);
+        is(&[("pom.xml", ""), ("a/app/pom.xml", "")], "a/app", "", false);
+        // Another POM than the root's is started from where it brings what the module depends on, and all that it names.
+        let nested = modules(&["app", "lib"]);
+        for (group, start) in [("g", "a"), ("${project.groupId}", "a"), ("other", "a/app")] {
+            let app = app(group);
+            let tree = [("pom.xml", ""), ("a/pom.xml", &*nested), ("a/lib/pom.xml", LIB), ("a/app/pom.xml", &*app)];
+            is(&tree, start, "", false);
+            is(&tree[1..], start, "", false);
+        }
+        let torn = modules(&["app", "lib", "gone"]);
+        let app = app("g");
+        is(&[("a/pom.xml", &torn), ("a/lib/pom.xml", LIB), ("a/app/pom.xml", &app)], "a/app", "", false);
+    }
+
+    #[test]
+    fn profiles_are_named_where_there_is_no_way_without() {
+        let module = ("a/app/pom.xml", "");
+        let root = |text: &str, expected: &str| is(&[("pom.xml", text), module], "", expected, false);
+        root(&profiles(&[profile("more", "", &["a/app"])]), "more");
+        // What Maven may switch on by itself is left to it.
+        for activation in [DEFAULT, "<jdk>[1.8,)</jdk>", "<property><name>!x</name></property>"] {
+            root(&profiles(&[profile("own", activation, &["a/app"])]), "");
+            root(&profiles(&[profile("all", "", &["a/app"]), profile("own", activation, &["a/app"])]), "");
+        }
+        root(&profiles(&[profile("!x", "", &["a/app"])]), "");
+        root(&profiles(&[profile(&"x".repeat(101), "", &["a/app"])]), "");
+        root(&profiles(&[profile("default", DEFAULT, &["core"]), profile("more", "", &["a/app"])]), "default,more");
+        let both = modules(&["a"]) + &profiles(&[profile("more", "", &["a/app"])]);
+        is(&[("pom.xml", &both), ("a/pom.xml", &modules(&["app"])), module], "", "", false);
+        // Too many on the way are as none.
+        let mut chain: Vec<(String, String)> = Vec::new();
+        for depth in 0..9 {
+            let directory = "a/".repeat(depth);
+            chain.push((format!("{directory}pom.xml"), profiles(&[profile(&format!("p{depth}"), "", &["a"])])));
+        }
+        chain.push((format!("{}pom.xml", "a/".repeat(9)), String::new()));
+        let chain: Vec<(&str, &str)> = chain.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let found = reached(&poms(&chain), "");
+        assert_eq!((found.len(), found.values().map(BTreeSet::len).max()), (9, Some(MOST_PROFILES)));
+    }
+
+    #[test]
+    fn a_crowd_of_poms_and_modules_is_soon_read() {
+        let names: Vec<String> = (0..1_000).map(|number| format!("../m{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let id = "x".repeat(90);
+        let texts: Vec<(String, String)> = (0..1_000)
+            .map(|number| (format!("m{number}/pom.xml"), profiles(&[profile(&format!("{id}{number}"), "", &names)])))
+            .collect();
+        let texts: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let poms = poms(&texts);
+        let started = std::time::Instant::now();
+        assert_eq!(reached(&poms, "m0").len(), 1_000);
+        assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn everything_is_built_where_the_build_looks_projects_up() {
+        let execution = "<execution><goals><goal>directory-of</goal></goals></execution>";
+        let plugin = format!("<plugin><executions>{execution}</executions></plugin>");
+        let looks = format!("<build><plugins>{plugin}</plugins></build>");
+        let root = modules(&["a/app", "b"]);
+        is(&[("pom.xml", &root), ("a/app/pom.xml", &looks), ("b/pom.xml", "")], "", "", true);
+        is(&[("pom.xml", &root), ("a/app/pom.xml", ""), ("b/pom.xml", &looks)], "", "", false);
+        let child = "<parent><relativePath>../../pom.xml</relativePath></parent>";
+        is(&[("pom.xml", &(looks.clone() + &root)), ("a/app/pom.xml", child)], "", "", true);
+        is(&[("pom.xml", &root), ("a/app/pom.xml", &app("g")), ("b/pom.xml", &(looks.clone() + LIB))], "", "", true);
+        is(&[("pom.xml", ""), ("a/app/pom.xml", &looks)], "a/app", "", false);
+    }
+
+    #[test]
+    fn a_lineage_ends() {
+        let poms = poms(&[
+            ("pom.xml", "<parent><relativePath>a/app</relativePath></parent>"),
+            ("a/app/pom.xml", "<parent><relativePath>../../pom.xml</relativePath></parent>"),
+            ("b/pom.xml", "<parent><relativePath/></parent>"),
+            ("c/pom.xml", "<parent><relativePath>../../up</relativePath></parent>"),
+        ]);
+        assert_eq!(lineage(&poms, "a/app"), ["a/app", ""]);
+        assert_eq!(lineage(&poms, "b"), ["b"]);
+        assert_eq!(lineage(&poms, "c"), ["c"]);
+    }
+}
