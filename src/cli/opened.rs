@@ -11,7 +11,8 @@ use super::workbench::{Workbench, blocking, environment, init_digest};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::execution::cell::{Environment, Executor};
-use crate::execution::maven::{ExecutionLimits, ToolJars};
+use crate::execution::limits::ExecutionLimits;
+use crate::execution::maven::ToolJars;
 use crate::execution::trees::Trees;
 use crate::task::{RepositoryName, Task};
 

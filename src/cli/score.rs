@@ -20,7 +20,7 @@ use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::cell::Environment;
 use crate::execution::inputs::RunInputs;
-use crate::execution::maven::ExecutionLimits;
+use crate::execution::limits::ExecutionLimits;
 use crate::execution::record::ExecutionPath;
 use crate::execution::run_directory::RunDirectory;
 use crate::execution::scoring::Scoring;

@@ -16,7 +16,7 @@ use crate::canonical_json::canonical_json;
 use crate::error::CommandError;
 use crate::execution::cell::Environment;
 use crate::execution::inputs::RunInputs;
-use crate::execution::maven::ExecutionLimits;
+use crate::execution::limits::ExecutionLimits;
 use crate::execution::record::{CellRecord, ExecutionPath};
 use crate::execution::run_directory::RunDirectory;
 use crate::execution::stage::RunError;

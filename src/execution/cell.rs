@@ -18,8 +18,9 @@ use super::fault::{
     ATTEMPTS, Fault, Spool, command_end, file_name, memory_limit_met, milliseconds, not_done, of_engine,
 };
 use super::key::ExecutionInputs;
+use super::limits::ExecutionLimits;
 use super::logs::{CellLogs, method_name};
-use super::maven::{self, CLASS_ARCHIVE, ExecutionLimits, Launch, ModuleArguments, ToolJars, launch_program};
+use super::maven::{self, CLASS_ARCHIVE, Launch, ModuleArguments, ToolJars, launch_program};
 use super::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
 use super::sharing::ClassArchives;
 use super::surefire::{JvmSettings, Surefire};

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::{CellRequest, Environment, Executor, Ready};
 use super::fault::{ATTEMPTS, Spool, command_end, not_done, of_engine, unique};
+use super::limits::ExecutionLimits;
 use super::logs::{CellLogs, method_name};
-use super::maven::{self, ExecutionLimits, Launch, PROJECT, TREE, launch_program};
+use super::maven::{self, Launch, PROJECT, TREE, launch_program};
 use crate::digest::Digest;
 use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};

@@ -6,10 +6,10 @@ use std::path::Path;
 use super::cell::{Environment, Executor};
 use super::direct::SwappedTree;
 use super::fault::{Spool, command_end, not_done};
+use super::limits::ExecutionLimits;
 use super::literal::LiteralError;
 use super::maven::{
-    self, CLASS_ARCHIVE, ExecutionLimits, HOME, Launch, PROJECT, SWAPPED, TEMPORARY, TREE, XML_DIRECTORY,
-    launch_command,
+    self, CLASS_ARCHIVE, HOME, Launch, PROJECT, SWAPPED, TEMPORARY, TREE, XML_DIRECTORY, launch_command,
 };
 use crate::engine::session;
 use crate::engine::spec::{PROGRAM_SCHEMA, Program, ReadOnlyMount, Step};

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::Environment;
 use super::fault::file_name;
-use super::maven::{ExecutionLimits, ToolJars};
+use super::limits::ExecutionLimits;
+use super::maven::ToolJars;
 use super::record::ExecutionPath;
 use super::surefire::Surefire;
 use crate::digest::Digest;

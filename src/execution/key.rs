@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::maven::ExecutionLimits;
+use super::limits::ExecutionLimits;
 use super::record::ExecutionPath;
 use super::surefire::Surefire;
 use crate::digest::Digest;

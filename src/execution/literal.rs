@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::cell::{CellInput, Environment, Executor};
 use super::fault::{Spool, command_end, not_done};
+use super::limits::ExecutionLimits;
 use super::maven::{
-    self, COMPILE_GOALS, ExecutionLimits, HOME, MavenSettings, ModuleArguments, PROJECT, TREE, class_path_file,
-    maven_command,
+    self, COMPILE_GOALS, HOME, MavenSettings, ModuleArguments, PROJECT, TREE, class_path_file, maven_command,
 };
 use crate::engine::EngineError;
 use crate::engine::session::{self, ContainerRun};

@@ -19,6 +19,7 @@ pub mod images;
 pub mod inputs;
 pub mod jars;
 pub mod key;
+pub mod limits;
 pub mod literal;
 pub mod logs;
 pub mod masked;

@@ -160,7 +160,7 @@ struct Keyed<'a> {
     surefire: Surefire,
     recorder: &'a str,
     init: Digest,
-    limits: super::maven::ExecutionLimits,
+    limits: super::limits::ExecutionLimits,
 }
 
 type Memory = HashMap<Digest, Arc<OnceCell<Arc<Prepared>>>>;

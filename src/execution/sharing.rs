@@ -21,7 +21,8 @@ use tokio::sync::OnceCell;
 
 use super::cell::{Environment, Executor};
 use super::fault::{ATTEMPTS, Spool, done, file_name, not_done, of_engine};
-use super::maven::{self, ExecutionLimits, HOME, RUNNER_CLASS, XML_DIRECTORY, launcher_class_path};
+use super::limits::ExecutionLimits;
+use super::maven::{self, HOME, RUNNER_CLASS, XML_DIRECTORY, launcher_class_path};
 use super::prepared::{Keeping, Marks, blocking, remove_unused};
 use crate::artifact::store::{Store, StoreError};
 use crate::data_dir::{DataDir, write_atomically};

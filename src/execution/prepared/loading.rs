@@ -10,7 +10,8 @@ use crate::engine::spec::{StepResult, Stream};
 use crate::execution::cell::Executor;
 use crate::execution::compiled_tree::MOST_READ_BYTES;
 use crate::execution::direct::write_files;
-use crate::execution::maven::{ExecutionLimits, ToolJars};
+use crate::execution::limits::ExecutionLimits;
+use crate::execution::maven::ToolJars;
 
 const RECORDING: &str = r#"{"event":"recording_started","schema":2}
 {"event":"session_started","projects":[{"project":"g:a","basedir":"/work/project","output":"/work/project/target/classes","test_output":"/work/project/target/test-classes"}]}
