@@ -63,10 +63,11 @@ fn git_ends_with_the_command_that_fetches() {
     let child = line.start(&["lock", "first/one", "--check"]);
     // It is asked and says nothing, for as long as git likes to wait.
     let (mut asked, _) = listener.accept().unwrap();
+    asked.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut request = vec![0];
+    asked.read_exact(&mut request).unwrap();
     assert_eq!(interrupted(child), Some(130));
     // The end of what git asks: it is gone.
-    asked.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let mut request = Vec::new();
     asked.read_to_end(&mut request).unwrap();
     assert!(String::from_utf8_lossy(&request).contains("first/one.git"));
     let text = line.run(&["lock", "first/one", "--check", "--offline"]);
