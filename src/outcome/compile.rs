@@ -380,6 +380,20 @@ mod tests {
         )
     }
 
+    #[test]
+    fn a_line_that_only_announces_others_brings_them() {
+        for (message, told) in [
+            ("Compilation failure\n/A.java:[1,2] one\n\n  /B.java:[3,4] two\nthree\nfour", 4),
+            ("Some problems were encountered:\n[FATAL] one\n", 2),
+            ("Could not resolve\nmore", 1),
+            ("", 1),
+        ] {
+            assert_eq!(beginning(message).lines().count().max(1), told, "{message}");
+        }
+        assert_eq!(beginning("Compilation failure\n  one\n"), "Compilation failure\n    one");
+        assert_eq!(beginning(&"x".repeat(500)).len(), 400);
+    }
+
     fn ended(success: bool) -> String {
         format!(r#"{{"event":"session_ended","success":{success},"failures":[]}}"#)
     }
