@@ -14,6 +14,7 @@ on_the_native_engine!(
     a_killed_init_is_told_and_leaves_nothing,
     what_nobody_could_tidy_up_is_swept,
     who_gives_up_leaves_no_container,
+    what_still_runs_is_not_waited_for,
     what_can_not_be_made_is_named,
     many_at_once_keep_apart,
     strict_isolation_is_refused_where_a_limit_can_not_be_enforced,
@@ -215,6 +216,26 @@ async fn who_gives_up_leaves_no_container() {
     let family = tokio::select! {
         run = session::run(&*engine, &spec, spool.path()) => panic!("{run:?}"),
         family = family(&time) => family,
+    };
+    engine.wait_for_removals().await;
+    family.gone().await;
+}
+
+async fn what_still_runs_is_not_waited_for() {
+    let engine = engine().await;
+    let time = own_time(9);
+    let spec = sleeper(&time).await;
+    let spool = directory();
+    let waited = async {
+        let family = family(&time).await;
+        let over = tokio::time::timeout(std::time::Duration::from_secs(60), engine.wait_for_removals()).await;
+        assert!(over.is_ok(), "it waits for a container that runs");
+        assert!(std::path::Path::new(&format!("/proc/{}", family.processes[0])).exists());
+        family
+    };
+    let family = tokio::select! {
+        run = session::run(&*engine, &spec, spool.path()) => panic!("{run:?}"),
+        family = waited => family,
     };
     engine.wait_for_removals().await;
     family.gone().await;

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,6 +22,7 @@ use tokio::sync::oneshot;
 use tokio_util::io::ReaderStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::super::{Container, ContainerControl, ContainerExit, EngineError, OutputPiece};
 use super::cgroup::Group;
@@ -32,12 +34,61 @@ const KILLED: i64 = 128 + libc::SIGKILL as i64;
 /// How long a container may take to be made.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Containers of an engine.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Containers {
+    /// Those that are being made, run, or are being removed.
+    pub(super) all: TaskTracker,
+    /// Those of them that have ended or are made to end.
+    pub(super) leaving: TaskTracker,
+}
+
+impl Containers {
+    /// Waits until none is left in a tracker; others may be added meanwhile and afterwards.
+    pub(super) async fn none_in(tracker: &TaskTracker) {
+        tracker.close();
+        tracker.wait().await;
+        tracker.reopen();
+    }
+}
+
+/// Whether a container is among those that leave. It is from the moment at which somebody has it ended, which is before
+/// its supervisor hears of that, until its supervisor has removed it.
+#[derive(Clone)]
+struct Leaving {
+    tracker: TaskTracker,
+    state: Arc<Mutex<State>>,
+}
+
+enum State {
+    Stays,
+    Leaves { _counted: TaskTrackerToken },
+    Gone,
+}
+
+impl Leaving {
+    fn new(tracker: &TaskTracker) -> Self {
+        Self { tracker: tracker.clone(), state: Arc::new(Mutex::new(State::Stays)) }
+    }
+
+    fn begin(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*state, State::Stays) {
+            *state = State::Leaves { _counted: self.tracker.token() };
+        }
+    }
+
+    fn end(&self) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Gone;
+    }
+}
+
 /// Starts a container and returns it when its init runs.
 pub(super) async fn start(
     program: &Path,
     plan: Plan,
     purpose: String,
-    tracker: &TaskTracker,
+    containers: &Containers,
     end: CancellationToken,
 ) -> Result<Container, EngineError> {
     let failed = |error: io::Error| EngineError::StartFailed { purpose: purpose.clone(), message: error.to_string() };
@@ -67,10 +118,13 @@ pub(super) async fn start(
         }
     }
     let (sender, ended) = oneshot::channel();
-    let kill = end.clone();
-    tracker.spawn(async move {
+    let (kill, leaving) = (end.clone(), Leaving::new(&containers.leaving));
+    let supervised = leaving.clone();
+    containers.all.spawn(async move {
+        let exit = runtime.supervise(&end, &supervised).await;
+        supervised.end();
         // Where nobody waits for it the container has been tidied up all the same.
-        let _ = sender.send(runtime.supervise(&end).await);
+        let _ = sender.send(exit);
     });
     let pieces = |from: pipe::Receiver, piece: fn(bytes::Bytes) -> OutputPiece, purpose: String| {
         ReaderStream::with_capacity(from, 64 << 10).map(move |read| match read {
@@ -85,7 +139,7 @@ pub(super) async fn start(
     Ok(Container {
         input: Box::pin(input),
         output: output.boxed(),
-        control: Box::new(Control { kill, ended, exit: None, purpose }),
+        control: Box::new(Control { kill, leaving, ended, exit: None, purpose }),
     })
 }
 
@@ -167,7 +221,7 @@ impl Runtime {
     }
 
     /// Waits for the container's end, which it is made to when `end` is cancelled, and sees to it that nothing is left.
-    async fn supervise(mut self, end: &CancellationToken) -> ContainerExit {
+    async fn supervise(mut self, end: &CancellationToken, leaving: &Leaving) -> ContainerExit {
         let message = tokio::select! {
             message = hear(&mut self.words) => message,
             () = end.cancelled() => {
@@ -179,6 +233,7 @@ impl Runtime {
                 self.hear().await
             }
         };
+        leaving.begin();
         let groups = std::mem::take(&mut self.groups);
         if !matches!(message, Some(Message::Ended { .. })) {
             tracing::warn!(?message, "a container's runtime did not say how it ended");
@@ -216,6 +271,7 @@ async fn tidy_up(groups: Vec<Group>) -> ContainerExit {
 /// The handle on a container. With it the container goes.
 struct Control {
     kill: CancellationToken,
+    leaving: Leaving,
     ended: oneshot::Receiver<ContainerExit>,
     exit: Option<ContainerExit>,
     purpose: String,
@@ -233,6 +289,7 @@ impl ContainerControl for Control {
     }
 
     async fn kill(&mut self) -> Result<(), EngineError> {
+        self.leaving.begin();
         self.kill.cancel();
         Ok(())
     }
@@ -240,6 +297,7 @@ impl ContainerControl for Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
+        self.leaving.begin();
         self.kill.cancel();
     }
 }

@@ -28,9 +28,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use self::cgroup::{Layout, Machine};
+use self::container::Containers;
 use self::layers::Layers;
 use self::plan::Plan;
 pub use self::plan::Stage;
@@ -45,8 +45,7 @@ pub struct NativeEngine {
     layout: Layout,
     owner: Owner,
     init: PathBuf,
-    /// Containers that run or are being tidied up.
-    under_way: TaskTracker,
+    containers: Containers,
     /// Ends all containers of this engine.
     end: CancellationToken,
 }
@@ -65,7 +64,7 @@ impl NativeEngine {
             layout: Layout::find(&Machine, owner),
             owner: owner.clone(),
             init,
-            under_way: TaskTracker::new(),
+            containers: Containers::default(),
             end: CancellationToken::new(),
         })
     }
@@ -141,13 +140,13 @@ impl Engine for NativeEngine {
     async fn start(&self, spec: &ContainerSpec) -> Result<Container, EngineError> {
         let plan = self.plan(spec)?;
         let purpose = spec.purpose.clone();
-        let (init, tracker, end) = (self.init.clone(), self.under_way.clone(), self.end.child_token());
+        let (init, containers, end) = (self.init.clone(), self.containers.clone(), self.end.child_token());
         // As a task of its own this is gone through even where the caller gives up in the midst of it; what nobody
         // receives ends with the answer that is dropped.
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let name = purpose.clone();
-        self.under_way.spawn(async move {
-            drop(sender.send(container::start(&init, plan, name, &tracker, end).await));
+        self.containers.all.spawn(async move {
+            drop(sender.send(container::start(&init, plan, name, &containers, end).await));
         });
         receiver
             .await
@@ -214,9 +213,7 @@ impl Engine for NativeEngine {
     }
 
     async fn wait_for_removals(&self) {
-        self.under_way.close();
-        self.under_way.wait().await;
-        self.under_way.reopen();
+        Containers::none_in(&self.containers.leaving).await;
     }
 
     async fn sweep(&self) -> Result<usize, EngineError> {
@@ -229,7 +226,7 @@ impl Engine for NativeEngine {
 
     async fn close(&self) -> Result<(), EngineError> {
         self.end.cancel();
-        self.wait_for_removals().await;
+        Containers::none_in(&self.containers.all).await;
         Ok(())
     }
 }
