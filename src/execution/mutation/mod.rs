@@ -5,6 +5,7 @@
 //! on which garbage compiles has no mutants. `emission` runs the mutator, [`MainCompiler`] is the compiler.
 
 pub(super) mod emission;
+pub mod launches;
 mod main_compiler;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,11 +45,13 @@ pub struct NoMutants {
 }
 
 impl NoMutants {
-    pub(super) fn certain(cause: impl AsRef<str>) -> Self {
+    /// Says why there are none, and never will be.
+    pub fn certain(cause: impl AsRef<str>) -> Self {
         Self { cause: shortened(cause.as_ref()), may_pass: false }
     }
 
-    pub(super) fn passing(cause: impl AsRef<str>) -> Self {
+    /// Says what fault of ours kept them from being made.
+    pub fn passing(cause: impl AsRef<str>) -> Self {
         Self { cause: shortened(cause.as_ref()), may_pass: true }
     }
 }

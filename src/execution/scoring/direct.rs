@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::cache::ResultCache;
@@ -12,12 +11,10 @@ use super::record::MutantOutcome;
 use crate::digest::Digest;
 use crate::execution::cell::Executor;
 use crate::execution::coverage::{CoverageRequest, MethodCoverage};
-use crate::execution::direct::{
-    Covering, Direct, DirectCell, ExecutedCell, LaunchOptions, MethodLaunch, SwappedTree, Unfit, write_files,
-};
-use crate::execution::fault::unique;
-use crate::execution::logs::{CellLogs, method_name};
-use crate::execution::mutation::{self, MainCompilation, MainCompiler, Mutants, MutatedFile, NoMutants, mutants_key};
+use crate::execution::direct::{Covering, Direct, DirectCell, ExecutedCell, SwappedTree, Unfit};
+use crate::execution::logs::CellLogs;
+use crate::execution::mutation::launches::{MUTANT_SECONDS, MutantLaunches, Passing};
+use crate::execution::mutation::{self, MainCompiler, Mutants, MutatedFile, NoMutants, mutants_key};
 use crate::execution::record::CellRecord;
 use crate::execution::trees::Trees;
 use crate::metrics::mutation::MutantSet;
@@ -48,15 +45,6 @@ pub(super) struct MutationRequest {
 
 /// Path, lines, and source of a file.
 pub(super) type FileToMutate = (String, Vec<usize>, Vec<u8>);
-
-/// A method that passes on new code.
-#[derive(Clone, Debug)]
-pub(super) struct Passing {
-    /// The method.
-    pub(super) method: MethodId,
-    /// How long its JVM took, in milliseconds, where that is known.
-    pub(super) launch_ms: Option<u64>,
-}
 
 /// What a method did to a task's mutants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -89,10 +77,6 @@ pub(super) fn mutation_key(launch: Digest, lines: &BTreeMap<String, Vec<usize>>)
         Err(error) => unreachable!("the inputs are plain data: {error}"),
     }
 }
-
-/// A launch on a mutant is ended after so many seconds, three times what it takes without one if that is more, and its own
-/// limit if that is less: a mutant that loops is killed, and a run of ten of them must end.
-const MUTANT_SECONDS: u64 = 120;
 
 type MutatedMethods = Vec<(MethodId, Result<Mutated, NoMutants>)>;
 
@@ -171,6 +155,8 @@ async fn mutated(
             },
         }
     }
+    let class = &cell.executed.facts.class;
+    let launches = MutantLaunches { direct, executor, environment, swapped, class, methods: &passing, logs };
     let mut found: Vec<Vec<MutantOutcome>> = vec![Vec::new(); passing.len()];
     for (mutants, source) in sets.iter().filter(|(mutants, _)| !mutants.texts.is_empty()) {
         let path = &mutants.set.path;
@@ -179,39 +165,20 @@ async fn mutated(
             Err(reason) => return none(reason),
         };
         for (number, (mutant, text)) in mutants.set.kept.iter().zip(&mutants.texts).enumerate() {
-            let files = match compiler.compile(text).await? {
-                Ok(MainCompilation::Compiled(files)) => files,
-                Ok(MainCompilation::Errors) => {
+            let became = match launches.on(&compiler, (number + 1, text)).await? {
+                Ok(Some(became)) => became,
+                Ok(None) => {
                     let cause = format!("a mutant of {path} compiled before and does not now");
                     return none(NoMutants { cause, may_pass: true });
                 }
                 Err(reason) => return none(reason),
             };
-            let replaced = executor.temporary.join(format!("mutant-{}.tar", unique()));
-            write_files(&replaced, files.iter().map(|(path, content)| (path.as_str(), content.as_slice())))?;
-            let options = LaunchOptions { replaced: Some(replaced.clone()), ..LaunchOptions::default() };
-            for (one, outcomes) in passing.iter().zip(&mut found) {
-                let class = &cell.executed.facts.class;
-                let name = format!("mutant-{}-{}", number + 1, method_name(class, &one.method));
-                let launch = MethodLaunch { class, method: &one.method, options: &options, name: &name };
-                let limited = limited(executor, one.launch_ms);
-                let launched = direct.launch(&limited, environment, swapped, &launch, logs).await?;
-                outcomes.push(MutantOutcome { id: mutant.id, outcome: launched.outcome });
+            for (outcome, outcomes) in became.into_iter().zip(&mut found) {
+                outcomes.push(MutantOutcome { id: mutant.id, outcome });
             }
-            fs::remove_file(&replaced)?;
         }
     }
     let sets: Vec<MutantSet> = sets.into_iter().map(|(mutants, _)| mutants.set).collect();
     let of = |mutants| Ok(Mutated { sets: sets.clone(), mutants });
     Ok(passing.into_iter().map(|one| one.method).zip(found.into_iter().map(of)).collect())
-}
-
-/// Returns the executor with the limits of a launch on a mutant.
-fn limited(executor: &Executor, launch_ms: Option<u64>) -> Executor {
-    let seconds = MUTANT_SECONDS.max(3 * launch_ms.unwrap_or_default() / 1000);
-    let mut limited = executor.clone();
-    let limit = &mut limited.limits.launch_command;
-    limit.wall_seconds = limit.wall_seconds.min(seconds);
-    limit.cpu_seconds = limit.cpu_seconds.min(seconds);
-    limited
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::cache::CachedResult;
-use super::direct::{Mutated, Passing, mutation_key};
+use super::direct::{Mutated, mutation_key};
 use super::record::{CoverageRecord, ExecutionRecord, MutantsRecord, MutationRecord, SCORE_SCHEMA, ScoreRecord};
 use super::{Job, Scoring, Todo, model_directory};
 use crate::execution::cell::{CellIdentity, Executor};
 use crate::execution::coverage::{Lines, MethodCoverage, SourceFile, coverage_key, focal_coverage};
 use crate::execution::direct::Unfit;
 use crate::execution::mutation::NoMutants;
+use crate::execution::mutation::launches::Passing;
 use crate::execution::record::{CellRecord, Measured};
 use crate::metrics::coverage::{coverage, coverage_range};
 use crate::metrics::mutation::Kills;

@@ -26,6 +26,7 @@ use super::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
 use super::coverage::{CoverageRequest, source_files};
 use super::direct::{Direct, DirectCell};
 use super::logs::plain;
+use super::mutation::launches::Passing;
 use super::mutation::{NoMutants, lines_to_mutate};
 use super::record::{ExecutionPath, Measured};
 use super::run_directory::RunDirectory;
@@ -41,7 +42,7 @@ use crate::submission::predictions::Predictions;
 use crate::task::{Cell, MethodId, RepositoryName, Revision, Side, Task, TaskId};
 use crate::workspace::WorkspaceError;
 
-use self::direct::{MutationRequest, Passing, SubmissionCell};
+use self::direct::{MutationRequest, SubmissionCell};
 use self::done::Done;
 use self::kept::{LinesToMutate, unmutated};
 use self::order::shuffle;

@@ -1,0 +1,84 @@
+//! Mutants, one by one: compiled, and methods that pass without them launched on them.
+
+use fs_err as fs;
+
+use super::{MainCompilation, MainCompiler, NoMutants};
+use crate::execution::cell::{Environment, Executor};
+use crate::execution::direct::{Direct, LaunchOptions, MethodLaunch, SwappedTree, write_files};
+use crate::execution::fault::unique;
+use crate::execution::logs::{CellLogs, method_name};
+use crate::outcome::Outcome;
+use crate::task::MethodId;
+
+/// A launch on a mutant is ended after so many seconds, three times what it takes without one if that is more, and its own
+/// limit if that is less: a mutant that loops is killed, and a run of ten of them must end.
+pub const MUTANT_SECONDS: u64 = 120;
+
+/// A method that passes on new code.
+#[derive(Clone, Debug)]
+pub struct Passing {
+    /// The method.
+    pub method: MethodId,
+    /// How long its JVM took, in milliseconds, where that is known.
+    pub launch_ms: Option<u64>,
+}
+
+/// Launches methods on mutants.
+#[derive(Clone, Copy)]
+pub struct MutantLaunches<'a> {
+    /// What launches.
+    pub direct: &'a Direct,
+    /// With the limits of launches without a mutant.
+    pub executor: &'a Executor,
+    /// The repository's environment.
+    pub environment: &'a Environment,
+    /// New code with the test file in it.
+    pub swapped: &'a SwappedTree,
+    /// Binary name of the test file's class.
+    pub class: &'a str,
+    /// The methods.
+    pub methods: &'a [Passing],
+    /// Where launches are logged.
+    pub logs: &'a CellLogs,
+}
+
+impl MutantLaunches<'_> {
+    /// Returns what becomes of the methods on a mutant, in order; `None` where it does not compile. Its number names its logs.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub async fn on(
+        &self,
+        compiler: &MainCompiler<'_>,
+        (number, text): (usize, &str),
+    ) -> std::io::Result<Result<Option<Vec<Outcome>>, NoMutants>> {
+        let files = match compiler.compile(text).await? {
+            Ok(MainCompilation::Compiled(files)) => files,
+            Ok(MainCompilation::Errors) => return Ok(Ok(None)),
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let replaced = self.executor.temporary.join(format!("mutant-{}.tar", unique()));
+        write_files(&replaced, files.iter().map(|(path, content)| (path.as_str(), content.as_slice())))?;
+        let options = LaunchOptions { replaced: Some(replaced.clone()), ..LaunchOptions::default() };
+        let mut outcomes = Vec::new();
+        for one in self.methods {
+            let name = format!("mutant-{number}-{}", method_name(self.class, &one.method));
+            let launch = MethodLaunch { class: self.class, method: &one.method, options: &options, name: &name };
+            let executor = limited(self.executor, one.launch_ms);
+            let launched = self.direct.launch(&executor, self.environment, self.swapped, &launch, self.logs).await?;
+            outcomes.push(launched.outcome);
+        }
+        fs::remove_file(&replaced)?;
+        Ok(Ok(Some(outcomes)))
+    }
+}
+
+/// Returns the executor with the limits of a launch on a mutant.
+fn limited(executor: &Executor, launch_ms: Option<u64>) -> Executor {
+    let seconds = MUTANT_SECONDS.max(3 * launch_ms.unwrap_or_default() / 1000);
+    let mut limited = executor.clone();
+    let limit = &mut limited.limits.launch_command;
+    limit.wall_seconds = limit.wall_seconds.min(seconds);
+    limit.cpu_seconds = limit.cpu_seconds.min(seconds);
+    limited
+}
