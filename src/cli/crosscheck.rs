@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use self::inspector::Inspector;
+use self::inspector::{Compares, Inspector};
 use super::Context;
 use super::measure::MeasureFormat;
 use super::measure::kept::Kept;
@@ -38,6 +38,10 @@ pub(super) struct CrosscheckArguments {
     /// Do not compare mutants
     #[arg(long, conflicts_with = "no_coverage")]
     no_mutation: bool,
+    /// Have Maven also compile so many mutants of each file and run the target methods on them, and compare what becomes of
+    /// them and how long that takes
+    #[arg(long, value_name = "N", default_value_t, conflicts_with = "no_mutation")]
+    ends: usize,
     /// How the comparison is written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: MeasureFormat,
@@ -76,7 +80,7 @@ pub(super) fn run(arguments: &CrosscheckArguments, context: &Context) -> Result<
 fn verdict(crosscheck: &Crosscheck) -> Result<(), CommandError> {
     let failed = |summary| Err(CommandError::CheckFailed { summary });
     match crosscheck.differences.len() {
-        0 if crosscheck.coverage.compared + crosscheck.mutants.compared == 0 => {
+        0 if crosscheck.coverage.compared + crosscheck.mutants.compared + crosscheck.ends.compared == 0 => {
             failed("nothing could be compared".to_owned())
         }
         0 => Ok(()),
@@ -90,7 +94,9 @@ async fn inspect(
     kept: &mut Kept<CheckedTask>,
     context: &Context,
 ) -> Result<(), CommandError> {
-    let inspector = Inspector::new(tasks, (!arguments.no_coverage, !arguments.no_mutation), context).await?;
+    let (coverage, mutants, ends) = (!arguments.no_coverage, !arguments.no_mutation, arguments.ends);
+    let compares = Compares { coverage, mutants, ends };
+    let inspector = Inspector::new(tasks, compares, context).await?;
     let inspected = async {
         for (number, task) in tasks.iter().enumerate() {
             let one = context.until_interrupted(async { Ok(inspector.task(task).await) }).await?;
@@ -108,7 +114,11 @@ async fn inspect(
 
 fn in_short(task: &CheckedTask) -> String {
     let one = crosscheck(vec![task.clone()]);
-    let counts = [("coverage", "method", "methods", &one.coverage), ("mutants", "file", "files", &one.mutants)];
+    let counts = [
+        ("coverage", "method", "methods", &one.coverage),
+        ("mutants", "file", "files", &one.mutants),
+        ("what becomes of them", "file", "files", &one.ends),
+    ];
     let counts = counts.map(|(what, single, several, count)| {
         let left_out = count.left_out;
         format!("{what} equal in {} of {}, {left_out} left out", count.equal, counted(count.compared, single, several))

@@ -1,8 +1,10 @@
 //! What scoring measures, measured again by the tools that everyone has: coverage by Maven, Surefire and JaCoCo's agent,
-//! mutants by Universal Mutator's own command with the compiler as its judge. Nothing of it decides a score.
+//! mutants by Universal Mutator's own command with the compiler as its judge, what becomes of mutants by Maven. Nothing of it
+//! decides a score.
 
 pub mod driven;
 pub mod mutate;
+pub mod rebuilt;
 
 use super::cell::{Environment, Executor};
 use super::fault::{ATTEMPTS, Spool, of_engine};

@@ -10,14 +10,16 @@ use serde::{Deserialize, Serialize};
 pub use self::formats::{markdown, text};
 use crate::execution::coverage::{Lines, SourceFile, focal_coverage};
 use crate::execution::crosscheck::mutate::CommandMutants;
+use crate::execution::crosscheck::rebuilt::MutantEnd;
 use crate::execution::mutation::{JudgedMutants, MutatedFile};
 use crate::execution::record::ExecutionPath;
 use crate::focal::FocalLines;
 use crate::metrics::coverage::{coverage, coverage_range};
+use crate::report::measurement::Spread;
 use crate::task::{MethodId, RepositoryName, TaskId};
 
 /// Version of crosschecked tasks and of their summary.
-pub const CROSSCHECK_SCHEMA: u32 = 1;
+pub const CROSSCHECK_SCHEMA: u32 = 2;
 
 /// Tasks that a statement needs.
 pub const LEAST_TASKS: usize = 20;
@@ -26,7 +28,7 @@ pub const LEAST_TASKS: usize = 20;
 const MOST_NAMED: usize = 20;
 
 /// Ours, and what it is compared with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Both<T> {
     /// As scoring has it.
     pub ours: T,
@@ -167,8 +169,57 @@ pub struct CheckedMutants {
     pub dead_lines: Compared,
     /// Copies of the source that were left out on living lines.
     pub copies: Both<usize>,
+    /// What becomes of some of them, where that was asked for.
+    pub ends: Option<CheckedEnds>,
     /// Why they could not be compared.
     pub left_out: Option<String>,
+}
+
+/// What becomes of mutants of one source file: compiled by the warm compiler and launched method by method, and by Maven
+/// with all methods in one call, in one container that has built the source before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckedEnds {
+    /// Methods that ran on each.
+    pub methods: usize,
+    /// Distinct mutants on living lines, of which those below are some.
+    pub distinct: usize,
+    /// What we took for making all of the file's mutants and judging which compile, in milliseconds.
+    pub judging_ms: u64,
+    /// The mutants.
+    pub mutants: Vec<CheckedEnd>,
+    /// Why they could not be compared.
+    pub left_out: Option<String>,
+}
+
+/// What becomes of one mutant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckedEnd {
+    /// Which one it is.
+    pub name: String,
+    /// What became of it.
+    pub end: Both<MutantEnd>,
+    /// In milliseconds, ours without judging.
+    pub ms: Both<u64>,
+}
+
+impl CheckedEnds {
+    /// Returns mutants that could not be compared.
+    pub fn left_out(reason: String) -> Self {
+        Self { left_out: Some(reason), ..Self::default() }
+    }
+
+    /// Returns what the mutants took, in milliseconds; of ours, judging is in it by their share of all that were judged.
+    pub fn took(&self) -> Both<f64> {
+        let sum = |ms: fn(&CheckedEnd) -> u64| self.mutants.iter().map(ms).sum::<u64>() as f64;
+        let share = self.mutants.len() as f64 / self.distinct.max(1) as f64;
+        Both { ours: sum(|one| one.ms.ours) + self.judging_ms as f64 * share, theirs: sum(|one| one.ms.theirs) }
+    }
+
+    /// Returns what differs, in words.
+    fn differences(&self) -> Vec<String> {
+        let differing = self.mutants.iter().filter(|one| one.end.ours != one.end.theirs);
+        differing.map(|one| format!("{}: ours {:?}, theirs {:?}", one.name, one.end.ours, one.end.theirs)).collect()
+    }
 }
 
 impl CheckedMethod {
@@ -259,6 +310,7 @@ impl CheckedMutants {
             invalid: compared(ours.texts(&ours.invalid).collect(), &distinct(&theirs.invalid)),
             dead_lines: Compared::of(&ours.dead_lines, &theirs.dead_lines, |line| line.to_string()),
             copies: Both { ours: ours.copies_left_out(), theirs: theirs.copies },
+            ends: None,
             left_out: None,
         }
     }
@@ -282,7 +334,7 @@ impl CheckedMutants {
 }
 
 /// Names a mutant by what it has instead of a line of the source.
-fn named(source: &str, mutant: &str) -> String {
+pub fn named(source: &str, mutant: &str) -> String {
     let lines = source.lines().zip(mutant.lines()).enumerate();
     let changed = lines.into_iter().find(|(_, (own, other))| own != other);
     changed.map_or_else(
@@ -323,6 +375,14 @@ pub struct Crosscheck {
     pub mutants: Count,
     /// Our mutants that were compared: made, emitted, valid, invalid.
     pub mutants_compared: [usize; 4],
+    /// What becomes of mutants, by file.
+    pub ends: Count,
+    /// Mutants of which that was compared, by what became of them with us: invalid, killed, survived.
+    pub ends_compared: [usize; 3],
+    /// How many times longer Maven took for a file's mutants than we did, over files; `None` without any.
+    pub speed: Option<Spread>,
+    /// What all of these mutants took, in milliseconds.
+    pub took_ms: Both<f64>,
     /// What differs, in words.
     pub differences: Vec<String>,
     /// What could not be compared, and why.
@@ -347,10 +407,15 @@ pub fn crosscheck(tasks: Vec<CheckedTask>) -> Crosscheck {
         lines: (0, 0),
         mutants: Count::default(),
         mutants_compared: [0; 4],
+        ends: Count::default(),
+        ends_compared: [0; 3],
+        speed: None,
+        took_ms: Both::default(),
         differences: Vec::new(),
         left_out: Vec::new(),
         tasks: Vec::new(),
     };
+    let mut speeds = Vec::new();
     for task in &tasks {
         if !crosscheck.settings.contains(&task.setting) {
             crosscheck.settings.push(task.setting.clone());
@@ -366,14 +431,30 @@ pub fn crosscheck(tasks: Vec<CheckedTask>) -> Crosscheck {
             left_out: one.left_out.clone(),
             differences: one.differences(),
         });
+        let ends = task.mutants.iter().filter_map(|one| Some((one, one.ends.as_ref()?))).map(|(one, ends)| Part {
+            name: format!("what becomes of mutants of {}", one.path),
+            left_out: ends.left_out.clone(),
+            differences: ends.differences(),
+        });
         let (methods, files): (Vec<Part>, Vec<Part>) = (methods.collect(), files.collect());
-        for part in methods.iter().chain(&files) {
+        let ends: Vec<Part> = ends.collect();
+        for part in methods.iter().chain(&files).chain(&ends) {
             let named = |what: &String| format!("{} {}: {what}", task.task_id, part.name);
             crosscheck.left_out.extend(part.left_out.iter().map(named));
             crosscheck.differences.extend(part.differences.iter().map(named));
         }
         crosscheck.coverage.add(&methods);
         crosscheck.mutants.add(&files);
+        crosscheck.ends.add(&ends);
+        for ends in task.mutants.iter().filter_map(|one| one.ends.as_ref()).filter(|ends| !ends.mutants.is_empty()) {
+            for one in &ends.mutants {
+                crosscheck.ends_compared[one.end.ours as usize] += 1;
+            }
+            let took = ends.took();
+            speeds.push(took.theirs / took.ours.max(1.0));
+            crosscheck.took_ms.ours += took.ours;
+            crosscheck.took_ms.theirs += took.theirs;
+        }
         for file in task.coverage.iter().flat_map(|one| &one.files) {
             crosscheck.lines.0 += file.listed.ours;
             crosscheck.lines.1 += file.covered.ours;
@@ -383,7 +464,7 @@ pub fn crosscheck(tasks: Vec<CheckedTask>) -> Crosscheck {
             crosscheck.mutants_compared.iter_mut().zip(ours).for_each(|(sum, number)| *sum += number);
         }
     }
-    Crosscheck { tasks, ..crosscheck }
+    Crosscheck { tasks, speed: Spread::of(speeds), ..crosscheck }
 }
 
 impl Count {

@@ -122,13 +122,13 @@ fn other_tools_say_the_same() {
     if keep.exists() {
         fs_err::remove_file(&keep).unwrap();
     }
-    let chosen = ["crosscheck", repository.name.as_str(), "--limit", "2", "--format", "json", "--keep"];
+    let chosen = ["crosscheck", repository.name.as_str(), "--limit", "2", "--ends", "4", "--format", "json", "--keep"];
     let command = || workshop.command(&[&chosen[..], &[keep.to_str().unwrap()]].concat()).output().unwrap();
     let output = command();
     let found = summary(&output);
     assert_eq!(output.status.code(), Some(0), "{found}");
     let number = |kind: &str, field: &str| found[kind][field].as_u64().unwrap();
-    for kind in ["coverage", "mutants"] {
+    for kind in ["coverage", "mutants", "ends"] {
         assert!(number(kind, "compared") > 0, "{found}");
         assert_eq!((number(kind, "equal"), number(kind, "left_out")), (number(kind, "compared"), 0), "{found}");
     }

@@ -28,7 +28,7 @@ const KIT: &str = "/work/kit";
 const DATA: &str = "/work/jacoco/maven.exec";
 const XML: &str = "/work/maven.xml";
 /// The largest archive of Surefire's reports, in bytes.
-const MOST_REPORT_BYTES: u64 = 128 << 20;
+pub(super) const MOST_REPORT_BYTES: u64 = 128 << 20;
 
 /// Indexes of the steps.
 const MAVEN: usize = 4;
@@ -83,10 +83,10 @@ impl Driven {
 
 /// A test in Surefire's reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Reported {
-    name: String,
+pub(super) struct Reported {
+    pub(super) name: String,
     /// It neither failed nor was left out.
-    passed: bool,
+    pub(super) passed: bool,
 }
 
 /// Has Maven run a method and returns what it covered.
@@ -149,7 +149,7 @@ fn program(executor: &Executor, method: &DrivenMethod<'_>, pattern: &str) -> Pro
 }
 
 /// Returns where Surefire reports: beside the directory of the tests' classes.
-fn reports(class_path: &[String]) -> String {
+pub(super) fn reports(class_path: &[String]) -> String {
     let build = class_path.first().and_then(|tests| tests.rsplit_once('/')).map_or(PROJECT, |(build, _)| build);
     format!("{build}/surefire-reports")
 }
@@ -222,7 +222,7 @@ fn selected(reported: &[Reported], method: &str) -> Selected {
 }
 
 /// Reads Surefire's reports from an archive.
-fn read_reports(archive: &[u8]) -> std::io::Result<Result<Vec<Reported>, quick_xml::Error>> {
+pub(super) fn read_reports(archive: &[u8]) -> std::io::Result<Result<Vec<Reported>, quick_xml::Error>> {
     let mut reported = Vec::new();
     for entry in tar::Archive::new(archive).entries()? {
         let mut entry = entry?;
@@ -263,7 +263,7 @@ fn read_report(xml: &str) -> Result<Vec<Reported>, quick_xml::Error> {
 }
 
 /// Returns the first thing that Maven calls an error.
-fn first_error(said: &str) -> String {
+pub(super) fn first_error(said: &str) -> String {
     let mut errors = said.lines().filter_map(|line| line.strip_prefix("[ERROR]")).map(str::trim);
     errors.find(|error| !error.is_empty()).unwrap_or("it says nothing of an error").to_owned()
 }

@@ -21,14 +21,18 @@ pub fn markdown(crosscheck: &Crosscheck) -> String {
     format!("{}\n{}", table(&HEADINGS, 1, &rows(crosscheck)), said.concat())
 }
 
-fn rows(crosscheck: &Crosscheck) -> [[String; 7]; 2] {
+fn rows(crosscheck: &Crosscheck) -> [[String; 7]; 3] {
     let row = |name: &str, count: &Count| {
         let different = count.compared - count.equal;
         let numbers = [count.tasks, count.tasks_equal, count.compared, count.equal, different, count.left_out];
         let [tasks, all, compared, equal, different, left_out] = numbers.map(|number| number.to_string());
         [name.to_owned(), tasks, all, compared, equal, different, left_out]
     };
-    [row("coverage, methods", &crosscheck.coverage), row("mutants, files", &crosscheck.mutants)]
+    [
+        row("coverage, methods", &crosscheck.coverage),
+        row("mutants, files", &crosscheck.mutants),
+        row("what becomes of mutants, files", &crosscheck.ends),
+    ]
 }
 
 /// Returns what is to be known beside the counts.
@@ -43,7 +47,22 @@ fn sentences(crosscheck: &Crosscheck) -> Vec<String> {
         "{} made, {emitted} on living lines, {valid} distinct that compile and {invalid} that do not",
         counted(made, "mutant", "mutants")
     ));
-    for (name, count) in [("coverage", &crosscheck.coverage), ("mutants", &crosscheck.mutants)] {
+    if let Some(speed) = crosscheck.speed {
+        let [invalid, killed, survived] = crosscheck.ends_compared;
+        let (mutants, took) = (counted(invalid + killed + survived, "mutant", "mutants"), crosscheck.took_ms);
+        lines.push(format!(
+            "{mutants} compiled and run ({invalid} invalid, {killed} killed, {survived} survived): Maven takes {:.1} times as \
+             long over files in the median (quartiles {:.1} and {:.1}), {:.0} s and {:.0} s in all",
+            speed.median,
+            speed.lower_quartile,
+            speed.upper_quartile,
+            took.theirs / 1000.0,
+            took.ours / 1000.0
+        ));
+    }
+    let counts = [("coverage", &crosscheck.coverage), ("mutants", &crosscheck.mutants)];
+    let ends = crosscheck.speed.map(|_| ("what becomes of mutants", &crosscheck.ends));
+    for (name, count) in counts.into_iter().chain(ends) {
         if !count.enough {
             lines.push(format!("{name}: fewer than the {LEAST_TASKS} tasks that a statement needs"));
         }
