@@ -58,20 +58,21 @@ pub(super) struct Connected {
     pub(super) description: EngineDescription,
 }
 
-/// Talks to the first daemon that answers.
+/// Talks to the first daemon that answers; one that is silent for [`PATIENCE`] does not.
 pub(super) async fn connect(daemon: &Daemon) -> Result<Connected, EngineError> {
     let mut tried = Vec::new();
     for address in daemon.addresses(&environment) {
         if !address.starts_with("unix:///") {
             return Err(EngineError::Address { address });
         }
-        match reach(&address).await {
-            Ok(said) => {
+        match tokio::time::timeout(PATIENCE, reach(&address)).await {
+            Ok(Ok(said)) => {
                 let description = describe(&address, &said);
                 check(&description, &said.info)?;
                 return Ok(Connected { docker: said.docker, description });
             }
-            Err(error) => tried.push(format!("{address} ({})", cause(&error))),
+            Ok(Err(error)) => tried.push(format!("{address} ({})", cause(&error))),
+            Err(_) => tried.push(format!("{address} ({})", silent())),
         }
     }
     Err(EngineError::Unreachable { tried })
@@ -100,7 +101,7 @@ pub async fn candidates(daemon: &Daemon) -> Vec<Candidate> {
     for address in daemon.addresses(&environment) {
         let found = match tokio::time::timeout(PATIENCE, examine(&address)).await {
             Ok(found) => found,
-            Err(_) => Err(format!("no answer within {} seconds", PATIENCE.as_secs())),
+            Err(_) => Err(silent()),
         };
         candidates.push(Candidate { address, found });
     }
@@ -118,6 +119,10 @@ async fn examine(address: &str) -> Result<EngineDescription, String> {
         error => error.to_string(),
     })?;
     Ok(description)
+}
+
+fn silent() -> String {
+    format!("no answer within {} seconds", PATIENCE.as_secs())
 }
 
 fn environment(name: &str) -> Option<String> {

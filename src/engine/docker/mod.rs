@@ -63,6 +63,8 @@ impl DockerEngine {
         let connected = connect::connect(daemon).await?;
         let podman = connected.description.name == "podman";
         let under_way = TaskTracker::new();
+        // Closed from the beginning: waiting ends whenever it is empty, and what is added later counts all the same.
+        under_way.close();
         let (docker, owner, known) = (connected.docker, owner.clone(), Mutex::default());
         let shared = Arc::new(Shared { docker, owner, podman, known, under_way });
         Ok(Self { shared, description: connected.description, init })
@@ -216,9 +218,7 @@ impl Engine for DockerEngine {
     }
 
     async fn wait_for_removals(&self) {
-        self.shared.under_way.close();
         self.shared.under_way.wait().await;
-        self.shared.under_way.reopen();
     }
 
     async fn sweep(&self) -> Result<usize, EngineError> {

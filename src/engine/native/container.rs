@@ -34,21 +34,22 @@ const KILLED: i64 = 128 + libc::SIGKILL as i64;
 /// How long a container may take to be made.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Containers of an engine.
-#[derive(Clone, Debug, Default)]
+/// Containers of an engine. The trackers are closed from the beginning, which only means that waiting for them ends when they
+/// are empty: what is added later counts all the same.
+#[derive(Clone, Debug)]
 pub(super) struct Containers {
     /// Those that are being made, run, or are being removed.
     pub(super) all: TaskTracker,
-    /// Those of them that have ended or are made to end.
+    /// Those of them that are being made, have ended or are made to end: nobody can say yet that they stay.
     pub(super) leaving: TaskTracker,
 }
 
-impl Containers {
-    /// Waits until none is left in a tracker; others may be added meanwhile and afterwards.
-    pub(super) async fn none_in(tracker: &TaskTracker) {
-        tracker.close();
-        tracker.wait().await;
-        tracker.reopen();
+impl Default for Containers {
+    fn default() -> Self {
+        let (all, leaving) = (TaskTracker::new(), TaskTracker::new());
+        all.close();
+        leaving.close();
+        Self { all, leaving }
     }
 }
 

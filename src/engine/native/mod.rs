@@ -144,9 +144,10 @@ impl Engine for NativeEngine {
         // As a task of its own this is gone through even where the caller gives up in the midst of it; what nobody
         // receives ends with the answer that is dropped.
         let (sender, receiver) = tokio::sync::oneshot::channel();
-        let name = purpose.clone();
+        let (name, starting) = (purpose.clone(), self.containers.leaving.token());
         self.containers.all.spawn(async move {
             drop(sender.send(container::start(&init, plan, name, &containers, end).await));
+            drop(starting);
         });
         receiver
             .await
@@ -213,7 +214,7 @@ impl Engine for NativeEngine {
     }
 
     async fn wait_for_removals(&self) {
-        Containers::none_in(&self.containers.leaving).await;
+        self.containers.leaving.wait().await;
     }
 
     async fn sweep(&self) -> Result<usize, EngineError> {
@@ -226,7 +227,7 @@ impl Engine for NativeEngine {
 
     async fn close(&self) -> Result<(), EngineError> {
         self.end.cancel();
-        Containers::none_in(&self.containers.all).await;
+        self.containers.all.wait().await;
         Ok(())
     }
 }
