@@ -81,11 +81,16 @@ impl<'a> Workbench<'a> {
         let engine: Arc<dyn Engine> = match self.context.options.engine {
             EngineChoice::Auto => match self.daemon(&Daemon::Any).await {
                 Ok(engine) => Arc::new(engine),
-                Err(EngineError::Unreachable { .. }) => {
-                    events.message("no Docker or Podman answers: the built-in engine runs the containers".to_owned());
+                Err(error) => {
+                    let why = match error {
+                        EngineError::Unreachable { .. } => "no Docker or Podman answers".to_owned(),
+                        // As `doctor` has it: a daemon that can't be used is made up for.
+                        EngineError::Address { .. } | EngineError::Unfit { .. } => error.to_string(),
+                        error => return Err(error.into()),
+                    };
+                    events.message(format!("{why}: the built-in engine runs the containers"));
                     Arc::new(self.native()?)
                 }
-                Err(error) => return Err(error.into()),
             },
             EngineChoice::Docker => Arc::new(self.daemon(&Daemon::Docker).await?),
             EngineChoice::Podman => Arc::new(self.daemon(&Daemon::Podman).await?),

@@ -352,6 +352,11 @@ fn what_is_missing_for_a_verdict_is_named() {
     stored(&line);
     let absent = [("DOCKER_HOST", "unix:///nowhere/docker.sock")];
     check("no-daemon", &line.run_with(&absent, &["validate", "first/one", "--engine", "docker"]));
+    for address in ["unix:///nowhere/docker.sock", "tcp://127.0.0.1:1"] {
+        let said = line.run_with(&[("DOCKER_HOST", address)], &["validate", "first/one"]);
+        assert!(said.contains(": the built-in engine runs the containers"), "{said}");
+        assert!(said.contains("has no image of its present locks"), "{said}");
+    }
     check("no-task", &line.run(&["validate", "first_3"]));
     check("no-image", &line.run(&["validate", "first/one"]));
     line.run(&BUILD);
