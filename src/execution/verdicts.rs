@@ -55,6 +55,8 @@ pub fn render(
     let mut summary = serde_json::to_value(summary)?;
     if let Some(fields) = summary.as_object_mut() {
         fields.remove("run_id");
+        // A lost compiler makes a cell unfit this time; what did not fit is with the executions.
+        fields.remove("unfit");
         for list in fields.values_mut().filter_map(Value::as_array_mut).flatten().filter_map(Value::as_object_mut) {
             list.remove("detail");
             list.remove("attempts");
@@ -94,8 +96,12 @@ mod tests {
                 key: None,
                 measured: Measured { compile_cpu_ms: Some(ms), launch_peak_bytes: Some(ms), ..Measured::default() },
             };
+            let summary = |run_id: &str, ms: u64| {
+                let unfit = [json!({"task_id": "t1", "cell": "nn", "reason": format!("lost after {ms}")})];
+                json!({"run_id": run_id, "tasks": 1, "unfit": unfit, "infra": [{"detail": ms.to_string(), "attempts": ms}]})
+            };
             let process = Invocation { wall_ms: ms, cpu_ms: Some(ms), peak_resident_bytes: None, jobs: 2 };
-            let bytes = render(run_id, &json!({"run_id": run_id, "tasks": 1}), &[record], &process).unwrap();
+            let bytes = render(run_id, &summary(run_id, ms), &[record], &process).unwrap();
             serde_json::from_slice(&bytes).unwrap()
         };
         let (mut one, mut other) = (rendered("r1", 1), rendered("r2", 2));
@@ -108,6 +114,6 @@ mod tests {
             file.as_object_mut().unwrap().remove("volatile").unwrap();
         }
         assert_eq!(one, other);
-        assert_eq!(one["summary"], json!({"tasks": 1}));
+        assert_eq!(one["summary"], json!({"tasks": 1, "infra": [{}]}));
     }
 }
