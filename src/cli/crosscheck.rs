@@ -36,11 +36,11 @@ pub(super) struct CrosscheckArguments {
     #[arg(long)]
     no_coverage: bool,
     /// Do not compare mutants
-    #[arg(long, conflicts_with = "no_coverage")]
+    #[arg(long)]
     no_mutation: bool,
     /// Have Maven also compile so many mutants of each file and run the target methods on them, and compare what becomes of
     /// them and how long that takes
-    #[arg(long, value_name = "N", default_value_t, conflicts_with = "no_mutation")]
+    #[arg(long, value_name = "N", default_value_t)]
     ends: usize,
     /// How the comparison is written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -52,6 +52,12 @@ pub(super) fn run(arguments: &CrosscheckArguments, context: &Context) -> Result<
         return Err(CommandError::Usage {
             message: "nothing is compared by a dry run".to_owned(),
             hint: "leave `--dry-run` out".to_owned(),
+        });
+    }
+    if arguments.no_coverage && arguments.no_mutation && arguments.ends == 0 {
+        return Err(CommandError::Usage {
+            message: "nothing is left to compare".to_owned(),
+            hint: "leave `--no-coverage` or `--no-mutation` out, or add `--ends N`".to_owned(),
         });
     }
     let mut tasks = arguments.selector.tasks(context)?;

@@ -185,8 +185,12 @@ pub struct CheckedEnds {
     pub distinct: usize,
     /// What we took for making all of the file's mutants and judging which compile, in milliseconds.
     pub judging_ms: u64,
+    /// What we took before the first of the mutants below could be compiled, in milliseconds.
+    pub beginning_ms: u64,
     /// The mutants.
     pub mutants: Vec<CheckedEnd>,
+    /// Those of which Maven does not tell what becomes of them, and why.
+    pub unknown: Vec<String>,
     /// Why they could not be compared.
     pub left_out: Option<String>,
 }
@@ -200,6 +204,8 @@ pub struct CheckedEnd {
     pub end: Both<MutantEnd>,
     /// In milliseconds, ours without judging.
     pub ms: Both<u64>,
+    /// A limit ended it on one side: what it took says nothing.
+    pub limited: bool,
 }
 
 impl CheckedEnds {
@@ -208,11 +214,14 @@ impl CheckedEnds {
         Self { left_out: Some(reason), ..Self::default() }
     }
 
-    /// Returns what the mutants took, in milliseconds; of ours, judging is in it by their share of all that were judged.
-    pub fn took(&self) -> Both<f64> {
-        let sum = |ms: fn(&CheckedEnd) -> u64| self.mutants.iter().map(ms).sum::<u64>() as f64;
-        let share = self.mutants.len() as f64 / self.distinct.max(1) as f64;
-        Both { ours: sum(|one| one.ms.ours) + self.judging_ms as f64 * share, theirs: sum(|one| one.ms.theirs) }
+    /// Returns what the mutants took that no limit ended, in milliseconds; of ours, judging is in it by their share of all that
+    /// were judged. `None` where there is none.
+    pub fn took(&self) -> Option<Both<f64>> {
+        let timed: Vec<&CheckedEnd> = self.mutants.iter().filter(|one| !one.limited).collect();
+        let sum = |ms: fn(&CheckedEnd) -> u64| timed.iter().map(|one| ms(one)).sum::<u64>() as f64;
+        let share = timed.len() as f64 / self.distinct.max(1) as f64;
+        let before = self.judging_ms as f64 * share + self.beginning_ms as f64;
+        (!timed.is_empty()).then(|| Both { ours: sum(|one| one.ms.ours) + before, theirs: sum(|one| one.ms.theirs) })
     }
 
     /// Returns what differs, in words.
@@ -446,14 +455,22 @@ pub fn crosscheck(tasks: Vec<CheckedTask>) -> Crosscheck {
         crosscheck.coverage.add(&methods);
         crosscheck.mutants.add(&files);
         crosscheck.ends.add(&ends);
-        for ends in task.mutants.iter().filter_map(|one| one.ends.as_ref()).filter(|ends| !ends.mutants.is_empty()) {
+        for (file, ends) in task.mutants.iter().filter_map(|one| Some((one, one.ends.as_ref()?))) {
             for one in &ends.mutants {
-                crosscheck.ends_compared[one.end.ours as usize] += 1;
+                let place = match one.end.ours {
+                    MutantEnd::Invalid => 0,
+                    MutantEnd::Killed => 1,
+                    MutantEnd::Survived => 2,
+                };
+                crosscheck.ends_compared[place] += 1;
             }
-            let took = ends.took();
-            speeds.push(took.theirs / took.ours.max(1.0));
-            crosscheck.took_ms.ours += took.ours;
-            crosscheck.took_ms.theirs += took.theirs;
+            let unknown = ends.unknown.iter().map(|one| format!("{} mutant of {}: {one}", task.task_id, file.path));
+            crosscheck.left_out.extend(unknown);
+            if let Some(took) = ends.took() {
+                speeds.push(took.theirs / took.ours.max(1.0));
+                crosscheck.took_ms.ours += took.ours;
+                crosscheck.took_ms.theirs += took.theirs;
+            }
         }
         for file in task.coverage.iter().flat_map(|one| &one.files) {
             crosscheck.lines.0 += file.listed.ours;

@@ -1,10 +1,11 @@
 //! The inspector: takes coverage and mutants of a task's developers' tests on new code as scoring takes them, and from the
 //! other tools.
 
+mod ends;
+
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::artifact::store::Store;
 use crate::cli::Context;
@@ -15,11 +16,9 @@ use crate::execution::cell::{CellInput, CellRequest, Environment, Executor};
 use crate::execution::coverage::{CoverageRequest, MethodCoverage, SourceFile, source_files};
 use crate::execution::crosscheck::driven::{Driven, DrivenMethod, drive};
 use crate::execution::crosscheck::mutate::mutate;
-use crate::execution::crosscheck::rebuilt::{MutantEnd, Rebuilt, rebuild};
-use crate::execution::direct::{Covering, Direct, LaunchOptions, MethodLaunch, Swap, SwappedTree};
+use crate::execution::direct::{Covering, Direct, Swap};
 use crate::execution::logs::CellLogs;
-use crate::execution::mutation::launches::{MutantLaunches, Passing};
-use crate::execution::mutation::{JudgedMutants, MainCompiler, MutatedFile, NoMutants, judge, lines_to_mutate};
+use crate::execution::mutation::{MutatedFile, judge, lines_to_mutate};
 use crate::execution::prepared::{CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput};
 use crate::execution::record::ExecutionPath;
 use crate::execution::scoring::trees::SubmissionTrees;
@@ -27,9 +26,9 @@ use crate::execution::trees::CellFacts;
 use crate::focal::{FocalLines, Found};
 use crate::outcome::Outcome;
 use crate::report::crosscheck::{
-    Both, CROSSCHECK_SCHEMA, CheckSetting, CheckedEnd, CheckedEnds, CheckedMethod, CheckedMutants, CheckedTask, named,
+    CROSSCHECK_SCHEMA, CheckSetting, CheckedEnds, CheckedMethod, CheckedMutants, CheckedTask,
 };
-use crate::task::{Cell, MethodId, Side, Task};
+use crate::task::{Cell, Side, Task};
 use crate::workspace::cells::class_of_method;
 
 /// Why a task could not be inspected.
@@ -73,15 +72,6 @@ struct Subject<'a> {
     input: RevisionInput,
     revision: CompiledRevision,
     focal: Vec<FocalLines>,
-}
-
-/// New code with the target file compiled.
-struct Runnable {
-    swapped: SwappedTree,
-    logs: CellLogs,
-    passing: Vec<Passing>,
-    /// Tar archive of the sources.
-    archive: PathBuf,
 }
 
 impl Inspector {
@@ -139,7 +129,7 @@ impl Inspector {
         if self.compares.coverage {
             checked.coverage = self.coverage(&subject, &mut checked.lost).await?;
         }
-        if self.compares.mutants {
+        if self.compares.mutants || self.compares.ends > 0 {
             checked.mutants = self.mutants(&subject, &mut checked.lost).await?;
         }
         Ok(checked)
@@ -265,8 +255,12 @@ impl Inspector {
         let mut runnable = None;
         for (path, lines) in lines_to_mutate(&subject.focal) {
             let left_out = |reason| CheckedMutants::left_out(&path, lines.len(), reason);
+            let neither = |reason: String| {
+                let ends = (self.compares.ends > 0).then(|| CheckedEnds::left_out(reason.clone()));
+                CheckedMutants { ends, ..left_out(reason) }
+            };
             if let Some(reason) = &revision.unfit {
-                checked.push(left_out(format!("mutants need the direct path, which does not fit: {reason}")));
+                checked.push(neither(format!("mutants need the direct path, which does not fit: {reason}")));
                 continue;
             }
             let (trees, wanted, name) = (Arc::clone(&self.trees), (*task).clone(), path.clone());
@@ -278,18 +272,22 @@ impl Inspector {
                 Ok(ours) => ours,
                 Err(reason) => {
                     *lost |= reason.may_pass;
-                    checked.push(left_out(format!("ours: {}", reason.cause)));
+                    checked.push(neither(format!("ours: {}", reason.cause)));
                     continue;
                 }
             };
             let judging = started.elapsed();
-            let tree = self.store.path(&revision.tree);
-            let mut one = match mutate(executor, environment, revision, tree, &file).await? {
-                Ok(theirs) => CheckedMutants::of(&file, &ours, &theirs),
-                Err(reason) => {
-                    *lost |= reason.may_pass;
-                    left_out(reason.cause)
+            let mut one = if self.compares.mutants {
+                let tree = self.store.path(&revision.tree);
+                match mutate(executor, environment, revision, tree, &file).await? {
+                    Ok(theirs) => CheckedMutants::of(&file, &ours, &theirs),
+                    Err(reason) => {
+                        *lost |= reason.may_pass;
+                        left_out(reason.cause)
+                    }
                 }
+            } else {
+                left_out("it was not asked for".to_owned())
             };
             if self.compares.ends > 0 {
                 let runnable = match &mut runnable {
@@ -313,110 +311,6 @@ impl Inspector {
         Ok(checked)
     }
 
-    /// Returns new code with the target file compiled, and which of the target methods pass there.
-    async fn runnable(&self, subject: &Subject<'_>) -> Result<Result<Runnable, NoMutants>, InspectError> {
-        let Subject { task, executor, environment, facts, .. } = subject;
-        let text = facts.text.as_deref().unwrap_or_default();
-        let revision = Arc::new(subject.revision.clone());
-        let masked = match self.direct.masked(executor, &revision, task.test_file.as_str()).await? {
-            Ok(masked) => masked,
-            Err(unfit) => return Ok(Err(NoMutants::certain(unfit.reason))),
-        };
-        let swapped = match self.direct.swap(executor, environment, &masked, text).await? {
-            Swap::Compiled(swapped) => swapped,
-            Swap::Failed { detail, .. } => return Ok(Err(NoMutants::certain(detail))),
-            Swap::Unfit(unfit) => return Ok(Err(NoMutants::certain(unfit.reason))),
-        };
-        let logs = CellLogs::create(None, &task.id, Cell::Nn)?;
-        let mut passing = Vec::new();
-        for method in &task.test_methods {
-            let options = LaunchOptions::default();
-            let launch = MethodLaunch { class: &facts.class, method, options: &options, name: method.method() };
-            let launched = self.direct.launch(executor, environment, &swapped, &launch, &logs).await?;
-            if launched.outcome == Outcome::Pass {
-                passing.push(Passing { method: method.clone(), launch_ms: launched.measured.launch_ms });
-            }
-        }
-        if passing.is_empty() {
-            return Ok(Err(NoMutants::certain("no target method passes on new code")));
-        }
-        let archive = self.read(task, |trees, task| trees.cell(task, Cell::Nn)).await?.archive;
-        Ok(Ok(Runnable { swapped, logs, passing, archive }))
-    }
-
-    /// Compares what becomes of some of a file's mutants, taken evenly, and what that takes.
-    async fn ends(
-        &self,
-        subject: &Subject<'_>,
-        runnable: &Runnable,
-        file: &MutatedFile<'_>,
-        (judged, judging): (&JudgedMutants, Duration),
-    ) -> Result<Result<CheckedEnds, NoMutants>, InspectError> {
-        let Subject { executor, environment, revision, facts, .. } = subject;
-        let mut places: Vec<usize> = judged.valid.iter().chain(&judged.invalid).copied().collect();
-        places.sort_unstable();
-        let (distinct, most) = (places.len(), self.compares.ends.min(places.len()));
-        if most == 0 {
-            return Ok(Err(NoMutants::certain("there is no mutant")));
-        }
-        let places: Vec<usize> = (0..most).map(|number| places[number * distinct / most]).collect();
-        let methods: Vec<MethodId> = runnable.passing.iter().map(|one| one.method.clone()).collect();
-        let rebuilt = Rebuilt {
-            environment,
-            archive: &runnable.archive,
-            module: &subject.input.module,
-            class: &facts.class,
-            methods: &methods,
-            class_path: &revision.class_path,
-            path: file.path,
-            texts: &judged.texts(&places).collect::<Vec<&str>>(),
-        };
-        let theirs = match rebuild(executor, &rebuilt).await? {
-            Ok(theirs) => theirs,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        let started = Instant::now();
-        let compiler = MainCompiler::new(&self.direct, executor, environment, revision, file.path, file.source).await?;
-        let compiler = match compiler {
-            Ok(compiler) => compiler,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        let judging_ms = milliseconds(judging + started.elapsed());
-        let launches = MutantLaunches {
-            direct: &self.direct,
-            executor,
-            environment,
-            swapped: &runnable.swapped,
-            class: &facts.class,
-            methods: &runnable.passing,
-            logs: &runnable.logs,
-        };
-        let mut mutants = Vec::new();
-        for (number, (place, theirs)) in places.iter().zip(theirs).enumerate() {
-            let text = judged.made[*place].text.as_str();
-            let started = Instant::now();
-            // Which do not compile is known by then.
-            let end = if judged.invalid.contains(place) {
-                MutantEnd::Invalid
-            } else {
-                match launches.on(&compiler, (number + 1, text)).await? {
-                    Ok(Some(outcomes)) if outcomes.iter().all(|one| *one == Outcome::Pass) => MutantEnd::Survived,
-                    Ok(Some(outcomes)) => match outcomes.iter().find(|one| matches!(one, Outcome::InfraFail(_))) {
-                        Some(fault) => return Ok(Err(NoMutants::passing(fault.to_string()))),
-                        None => MutantEnd::Killed,
-                    },
-                    Ok(None) => return Ok(Err(NoMutants::passing("a mutant compiled before and does not now"))),
-                    Err(reason) => return Ok(Err(reason)),
-                }
-            };
-            let ms = Both { ours: milliseconds(started.elapsed()), theirs: theirs.wall_ms };
-            let end = Both { ours: end, theirs: theirs.end };
-            mutants.push(CheckedEnd { name: named(&judged.source, text), end, ms });
-        }
-        let methods = methods.len();
-        Ok(Ok(CheckedEnds { methods, distinct, judging_ms, mutants, left_out: None }))
-    }
-
     async fn read<T: Send + 'static>(
         &self,
         task: &Task,
@@ -424,8 +318,4 @@ impl Inspector {
     ) -> Result<T, InspectError> {
         self.opened.read(task, read).await.map_err(InspectError::Sources)
     }
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

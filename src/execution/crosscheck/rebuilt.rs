@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::contain;
-use super::driven::{MOST_REPORT_BYTES, first_error, read_reports, reports};
+use super::driven::{MOST_REPORT_BYTES, Reported, first_error, read_reports, reports};
 use crate::engine::spec::{Command, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Step};
 use crate::execution::cell::{Environment, Executor};
 use crate::execution::fault::{command_end, done, not_done};
@@ -57,20 +57,24 @@ pub enum MutantEnd {
 }
 
 /// One mutant's build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RebuiltMutant {
-    /// What became of it.
-    pub end: MutantEnd,
+    /// What became of it, or why that can't be told.
+    pub end: Result<MutantEnd, String>,
     /// Wall time of Maven, in milliseconds.
     pub wall_ms: u64,
+    /// A limit ended Maven.
+    pub limited: bool,
 }
 
-/// Indexes of the steps: the unchanged tree's build, its reports, and the first mutant's build, after which come three a mutant.
+/// Indexes of the steps: the unchanged tree's build, its reports, and the first mutant's build with its reports behind it; from
+/// one mutant's to the next there are so many.
 const UNCHANGED: usize = 2;
 const REPORTS: usize = 3;
-const FIRST: usize = 6;
+const FIRST: usize = 7;
+const OF_A_MUTANT: usize = 5;
 
-/// Has Maven build and test as many of the mutants as one container takes, and returns what became of each.
+/// Has Maven build and test mutants, and returns what became of each; where a container can't go on, of those before.
 ///
 /// # Errors
 /// The file system's.
@@ -78,15 +82,12 @@ pub async fn rebuild(
     executor: &Executor,
     rebuilt: &Rebuilt<'_>,
 ) -> std::io::Result<Result<Vec<RebuiltMutant>, NoMutants>> {
-    let mut bytes = 0;
-    let fitting = rebuilt.texts.iter().take_while(|text| {
-        bytes += text.len();
-        bytes <= MOST_TEXT_BYTES
-    });
-    let number = fitting.count();
-    let program = program(executor, rebuilt, number);
+    if rebuilt.texts.iter().map(|text| text.len()).sum::<usize>() > MOST_TEXT_BYTES {
+        return Ok(Err(NoMutants::certain("the mutants are too large for one container")));
+    }
+    let program = program(executor, rebuilt);
     let mounts = vec![ReadOnlyMount { source: rebuilt.archive.to_owned(), target: TREE.to_owned() }];
-    let seconds = (number as u64 + 1) * executor.limits.compile_command.wall_seconds + 60;
+    let seconds = (rebuilt.texts.len() as u64 + 1) * executor.limits.compile_command.wall_seconds + 60;
     let limits = ContainerLimits { wall_seconds: seconds, ..executor.limits.compile };
     let run = contain(executor, rebuilt.environment, "rebuilt", mounts, limits, program).await?;
     let (run, _spool) = match run {
@@ -97,38 +98,88 @@ pub async fn rebuild(
         Some(output) => Ok(String::from_utf8_lossy(&output.stdout.bytes()?).into_owned()),
         None => std::io::Result::Ok(String::new()),
     };
-    match command_end(&run, UNCHANGED) {
-        Some(end) if end.exit_code == Some(0) => {}
-        Some(_) => {
-            let cause = format!("Maven fails on the unchanged source: {}", first_error(&said(UNCHANGED)?));
-            return Ok(Err(NoMutants::certain(cause)));
-        }
-        None => return Ok(Err(NoMutants::passing(not_done(&run, "Maven").detail))),
-    }
-    let reported = match done(&run, REPORTS) {
-        Some(archive) => read_reports(&archive.content.bytes()?)?.unwrap_or_default(),
-        None => Vec::new(),
+    let reported = |step: usize| match done(&run, step) {
+        Some(archive) => read_reports(&archive.content.bytes()?),
+        None => Ok(Ok(Vec::new())),
     };
-    if !reported.iter().any(|one| one.passed) {
-        return Ok(Err(NoMutants::certain("Surefire selects no test for the methods")));
+    let Some(end) = command_end(&run, UNCHANGED) else {
+        return Ok(Err(NoMutants::passing(not_done(&run, "Maven").detail)));
+    };
+    if end.exit_code != Some(0) {
+        let cause = format!("Maven fails on the unchanged source: {}", first_error(&said(UNCHANGED)?));
+        return Ok(Err(if end.limit.is_some() { NoMutants::passing(cause) } else { NoMutants::certain(cause) }));
+    }
+    let ran = reported(REPORTS)?.map_err(|error| format!("Surefire's reports can't be read: {error}"));
+    if let Err(cause) = ran.and_then(|reported| selects(&reported, rebuilt.methods)) {
+        return Ok(Err(NoMutants::certain(cause)));
     }
     let mut mutants = Vec::new();
-    for step in (FIRST..).step_by(3).take(number) {
+    for step in (FIRST..).step_by(OF_A_MUTANT).take(rebuilt.texts.len()) {
         let report = run.step(step).and_then(|output| output.report.as_ref());
-        let Some((report, end)) = report.zip(command_end(&run, step)) else {
-            return Ok(Err(NoMutants::passing(not_done(&run, "Maven").detail)));
+        // What one left behind, such as a full disk, may keep the next from being written.
+        let Some((report, end)) = report.zip(command_end(&run, step)) else { break };
+        let (limited, succeeded) = (end.limit.is_some(), end.exit_code == Some(0));
+        let became = match reported(step + 1)? {
+            Ok(reported) => became(succeeded, limited, &reported, &said(step)?, rebuilt.methods),
+            // A JVM that was ended in the midst of a report.
+            Err(_) if limited => Ok(MutantEnd::Killed),
+            Err(error) => Err(format!("Surefire's reports can't be read: {error}")),
         };
-        let end = match end.exit_code {
-            Some(0) => MutantEnd::Survived,
-            _ if said(step)?.contains("COMPILATION ERROR") => MutantEnd::Invalid,
-            _ => MutantEnd::Killed,
-        };
-        mutants.push(RebuiltMutant { end, wall_ms: report.wall_ms });
+        mutants.push(RebuiltMutant { end: became, wall_ms: report.wall_ms, limited });
+    }
+    if mutants.is_empty() {
+        return Ok(Err(NoMutants::passing(not_done(&run, "Maven").detail)));
     }
     Ok(Ok(mutants))
 }
 
-fn program(executor: &Executor, rebuilt: &Rebuilt<'_>, number: usize) -> Program {
+/// Returns the method of which this is a report.
+fn method_of(reported: &Reported) -> &str {
+    reported.name.split(['[', '(', '{', ' ', ':']).next().unwrap_or_default()
+}
+
+/// Checks that Surefire ran exactly the methods and that all passed.
+fn selects(reported: &[Reported], methods: &[MethodId]) -> Result<(), String> {
+    if let Some(other) = reported.iter().find(|one| !methods.iter().any(|method| method.method() == method_of(one))) {
+        return Err(format!("Surefire runs other tests as well: {}", other.name));
+    }
+    if let Some(failing) = reported.iter().find(|one| !one.passed) {
+        return Err(format!("`{}` does not pass with Surefire", failing.name));
+    }
+    let missing = methods.iter().find(|method| !reported.iter().any(|one| method_of(one) == method.method()));
+    match missing {
+        Some(method) => Err(format!("Surefire does not run {method} when it is asked for all methods at once")),
+        None => Ok(()),
+    }
+}
+
+/// Says what became of a mutant by what Maven's end, Surefire's reports and, where there are none, Maven's own last error are.
+fn became(
+    succeeded: bool,
+    limited: bool,
+    reported: &[Reported],
+    said: &str,
+    methods: &[MethodId],
+) -> Result<MutantEnd, String> {
+    if limited || reported.iter().any(|one| !one.passed) {
+        return Ok(MutantEnd::Killed);
+    }
+    if succeeded {
+        return selects(reported, methods).map(|()| MutantEnd::Survived);
+    }
+    let failed = said.lines().filter(|line| line.starts_with("[ERROR] Failed to execute goal ")).last().unwrap_or("");
+    // With reports a test ran, whose output may hold anything.
+    if reported.is_empty() && failed.contains(":maven-compiler-plugin:") && failed.contains(":compile ") {
+        return Ok(MutantEnd::Invalid);
+    }
+    let crashed = ["The forked VM terminated", "error in the forked process", "ExecutionException"];
+    if failed.contains("surefire") && crashed.iter().any(|words| said.contains(words)) {
+        return Ok(MutantEnd::Killed);
+    }
+    Err(format!("Maven fails otherwise: {}", first_error(said)))
+}
+
+fn program(executor: &Executor, rebuilt: &Rebuilt<'_>) -> Program {
     let mut maven = plain_maven(rebuilt.environment, rebuilt.module, &["test"], &executor.limits);
     maven.argv.extend([
         format!("-Dtest={}", selection(rebuilt.class, rebuilt.methods)),
@@ -139,16 +190,20 @@ fn program(executor: &Executor, rebuilt: &Rebuilt<'_>, number: usize) -> Program
     let source = format!("{PROJECT}/{}", rebuilt.path);
     let words = ["/bin/sh", "-ec", FORGET, "sh", PROJECT, &source];
     let forget = Command { argv: words.map(str::to_owned).into(), required: true, ..maven.clone() };
+    let reports = reports(rebuilt.class_path);
+    let send = Step::SendArchive { root: reports.clone(), max_bytes: MOST_REPORT_BYTES };
     let mut steps = vec![
         Step::MakeDirectory { path: HOME.to_owned() },
         Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() },
         Step::Run(maven.clone()),
-        Step::SendArchive { root: reports(rebuilt.class_path), max_bytes: MOST_REPORT_BYTES },
+        send.clone(),
     ];
-    for text in rebuilt.texts.iter().take(number) {
+    for text in rebuilt.texts {
+        steps.push(Step::Empty { path: reports.clone() });
         steps.push(Step::Write { path: source.clone(), content: (*text).to_owned() });
         steps.push(Step::Run(forget.clone()));
         steps.push(Step::Run(Command { only_after_success_of: Some(UNCHANGED), ..maven.clone() }));
+        steps.push(send.clone());
     }
     Program { schema: PROGRAM_SCHEMA, door_port: None, steps }
 }
@@ -177,5 +232,39 @@ mod tests {
         let methods: Vec<MethodId> =
             ["ATest#one", "ATest$Inner#three", "ATest#two"].map(|name| name.parse().unwrap()).into();
         assert_eq!(selection("a.ATest", &methods), "a.ATest#one+two,a.ATest$Inner#three");
+    }
+
+    #[test]
+    fn what_surefire_reports_decides() {
+        use MutantEnd::{Invalid, Killed, Survived};
+        let methods: Vec<MethodId> = ["ATest#one", "ATest#two"].map(|name| name.parse().unwrap()).into();
+        let reported = |names: &[&str]| -> Vec<Reported> {
+            let of =
+                |name: &&str| Reported { name: name.trim_end_matches('!').to_owned(), passed: !name.ends_with('!') };
+            names.iter().map(of).collect()
+        };
+        let all = reported(&["one", "two[0]", "two[1]"]);
+        assert_eq!(selects(&all, &methods), Ok(()));
+        for other in [&["one"][..], &["one", "two", "three"], &["one", "two!"], &[]] {
+            assert!(selects(&reported(other), &methods).is_err(), "{other:?}");
+        }
+
+        let compiler = "[ERROR] Failed to execute goal org.apache.maven.plugins:maven-compiler-plugin:3.8.1:compile \
+                        (default-compile) on project a: Compilation failure\n";
+        let tests = compiler.replace(":compile ", ":testCompile ");
+        let crash = "[ERROR] Failed to execute goal a.b:maven-surefire-plugin:3.0:test (default-test): The forked VM \
+                     terminated without saying properly goodbye\n";
+        let style = "[ERROR] Failed to execute goal a.b:maven-checkstyle-plugin:3:check (x) on project a\n";
+        let of =
+            |succeeded, names: &[&str], said: &str| became(succeeded, false, &reported(names), said, &methods).ok();
+        assert_eq!(of(true, &["one", "two"], ""), Some(Survived));
+        assert_eq!(of(true, &["one"], ""), None, "one did not run");
+        assert_eq!(of(true, &["one", "two!"], ""), Some(Killed), "failures are ignored by the project");
+        assert_eq!(of(false, &["one", "two!"], compiler), Some(Killed), "a test says what it likes");
+        assert_eq!(of(false, &[], compiler), Some(Invalid));
+        assert_eq!(of(false, &[], &tests), None);
+        assert_eq!(of(false, &[], crash), Some(Killed));
+        assert_eq!(of(false, &[], style), None);
+        assert_eq!(became(false, true, &[], "", &methods), Ok(Killed));
     }
 }

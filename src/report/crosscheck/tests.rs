@@ -145,23 +145,32 @@ fn tasks_add_up() {
 #[test]
 fn what_becomes_of_mutants_is_compared_and_timed() {
     use MutantEnd::{Invalid, Killed, Survived};
-    let end = |name: &str, ours, theirs, ms| CheckedEnd { name: name.to_owned(), end: Both { ours, theirs }, ms };
+    let end = |name: &str, ours, theirs, ms| CheckedEnd {
+        name: name.to_owned(),
+        end: Both { ours, theirs },
+        ms,
+        limited: false,
+    };
     let mutants = vec![
         end("3: x", Killed, Killed, Both { ours: 500, theirs: 6_000 }),
         end("4: y", Invalid, Invalid, Both { ours: 0, theirs: 4_000 }),
         end("5: z", Survived, Killed, Both { ours: 500, theirs: 6_000 }),
     ];
-    // Of four that were judged within 1,600 milliseconds three are compared.
-    let ends = CheckedEnds { methods: 1, distinct: 4, judging_ms: 1_600, mutants, left_out: None };
-    assert_eq!(ends.took(), Both { ours: 2_200.0, theirs: 16_000.0 });
+    // Of five that were judged within 1,500 milliseconds three are compared, and one more has no time that counts.
+    let (limited, unknown) = (Both { ours: 120_000, theirs: 600_000 }, vec!["7: w: Maven fails otherwise".to_owned()]);
+    let mutants = [mutants, vec![CheckedEnd { limited: true, ..end("6: v", Killed, Killed, limited) }]].concat();
+    let (judging_ms, beginning_ms) = (1_500, 300);
+    let ends = CheckedEnds { methods: 1, distinct: 5, judging_ms, beginning_ms, mutants, unknown, left_out: None };
+    assert_eq!(ends.took(), Some(Both { ours: 2_200.0, theirs: 16_000.0 }));
     let file = |ends| CheckedMutants { path: "A.java".to_owned(), ends: Some(ends), ..CheckedMutants::default() };
     let left_out = CheckedEnds::left_out("Maven fails".to_owned());
     let tasks = vec![task("t1", vec![], vec![file(ends)]), task("t2", vec![], vec![file(left_out)])];
     let crosscheck = crosscheck(tasks);
     assert_eq!((crosscheck.ends.compared, crosscheck.ends.equal, crosscheck.ends.left_out), (1, 0, 1));
-    assert_eq!(crosscheck.ends_compared, [1, 1, 1]);
+    assert_eq!(crosscheck.ends_compared, [1, 2, 1]);
     assert_eq!(crosscheck.differences, ["t1 what becomes of mutants of A.java: 5: z: ours Survived, theirs Killed"]);
     let said = text(&crosscheck);
     assert!(said.contains("Maven takes 7.3 times as long over files in the median"), "{said}");
+    assert!(said.contains("left out: t1 mutant of A.java: 7: w: Maven fails otherwise\n"), "{said}");
     assert!(said.contains("left out: t2 what becomes of mutants of A.java: Maven fails\n"), "{said}");
 }
