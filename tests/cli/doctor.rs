@@ -84,6 +84,15 @@ fn the_built_in_engine_makes_up_for_a_missing_daemon() {
 }
 
 #[test]
+fn a_step_that_the_kernel_refuses_is_named() {
+    let line = CommandLine::new();
+    let refusal = "echo 0 >/proc/sys/user/max_user_namespaces";
+    let text = line.run_confined(refusal, &["doctor", "--engine", "native", "--offline"]);
+    assert!(text.starts_with("exit 7\n"), "{text}");
+    assert!(text.contains("fail  engine") && text.contains("namespace"), "{text}");
+}
+
+#[test]
 fn containers_do_not_depend_on_the_callers_umask() {
     for umask in ["077", "027", "002"] {
         let line = CommandLine::new();

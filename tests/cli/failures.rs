@@ -367,6 +367,21 @@ fn what_is_missing_for_a_verdict_is_named() {
 }
 
 #[test]
+fn an_engine_that_can_not_hold_what_is_required_is_refused() {
+    let line = locked();
+    stored(&line);
+    let run = |more: &[&str]| {
+        let arguments = [&["validate", "first/one", "--engine", "native"], more].concat();
+        line.run_confined("mount -t tmpfs tmpfs /sys/fs/cgroup", &arguments)
+    };
+    let refused = run(&["--require-isolation", "strict"]);
+    assert!(refused.starts_with("exit 7\n"), "{refused}");
+    assert!(refused.contains("memory") && refused.contains("doctor"), "{refused}");
+    let taken = run(&["--require-isolation", "any"]);
+    assert!(taken.contains("has no image of its present locks"), "{taken}");
+}
+
+#[test]
 fn a_full_disk_leaves_nothing_half_written() {
     let line = locked();
     stored(&line);

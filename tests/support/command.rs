@@ -83,6 +83,16 @@ impl CommandLine {
         self.finish(shell, &[], arguments)
     }
 
+    /// Runs the program as [`CommandLine::run`] does, as the root of a user namespace of its own, after these commands of a
+    /// shell there.
+    pub(crate) fn run_confined(&self, commands: &str, arguments: &[&str]) -> String {
+        let mut unshare = assert_cmd::Command::new("unshare");
+        let script = format!("{commands} && exec \"$0\" \"$@\"");
+        unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
+        unshare.arg(env!("CARGO_BIN_EXE_testevo-sandbox"));
+        self.finish(unshare, &[], arguments)
+    }
+
     /// Runs the program and returns what that took. What it may have taken is no less than what this process has, which
     /// the kernel counts as its child's until the program is there.
     pub(crate) fn measure(&self, arguments: &[&str]) -> Taken {
