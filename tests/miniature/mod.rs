@@ -5,6 +5,7 @@ mod execution;
 mod interruption;
 mod kills;
 mod locking;
+mod native;
 mod proof;
 mod scoring;
 mod sharing;
