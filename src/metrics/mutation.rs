@@ -183,6 +183,20 @@ mod tests {
         assert_eq!(all.len(), 20);
     }
 
+    /// By another implementation, in Python, of ChaCha8, the seed and the shuffle.
+    #[test]
+    fn the_sample_is_the_one_that_others_draw() {
+        let (jsoup, commons) = ("src/main/java/org/jsoup/Jsoup.java", "core/src/main/java/a/B.java");
+        for (task, path, number, expected) in [
+            ("jsoup-1a2b3c4", jsoup, 11, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
+            ("jsoup-1a2b3c4", jsoup, 137, [24, 40, 60, 77, 95, 106, 114, 118, 125, 132]),
+            ("commons__0001", commons, 37, [1, 2, 7, 11, 18, 21, 27, 28, 30, 32]),
+            ("commons__0001", commons, 2500, [40, 176, 486, 608, 975, 1763, 1821, 1940, 2027, 2142]),
+        ] {
+            assert_eq!(sample(task, path, number), expected, "{task} {path} {number}");
+        }
+    }
+
     #[test]
     fn kills_are_counted_twice_over() {
         let assertion = Outcome::ExecFail(ExecReason::Assertion);

@@ -75,10 +75,39 @@ impl MutantLaunches<'_> {
 
 /// Returns the executor with the limits of a launch on a mutant.
 fn limited(executor: &Executor, launch_ms: Option<u64>) -> Executor {
-    let seconds = MUTANT_SECONDS.max(3 * launch_ms.unwrap_or_default() / 1000);
     let mut limited = executor.clone();
     let limit = &mut limited.limits.launch_command;
-    limit.wall_seconds = limit.wall_seconds.min(seconds);
-    limit.cpu_seconds = limit.cpu_seconds.min(seconds);
+    limit.wall_seconds = seconds(limit.wall_seconds, launch_ms);
+    limit.cpu_seconds = seconds(limit.cpu_seconds, launch_ms);
     limited
+}
+
+/// Returns after how many seconds a launch on a mutant is ended, given its limit without one and how long it took then: see
+/// [`MUTANT_SECONDS`].
+fn seconds(own: u64, launch_ms: Option<u64>) -> u64 {
+    own.min(MUTANT_SECONDS.max(launch_ms.unwrap_or_default().saturating_mul(3) / 1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_on_a_mutant_has_three_times_what_it_took_and_never_more_than_its_own_limit() {
+        for (own, launch_ms, expected) in [
+            (600, None, 120),
+            (600, Some(0), 120),
+            (600, Some(40_000), 120),
+            (600, Some(40_334), 121),
+            (600, Some(100_000), 300),
+            (600, Some(200_000), 600),
+            (600, Some(599_000), 600),
+            (60, None, 60),
+            (60, Some(59_000), 60),
+            (100, Some(50_000), 100),
+            (u64::MAX, Some(u64::MAX), u64::MAX / 1000),
+        ] {
+            assert_eq!(seconds(own, launch_ms), expected, "{own} {launch_ms:?}");
+        }
+    }
 }
