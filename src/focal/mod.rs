@@ -264,27 +264,4 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SOURCE: &str = "class A {\n  @Deprecated\n  void m() {\n  }\n\n  void m(int x) {\n  }\n  static class B {\n    B() {}\n  }\n}\n";
-
-    #[test]
-    fn an_anchor_is_one_overload() {
-        let unit = Unit::parse(SOURCE.as_bytes());
-        for (class, method, line, expected) in [
-            ("A", "m", 2, Ok((Rule::Extent, (2, 4)))),
-            ("A", "m", 7, Ok((Rule::Extent, (6, 7)))),
-            ("A", "m", 5, Ok((Rule::Nearest, (2, 4)))),
-            ("A", "m", 9, Ok((Rule::Nearest, (6, 7)))),
-            ("A", "m", 18, Err(Unresolved::FarAway)),
-            ("A$B", "<init>", 9, Ok((Rule::Extent, (9, 9)))),
-            ("A$B", "B", 9, Ok((Rule::Extent, (9, 9)))),
-            ("A", "n", 2, Err(Unresolved::NoMethod)),
-            ("C", "m", 2, Err(Unresolved::NoClass)),
-        ] {
-            assert_eq!(by_anchor(&unit, class, method, line, true), expected, "{class}#{method} {line}");
-        }
-        assert_eq!(by_anchor(&unit, "A", "m", 5, false), Err(Unresolved::FarAway));
-    }
-}
+mod tests;
