@@ -466,6 +466,8 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 #[cfg(test)]
+mod keys;
+#[cfg(test)]
 pub(super) mod loading;
 
 #[cfg(test)]

@@ -1,0 +1,48 @@
+//! Everything that decides what a prepared revision holds is in its key.
+
+use super::loading::{environment, executor};
+use super::*;
+use crate::engine::scripted::{Said, Scripted};
+
+/// What is prepared.
+struct Asked {
+    executor: Executor,
+    environment: Environment,
+    revision: RevisionInput,
+}
+
+#[test]
+fn every_input_changes_the_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let data_dir = DataDir::open(directory.path()).unwrap();
+    let engine = Arc::new(Scripted::new(|_, _| Said { frames: Vec::new(), ends: true }));
+    let asked = || Asked {
+        executor: executor(&engine, &data_dir),
+        environment: environment(),
+        revision: RevisionInput { tree: "tree".to_owned(), module: ModuleArguments::default() },
+    };
+    type Change = fn(&mut Asked);
+    let changes: [(&str, Change); 13] = [
+        ("image", |asked| asked.environment.image = Digest::of(b"other")),
+        ("arguments", |asked| asked.environment.maven_arguments = vec!["-Dx".to_owned()]),
+        ("an argument more", |asked| asked.environment.maven_arguments = vec!["-Dx".to_owned(), "-Dy".to_owned()]),
+        ("surefire", |asked| asked.environment.surefire = Surefire::None),
+        ("tree", |asked| asked.revision.tree = "other".to_owned()),
+        ("module", |asked| asked.revision.module.directory = "core".to_owned()),
+        ("start", |asked| asked.revision.module.start = "core".to_owned()),
+        ("profiles", |asked| asked.revision.module.profiles = vec!["core".to_owned()]),
+        ("whole", |asked| asked.revision.module.whole = true),
+        ("recorder", |asked| asked.executor.jars.recorder = "/x/other".into()),
+        ("init", |asked| asked.executor.init = Digest::of(b"other")),
+        ("limits of the build", |asked| asked.executor.limits.compile.memory_bytes += 1),
+        ("limits of launches", |asked| asked.executor.limits.launch_heap_mib += 1),
+    ];
+    let key = |asked: &Asked| super::key(&asked.executor, &asked.environment, &asked.revision);
+    assert_eq!(key(&asked()), key(&asked()));
+    let mut keys = BTreeMap::from([(key(&asked()), "none")]);
+    for (name, change) in changes {
+        let mut changed = asked();
+        change(&mut changed);
+        assert_eq!(keys.insert(key(&changed), name), None, "{name}");
+    }
+}
