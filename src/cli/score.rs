@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -26,6 +26,7 @@ use crate::execution::run_directory::RunDirectory;
 use crate::execution::scoring::Scoring;
 use crate::execution::scoring::cache::ResultCache;
 use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
+use crate::execution::scoring::left::{Left, counts, left};
 use crate::execution::scoring::record::ScoreRecord;
 use crate::execution::scoring::trees::SubmissionTrees;
 use crate::execution::stage::RunError;
@@ -35,6 +36,9 @@ use crate::submission::predictions::{Predictions, Selection, read as read_predic
 use crate::submission::{Content, EMPTY, GOLD};
 use crate::task::file::load_all;
 use crate::task::{RepositoryName, Task};
+
+/// The most that is named of what was left without a result.
+const MOST_TOLD: usize = 20;
 
 /// Arguments of `score`.
 #[derive(Debug, Args)]
@@ -95,7 +99,7 @@ pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), C
         preview::images(&executed(&tasks, &predictions), context)?;
         return Ok(());
     }
-    let path = context.block_on(score(arguments, &tasks, &predictions, context))?;
+    let (path, left) = context.block_on(score(arguments, &tasks, &predictions, context))?;
     let models = read(&[path])?;
     let report = figures(&models);
     match arguments.format {
@@ -104,11 +108,41 @@ pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), C
     }
     let unscored: usize =
         report.runs.iter().flat_map(|run| run.tracks.values()).map(|figures| figures.all.unscored).sum();
-    if unscored > 0 {
-        let summary = format!("incomplete: {} could not be scored", counted(unscored, "method", "methods"));
-        return Err(CommandError::InfrastructureLeft { summary });
+    tell_left(&left, context);
+    let complete = report.runs.iter().all(|run| run.complete);
+    match incomplete(unscored, &left, complete) {
+        Some(summary) => Err(CommandError::InfrastructureLeft { summary }),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Names what faults of the machine left without a result, as far as anybody reads.
+fn tell_left(left: &[Left], context: &Context) {
+    for one in left.iter().take(MOST_TOLD) {
+        context.events.warning(format!("left without a result: {one}"));
+    }
+    if let Some(more) = left.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
+        context.events.warning(format!("left without a result: {more} more, which stand in the run's records.jsonl"));
+    }
+}
+
+/// Returns what is missing of a run, in one line; `None` where nothing is.
+fn incomplete(unscored: usize, left: &[Left], complete: bool) -> Option<String> {
+    let unscored = (unscored > 0).then(|| format!("{} could not be scored", counted(unscored, "method", "methods")));
+    let kinds: Vec<String> = counts(left)
+        .into_iter()
+        .map(|(kind, number)| {
+            let (one, several) = kind.names();
+            counted(number, one, several)
+        })
+        .collect();
+    let left = (!kinds.is_empty()).then(|| format!("faults left {} without a result", kinds.join(", ")));
+    let parts: Vec<String> = unscored.into_iter().chain(left).collect();
+    match (parts.is_empty(), complete) {
+        (true, true) => None,
+        (true, false) => Some("incomplete: something that was to be measured has no record".to_owned()),
+        (false, _) => Some(format!("incomplete: {}", parts.join("; "))),
+    }
 }
 
 fn predictions(arguments: &ScoreArguments, selected: &[Task], context: &Context) -> Result<Predictions, CommandError> {
@@ -168,7 +202,7 @@ async fn score(
     tasks: &[Task],
     predictions: &Predictions,
     context: &Context,
-) -> Result<std::path::PathBuf, CommandError> {
+) -> Result<(PathBuf, Vec<Left>), CommandError> {
     let workbench = Workbench::open(context)?;
     let executed = executed(tasks, predictions);
     // Where nothing is executed no engine and no image is needed.
@@ -263,14 +297,42 @@ async fn score(
         error => error.into(),
     })?;
     let path = run.path().to_owned();
+    let measured = if inputs.coverage || inputs.mutation { tasks } else { &[] };
+    let left = left(&records, measured);
     let verdicts = crate::report::score::verdicts::render(run.run_id(), &records, &context.invocation());
     let verdicts = verdicts.map_err(io::Error::from);
     run.finish(&verdicts.map_err(CommandError::Output)?)?;
-    Ok(path)
+    Ok((path, left))
 }
 
 fn seed_of(digest: Digest) -> u64 {
     let digits = digest.hex();
     // Sixteen hexadecimal digits are what a u64 holds.
     u64::from_str_radix(&digits[..16], 16).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execution::scoring::left::LeftKind;
+
+    #[test]
+    fn what_is_left_is_counted_by_kind() {
+        let left = |kinds: &[LeftKind]| -> Vec<Left> {
+            let left = |kind| Left { kind, task_id: "t".parse().unwrap(), of: String::new(), cause: String::new() };
+            kinds.iter().copied().map(left).collect()
+        };
+        let (launch, coverage) = (LeftKind::Launch, LeftKind::Coverage);
+        for (unscored, kinds, complete, expected) in [
+            (0, &[][..], true, None),
+            (1, &[launch], false, Some("1 method could not be scored; faults left 1 launch without a result")),
+            // On old code, of an update, or in a later repeat.
+            (0, &[launch, launch], true, Some("faults left 2 launches without a result")),
+            (0, &[coverage, launch, coverage], false, Some("faults left 1 launch, 2 coverages without a result")),
+            (0, &[], false, Some("something that was to be measured has no record")),
+        ] {
+            let expected = expected.map(|expected| format!("incomplete: {expected}"));
+            assert_eq!(incomplete(unscored, &left(kinds), complete), expected);
+        }
+    }
 }

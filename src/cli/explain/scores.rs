@@ -59,6 +59,10 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
         let does = if compiles { "compiles" } else { "does not compile" };
         text.push_str(&format!("start       the file that an agent starts from {does} on new code\n"));
     }
+    if let Some(start) = scored.start.as_ref().filter(|start| start.lost) {
+        let cause = start.detail.as_deref().unwrap_or_default();
+        text.push_str(&format!("start       lost: {cause}\n"));
+    }
     for method in &scored.methods {
         let category = method.verdict.paper_verdict.map_or("unscored", |category| category.name());
         let strict = if method.verdict.strict_success { ", strict success" } else { "" };
@@ -75,6 +79,7 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
         }
         if let Some(coverage) = &method.coverage {
             match (&coverage.cause, coverage.coverage) {
+                (Some(cause), _) if coverage.lost => text.push_str(&format!("  coverage  lost: {cause}\n")),
                 (Some(cause), _) => text.push_str(&format!("  coverage  not measured: {cause}\n")),
                 (None, Some(percent)) => text.push_str(&format!("  coverage  {percent:.1} %\n")),
                 (None, None) => text.push_str("  coverage  no executable focal line\n"),
@@ -94,6 +99,9 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
     }
     for method in &scored.methods {
         match method.mutation.as_ref().map(|mutation| (&mutation.cause, &mutation.kills)) {
+            Some((Some(cause), _)) if method.mutation.as_ref().is_some_and(|mutation| mutation.lost) => {
+                text.push_str(&format!("{}: lost on mutants: {cause}\n", method.method));
+            }
             Some((Some(cause), _)) => text.push_str(&format!("{}: not run on mutants: {cause}\n", method.method)),
             Some((None, Some(kills))) => text.push_str(&format!(
                 "{}: {} of {} mutants killed, {} strictly\n",

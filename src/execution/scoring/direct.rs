@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::ResultCache;
 use super::record::MutantOutcome;
+use super::sets::RunMutants;
 use crate::digest::Digest;
 use crate::execution::cell::Executor;
 use crate::execution::coverage::{CoverageRequest, MethodCoverage};
 use crate::execution::direct::{Covering, Direct, DirectCell, ExecutedCell, SwappedTree, Unfit};
 use crate::execution::logs::CellLogs;
 use crate::execution::mutation::launches::{MUTANT_SECONDS, MutantLaunches, Passing};
-use crate::execution::mutation::{self, MainCompiler, Mutants, MutatedFile, NoMutants, mutants_key};
+use crate::execution::mutation::{self, MainCompiler, MutatedFile, NoMutants, mutants_key};
 use crate::execution::record::CellRecord;
 use crate::execution::trees::Trees;
 use crate::metrics::mutation::MutantSet;
@@ -29,7 +30,9 @@ pub(super) struct SubmissionCell<'a> {
     pub(super) cover: Option<&'a CoverageRequest<'a>>,
     /// What is mutated, where that is measured.
     pub(super) mutate: Option<&'a MutationRequest>,
-    /// Where mutants are kept.
+    /// The mutants that all tests of the run meet.
+    pub(super) mutants: &'a RunMutants,
+    /// Where mutants are kept for other runs.
     pub(super) cache: &'a ResultCache,
 }
 
@@ -62,17 +65,20 @@ impl Mutated {
     }
 }
 
-/// Returns the key of what a method does to the mutants of lines, given the key of its launch.
-pub(super) fn mutation_key(launch: Digest, lines: &BTreeMap<String, Vec<usize>>) -> Digest {
+/// Returns the key of what a method does to a task's mutants of lines, given the key of its launch: which mutants are kept
+/// follows from the task.
+pub(super) fn mutation_key(launch: Digest, task_id: &TaskId, lines: &BTreeMap<String, Vec<usize>>) -> Digest {
     #[derive(Serialize)]
     struct Keyed<'a> {
         schema: u32,
         what: &'a str,
         seconds: u64,
         launch: Digest,
+        task_id: &'a TaskId,
         lines: &'a BTreeMap<String, Vec<usize>>,
     }
-    match serde_json::to_vec(&Keyed { schema: 2, what: "mutation", seconds: MUTANT_SECONDS, launch, lines }) {
+    let keyed = Keyed { schema: 3, what: "mutation", seconds: MUTANT_SECONDS, launch, task_id, lines };
+    match serde_json::to_vec(&keyed) {
         Ok(bytes) => Digest::of(&bytes),
         Err(error) => unreachable!("the inputs are plain data: {error}"),
     }
@@ -143,17 +149,15 @@ async fn mutated(
     for (path, lines, source) in files {
         let file = MutatedFile { task_id: &request.task_id, path, source, lines };
         let key = mutants_key(environment, revision, &file);
-        let known: Option<Mutants> = cell.cache.value(key)?;
-        match known {
-            Some(known) => sets.push((known, source)),
-            None => match mutation::make(direct, executor, environment, revision, &file).await? {
-                Ok(made) => {
-                    cell.cache.put_value(key, &made)?;
-                    sets.push((made, source));
-                }
-                Err(reason) => return none(reason),
-            },
+        let make = mutation::make(direct, executor, environment, revision, &file);
+        match cell.mutants.get(key, cell.cache, make).await? {
+            Ok(mutants) => sets.push((mutants, source)),
+            Err(reason) => return none(reason),
         }
+    }
+    let own: Vec<MutantSet> = sets.iter().map(|(mutants, _)| mutants.set.clone()).collect();
+    if !cell.mutants.are_met(&request.task_id, &own) {
+        return none(NoMutants::passing("the mutants are not those that other tests of the task met"));
     }
     let class = &cell.executed.facts.class;
     let launches = MutantLaunches { direct, executor, environment, swapped, class, methods: &passing, logs };
@@ -178,7 +182,6 @@ async fn mutated(
             }
         }
     }
-    let sets: Vec<MutantSet> = sets.into_iter().map(|(mutants, _)| mutants.set).collect();
-    let of = |mutants| Ok(Mutated { sets: sets.clone(), mutants });
+    let of = |mutants| Ok(Mutated { sets: own.clone(), mutants });
     Ok(passing.into_iter().map(|one| one.method).zip(found.into_iter().map(of)).collect())
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::cache::CachedResult;
 use super::direct::{Mutated, mutation_key};
+use super::job::{Job, Todo};
 use super::record::{CoverageRecord, ExecutionRecord, MutantsRecord, MutationRecord, SCORE_SCHEMA, ScoreRecord};
-use super::{Job, Scoring, Todo, model_directory};
+use super::sets::RunMutants;
+use super::{Scoring, model_directory};
 use crate::execution::cell::{CellIdentity, Executor};
 use crate::execution::coverage::{Lines, MethodCoverage, SourceFile, coverage_key, focal_coverage};
 use crate::execution::direct::Unfit;
@@ -22,8 +24,7 @@ impl Scoring<'_> {
     /// Takes what was executed and covered before out of what there is to do.
     pub(super) fn take_kept(
         &self,
-        executor: &Executor,
-        identity: &CellIdentity<'_>,
+        (executor, identity, mutants): (&Executor, &CellIdentity<'_>, &RunMutants),
         job: &Job<'_>,
         (files, lines): (&[SourceFile], &LinesToMutate),
         todo: &mut Todo,
@@ -54,8 +55,9 @@ impl Scoring<'_> {
             }
         }
         for passing in std::mem::take(mutate) {
-            let key = mutation_key(executor.key(identity, &passing.method, 1, identity.path), lines);
-            match self.cache.value::<Mutated>(key)? {
+            let launch = executor.key(identity, &passing.method, 1, identity.path);
+            let known = self.cache.value::<Mutated>(mutation_key(launch, &job.task.id, lines))?;
+            match known.filter(|known| mutants.are_met(&job.task.id, &known.sets)) {
                 Some(known) => records.extend(mutation_records(job, &passing.method, Ok(known), true)),
                 None => mutate.push(passing),
             }
@@ -77,7 +79,8 @@ impl Scoring<'_> {
             if let Ok(known) = &result
                 && Kills::of(&known.outcomes()).is_some()
             {
-                self.cache.put_value(mutation_key(executor.key(identity, &method, 1, identity.path), lines), known)?;
+                let launch = executor.key(identity, &method, 1, identity.path);
+                self.cache.put_value(mutation_key(launch, &job.task.id, lines), known)?;
             }
             records.extend(mutation_records(job, &method, result, false));
         }
@@ -146,7 +149,7 @@ impl Scoring<'_> {
     }
 }
 
-fn coverage_record(job: &Job<'_>, measured: MethodCoverage, cached: bool) -> CoverageRecord {
+pub(super) fn coverage_record(job: &Job<'_>, measured: MethodCoverage, cached: bool) -> CoverageRecord {
     let lost = measured.lines.is_err() && measured.may_pass;
     let (focal, cause) = match measured.lines {
         Ok(lines) => (focal_coverage(&job.focal, &lines), None),
@@ -169,7 +172,7 @@ fn coverage_record(job: &Job<'_>, measured: MethodCoverage, cached: bool) -> Cov
 /// Lines to mutate, by file.
 pub(super) type LinesToMutate = BTreeMap<String, Vec<usize>>;
 
-fn mutation_records(
+pub(super) fn mutation_records(
     job: &Job<'_>,
     method: &MethodId,
     result: Result<Mutated, NoMutants>,

@@ -8,10 +8,14 @@ pub mod cache;
 mod direct;
 mod done;
 pub mod inputs;
+mod job;
 mod kept;
+pub mod left;
+mod lost;
 pub mod order;
 pub mod record;
 mod resolution;
+mod sets;
 mod start;
 pub mod trees;
 
@@ -22,30 +26,29 @@ use std::sync::Arc;
 use fs_err as fs;
 use tokio_util::sync::CancellationToken;
 
-use super::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
-use super::coverage::{CoverageRequest, source_files};
-use super::direct::{Direct, DirectCell};
+use super::cell::{Environment, Executor};
+use super::direct::Direct;
 use super::logs::plain;
 use super::mutation::launches::Passing;
-use super::mutation::{NoMutants, lines_to_mutate};
-use super::record::{ExecutionPath, Measured};
+use super::mutation::lines_to_mutate;
+use super::record::Measured;
 use super::run_directory::RunDirectory;
 use super::stage::{RunError, Stage};
-use super::trees::{CellFacts, Trees};
+use super::trees::Trees;
 use crate::digest::Digest;
 use crate::event::EventSink;
 use crate::focal::FocalLines;
 use crate::outcome::launch::shortened;
-use crate::outcome::{HarnessReason, InfraReason, Outcome};
+use crate::outcome::{HarnessReason, Outcome};
 use crate::submission::GOLD;
 use crate::submission::predictions::Predictions;
 use crate::task::{Cell, MethodId, RepositoryName, Revision, Side, Task, TaskId};
 use crate::workspace::WorkspaceError;
 
-use self::direct::{MutationRequest, SubmissionCell};
 use self::done::Done;
-use self::kept::{LinesToMutate, unmutated};
+use self::job::{Job, Shared};
 use self::order::shuffle;
+use self::sets::RunMutants;
 use cache::ResultCache;
 use record::{ExecutionRecord, SCORE_SCHEMA, ScoreRecord};
 use trees::SubmissionTrees;
@@ -87,36 +90,6 @@ pub struct Scoring<'a> {
     pub mutation: bool,
 }
 
-/// One cell of one submission that is not done.
-struct Job<'a> {
-    model: &'a str,
-    task: &'a Task,
-    code: Side,
-    file: Digest,
-    /// Methods to launch.
-    methods: Vec<MethodId>,
-    /// Methods that passed and of which no coverage is known.
-    cover: Vec<MethodId>,
-    /// Methods that passed and of which nothing is known on mutants.
-    mutate: Vec<Passing>,
-    /// Lines of the task's focal methods.
-    focal: Vec<FocalLines>,
-}
-
-/// What is left to do of a job, after what was done before.
-#[derive(Default)]
-struct Todo {
-    methods: Vec<MethodId>,
-    cover: Vec<MethodId>,
-    mutate: Vec<Passing>,
-}
-
-impl Todo {
-    fn is_empty(&self) -> bool {
-        self.methods.is_empty() && self.cover.is_empty() && self.mutate.is_empty()
-    }
-}
-
 impl Scoring<'_> {
     /// Executes what `known` lacks and returns all records.
     ///
@@ -136,14 +109,20 @@ impl Scoring<'_> {
         self.compile_starts(run, &mut records, cancellation).await?;
         let mut jobs = self.missing(run, &mut records)?;
         shuffle(&mut jobs, self.seed);
-        let executors = self.executors_of_models(run.path());
-        let (executors, submissions) = (&executors, &submissions);
+        let shared = Shared {
+            executors: self.executors_of_models(run.path()),
+            submissions: &submissions,
+            mutants: RunMutants::of(run.path(), &records),
+        };
+        let shared = &shared;
         let jobs = jobs.into_iter().map(|job| {
             let item = format!("{} {} {}", job.model, job.task.id, side_name(job.code));
-            (item, async move { self.execute(&job, executors, submissions).await })
+            (item, async move { self.execute(&job, shared).await })
         });
         let stage = Stage { name: "score", jobs: self.jobs, events, cancellation };
-        stage.run(run, records, jobs, outcomes).await
+        let records = stage.run(run, records, jobs, outcomes).await?;
+        shared.mutants.remove()?;
+        Ok(records)
     }
 
     fn pairs(&self) -> impl Iterator<Item = (&str, &Task)> {
@@ -199,7 +178,8 @@ impl Scoring<'_> {
                     let unmeasured = |known: &BTreeSet<(&str, &TaskId, &MethodId)>| -> Vec<MethodId> {
                         let lacks = |method: &&MethodId| {
                             let name = (model, &task.id, *method);
-                            done.passed.contains_key(&name) && !known.contains(&name)
+                            // What is launched again is measured by what comes of that.
+                            done.passed.contains_key(&name) && !known.contains(&name) && !methods.contains(*method)
                         };
                         task.test_methods.iter().filter(lacks).cloned().collect()
                     };
@@ -212,7 +192,7 @@ impl Scoring<'_> {
                         mutate.map(|method| Passing { launch_ms: launch_ms(&method), method }).collect();
                     if let Some(file) = submission.post_image {
                         let job = Job { model, task, code, file, methods, cover, mutate, focal };
-                        if !(job.methods.is_empty() && job.cover.is_empty() && job.mutate.is_empty()) {
+                        if !job.is_empty() {
                             jobs.push(job);
                         }
                     }
@@ -255,134 +235,6 @@ impl Scoring<'_> {
                 measured: Measured::default(),
             })
             .collect()
-    }
-
-    async fn execute(
-        &self,
-        job: &Job<'_>,
-        executors: &BTreeMap<(&str, &RepositoryName), Executor>,
-        submissions: &Path,
-    ) -> Result<Vec<ScoreRecord>, RunError> {
-        let all = |outcome, detail: &str| -> Vec<ScoreRecord> {
-            let records = self.unexecuted(job.model, job.task, job.code, &job.methods, outcome, detail);
-            records.into_iter().map(ScoreRecord::Execution).collect()
-        };
-        let repository = &job.task.repository;
-        let (Some(environment), Some(executor)) =
-            (self.environments.get(repository), executors.get(&(job.model, repository)))
-        else {
-            return Ok(all(Outcome::InfraFail(InfraReason::Image), "the repository has no image"));
-        };
-        let file = fs::read(submissions.join(file_name(job.file)))?;
-        let (trees, task, code, bytes) = (Arc::clone(&self.trees), job.task.clone(), job.code, file.clone());
-        let facts = match blocking(move || trees.describe(&task, code, bytes)).await? {
-            Ok(facts) => facts,
-            Err(error) => return Ok(all(Outcome::InfraFail(InfraReason::Source), &error.to_string())),
-        };
-        let files = if self.coverage { source_files(&job.focal) } else { Vec::new() };
-        let lines = if self.mutation { lines_to_mutate(&job.focal) } else { BTreeMap::new() };
-        let mut records = Vec::new();
-        let mut todo = Todo { methods: job.methods.clone(), cover: job.cover.clone(), mutate: job.mutate.clone() };
-        // The order of methods is a part of the order of executions.
-        shuffle(&mut todo.methods, self.seed ^ first_bytes(job.file));
-        let mut unfit = None;
-        let paths = self.direct.iter().map(|_| ExecutionPath::Direct).chain([ExecutionPath::Maven]);
-        for path in paths {
-            let identity = self.identity(job, &facts, environment, path);
-            self.take_kept(executor, &identity, job, (&files, &lines), &mut todo, &mut records)?;
-            if todo.is_empty() {
-                return Ok(records);
-            }
-            let request = CoverageRequest { methods: &todo.cover, files: &files };
-            let request = (!files.is_empty()).then_some(&request);
-            let (executed, covered, mutated) = match (path, &self.direct) {
-                (ExecutionPath::Direct, Some(direct)) => {
-                    let mutate = self.mutation_request(job, &lines, &todo.mutate).await?;
-                    let (methods, repeats) = (&todo.methods, self.repeats);
-                    let cell = SubmissionCell {
-                        executed: DirectCell { identity, facts: &facts, methods, repeats },
-                        cover: request,
-                        mutate: mutate.as_ref(),
-                        cache: &self.cache,
-                    };
-                    match direct::run_cell(direct, executor, &self.revisions, &cell).await? {
-                        Ok(executed) => executed,
-                        Err(reason) => {
-                            unfit = Some(reason);
-                            continue;
-                        }
-                    }
-                }
-                _ => {
-                    let (trees, task) = (Arc::clone(&self.trees), job.task.clone());
-                    let (described, content) = (facts.clone(), file.clone());
-                    let written = blocking(move || trees.write(&task, code, &content, &described)).await?;
-                    let input = match written {
-                        Ok(input) => input,
-                        Err(error) => return Ok(all(Outcome::InfraFail(InfraReason::Source), &error.to_string())),
-                    };
-                    let cell = self.request(job, &input, environment, &todo.methods);
-                    let executed = executor.run_and_cover(&cell, request).await;
-                    match fs::remove_file(&input.archive) {
-                        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-                        _ => {}
-                    }
-                    let (mut executed, covered) = executed?;
-                    let reason = unfit.as_ref().map(|unfit| unfit.reason.clone());
-                    executed.iter_mut().for_each(|record| record.measured.unfit.clone_from(&reason));
-                    let mutated = unmutated(&executed, &todo.mutate, &lines, unfit.as_ref());
-                    (executed, covered, mutated)
-                }
-            };
-            self.keep(executor, &identity, job, &files, (executed, covered), &mut records)?;
-            self.keep_mutated(executor, &identity, job, &lines, mutated, &mut records)?;
-            return Ok(records);
-        }
-        Ok(records)
-    }
-
-    /// Returns what is mutated for a job; `None` where nothing is.
-    async fn mutation_request(
-        &self,
-        job: &Job<'_>,
-        lines: &LinesToMutate,
-        passing: &[Passing],
-    ) -> std::io::Result<Option<MutationRequest>> {
-        if lines.is_empty() {
-            return Ok(None);
-        }
-        let mut files = Ok(Vec::new());
-        for (path, lines) in lines {
-            let (trees, task, wanted) = (Arc::clone(&self.trees), job.task.clone(), path.clone());
-            match (blocking(move || trees.new_file(&task, &wanted)).await?, &mut files) {
-                (Ok(source), Ok(files)) => files.push((path.clone(), lines.clone(), source)),
-                (Err(error), Ok(_)) => files = Err(NoMutants::passing(format!("`{path}` can't be read: {error}"))),
-                (_, Err(_)) => {}
-            }
-        }
-        Ok(Some(MutationRequest { task_id: job.task.id.clone(), files, passing: passing.to_vec() }))
-    }
-
-    fn identity<'a>(
-        &self,
-        job: &'a Job<'_>,
-        facts: &'a CellFacts,
-        environment: &'a Environment,
-        path: ExecutionPath,
-    ) -> CellIdentity<'a> {
-        let (cell, swapped) = (cell_of(job.code), facts.swapped());
-        CellIdentity { task: job.task, cell, environment, tree: &facts.tree, swapped, path }
-    }
-
-    fn request<'a>(
-        &self,
-        job: &'a Job<'_>,
-        input: &'a CellInput,
-        environment: &'a Environment,
-        methods: &'a [MethodId],
-    ) -> CellRequest<'a> {
-        let (task, cell, path) = (job.task, cell_of(job.code), ExecutionPath::Maven);
-        CellRequest { task, cell, input, environment, methods, repeats: self.repeats, path, apart: true }
     }
 
     /// Returns the executors again, each model with logs of its own.
@@ -458,15 +310,4 @@ async fn blocking<T: Send + 'static>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn models_have_directories_of_their_own_and_no_other() {
-        for model in ["../x", "a/b", "", ".", "ä", "a b"] {
-            let directory = model_directory(model);
-            assert!(!directory.contains('/') && !directory.starts_with('.'), "{directory}");
-        }
-        assert_ne!(model_directory("a/b"), model_directory("a_b"));
-    }
-}
+mod tests;

@@ -152,7 +152,7 @@ impl Scoring<'_> {
 }
 
 /// Returns the key of whether a starting file compiles, given that of a launch on it.
-fn start_key(launch: Digest) -> Digest {
+pub(super) fn start_key(launch: Digest) -> Digest {
     #[derive(Serialize)]
     struct Keyed {
         schema: u32,

@@ -1,0 +1,234 @@
+//! One cell of one submission: what was executed before is taken, the rest is launched, and what a fault of ours kept from
+//! being measured is recorded as lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use fs_err as fs;
+
+use super::direct::{self, MutationRequest, SubmissionCell};
+use super::kept::{LinesToMutate, unmutated};
+use super::lost::{Due, unmeasured};
+use super::order::shuffle;
+use super::record::ScoreRecord;
+use super::sets::RunMutants;
+use super::{Scoring, blocking, cell_of, file_name, first_bytes};
+use crate::digest::Digest;
+use crate::execution::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
+use crate::execution::coverage::{CoverageRequest, source_files};
+use crate::execution::direct::DirectCell;
+use crate::execution::fault::Fault;
+use crate::execution::mutation::launches::Passing;
+use crate::execution::mutation::{NoMutants, lines_to_mutate};
+use crate::execution::record::ExecutionPath;
+use crate::execution::stage::RunError;
+use crate::execution::trees::CellFacts;
+use crate::focal::FocalLines;
+use crate::outcome::{InfraReason, Outcome};
+use crate::task::{MethodId, RepositoryName, Side, Task};
+
+/// One cell of one submission that is not done.
+pub(super) struct Job<'a> {
+    pub(super) model: &'a str,
+    pub(super) task: &'a Task,
+    pub(super) code: Side,
+    pub(super) file: Digest,
+    /// Methods to launch.
+    pub(super) methods: Vec<MethodId>,
+    /// Methods that passed and of which no coverage is known.
+    pub(super) cover: Vec<MethodId>,
+    /// Methods that passed and of which nothing is known on mutants.
+    pub(super) mutate: Vec<Passing>,
+    /// Lines of the task's focal methods.
+    pub(super) focal: Vec<FocalLines>,
+}
+
+impl Job<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.methods.is_empty() && self.cover.is_empty() && self.mutate.is_empty()
+    }
+}
+
+/// What is left to do of a job, after what was done before.
+#[derive(Default)]
+pub(super) struct Todo {
+    pub(super) methods: Vec<MethodId>,
+    pub(super) cover: Vec<MethodId>,
+    pub(super) mutate: Vec<Passing>,
+}
+
+impl Todo {
+    fn is_empty(&self) -> bool {
+        self.methods.is_empty() && self.cover.is_empty() && self.mutate.is_empty()
+    }
+}
+
+/// What the jobs of a run share.
+pub(super) struct Shared<'a> {
+    /// Executors of models and repositories.
+    pub(super) executors: BTreeMap<(&'a str, &'a RepositoryName), Executor>,
+    /// Where test files are.
+    pub(super) submissions: &'a Path,
+    /// The mutants that all tests meet.
+    pub(super) mutants: RunMutants,
+}
+
+impl Scoring<'_> {
+    /// Does a job and returns its records: every method that it is about has an outcome then, and every one that passes
+    /// its measurements, be they lost.
+    pub(super) async fn execute(&self, job: &Job<'_>, shared: &Shared<'_>) -> Result<Vec<ScoreRecord>, RunError> {
+        let mut records = Vec::new();
+        let cause = match self.execute_cell(job, shared, &mut records).await? {
+            Ok(()) => None,
+            Err(Fault { reason, detail }) => {
+                let outcome = Outcome::InfraFail(reason);
+                let executed: BTreeSet<&MethodId> = records
+                    .iter()
+                    .filter_map(|record| match record {
+                        ScoreRecord::Execution(one) => Some(&one.method),
+                        _ => None,
+                    })
+                    .collect();
+                let methods = job.methods.iter().filter(|method| !executed.contains(method));
+                let methods: Vec<MethodId> = methods.cloned().collect();
+                let unexecuted = self.unexecuted(job.model, job.task, job.code, &methods, outcome, &detail);
+                records.extend(unexecuted.into_iter().map(ScoreRecord::Execution));
+                Some(format!("{outcome}: {detail}"))
+            }
+        };
+        let due = Due {
+            coverage: self.coverage && !job.focal.is_empty(),
+            mutation: self.mutation && !lines_to_mutate(&job.focal).is_empty(),
+        };
+        let lost = unmeasured(job, due, &records, cause.as_deref());
+        records.extend(lost);
+        Ok(records)
+    }
+
+    /// Takes or executes what a job is about, as far as a fault of ours lets it.
+    async fn execute_cell(
+        &self,
+        job: &Job<'_>,
+        shared: &Shared<'_>,
+        records: &mut Vec<ScoreRecord>,
+    ) -> Result<Result<(), Fault>, RunError> {
+        let repository = &job.task.repository;
+        let (Some(environment), Some(executor)) =
+            (self.environments.get(repository), shared.executors.get(&(job.model, repository)))
+        else {
+            let detail = "the repository has no image".to_owned();
+            return Ok(Err(Fault { reason: InfraReason::Image, detail }));
+        };
+        let file = fs::read(shared.submissions.join(file_name(job.file)))?;
+        let (trees, task, code, bytes) = (Arc::clone(&self.trees), job.task.clone(), job.code, file.clone());
+        let facts = match blocking(move || trees.describe(&task, code, bytes)).await? {
+            Ok(facts) => facts,
+            Err(error) => return Ok(Err(Fault::source(&error.to_string()))),
+        };
+        let files = if self.coverage { source_files(&job.focal) } else { Vec::new() };
+        let lines = if self.mutation { lines_to_mutate(&job.focal) } else { BTreeMap::new() };
+        let mut todo = Todo { methods: job.methods.clone(), cover: job.cover.clone(), mutate: job.mutate.clone() };
+        // The order of methods is a part of the order of executions.
+        shuffle(&mut todo.methods, self.seed ^ first_bytes(job.file));
+        let mut unfit = None;
+        let paths = self.direct.iter().map(|_| ExecutionPath::Direct).chain([ExecutionPath::Maven]);
+        for path in paths {
+            let identity = self.identity(job, &facts, environment, path);
+            self.take_kept((executor, &identity, &shared.mutants), job, (&files, &lines), &mut todo, records)?;
+            if todo.is_empty() {
+                return Ok(Ok(()));
+            }
+            let request = CoverageRequest { methods: &todo.cover, files: &files };
+            let request = (!files.is_empty()).then_some(&request);
+            let (executed, covered, mutated) = match (path, &self.direct) {
+                (ExecutionPath::Direct, Some(direct)) => {
+                    let mutate = self.mutation_request(job, &lines, &todo.mutate).await?;
+                    let (methods, repeats) = (&todo.methods, self.repeats);
+                    let cell = SubmissionCell {
+                        executed: DirectCell { identity, facts: &facts, methods, repeats },
+                        cover: request,
+                        mutate: mutate.as_ref(),
+                        mutants: &shared.mutants,
+                        cache: &self.cache,
+                    };
+                    match direct::run_cell(direct, executor, &self.revisions, &cell).await? {
+                        Ok(executed) => executed,
+                        Err(reason) => {
+                            unfit = Some(reason);
+                            continue;
+                        }
+                    }
+                }
+                _ => {
+                    let (trees, task) = (Arc::clone(&self.trees), job.task.clone());
+                    let (described, content) = (facts.clone(), file.clone());
+                    let written = blocking(move || trees.write(&task, code, &content, &described)).await?;
+                    let input = match written {
+                        Ok(input) => input,
+                        Err(error) => return Ok(Err(Fault::source(&error.to_string()))),
+                    };
+                    let cell = self.request(job, &input, environment, &todo.methods);
+                    let executed = executor.run_and_cover(&cell, request).await;
+                    match fs::remove_file(&input.archive) {
+                        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+                        _ => {}
+                    }
+                    let (mut executed, covered) = executed?;
+                    let reason = unfit.as_ref().map(|unfit| unfit.reason.clone());
+                    executed.iter_mut().for_each(|record| record.measured.unfit.clone_from(&reason));
+                    let mutated = unmutated(&executed, &todo.mutate, &lines, unfit.as_ref());
+                    (executed, covered, mutated)
+                }
+            };
+            self.keep(executor, &identity, job, &files, (executed, covered), records)?;
+            self.keep_mutated(executor, &identity, job, &lines, mutated, records)?;
+            return Ok(Ok(()));
+        }
+        Ok(Ok(()))
+    }
+
+    /// Returns what is mutated for a job; `None` where nothing is.
+    async fn mutation_request(
+        &self,
+        job: &Job<'_>,
+        lines: &LinesToMutate,
+        passing: &[Passing],
+    ) -> std::io::Result<Option<MutationRequest>> {
+        if lines.is_empty() {
+            return Ok(None);
+        }
+        let mut files = Ok(Vec::new());
+        for (path, lines) in lines {
+            let (trees, task, wanted) = (Arc::clone(&self.trees), job.task.clone(), path.clone());
+            match (blocking(move || trees.new_file(&task, &wanted)).await?, &mut files) {
+                (Ok(source), Ok(files)) => files.push((path.clone(), lines.clone(), source)),
+                (Err(error), Ok(_)) => files = Err(NoMutants::passing(format!("`{path}` can't be read: {error}"))),
+                (_, Err(_)) => {}
+            }
+        }
+        Ok(Some(MutationRequest { task_id: job.task.id.clone(), files, passing: passing.to_vec() }))
+    }
+
+    fn identity<'a>(
+        &self,
+        job: &'a Job<'_>,
+        facts: &'a CellFacts,
+        environment: &'a Environment,
+        path: ExecutionPath,
+    ) -> CellIdentity<'a> {
+        let (cell, swapped) = (cell_of(job.code), facts.swapped());
+        CellIdentity { task: job.task, cell, environment, tree: &facts.tree, swapped, path }
+    }
+
+    fn request<'a>(
+        &self,
+        job: &'a Job<'_>,
+        input: &'a CellInput,
+        environment: &'a Environment,
+        methods: &'a [MethodId],
+    ) -> CellRequest<'a> {
+        let (task, cell, path) = (job.task, cell_of(job.code), ExecutionPath::Maven);
+        CellRequest { task, cell, input, environment, methods, repeats: self.repeats, path, apart: true }
+    }
+}

@@ -1,0 +1,167 @@
+//! The mutants that a run's tests meet: each set is made once, so that the developers' tests and every submission meet the
+//! same one, be results of other runs read or not. What is made lies in the run's directory until the run has ended: a
+//! continued run goes on with it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fs_err as fs;
+
+use super::cache::ResultCache;
+use super::record::ScoreRecord;
+use crate::digest::Digest;
+use crate::execution::mutation::{Mutants, NoMutants};
+use crate::metrics::mutation::MutantSet;
+use crate::task::TaskId;
+
+/// Where a run keeps its mutants until it has ended, by key.
+const MUTANTS: &str = "mutants";
+
+/// The mutants of a run.
+pub(super) struct RunMutants {
+    directory: PathBuf,
+    own: ResultCache,
+    /// Held by whoever makes a set; whoever wants the same one waits.
+    making: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
+    /// Digests of the sets that tests of a task met.
+    met: Mutex<BTreeMap<TaskId, Digest>>,
+}
+
+impl RunMutants {
+    /// Returns those of the run in a directory that has these records.
+    pub(super) fn of(run: &Path, records: &[ScoreRecord]) -> Self {
+        let directory = run.join(MUTANTS);
+        let met = records.iter().filter_map(|record| match record {
+            ScoreRecord::Mutants(one) => Some((one.task_id.clone(), digest(&one.sets))),
+            _ => None,
+        });
+        Self {
+            own: ResultCache::new(directory.clone(), true),
+            directory,
+            making: Mutex::default(),
+            met: Mutex::new(met.collect()),
+        }
+    }
+
+    /// Returns the set of a key: the run's own, another run's where `others` may be read, or what `make` makes.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) async fn get(
+        &self,
+        key: Digest,
+        others: &ResultCache,
+        make: impl Future<Output = io::Result<Result<Mutants, NoMutants>>>,
+    ) -> io::Result<Result<Mutants, NoMutants>> {
+        let turn = Arc::clone(self.making.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
+        let _mine = turn.lock().await;
+        if let Some(known) = self.own.value(key)? {
+            return Ok(Ok(known));
+        }
+        if let Some(known) = others.value::<Mutants>(key)? {
+            self.own.put_value(key, &known)?;
+            return Ok(Ok(known));
+        }
+        let made = make.await?;
+        if let Ok(made) = &made {
+            self.own.put_value(key, made)?;
+            others.put_value(key, made)?;
+        }
+        Ok(made)
+    }
+
+    /// Tells whether these are the sets that all other tests of the task met. The first ones are.
+    pub(super) fn are_met(&self, task_id: &TaskId, sets: &[MutantSet]) -> bool {
+        let digest = digest(sets);
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        *met.entry(task_id.clone()).or_insert(digest) == digest
+    }
+
+    /// Removes what only this run needed.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn digest(sets: &[MutantSet]) -> Digest {
+    match serde_json::to_vec(sets) {
+        Ok(bytes) => Digest::of(&bytes),
+        Err(error) => unreachable!("sets are plain data: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::execution::scoring::record::{MutantsRecord, SCORE_SCHEMA};
+
+    fn mutants(path: &str) -> Mutants {
+        Mutants { set: MutantSet { path: path.to_owned(), ..MutantSet::default() }, texts: vec!["text".to_owned()] }
+    }
+
+    fn path_of(found: Result<Mutants, NoMutants>) -> String {
+        found.unwrap().set.path
+    }
+
+    #[tokio::test]
+    async fn a_set_is_made_once_a_run_though_no_other_runs_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let (run, results) = (directory.path().join("run"), directory.path().join("results"));
+        let others = ResultCache::new(results.clone(), false);
+        let key = Digest::of(b"key");
+        others.put_value(key, &mutants("of another run")).unwrap();
+        let made = AtomicUsize::new(0);
+        let make = || async {
+            let number = made.fetch_add(1, Ordering::Relaxed);
+            // Long enough for the other one to come.
+            tokio::task::yield_now().await;
+            Ok(Ok(mutants(&format!("made {number}"))))
+        };
+        let begun = RunMutants::of(&run, &[]);
+        let (one, other) = tokio::join!(begun.get(key, &others, make()), begun.get(key, &others, make()));
+        assert_eq!([one, other].map(|found| path_of(found.unwrap())), ["made 0", "made 0"]);
+        assert_eq!(path_of(begun.get(Digest::of(b"other"), &others, make()).await.unwrap()), "made 1");
+
+        let continued = RunMutants::of(&run, &[]);
+        assert_eq!(path_of(continued.get(key, &others, make()).await.unwrap()), "made 0", "the run is the same");
+        continued.remove().unwrap();
+        continued.remove().unwrap();
+        assert_eq!(path_of(continued.get(key, &others, make()).await.unwrap()), "made 2");
+
+        let reading = ResultCache::new(results, true);
+        let next = RunMutants::of(&directory.path().join("next"), &[]);
+        assert_eq!(path_of(next.get(key, &reading, make()).await.unwrap()), "made 2", "the last that was kept");
+        let fault = || async { Ok(Err(NoMutants::passing("no engine"))) };
+        assert!(next.get(Digest::of(b"third"), &reading, fault()).await.unwrap().is_err());
+        assert_eq!(path_of(next.get(Digest::of(b"third"), &reading, make()).await.unwrap()), "made 3", "tried again");
+    }
+
+    #[test]
+    fn all_tests_of_a_task_meet_the_same_sets() {
+        let sets = |path: &str| vec![mutants(path).set];
+        let task = |id: &str| id.parse::<TaskId>().unwrap();
+        let record = MutantsRecord { schema: SCORE_SCHEMA, task_id: task("known"), sets: sets("a") };
+        let met = RunMutants::of(Path::new(""), &[ScoreRecord::Mutants(record)]);
+        for (id, path, expected) in [
+            ("known", "b", false),
+            ("known", "a", true),
+            ("first", "b", true),
+            ("first", "a", false),
+            ("first", "b", true),
+            ("other", "a", true),
+        ] {
+            assert_eq!(met.are_met(&task(id), &sets(path)), expected, "{id} {path}");
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! What a scoring run records where containers do as they are told: tests with a scripted engine and the demonstration's
+//! repository.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use super::direct::mutation_key;
+use super::left::{LeftKind, counts, left};
+use super::record::{CoverageRecord, StartRecord};
+use super::*;
+use crate::data_dir::DataDir;
+use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
+use crate::engine::spec::{StepResult, Stream};
+use crate::event::Event;
+use crate::execution::coverage::{SourceFile, coverage_key};
+use crate::execution::prepared::loading::{environment, executor};
+use crate::sample::SampleRepository;
+use crate::task::{Track, published};
+use crate::workspace::Notices;
+
+#[test]
+fn models_have_directories_of_their_own_and_no_other() {
+    for model in ["../x", "a/b", "", ".", "ä", "a b"] {
+        let directory = model_directory(model);
+        assert!(!directory.contains('/') && !directory.starts_with('.'), "{directory}");
+    }
+    assert_ne!(model_directory("a/b"), model_directory("a_b"));
+}
+
+/// A data directory, the demonstration's repository, and containers by a script.
+struct Place {
+    directory: tempfile::TempDir,
+    data_dir: DataDir,
+    engine: Arc<Scripted>,
+    tasks: Vec<Task>,
+}
+
+/// What differs between the runs of a place.
+struct Given {
+    /// Whether there is an image to execute in.
+    image: bool,
+    /// Whether the repository's sources can be read.
+    sources: bool,
+    /// Whether results of other runs are read.
+    reads: bool,
+    repeats: u32,
+    seed: u64,
+}
+
+const ALL: Given = Given { image: true, sources: true, reads: true, repeats: 1, seed: 1 };
+
+impl Place {
+    fn new(miniatures: &[&str], script: impl Fn() -> Said + Send + Sync + 'static) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
+        let demo = SampleRepository::demo().unwrap();
+        let pairs = demo.write_git(&directory.path().join("sources")).unwrap();
+        let file = directory.path().join("published.json");
+        fs::write(&file, demo.published(&pairs)).unwrap();
+        let mut tasks = published::read(&[file]).unwrap().remove(0).tasks;
+        tasks.retain(|task| miniatures.iter().any(|name| task.id.as_str().ends_with(&format!("__{name}"))));
+        assert_eq!(tasks.len(), miniatures.len());
+        Self { directory, data_dir, engine: Arc::new(Scripted::new(move |_, _| script())), tasks }
+    }
+
+    fn begin(&self, run_id: &str) -> RunDirectory {
+        RunDirectory::open_of::<ScoreRecord>(&self.data_dir, "score", b"{}", Some(run_id), false).unwrap().0
+    }
+
+    /// Does something with gold's scoring, on the reference path.
+    async fn with<T>(&self, given: &Given, act: impl AsyncFnOnce(&Scoring<'_>) -> T) -> T {
+        let repository = &self.tasks[0].repository;
+        let sources = if given.sources { self.directory.path().join("sources") } else { PathBuf::from("/nowhere") };
+        let paths = BTreeMap::from([(repository.clone(), sources)]);
+        let (mut environments, mut executors) = (BTreeMap::new(), BTreeMap::new());
+        if given.image {
+            environments.insert(repository.clone(), environment());
+            executors.insert(repository.clone(), Arc::new(executor(&self.engine, &self.data_dir)));
+        }
+        let (notices, temporary) = (Arc::new(Notices::new(EventSink::none())), self.data_dir.temporary());
+        let scoring = Scoring {
+            tasks: &self.tasks,
+            predictions: &Predictions::gold(&self.tasks),
+            environments: &environments,
+            executors: &executors,
+            repeats: given.repeats,
+            jobs: 1,
+            seed: given.seed,
+            trees: Arc::new(SubmissionTrees {
+                paths: paths.clone(),
+                temporary: temporary.clone(),
+                notices: Arc::clone(&notices),
+            }),
+            revisions: Arc::new(Trees::new(paths, temporary, notices)),
+            direct: None,
+            cache: ResultCache::new(self.data_dir.join("results"), given.reads),
+            coverage: true,
+            mutation: true,
+        };
+        act(&scoring).await
+    }
+
+    /// Scores gold and returns the records, and the cells in their order.
+    async fn score(
+        &self,
+        given: &Given,
+        run: &mut RunDirectory,
+        known: Vec<ScoreRecord>,
+    ) -> (Vec<ScoreRecord>, Vec<String>) {
+        let items = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&items);
+        let events = EventSink::new(move |event| {
+            if let Event::ItemStarted { item, .. } = event {
+                heard.lock().unwrap().push(item);
+            }
+        });
+        let never = CancellationToken::new();
+        let records = self.with(given, async |scoring| scoring.run(run, known, &events, &never).await.unwrap()).await;
+        let items = items.lock().unwrap().clone();
+        (records, items)
+    }
+
+    /// Returns passing launches of all methods on both sides.
+    fn passed(&self) -> Vec<ScoreRecord> {
+        let all = self.tasks.iter().flat_map(|task| task.test_methods.iter().map(move |method| (task, method)));
+        let both = all.flat_map(|(task, method)| [Side::New, Side::Old].map(|code| (task, method, code)));
+        let passed = both.map(|(task, method, code)| ExecutionRecord {
+            schema: SCORE_SCHEMA,
+            model: GOLD.to_owned(),
+            task_id: task.id.clone(),
+            repository: task.repository.clone(),
+            track: task.track,
+            code,
+            method: method.clone(),
+            repeat: 1,
+            outcome: Outcome::Pass,
+            detail: String::new(),
+            attempts: 1,
+            key: None,
+            cached: false,
+            measured: Measured::default(),
+        });
+        passed.map(ScoreRecord::Execution).collect()
+    }
+}
+
+/// A container that is gone before it has said anything.
+fn gone() -> Said {
+    Said { frames: Vec::new(), ends: true }
+}
+
+/// Returns a compilation by Maven: `None` is success, else the file that has an error.
+fn compilation(error: Option<&str>) -> Said {
+    let failed = error.map_or_else(String::new, |file| {
+        format!(
+            r#"{{"event":"mojo_failed","project":"g:a","plugin":"org.apache.maven.plugins:maven-compiler-plugin:3","goal":"testCompile","compiler_messages":[{{"file":"/work/project/{file}","line":1,"text":"no such symbol"}}]}}
+"#
+        )
+    });
+    let recording = format!(
+        r#"{{"event":"recording_started","schema":2}}
+{{"event":"session_started","projects":[{{"project":"g:a","basedir":"/work/project","output":"/work/project/target/classes","test_output":"/work/project/target/test-classes"}}]}}
+{failed}{{"event":"session_ended","success":{},"failures":[]}}
+"#,
+        error.is_none()
+    );
+    let done = |step| step_end(step, StepResult::Done);
+    let mut frames = vec![done(0), done(1), step_end(2, exited(i32::from(error.is_some())))];
+    for (step, content) in (3..).zip([recording.as_str(), "/m2/a.jar", "archive"]) {
+        frames.extend(output(step, Stream::Content, content.as_bytes()));
+        frames.push(done(step as usize));
+    }
+    frames.push(completed());
+    Said { frames, ends: true }
+}
+
+/// Returns how many coverages and mutation scores are lost, and their causes.
+fn lost(records: &[ScoreRecord]) -> (usize, usize, BTreeSet<String>) {
+    let (mut coverage, mut mutation, mut causes) = (0, 0, BTreeSet::new());
+    for record in records {
+        match record {
+            ScoreRecord::Coverage(one) if one.lost => {
+                assert_eq!((&one.coverage, one.focal.len(), one.cached), (&None, 0, false));
+                coverage += 1;
+                causes.extend(one.cause.clone());
+            }
+            ScoreRecord::Mutation(one) if one.lost => {
+                assert_eq!((&one.kills, &one.mutation_score, one.cached), (&None, &None, false));
+                mutation += 1;
+                causes.extend(one.cause.clone());
+            }
+            _ => {}
+        }
+    }
+    (coverage, mutation, causes)
+}
+
+#[tokio::test]
+async fn what_passed_and_can_not_be_measured_is_lost_and_tried_again() {
+    let place = Place::new(&["rounding"], gone);
+    let methods = place.tasks[0].test_methods.len();
+    let mut run = place.begin("r");
+    let causes = |text: &str| BTreeSet::from([text.to_owned()]);
+
+    let (records, cells) = place.score(&Given { image: false, ..ALL }, &mut run, place.passed()).await;
+    let missing = causes("infra_fail(image): the repository has no image");
+    assert_eq!(lost(&records), (methods, methods, missing), "{records:?}");
+    assert_eq!(cells.len(), 1, "old code has nothing to measure: {cells:?}");
+    let found = left(&records, &place.tasks);
+    let expected = BTreeMap::from([(LeftKind::Coverage, methods), (LeftKind::Mutation, methods)]);
+    assert_eq!(counts(&found), expected, "{found:?}");
+
+    // The next run tries again; other faults come to the same.
+    let (records, _) = place.score(&Given { sources: false, ..ALL }, &mut run, records).await;
+    let (coverage, mutation, causes) = lost(&records);
+    assert_eq!((coverage, mutation), (methods, methods), "{records:?}");
+    assert!(causes.iter().all(|cause| cause.starts_with("infra_fail(source): ")), "{causes:?}");
+
+    let (records, _) = place.score(&ALL, &mut run, records).await;
+    assert_eq!(place.engine.started(), ["compile"; 3], "the reference path was tried");
+    let (coverage, mutation, causes) = lost(&records);
+    // On the reference path there are no mutants, which is no fault.
+    assert_eq!((coverage, mutation), (methods, 0), "{records:?}");
+    assert!(causes.iter().all(|cause| cause.contains("could not be launched again")), "{causes:?}");
+
+    // And where everything is known, nothing is left to try.
+    let measured: Vec<ScoreRecord> = records
+        .into_iter()
+        .map(|record| match record {
+            ScoreRecord::Coverage(one) => ScoreRecord::Coverage(CoverageRecord { lost: false, ..one }),
+            other => other,
+        })
+        .collect();
+    let (records, cells) = place.score(&ALL, &mut run, measured).await;
+    assert_eq!((cells, lost(&records)), (Vec::new(), (0, 0, BTreeSet::new())));
+    assert_eq!(left(&records, &place.tasks), []);
+}
+
+#[tokio::test]
+async fn what_was_never_launched_is_not_lost_but_left() {
+    let place = Place::new(&["rounding"], gone);
+    let methods = place.tasks[0].test_methods.len();
+    let given = Given { image: false, repeats: 2, ..ALL };
+    let (records, _) = place.score(&given, &mut place.begin("r"), Vec::new()).await;
+    assert_eq!(lost(&records), (0, 0, BTreeSet::new()), "nothing is known to pass");
+    let found = left(&records, &place.tasks);
+    // Both sides, both repeats: nothing of ours is hidden because no verdict needs it.
+    assert_eq!(counts(&found), BTreeMap::from([(LeftKind::Launch, 4 * methods)]), "{found:?}");
+    for words in
+        ["on old code, launch 1: ", "on old code, launch 2: ", "on new code, launch 1: ", "on new code, launch 2: "]
+    {
+        assert_eq!(found.iter().filter(|one| one.to_string().contains(words)).count(), methods, "{words}");
+    }
+    let shown = found[0].to_string();
+    assert!(shown.starts_with("launch of testevo__") && shown.ends_with("the repository has no image"), "{shown}");
+    let focal: Vec<ScoreRecord> =
+        records.into_iter().filter(|record| !matches!(record, ScoreRecord::Focal(_))).collect();
+    assert_eq!(counts(&left(&focal, &place.tasks))[&LeftKind::Focal], 1);
+    assert!(!counts(&left(&focal, &[])).contains_key(&LeftKind::Focal), "nobody looked for them");
+}
+
+#[tokio::test]
+async fn what_is_launched_again_is_measured_by_that_alone() {
+    let place = Place::new(&["rounding"], gone);
+    let mut run = place.begin("r");
+    // A kill came between the records of two repeats.
+    let given = Given { repeats: 2, ..ALL };
+    let (records, _) = place.score(&Given { image: false, ..given }, &mut run, Vec::new()).await;
+    let records: Vec<ScoreRecord> =
+        records.into_iter().filter(|record| !matches!(record, ScoreRecord::Execution(_))).collect();
+    let mut known = [records, place.passed()].concat();
+    place
+        .with(&given, async |scoring| {
+            let jobs = scoring.missing(&mut run, &mut known).unwrap();
+            assert_eq!(jobs.len(), 2);
+            for job in jobs {
+                assert_eq!(job.methods, place.tasks[0].test_methods);
+                assert!(job.cover.is_empty() && job.mutate.is_empty());
+            }
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn the_seed_decides_the_order_of_cells() {
+    let place = Place::new(&["rounding", "renamed-method", "new-class", "fixed-bug", "stricter-input"], gone);
+    let mut orders = Vec::new();
+    for (number, seed) in [1, 1, 2].into_iter().enumerate() {
+        let mut run = place.begin(&format!("r{number}"));
+        let (_, order) = place.score(&Given { image: false, seed, ..ALL }, &mut run, Vec::new()).await;
+        assert_eq!(order.len(), 2 * place.tasks.len());
+        orders.push(order);
+    }
+    let [one, same, other] = &orders[..] else { panic!("three runs") };
+    assert_eq!(one, same);
+    assert_ne!(one, other);
+    let sorted = |order: &[String]| order.iter().cloned().collect::<BTreeSet<_>>();
+    assert_eq!(sorted(one), sorted(other));
+}
+
+/// Returns what is recorded of the tasks' starting files.
+async fn starts(place: &Place, given: &Given, run_id: &str) -> Vec<StartRecord> {
+    let (mut run, mut records, never) = (place.begin(run_id), Vec::new(), CancellationToken::new());
+    let submissions = run.path().join(SUBMISSIONS);
+    fs::create_dir_all(&submissions).unwrap();
+    place
+        .with(&Given { ..ALL }, async |scoring| {
+            scoring.resolve_all(&mut run, &mut records, &submissions, &never).await.unwrap();
+        })
+        .await;
+    place.with(given, async |scoring| scoring.compile_starts(&mut run, &mut records, &never).await.unwrap()).await;
+    let starts = records.into_iter().filter_map(|record| match record {
+        ScoreRecord::Start(one) => Some(one),
+        _ => None,
+    });
+    starts.collect()
+}
+
+#[tokio::test]
+async fn a_starting_file_compiles_or_not_and_what_is_known_is_not_compiled_again() {
+    for (error, compiles) in [(None, true), (Some("src/test/java/shop/StockTest.java"), false)] {
+        let place = Place::new(&["fixed-bug"], move || compilation(error));
+        let found = starts(&place, &ALL, "r1").await;
+        let [one] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((one.start_compiles, one.lost), (Some(compiles), false), "{one:?}");
+        assert_eq!(one.detail.as_deref().is_some_and(|detail| detail.contains("no such symbol")), !compiles, "{one:?}");
+        assert_eq!(place.engine.started(), ["compile"]);
+        assert_eq!(starts(&place, &ALL, "r2").await, found);
+        assert_eq!(place.engine.started().len(), 1, "it is kept");
+        assert_eq!(starts(&place, &Given { reads: false, ..ALL }, "r3").await, found);
+        assert_eq!(place.engine.started().len(), 2, "and is not read where that is not asked for");
+    }
+}
+
+#[tokio::test]
+async fn a_starting_file_that_can_not_be_compiled_is_lost_and_tried_again() {
+    let place = Place::new(&["fixed-bug"], gone);
+    for (number, (given, cause)) in
+        [(&ALL, "infra_fail(engine): "), (&Given { sources: false, ..ALL }, "infra_fail(source): ")]
+            .into_iter()
+            .enumerate()
+    {
+        let found = starts(&place, given, &format!("r{number}")).await;
+        let [one] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((one.start_compiles, one.lost), (None, true), "{one:?}");
+        assert!(one.detail.as_deref().is_some_and(|detail| detail.starts_with(cause)), "{one:?}");
+    }
+    assert_eq!(place.engine.started(), ["compile"; 3]);
+    assert_eq!(starts(&place, &ALL, "r3").await.len(), 1);
+    assert_eq!(place.engine.started(), ["compile"; 6], "a fault is not kept");
+}
+
+#[tokio::test]
+async fn only_generation_tasks_with_a_starting_file_have_it_compiled() {
+    let place = Place::new(&["new-class", "rounding"], gone);
+    let found = starts(&place, &ALL, "r").await;
+    let generation: Vec<&Task> = place.tasks.iter().filter(|task| task.track == Track::TestGeneration).collect();
+    let [task] = generation[..] else { panic!("one of each track") };
+    let [one] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((&one.task_id, one.start_compiles, one.lost, &one.detail), (&task.id, None, false, &None));
+    assert_eq!(place.engine.started(), Vec::<String>::new());
+    let without = starts(&place, &Given { image: false, ..ALL }, "r2").await;
+    assert_eq!(without, [], "what nothing is executed of is not compiled either");
+}
+
+/// Everything that a key of a measurement depends on changes it.
+#[test]
+fn keys_of_measurements_name_their_inputs() {
+    let launch = |text: &str| Digest::of(text.as_bytes());
+    let file = |package: &str, name: &str| SourceFile { package: package.to_owned(), name: name.to_owned() };
+    let lines = |path: &str, lines: &[usize]| BTreeMap::from([(path.to_owned(), lines.to_vec())]);
+    let task = |id: &str| id.parse::<TaskId>().unwrap();
+    let keys = [
+        ("coverage", coverage_key(launch("a"), &[file("p", "A.java")])),
+        ("its launch", coverage_key(launch("b"), &[file("p", "A.java")])),
+        ("its package", coverage_key(launch("a"), &[file("q", "A.java")])),
+        ("its file", coverage_key(launch("a"), &[file("p", "B.java")])),
+        ("its number of files", coverage_key(launch("a"), &[file("p", "A.java"), file("p", "B.java")])),
+        ("mutation", mutation_key(launch("a"), &task("t"), &lines("A.java", &[1]))),
+        ("its launch", mutation_key(launch("b"), &task("t"), &lines("A.java", &[1]))),
+        ("its task", mutation_key(launch("a"), &task("u"), &lines("A.java", &[1]))),
+        ("its path", mutation_key(launch("a"), &task("t"), &lines("B.java", &[1]))),
+        ("its lines", mutation_key(launch("a"), &task("t"), &lines("A.java", &[2]))),
+        ("its number of lines", mutation_key(launch("a"), &task("t"), &lines("A.java", &[1, 2]))),
+        ("start", start::start_key(launch("a"))),
+        ("its launch", start::start_key(launch("b"))),
+        ("no measurement", launch("a")),
+    ];
+    for (at, (name, key)) in keys.iter().enumerate() {
+        for (other, same) in &keys[..at] {
+            assert_ne!(key, same, "{name} and {other}");
+        }
+    }
+    assert_eq!(keys[5].1, mutation_key(launch("a"), &task("t"), &lines("A.java", &[1])));
+}
