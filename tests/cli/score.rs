@@ -1,6 +1,8 @@
 //! `score` and `report` without an engine: bad predictions are named, nothing handed in is scored as nothing, and reports
 //! come from run directories alone.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use testevo_sandbox::sample::SampleRepository;
 
@@ -58,6 +60,44 @@ fn nothing_handed_in_is_scored_without_an_engine() {
 fn report_task(line: &CommandLine) -> String {
     let csv = line.run(&["report", "r1", "--format", "csv"]);
     csv.lines().find(|line| line.starts_with("r1,")).unwrap().split(',').nth(6).unwrap().to_owned()
+}
+
+#[test]
+fn every_repeat_has_its_records_and_the_seed_is_kept() {
+    let line = imported();
+    let mut seeds = Vec::new();
+    for (run, repeats, more) in [
+        ("once", 1, &[][..]),
+        ("again", 1, &[]),
+        ("twice", 2, &["--repeat", "2"]),
+        ("seeded", 1, &["--seed", "7"]),
+        ("both", 2, &["--repeat", "2", "--seed", "18446744073709551615"]),
+    ] {
+        let text = score(&line, &[&["--predictions", "empty", "--run-id", run], more].concat());
+        assert!(text.starts_with("exit 0\n"), "{text}");
+        let read = |name: &str| fs_err::read_to_string(line.path().join(format!("data/runs/{run}/{name}"))).unwrap();
+        let inputs: Value = serde_json::from_str(&read("inputs.json")).unwrap();
+        assert_eq!(inputs["repeats"], repeats, "{run}");
+        seeds.push(inputs["seed"].as_u64().unwrap());
+        let mut launches: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for record in read("records.jsonl").lines().map(|record| serde_json::from_str::<Value>(record).unwrap()) {
+            if record["record"] == "execution" {
+                let name = format!("{} {} {}", record["task_id"], record["method"], record["code"]);
+                launches.entry(name).or_default().push(record["repeat"].as_u64().unwrap());
+            }
+        }
+        assert!(!launches.is_empty());
+        for (name, found) in launches {
+            assert_eq!(found, (1..=repeats).collect::<Vec<_>>(), "{run} {name}");
+        }
+    }
+    let [once, again, twice, seeded, both] = seeds[..] else { panic!("five runs") };
+    assert_eq!((once, seeded, both), (again, 7, u64::MAX), "what is scored decides the seed where nobody gives one");
+    assert_ne!(once, twice);
+    for argument in ["--repeat", "--seed"] {
+        let text = score(&line, &["--predictions", "empty", argument, if argument == "--repeat" { "0" } else { "-1" }]);
+        assert!(text.starts_with("exit 2\n"), "{text}");
+    }
 }
 
 #[test]

@@ -2,14 +2,17 @@
 //! made by hand to the category that each was made for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use testevo_sandbox::metrics::category::{Category, Integrity, judge};
 use testevo_sandbox::sample::SampleRepository;
 use testevo_sandbox::task::{Cell, Track};
 
 use super::demonstration;
 use super::execution::Workshop;
+use super::interruption::{Running, verdicts};
 use super::submissions;
 use super::verdict::summary;
 
@@ -83,25 +86,94 @@ fn submissions_made_for_a_category_come_to_it() {
     }
     // Everything was executed before, so nothing is executed again, and the same comes of it.
     assert_eq!(score(&workshop, &repository, file.to_str().unwrap(), &["--no-mutation"]), found);
+    let kept = cached(&records(&workshop, &run_of(&repository)), |_| true);
+    assert!(kept.len() > 100 && kept.iter().all(|cached| *cached), "{kept:?}");
+}
+
+/// One byte of a patch makes another submission, and what is kept is read only where that is wanted.
+#[test]
+fn a_result_is_found_again_by_every_byte_of_its_patch() {
+    let (repository, workshop) = demonstration::given();
+    let miniature = repository.miniatures.iter().find(|miniature| miniature.name == "fixed-bug").unwrap();
+    let task = format!("{}__{}", repository.name.file_stem(), miniature.name);
+    let file = workshop.sources.join("one.jsonl");
+    // No earlier run of the tests has scored it.
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+    for (last, more, expected) in
+        [("a", &[][..], false), ("a", &[], true), ("b", &[], false), ("b", &[], true), ("b", &["--no-cache"], false)]
+    {
+        let patch = submissions::commented(miniature, &format!("{now}{last}"));
+        let line = json!({ "instance_id": task, "model_name_or_path": "one", "model_patch": patch });
+        fs_err::write(&file, format!("{line}\n")).unwrap();
+        let found =
+            scored(&workshop, "score-one", &[&task], file.to_str().unwrap(), &[&["--no-mutation"], more].concat());
+        let own = cached(&found, |record| record["model"] == "one");
+        // Each method on both sides, and what it covers.
+        assert_eq!(own, vec![expected; 3 * miniature.methods.len()], "{last} {more:?}");
+        let gold = cached(&found, |record| record["model"] == "gold");
+        assert!(!gold.is_empty());
+        assert!(more.is_empty() || gold.iter().all(|cached| !cached), "{gold:?}");
+    }
+}
+
+/// A run that is killed after a launch, or after a coverage, goes on to what an undisturbed one comes to.
+#[test]
+fn a_killed_run_comes_to_the_same() {
+    let (repository, workshop) = demonstration::given();
+    let chosen = ["--repeat", "2", "--seed", "5", "--no-cache", "--limit", "2"];
+    let undisturbed = scored(&workshop, "score-undisturbed", &[repository.name.as_str()], "gold", &chosen);
+    let mut launches: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for record in of_kind(&undisturbed, "execution") {
+        let name = format!("{} {} {}", record["task_id"], record["method"], record["code"]);
+        launches.entry(name).or_default().push(record["repeat"].as_u64().unwrap());
+    }
+    assert!(launches.values().all(|repeats| *repeats == [1, 2]), "{launches:?}");
+    let expected = verdicts(&workshop.data_dir, "score-undisturbed");
+    for kind in ["execution", "coverage"] {
+        let run = format!("score-killed-{kind}");
+        let directory = workshop.data_dir.join("runs").join(&run);
+        if directory.exists() {
+            fs_err::remove_dir_all(&directory).unwrap();
+        }
+        let arguments =
+            [&["score", repository.name.as_str(), "--predictions", "gold", "--run-id", &run][..], &chosen].concat();
+        let process = workshop.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut killed = Running(process);
+        let file = directory.join("records.jsonl");
+        let begin = format!("{{\"record\":\"{kind}\"");
+        let started = Instant::now();
+        let is_there =
+            || fs_err::read_to_string(&file).is_ok_and(|text| text.lines().any(|line| line.starts_with(&begin)));
+        while !is_there() {
+            assert!(started.elapsed() < Duration::from_secs(300), "there was no {kind} within five minutes");
+            assert!(killed.0.try_wait().unwrap().is_none(), "it ended without a record of {kind}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        drop(killed);
+        assert!(!directory.join("verdicts.json").exists(), "it was killed in the midst");
+        // Records of one cell come together: as if it had been killed while it wrote the one behind.
+        let text = fs_err::read_to_string(&file).unwrap();
+        let at = text.lines().position(|line| line.starts_with(&begin)).unwrap();
+        let whole: String = text.lines().take(at + 1).map(|line| format!("{line}\n")).collect();
+        fs_err::write(&file, format!("{whole}{begin},\"schema\":1,")).unwrap();
+
+        workshop.run(&arguments);
+        assert_eq!(verdicts(&workshop.data_dir, &run), expected, "{kind}");
+        let after = fs_err::read_to_string(&file).unwrap();
+        assert!(after.starts_with(&whole), "what was recorded stays");
+        assert!(!directory.join("mutants").exists(), "what only this run needed is gone");
+    }
 }
 
 /// The developers' tests meet mutants: every one that was made is accounted for, and some are killed.
 #[test]
 fn mutants_are_made_and_killed() {
     let (repository, workshop) = demonstration::given();
-    let run = "score-mutants";
-    let directory = workshop.data_dir.join("runs").join(run);
-    if directory.exists() {
-        fs_err::remove_dir_all(&directory).unwrap();
-    }
-    let chosen = ["--predictions", "gold", "--path", "direct", "--no-coverage", "--no-cache", "--limit", "2"];
-    workshop.run(&[&["score", repository.name.as_str(), "--run-id", run][..], &chosen].concat());
-    let text = fs_err::read_to_string(directory.join("records.jsonl")).unwrap();
-    let records: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let of_kind = |kind: &'static str| records.iter().filter(move |record| record["record"] == kind);
-    let sets: Vec<&serde_json::Value> =
-        of_kind("mutants").flat_map(|record| record["sets"].as_array().unwrap()).collect();
-    assert!(!sets.is_empty(), "{text}");
+    let chosen = ["--path", "direct", "--no-coverage", "--no-cache", "--limit", "2"];
+    let records = scored(&workshop, "score-mutants", &[repository.name.as_str()], "gold", &chosen);
+    let sets: Vec<&Value> =
+        of_kind(&records, "mutants").flat_map(|record| record["sets"].as_array().unwrap()).collect();
+    assert!(!sets.is_empty(), "{records:?}");
     for set in sets {
         let number = |field: &str| set[field].as_u64().unwrap();
         let kept = set["kept"].as_array().unwrap().len() as u64;
@@ -109,8 +181,8 @@ fn mutants_are_made_and_killed() {
         let accounted = kept + number("compile_failed") + number("redundant") + number("capped_out");
         assert_eq!(number("emitted"), accounted, "{set}");
     }
-    let killed = |record: &&serde_json::Value| record["kills"]["killed"].as_u64().is_some_and(|killed| killed > 0);
-    assert!(of_kind("mutation").any(|record| killed(&record)), "{text}");
+    let killed = |record: &Value| record["kills"]["killed"].as_u64().is_some_and(|killed| killed > 0);
+    assert!(of_kind(&records, "mutation").any(killed), "{records:?}");
 }
 
 /// Maven with JaCoCo and the mutator's own command say the same as scoring; what is kept is not found out again, and a
@@ -138,7 +210,7 @@ fn other_tools_say_the_same() {
     }
 
     let text = fs_err::read_to_string(&keep).unwrap();
-    let mut tasks: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut tasks: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let file = &mut tasks[0]["coverage"][0]["files"][0];
     file["covered"]["only_theirs"] = json!(["12345"]);
     fs_err::write(&keep, tasks.iter().map(|task| format!("{task}\n")).collect::<String>()).unwrap();
@@ -151,10 +223,42 @@ fn other_tools_say_the_same() {
 
 type Categories = BTreeMap<(String, String, String), String>;
 
+/// Returns the run that a repository is scored in.
+fn run_of(repository: &SampleRepository) -> String {
+    format!("score-{}", repository.name.file_stem())
+}
+
+/// Scores what is selected in a run that begins anew, and returns its records.
+fn scored(workshop: &Workshop, run: &str, selected: &[&str], predictions: &str, more: &[&str]) -> Vec<Value> {
+    let directory = workshop.data_dir.join("runs").join(run);
+    if directory.exists() {
+        fs_err::remove_dir_all(&directory).unwrap();
+    }
+    let named = ["--predictions", predictions, "--run-id", run];
+    workshop.run(&[&["score"], selected, &named, more].concat());
+    records(workshop, run)
+}
+
+fn records(workshop: &Workshop, run: &str) -> Vec<Value> {
+    let text = fs_err::read_to_string(workshop.data_dir.join("runs").join(run).join("records.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn of_kind<'a>(records: &'a [Value], kind: &'static str) -> impl Iterator<Item = &'a Value> {
+    records.iter().filter(move |record| record["record"] == kind)
+}
+
+/// Returns whether each launch and each coverage was found by its key, of those that can be.
+fn cached(records: &[Value], wanted: impl Fn(&Value) -> bool) -> Vec<bool> {
+    let launches = of_kind(records, "execution").filter(|record| !record["key"].is_null());
+    let covered = of_kind(records, "coverage").filter(|record| record["cause"].is_null());
+    launches.chain(covered).filter(|record| wanted(record)).map(|record| record["cached"] == true).collect()
+}
+
 /// Scores predictions and returns the category of each model, miniature and method.
 fn score(workshop: &Workshop, repository: &SampleRepository, predictions: &str, more: &[&str]) -> Categories {
     let mut arguments = vec!["score", repository.name.as_str(), "--predictions", predictions, "--format", "json"];
-    let run = format!("score-{}", repository.name.file_stem());
+    let run = run_of(repository);
     let directory = workshop.data_dir.join("runs").join(&run);
     if directory.exists() {
         fs_err::remove_dir_all(&directory).unwrap();

@@ -138,6 +138,12 @@ pub(super) fn all(miniature: &Miniature) -> Vec<Made> {
     made
 }
 
+/// Returns a patch that makes the developers' test with a comment behind it.
+pub(super) fn commented(miniature: &Miniature, comment: &str) -> String {
+    let (start, gold) = (text(miniature, Side::Old), text(miniature, Side::New).unwrap());
+    patch(miniature, start.as_deref().unwrap_or(""), &format!("{gold}// {comment}\n"))
+}
+
 /// Returns a test that is nobody's but ours, and tells new code from old.
 fn own(miniature: &Miniature) -> String {
     match miniature.name.as_str() {
