@@ -146,7 +146,8 @@ fn added_lines_are_those_that_git_says() {
     let renamed = class("B", &["a", "b", "c", "e"]);
     let other = class("Other", &["x", "y"]).replace("call", "answer");
     let a = "src/A.java";
-    let shapes: [(&str, Vec<(&str, &str)>, Vec<(&str, &str)>); 17] = [
+    type Shape<'a> = (&'a str, Vec<(&'a str, &'a str)>, Vec<(&'a str, &'a str)>);
+    let shapes: [Shape<'_>; 17] = [
         ("moved blocks", vec![(a, &base)], vec![(a, &moved)]),
         ("moved back", vec![(a, &moved)], vec![(a, &base)]),
         ("doubled blocks", vec![(a, &base)], vec![(a, &doubled)]),
