@@ -167,7 +167,7 @@ fn became(
     if succeeded {
         return selects(reported, methods).map(|()| MutantEnd::Survived);
     }
-    let failed = said.lines().filter(|line| line.starts_with("[ERROR] Failed to execute goal ")).last().unwrap_or("");
+    let failed = said.lines().rfind(|line| line.starts_with("[ERROR] Failed to execute goal ")).unwrap_or_default();
     // With reports a test ran, whose output may hold anything.
     if reported.is_empty() && failed.contains(":maven-compiler-plugin:") && failed.contains(":compile ") {
         return Ok(MutantEnd::Invalid);
