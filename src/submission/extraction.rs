@@ -67,7 +67,7 @@ pub fn extract(content: &Content, tree: &StartingTree<'_>) -> Extraction {
     let made = match content {
         Content::Gold => Err(fault(HarnessReason::Empty, "the developers' test is no submission")),
         Content::Nothing => Err(fault(HarnessReason::Empty, "there is no prediction")),
-        Content::TooLarge { bytes } => Err(fault(HarnessReason::Size, format!("the submission has {bytes} bytes"))),
+        Content::TooLarge { bytes, .. } => Err(fault(HarnessReason::Size, format!("the submission has {bytes} bytes"))),
         Content::File(bytes) => Ok(bytes.clone()),
         Content::Patch(bytes) => from_patch(bytes, tree, &mut extraction),
     };

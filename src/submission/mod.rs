@@ -13,6 +13,8 @@ mod quoted;
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::Digest;
+
 /// The largest submission that is looked at, in bytes: a patch, or a test file's text.
 pub const MOST_SUBMISSION_BYTES: usize = 16 << 20;
 
@@ -40,6 +42,8 @@ pub enum Content {
     TooLarge {
         /// How much it was.
         bytes: u64,
+        /// Digest of it; `None` where it was not read, which may take for ever.
+        digest: Option<Digest>,
     },
 }
 
@@ -47,9 +51,19 @@ impl Content {
     /// Returns the content of a text that was read, its size bounded.
     fn of(bytes: Vec<u8>, kind: fn(Vec<u8>) -> Self) -> Self {
         if bytes.len() > MOST_SUBMISSION_BYTES {
-            return Self::TooLarge { bytes: bytes.len() as u64 };
+            return Self::TooLarge { bytes: bytes.len() as u64, digest: Some(Digest::of(&bytes)) };
         }
         kind(bytes)
+    }
+
+    /// Tells whether the same was handed in. What was not read is not known to be the same as anything.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::TooLarge { digest, .. }, Self::TooLarge { digest: other, .. }) => {
+                digest.is_some() && digest == other
+            }
+            (one, other) => one == other,
+        }
     }
 
     /// Returns what it is, in a word, for records.

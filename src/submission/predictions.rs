@@ -83,8 +83,10 @@ pub enum PredictionsError {
         reason: String,
     },
     /// Two different submissions of one model for one task.
-    #[error("{first} and {second} differ, and both are by `{model}` for the task {task}")]
+    #[error("{first} and {second} differ in {difference}, and both are by `{model}` for the task {task}")]
     Conflict {
+        /// What is not the same.
+        difference: Difference,
         /// The task.
         task: String,
         /// The model.
@@ -97,6 +99,27 @@ pub enum PredictionsError {
     /// There is no prediction in it.
     #[error("`{0}` has no predictions")]
     Nothing(PathBuf),
+}
+
+/// In what two predictions of one model for one task differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// What was handed in.
+    Content,
+    /// What it cost.
+    Cost,
+    /// Tokens used for it.
+    Tokens,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Content => "what they hand in",
+            Self::Cost => "`cost_usd`",
+            Self::Tokens => "`tokens`",
+        })
+    }
 }
 
 impl PredictionsError {
@@ -131,6 +154,18 @@ pub struct Prediction {
     pub place: Place,
 }
 
+impl Prediction {
+    /// Returns in what another one differs. Where they stand makes no difference; what they cost does, as cost caps count it.
+    fn difference(&self, other: &Self) -> Option<Difference> {
+        let differences = [
+            (!self.content.is_same(&other.content), Difference::Content),
+            (self.cost_usd != other.cost_usd, Difference::Cost),
+            (self.tokens != other.tokens, Difference::Tokens),
+        ];
+        differences.into_iter().find_map(|(differs, difference)| differs.then_some(difference))
+    }
+}
+
 /// A prediction for a task that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UnknownTask {
@@ -151,7 +186,7 @@ pub struct Predictions {
     pub unknown: Vec<UnknownTask>,
     /// How many predictions are for tasks that were not selected.
     pub not_selected: usize,
-    /// How many predictions were there before with equal bytes.
+    /// How many predictions were there before, equal in bytes, cost and tokens.
     pub repeated: usize,
     /// Selected tasks that a model has nothing for.
     pub missing: BTreeMap<String, Vec<TaskId>>,
@@ -275,9 +310,13 @@ impl<'a> Collector<'a> {
                 }
                 self.all.insert(key, prediction);
             }
-            Some(first) if first.content == prediction.content => self.repeated += 1,
             Some(first) => {
+                let Some(difference) = first.difference(&prediction) else {
+                    self.repeated += 1;
+                    return Ok(());
+                };
                 return Err(PredictionsError::Conflict {
+                    difference,
                     task: key.1.to_string(),
                     model: key.0,
                     first: Box::new(first.place.clone()),

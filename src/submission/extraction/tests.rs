@@ -126,7 +126,7 @@ fn what_can_not_be_a_test_file_is_named() {
     let whole = |text: &str| Content::File(text.as_bytes().to_vec());
     for (content, expected) in [
         (Content::Nothing, R::Empty),
-        (Content::TooLarge { bytes: 50 << 20 }, R::Size),
+        (Content::TooLarge { bytes: 50 << 20, digest: None }, R::Size),
         (Content::Patch(Vec::new()), R::Empty),
         (patch("\n"), R::Empty),
         (patch("I would add a test."), R::MalformedPatch),

@@ -89,7 +89,7 @@ fn bounded(path: &Path, kind: fn(Vec<u8>) -> Content) -> Result<Content, Predict
         return Err(PredictionsError::Kind(path.to_owned()));
     }
     if metadata.len() > MOST_SUBMISSION_BYTES as u64 {
-        return Ok(Content::TooLarge { bytes: metadata.len() });
+        return Ok(Content::TooLarge { bytes: metadata.len(), digest: None });
     }
     let mut content = Vec::new();
     std::io::Read::read_to_end(&mut std::io::Read::take(file, MOST_SUBMISSION_BYTES as u64 + 1), &mut content)?;

@@ -238,6 +238,8 @@ fn malformed_files_are_typed_errors_that_name_the_file() {
             "conflict",
         ),
         (text("{\"instance_id\":\"t3\",\"model_patch\":\"x\"}\n{\"instance_id\":\"t3\"}"), "conflict"),
+        (text("{\"t1\":{\"cost_usd\":1e308},\"t1\":{\"cost_usd\":0}}"), "conflict"),
+        (text("{\"t1\":{\"tokens\":7},\"t1\":{}}"), "conflict"),
         // Numbers that are none, or too large.
         (of("\"cost_usd\":-1"), "cost_usd"),
         (of("\"cost_usd\":-1e-300"), "cost_usd"),
@@ -295,7 +297,7 @@ fn strange_files_lose_nothing() {
         ("{\"\\u0074\\u0031\":{}}", [1, 0, 0, 0]),
         ("{\"t1\":{},\"t1\":{}}", [1, 0, 0, 1]),
         ("{\"t1\":{},\"t2\":{},\"t3\":{},\"t4\":{}}", [2, 1, 1, 0]),
-        ("[{\"instance_id\":\"t1\",\"cost_usd\":1e308},{\"instance_id\":\"t1\",\"cost_usd\":0}]", [1, 0, 0, 1]),
+        ("[{\"instance_id\":\"t1\",\"cost_usd\":1e308},{\"instance_id\":\"t1\",\"cost_usd\":1e308}]", [1, 0, 0, 1]),
         ("[{\"instance_id\":\"t1\",\"model_name_or_path\":\"a\"},{\"instance_id\":\"t1\"}]", [2, 0, 0, 0]),
         ("{\"instance_id\":\"t1\"}\r\n\r\n{\"instance_id\":\"t3\"}\r\n", [1, 0, 1, 0]),
         ("\r\r{\"instance_id\":\"t1\"}\r", [1, 0, 0, 0]),
@@ -413,8 +415,11 @@ fn files_of_any_size_are_not_read_in_vain() {
     hollow("agent/t1.patch", 100 << 20);
     hollow("agent/t2/ATest.java", 1 << 40);
     let predictions = fixture.read(&fixture.directory.path().join("agent")).unwrap();
-    assert_eq!(patch_of(&predictions, "agent", "t1"), Content::TooLarge { bytes: 100 << 20 });
-    assert_eq!(patch_of(&predictions, "agent", "t2"), Content::TooLarge { bytes: 1 << 40 });
+    assert_eq!(patch_of(&predictions, "agent", "t1"), Content::TooLarge { bytes: 100 << 20, digest: None });
+    assert_eq!(patch_of(&predictions, "agent", "t2"), Content::TooLarge { bytes: 1 << 40, digest: None });
+    // Of what is not read nobody can say that it is the same.
+    hollow("agent/t1.diff", 100 << 20);
+    assert_eq!(kind(&fixture.read(&fixture.directory.path().join("agent")).unwrap_err()), "conflict");
 }
 
 #[test]
@@ -442,7 +447,31 @@ fn what_is_too_large_is_kept_as_a_fact_and_not_as_bytes() {
     let fixture = Fixture::new();
     let huge = "x".repeat(crate::submission::MOST_SUBMISSION_BYTES + 1);
     let predictions = fixture.text(format!("{{\"instance_id\":\"t1\",\"model_patch\":\"{huge}\"}}")).unwrap();
-    assert_eq!(patch_of(&predictions, "unnamed", "t1"), Content::TooLarge { bytes: huge.len() as u64 });
+    let digest = Some(crate::digest::Digest::of(huge.as_bytes()));
+    let known = Content::TooLarge { bytes: huge.len() as u64, digest };
+    assert_eq!(patch_of(&predictions, "unnamed", "t1"), known);
+    // Two of one length are one only where their bytes are.
+    let line = |patch: &str| format!("{{\"instance_id\":\"t1\",\"model_patch\":\"{patch}\"}}\n");
+    let same = fixture.text(line(&huge) + &line(&huge)).unwrap();
+    assert_eq!((same.repeated, patch_of(&same, "unnamed", "t1")), (1, known));
+    let error = fixture.text(line(&huge) + &line(&huge.replace('x', "y"))).unwrap_err().to_string();
+    assert!(error.contains("line 1") && error.contains("line 2"), "{error}");
+}
+
+#[test]
+fn equal_bytes_of_another_cost_are_an_error_that_names_both_lines() {
+    let fixture = Fixture::new();
+    for (one, other, field) in [
+        ("\"cost_usd\":1", "\"cost_usd\":2", "`cost_usd`"),
+        ("\"cost_usd\":1", "\"more\":1", "`cost_usd`"),
+        ("\"cost_usd\":1,\"tokens\":5", "\"cost_usd\":1,\"tokens\":6", "`tokens`"),
+    ] {
+        let line = |more: &str| format!("{{\"instance_id\":\"t1\",\"model_patch\":\"x\",{more}}}\n");
+        let error = fixture.text(line(one) + "\n" + &line(other)).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("line 1") && said.contains("line 3") && said.contains(field), "{said}");
+        assert_eq!(kind(&error), "conflict");
+    }
 }
 
 proptest::proptest! {
