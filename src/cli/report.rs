@@ -8,7 +8,7 @@ use super::Context;
 use crate::error::CommandError;
 use crate::execution::runs::find;
 use crate::output::{OutputFormat, Table, counted};
-use crate::report::score::formats::{csv, html, junit, markdown, table};
+use crate::report::score::formats::{csv, html, junit, markdown, notes, table};
 use crate::report::score::{ScoreReport, ScoredModel, figures, read};
 
 /// Arguments of `report`.
@@ -47,9 +47,9 @@ pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), 
     match arguments.format {
         ReportFormat::Text => print_text(&report, &models, context),
         ReportFormat::Json => context.output.json(&report),
-        ReportFormat::Markdown => context.output.bytes(markdown::render(&report).as_bytes()),
+        ReportFormat::Markdown => context.output.bytes(markdown::render(&report, &models).as_bytes()),
         ReportFormat::Csv => context.output.written(|out| csv::write(out, &models)),
-        ReportFormat::Junit => context.output.written(|out| junit::write(out, &models)),
+        ReportFormat::Junit => context.output.written(|out| junit::write(out, &report, &models)),
         ReportFormat::Html => context.output.written(|out| html::write(out, &report, &models)),
     }
 }
@@ -82,6 +82,15 @@ pub(super) fn print_text(report: &ScoreReport, models: &[ScoredModel], context: 
         out.row(row);
     }
     context.output.table(&out)?;
+    let caps = table::caps(report);
+    if !caps.rows.is_empty() {
+        let mut out = Table::with_headings(&caps.headings);
+        for row in caps.rows {
+            out.row(row);
+        }
+        context.output.lines(&format!("\n{}\n", caps.title))?;
+        context.output.table(&out)?;
+    }
     let mut lines = String::new();
     for comparison in &report.comparisons {
         let [low, high] = comparison.interval;
@@ -106,9 +115,9 @@ pub(super) fn print_text(report: &ScoreReport, models: &[ScoredModel], context: 
                 lines.push_str(&format!("unscored: {} {} {}: {detail}\n", model.model, scored.task.id, method.method));
             }
         }
-        for unknown in &model.unknown {
-            lines.push_str(&format!("unknown task: {} in {}\n", unknown.id, unknown.place));
-        }
+    }
+    for note in notes::notes(report, models) {
+        lines.push_str(&format!("{note}\n"));
     }
     context.output.lines(&lines)
 }

@@ -7,15 +7,17 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use self::caps::{COST_CAPS, CostCap};
 use super::bootstrap::interval;
 use super::category::Category;
 use crate::task::{RepositoryName, TaskId, Track};
 
+mod caps;
+#[cfg(test)]
+mod tests;
+
 /// A segment with fewer methods is marked: its figures say little.
 const FEW_METHODS: usize = 20;
-
-/// Cost caps, in US dollars.
-pub const COST_CAPS: [f64; 3] = [3.0, 1.0, 0.5];
 
 /// What is known of one method of a submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -24,14 +26,23 @@ pub struct MethodScore {
     pub category: Option<Category>,
     /// The stricter view.
     pub strict_success: bool,
-    /// Focal line coverage in percent.
-    pub coverage_pred: Option<f64>,
-    /// The same of the developers' test.
-    pub coverage_gold: Option<f64>,
-    /// Mutation score in [0, 1].
-    pub mutation_pred: Option<f64>,
-    /// The same of the developers' test.
-    pub mutation_gold: Option<f64>,
+    /// What the submission covers and kills.
+    pub pred: Adequacy,
+    /// What the developers' test covers and kills.
+    pub gold: Adequacy,
+}
+
+/// What a method covers and kills; `None` where it has no value, as where it did not pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Adequacy {
+    /// Focal line coverage over executable lines, percent.
+    pub coverage: Option<f64>,
+    /// Focal line coverage over all lines of the methods, percent.
+    pub coverage_range: Option<f64>,
+    /// Mutation score, in [0, 1].
+    pub mutation: Option<f64>,
+    /// Mutation score that counts assertions and exceptions only, in [0, 1].
+    pub mutation_strict: Option<f64>,
 }
 
 /// What is known of one task of a submission.
@@ -51,11 +62,11 @@ pub struct TaskScore {
     pub methods: Vec<MethodScore>,
     /// What the submission cost, in US dollars.
     pub cost_usd: Option<f64>,
-    /// What was measured at all: where it was not, a wide mean is not 0 but nothing.
+    /// Which values are known: where one is not, a wide mean is not 0 but nothing.
     pub measured: MeasuredAdequacy,
 }
 
-/// Which values were measured for a task.
+/// Which values of a task are known. That of a submission of which nothing passed is known without a measurement: it is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredAdequacy {
     /// Coverage of the submission.
@@ -66,6 +77,8 @@ pub struct MeasuredAdequacy {
     pub mutation_pred: bool,
     /// Mutation score of the developers' test.
     pub mutation_gold: bool,
+    /// Whether something of the developers' test that the run asks for is not known.
+    pub gold_incomplete: bool,
 }
 
 /// A track's figures, or those of a part of it.
@@ -77,6 +90,8 @@ pub struct Figures {
     pub methods: usize,
     /// Methods that could not be judged; they leave numerators and denominators.
     pub unscored: usize,
+    /// Tasks of which something of the developers' tests is not known: they are in no mean of it.
+    pub gold_incomplete: usize,
     /// Fewer than twenty methods.
     pub few_methods: bool,
     /// Mean over tasks of the share of methods in the category, percent; likewise below.
@@ -101,6 +116,14 @@ pub struct Figures {
     pub avg_coverage_gold: Option<f64>,
     /// Narrow, of the developers' tests. Percent.
     pub avg_coverage_gold_success: Option<f64>,
+    /// Wide, over all lines of the focal methods instead of the executable ones. Percent.
+    pub avg_coverage_range_pred: Option<f64>,
+    /// Narrow, likewise.
+    pub avg_coverage_range_pred_success: Option<f64>,
+    /// Wide, of the developers' tests, likewise.
+    pub avg_coverage_range_gold: Option<f64>,
+    /// Narrow, of the developers' tests, likewise.
+    pub avg_coverage_range_gold_success: Option<f64>,
     /// Wide, in [0, 1].
     pub avg_mutation_score_pred: Option<f64>,
     /// Narrow, in [0, 1].
@@ -109,13 +132,21 @@ pub struct Figures {
     pub avg_mutation_score_gold: Option<f64>,
     /// Narrow, of the developers' tests, in [0, 1].
     pub avg_mutation_score_gold_success: Option<f64>,
-    /// Coverage over methods that passed on new code and have a value, percent.
+    /// Wide, where only assertions and exceptions kill, in [0, 1].
+    pub avg_mutation_score_strict_pred: Option<f64>,
+    /// Narrow, likewise.
+    pub avg_mutation_score_strict_pred_success: Option<f64>,
+    /// Wide, of the developers' tests, likewise.
+    pub avg_mutation_score_strict_gold: Option<f64>,
+    /// Narrow, of the developers' tests, likewise.
+    pub avg_mutation_score_strict_gold_success: Option<f64>,
+    /// Coverage over methods that passed on new code and have a value, the developers' as well, percent.
     pub cov_on_pass: Option<f64>,
     /// The developers' value on the same methods.
     pub cov_on_pass_human: Option<f64>,
     /// The one minus the other.
     pub cov_on_pass_delta: Option<f64>,
-    /// Mutation score over methods that passed on new code and have a value, in [0, 1].
+    /// Mutation score over methods that passed on new code and have a value, the developers' as well, in [0, 1].
     pub mut_on_pass: Option<f64>,
     /// The developers' value on the same methods.
     pub mut_on_pass_human: Option<f64>,
@@ -123,19 +154,6 @@ pub struct Figures {
     pub mut_on_pass_delta: Option<f64>,
     /// Views in which submissions over a cost count as failed; empty where no costs are known.
     pub cost_caps: Vec<CostCap>,
-}
-
-/// A view in which submissions over a cost count as [`Category::HrnsFail`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CostCap {
-    /// The cap, in US dollars.
-    pub cap_usd: f64,
-    /// Tasks over the cap.
-    pub tasks_over: usize,
-    /// Mean over tasks, percent (the paper's Table 3).
-    pub success_percent: Option<f64>,
-    /// Over all methods alike, percent (the paper's Table 10).
-    pub method_success_percent: Option<f64>,
 }
 
 /// A track with its parts.
@@ -184,25 +202,20 @@ fn figures(tasks: &[&TaskScore]) -> Figures {
     let judged: usize = tasks.iter().map(|task| scored(task).count()).sum();
     let rate = |fits: &dyn Fn(&MethodScore) -> bool| mean(tasks.iter().map(|task| rate_of(task, fits)));
     let percent = |category| rate(&|method| method.category == Some(category));
-    let wide = |value: Value, measured: fn(&MeasuredAdequacy) -> bool| {
-        mean(tasks.iter().filter(|task| measured(&task.measured)).map(|task| wide_of(task, value)))
-    };
-    let narrow = |value: Value| mean(tasks.iter().map(|task| mean(scored_values(task, value))));
-    let on_pass = |pred: Value, of: Value| {
-        mean(tasks.iter().map(|task| {
-            let passed = scored(task).filter(|method| method.category.is_some_and(Category::passed_on_new));
-            mean(passed.filter(|method| pred(method).is_some()).map(of))
-        }))
-    };
-    let minus = |one: Option<f64>, other: Option<f64>| Some(one? - other?);
-    let (coverage_pred, coverage_gold): (Value, Value) = (|method| method.coverage_pred, |method| method.coverage_gold);
-    let (mutation_pred, mutation_gold): (Value, Value) = (|method| method.mutation_pred, |method| method.mutation_gold);
-    let (cov, cov_human) = (on_pass(coverage_pred, coverage_pred), on_pass(coverage_pred, coverage_gold));
-    let (mutation, mutation_human) = (on_pass(mutation_pred, mutation_pred), on_pass(mutation_pred, mutation_gold));
+    let [coverage_pred, range_pred] = [COVERAGE, COVERAGE_RANGE]
+        .map(|value| means(tasks, |method| value(&method.pred), |measured| measured.coverage_pred));
+    let [coverage_gold, range_gold] = [COVERAGE, COVERAGE_RANGE]
+        .map(|value| means(tasks, |method| value(&method.gold), |measured| measured.coverage_gold));
+    let [mutation_pred, strict_pred] = [MUTATION, MUTATION_STRICT]
+        .map(|value| means(tasks, |method| value(&method.pred), |measured| measured.mutation_pred));
+    let [mutation_gold, strict_gold] = [MUTATION, MUTATION_STRICT]
+        .map(|value| means(tasks, |method| value(&method.gold), |measured| measured.mutation_gold));
+    let (coverage, mutation) = (on_pass(tasks, COVERAGE), on_pass(tasks, MUTATION));
     Figures {
         tasks: tasks.len(),
         methods,
         unscored: methods - judged,
+        gold_incomplete: tasks.iter().filter(|task| task.measured.gold_incomplete).count(),
         few_methods: methods < FEW_METHODS,
         success_percent: percent(Category::Success),
         success_percent_interval: interval(&success_rates(tasks)),
@@ -211,25 +224,76 @@ fn figures(tasks: &[&TaskScore]) -> Figures {
         cmpl_fail_percent: percent(Category::CmplFail),
         hrns_fail_percent: percent(Category::HrnsFail),
         strict_success_percent: rate(&|method| method.strict_success),
-        avg_coverage_pred: wide(coverage_pred, |measured| measured.coverage_pred),
-        avg_coverage_pred_success: narrow(coverage_pred),
-        avg_coverage_gold: wide(coverage_gold, |measured| measured.coverage_gold),
-        avg_coverage_gold_success: narrow(coverage_gold),
-        avg_mutation_score_pred: wide(mutation_pred, |measured| measured.mutation_pred),
-        avg_mutation_score_pred_success: narrow(mutation_pred),
-        avg_mutation_score_gold: wide(mutation_gold, |measured| measured.mutation_gold),
-        avg_mutation_score_gold_success: narrow(mutation_gold),
-        cov_on_pass: cov,
-        cov_on_pass_human: cov_human,
-        cov_on_pass_delta: minus(cov, cov_human),
-        mut_on_pass: mutation,
-        mut_on_pass_human: mutation_human,
-        mut_on_pass_delta: minus(mutation, mutation_human),
-        cost_caps: cost_caps(tasks),
+        avg_coverage_pred: coverage_pred.wide,
+        avg_coverage_pred_success: coverage_pred.narrow,
+        avg_coverage_gold: coverage_gold.wide,
+        avg_coverage_gold_success: coverage_gold.narrow,
+        avg_coverage_range_pred: range_pred.wide,
+        avg_coverage_range_pred_success: range_pred.narrow,
+        avg_coverage_range_gold: range_gold.wide,
+        avg_coverage_range_gold_success: range_gold.narrow,
+        avg_mutation_score_pred: mutation_pred.wide,
+        avg_mutation_score_pred_success: mutation_pred.narrow,
+        avg_mutation_score_gold: mutation_gold.wide,
+        avg_mutation_score_gold_success: mutation_gold.narrow,
+        avg_mutation_score_strict_pred: strict_pred.wide,
+        avg_mutation_score_strict_pred_success: strict_pred.narrow,
+        avg_mutation_score_strict_gold: strict_gold.wide,
+        avg_mutation_score_strict_gold_success: strict_gold.narrow,
+        cov_on_pass: coverage.pred,
+        cov_on_pass_human: coverage.human,
+        cov_on_pass_delta: coverage.delta,
+        mut_on_pass: mutation.pred,
+        mut_on_pass_human: mutation.human,
+        mut_on_pass_delta: mutation.delta,
+        cost_caps: caps::cost_caps(tasks),
     }
 }
 
-type Value = fn(&MethodScore) -> Option<f64>;
+/// Which value of a method is meant, whoever's it is.
+type Value = fn(&Adequacy) -> Option<f64>;
+
+const COVERAGE: Value = |adequacy| adequacy.coverage;
+const COVERAGE_RANGE: Value = |adequacy| adequacy.coverage_range;
+const MUTATION: Value = |adequacy| adequacy.mutation;
+const MUTATION_STRICT: Value = |adequacy| adequacy.mutation_strict;
+
+/// A wide and a narrow mean.
+struct Means {
+    wide: Option<f64>,
+    narrow: Option<f64>,
+}
+
+fn means(
+    tasks: &[&TaskScore],
+    value: impl Fn(&MethodScore) -> Option<f64>,
+    measured: fn(&MeasuredAdequacy) -> bool,
+) -> Means {
+    Means {
+        wide: mean(tasks.iter().filter(|task| measured(&task.measured)).map(|task| wide_of(task, &value))),
+        narrow: mean(tasks.iter().map(|task| mean(scored(task).map(&value)))),
+    }
+}
+
+/// Means over methods that passed on new code.
+struct OnPass {
+    pred: Option<f64>,
+    human: Option<f64>,
+    delta: Option<f64>,
+}
+
+/// Returns the submission's and the developers' means over the same methods: those that have both values.
+fn on_pass(tasks: &[&TaskScore], value: Value) -> OnPass {
+    let side = |of: fn(&MethodScore) -> &Adequacy| {
+        mean(tasks.iter().map(|task| {
+            let passed = scored(task).filter(|method| method.category.is_some_and(Category::passed_on_new));
+            let both = passed.filter(|method| value(&method.pred).is_some() && value(&method.gold).is_some());
+            mean(both.map(|method| value(of(method))))
+        }))
+    };
+    let (pred, human) = (side(|method| &method.pred), side(|method| &method.gold));
+    OnPass { pred, human, delta: pred.zip(human).map(|(pred, human)| pred - human) }
+}
 
 /// Returns the share of successful methods of each task that has a scored one, in percent.
 pub fn success_rates(tasks: &[&TaskScore]) -> Vec<f64> {
@@ -240,141 +304,18 @@ fn scored(task: &TaskScore) -> impl Iterator<Item = &MethodScore> {
     task.methods.iter().filter(|method| method.category.is_some())
 }
 
-fn scored_values(task: &TaskScore, value: Value) -> impl Iterator<Item = Option<f64>> {
-    scored(task).map(value)
-}
-
 fn rate_of(task: &TaskScore, fits: &dyn Fn(&MethodScore) -> bool) -> Option<f64> {
     let number = scored(task).count();
     (number > 0).then(|| 100.0 * scored(task).filter(|method| fits(method)).count() as f64 / number as f64)
 }
 
-fn wide_of(task: &TaskScore, value: Value) -> Option<f64> {
+fn wide_of(task: &TaskScore, value: impl Fn(&MethodScore) -> Option<f64>) -> Option<f64> {
     let number = scored(task).count();
-    (number > 0).then(|| scored_values(task, value).flatten().sum::<f64>() / number as f64)
+    (number > 0).then(|| scored(task).filter_map(value).sum::<f64>() / number as f64)
 }
 
 /// Returns the mean of the values that are there.
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let (sum, number) = values.flatten().fold((0.0, 0usize), |(sum, number), value| (sum + value, number + 1));
     (number > 0).then(|| sum / number as f64)
-}
-
-fn cost_caps(tasks: &[&TaskScore]) -> Vec<CostCap> {
-    if tasks.iter().all(|task| task.cost_usd.is_none()) {
-        return Vec::new();
-    }
-    let cap = |cap_usd: f64| {
-        let over = |task: &TaskScore| task.cost_usd.is_some_and(|cost| cost > cap_usd);
-        let counted = |task: &TaskScore| {
-            let within = !over(task);
-            let successes = scored(task).filter(|method| within && method.category == Some(Category::Success)).count();
-            (successes, scored(task).count())
-        };
-        let rates = tasks.iter().map(|task| match counted(task) {
-            (_, 0) => None,
-            (successes, number) => Some(100.0 * successes as f64 / number as f64),
-        });
-        let (successes, number) = tasks
-            .iter()
-            .map(|task| counted(task))
-            .fold((0, 0), |sum, (successes, number)| (sum.0 + successes, sum.1 + number));
-        CostCap {
-            cap_usd,
-            tasks_over: tasks.iter().filter(|task| over(task)).count(),
-            success_percent: mean(rates),
-            method_success_percent: (number > 0).then(|| 100.0 * successes as f64 / number as f64),
-        }
-    };
-    COST_CAPS.into_iter().map(cap).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn method(category: Option<Category>, coverage: Option<f64>, gold: Option<f64>) -> MethodScore {
-        MethodScore { category, coverage_pred: coverage, coverage_gold: gold, ..MethodScore::default() }
-    }
-
-    fn task(id: &str, methods: Vec<MethodScore>) -> TaskScore {
-        TaskScore {
-            id: id.parse().unwrap(),
-            repository: "o/n".parse().unwrap(),
-            track: Track::TestGeneration,
-            date: "2020-07-01".to_owned(),
-            jdk: 8,
-            methods,
-            cost_usd: None,
-            measured: MeasuredAdequacy { coverage_pred: true, coverage_gold: true, ..MeasuredAdequacy::default() },
-        }
-    }
-
-    #[test]
-    fn every_task_weighs_the_same_and_what_is_unscored_leaves() {
-        let success = Some(Category::Success);
-        let tasks = [
-            task(
-                "a",
-                vec![
-                    method(success, None, None),
-                    method(Some(Category::ExecFail), None, None),
-                    method(None, None, None),
-                ],
-            ),
-            task("b", vec![method(success, None, None)]),
-            task("c", vec![method(None, None, None)]),
-        ];
-        let figures = track_figures(&tasks.iter().collect::<Vec<_>>()).all;
-        assert_eq!((figures.tasks, figures.methods, figures.unscored), (3, 5, 2));
-        assert_eq!(figures.success_percent, Some(75.0));
-        assert_eq!(figures.exec_fail_percent, Some(25.0));
-        let sum = [
-            figures.success_percent,
-            figures.redundant_percent,
-            figures.exec_fail_percent,
-            figures.cmpl_fail_percent,
-            figures.hrns_fail_percent,
-        ];
-        assert_eq!(sum.iter().flatten().sum::<f64>(), 100.0);
-    }
-
-    #[test]
-    fn wide_counts_missing_values_as_zero_and_narrow_leaves_them_out() {
-        let pass = Some(Category::Redundant);
-        let tasks = [
-            task("a", vec![method(pass, Some(80.0), Some(60.0)), method(Some(Category::CmplFail), None, Some(100.0))]),
-            task("b", vec![method(Some(Category::ExecFail), None, None)]),
-        ];
-        let figures = track_figures(&tasks.iter().collect::<Vec<_>>()).all;
-        assert_eq!(figures.avg_coverage_pred, Some(20.0));
-        assert_eq!(figures.avg_coverage_pred_success, Some(80.0));
-        assert_eq!(figures.avg_coverage_gold, Some(40.0));
-        assert_eq!(figures.avg_coverage_gold_success, Some(80.0));
-        assert_eq!(
-            (figures.cov_on_pass, figures.cov_on_pass_human, figures.cov_on_pass_delta),
-            (Some(80.0), Some(60.0), Some(20.0))
-        );
-        assert_eq!((figures.mut_on_pass, figures.avg_mutation_score_pred_success), (None, None));
-    }
-
-    #[test]
-    fn over_the_cap_is_failed() {
-        let success = Some(Category::Success);
-        let mut tasks = [task("a", vec![method(success, None, None); 3]), task("b", vec![method(success, None, None)])];
-        tasks[1].cost_usd = Some(2.0);
-        let caps = track_figures(&tasks.iter().collect::<Vec<_>>()).all.cost_caps;
-        let found: Vec<_> =
-            caps.iter().map(|cap| (cap.tasks_over, cap.success_percent, cap.method_success_percent)).collect();
-        assert_eq!(found, [(0, Some(100.0), Some(100.0)), (1, Some(50.0), Some(75.0)), (1, Some(50.0), Some(75.0))]);
-    }
-
-    #[test]
-    fn segments_are_half_years() {
-        for (date, name) in
-            [("2014-12-31", "Older"), ("2015-01-01", "2015-H1"), ("2020-06-30", "2020-H1"), ("2020-07-01", "2020-H2")]
-        {
-            assert_eq!(segment(date), name);
-        }
-    }
 }

@@ -10,12 +10,15 @@ use serde::Serialize;
 use crate::execution::run_directory::RunDirectoryError;
 use crate::metrics::aggregate::{TaskScore, TrackFigures, success_rates, track_figures};
 use crate::metrics::bootstrap::paired;
-use crate::task::{TaskId, Track};
+use crate::metrics::category::Flaky;
+use crate::task::{MethodId, TaskId, Track};
 
 pub mod attachments;
 pub mod formats;
 mod gathered;
 mod scored;
+#[cfg(test)]
+mod tests;
 pub mod verdicts;
 
 pub use scored::{ScoredMethod, ScoredModel, ScoredTask, read};
@@ -25,6 +28,9 @@ pub const REPORT_SCHEMA: u32 = 1;
 
 /// The subcommand whose runs are reported here.
 pub const COMMAND: &str = "score";
+
+/// The most unknown ids that a report lists: a file may have a million of them.
+const MOST_UNKNOWN: usize = 100;
 
 /// Why runs can't be reported.
 #[derive(Debug, thiserror::Error)]
@@ -65,12 +71,36 @@ pub struct RunFigures {
     pub model: String,
     /// Whether the run came to its end, every method could be judged, and no measurement was lost.
     pub complete: bool,
+    /// Tasks of which something of the developers' tests is not known, of all tracks.
+    pub gold_incomplete: usize,
     /// Selected tasks that the model has nothing for; they count as failed.
     pub missing: Vec<TaskId>,
-    /// Ids of predictions for tasks that are not known, of all models of the run.
+    /// How many these are.
+    pub missing_count: usize,
+    /// Ids of its predictions for tasks that are not known, the first hundred.
     pub unknown: Vec<String>,
+    /// How many these are in all.
+    pub unknown_count: usize,
+    /// Predictions for tasks that were not selected, of all models of the run.
+    pub not_selected: usize,
+    /// Predictions that were there before, equal in bytes and cost, of all models of the run.
+    pub repeated: usize,
+    /// Methods that passed on new code in some repeats and not in others.
+    pub flaky: Vec<FlakyMethod>,
     /// The tracks that the run has tasks of.
     pub tracks: BTreeMap<Track, TrackFigures>,
+}
+
+/// A method that passes at times.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlakyMethod {
+    /// The task.
+    pub task: TaskId,
+    /// The method.
+    pub method: MethodId,
+    /// How often it passed.
+    #[serde(flatten)]
+    pub flaky: Flaky,
 }
 
 /// The difference of two runs in success percent, over the tasks that both have scored.
@@ -114,10 +144,25 @@ fn run_figures(model: &ScoredModel, scores: &[TaskScore]) -> RunFigures {
         run_id: model.run_id.clone(),
         model: model.model.clone(),
         complete: model.complete,
+        gold_incomplete: scores.iter().filter(|score| score.measured.gold_incomplete).count(),
         missing: model.missing.clone(),
-        unknown: model.unknown.iter().map(|unknown| unknown.id.clone()).collect(),
+        missing_count: model.missing.len(),
+        unknown: model.unknown.iter().take(MOST_UNKNOWN).map(|unknown| unknown.id.clone()).collect(),
+        unknown_count: model.unknown.len(),
+        not_selected: model.not_selected,
+        repeated: model.repeated,
+        flaky: flaky(model),
         tracks: tracks.into_iter().map(|(track, tasks)| (track, track_figures(&tasks))).collect(),
     }
+}
+
+fn flaky(model: &ScoredModel) -> Vec<FlakyMethod> {
+    let methods = model.tasks.iter().flat_map(|scored| scored.methods.iter().map(move |method| (scored, method)));
+    let flaky = methods.filter_map(|(scored, method)| {
+        let flaky = method.verdict.flaky?;
+        Some(FlakyMethod { task: scored.task.id.clone(), method: method.method.clone(), flaky })
+    });
+    flaky.collect()
 }
 
 fn compare(

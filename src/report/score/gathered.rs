@@ -1,11 +1,12 @@
 //! A run's records, sorted out as they are read: a report of many models is made without holding them twice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::execution::scoring::record::{
     CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, ScoreRecord, StartRecord, SubmissionRecord,
 };
+use crate::metrics::aggregate::Adequacy;
 use crate::metrics::mutation::MutantSet;
 use crate::outcome::Outcome;
 use crate::submission::GOLD;
@@ -40,20 +41,13 @@ pub(super) struct OfTask {
 /// What the developers' tests of a task came to, which submissions are measured against.
 #[derive(Default)]
 pub(super) struct Reference {
-    /// Whether they were executed.
-    pub(super) ran: bool,
+    /// Methods that were launched on new code, or could not be.
+    executed: BTreeSet<MethodId>,
     /// Whether a fault kept one from being judged: nothing that it is compared with is known then.
     fault: bool,
     lost: BTreeMap<MethodId, Lost>,
     /// Values of each method.
-    pub(super) methods: BTreeMap<MethodId, Values>,
-}
-
-/// Coverage in percent and mutation score in [0, 1].
-#[derive(Clone, Copy, Default)]
-pub(super) struct Values {
-    pub(super) coverage: Option<f64>,
-    pub(super) mutation: Option<f64>,
+    pub(super) methods: BTreeMap<MethodId, Adequacy>,
 }
 
 /// What was to be measured and was lost for no fault of the test's.
@@ -134,23 +128,26 @@ impl OfModel {
 
 impl Reference {
     fn of(records: &OfModel) -> Self {
+        let new = || records.executions.iter().filter(|one| one.code == Side::New);
         let mut reference = Self {
-            ran: records.submission.is_some(),
-            fault: records
-                .executions
-                .iter()
-                .any(|one| one.code == Side::New && matches!(one.outcome, Outcome::InfraFail(_))),
+            executed: new().map(|one| one.method.clone()).collect(),
+            fault: new().any(|one| matches!(one.outcome, Outcome::InfraFail(_))),
             ..Self::default()
         };
         for record in &records.coverage {
             reference.lost.entry(record.method.clone()).or_default().coverage = record.lost;
-            reference.methods.entry(record.method.clone()).or_default().coverage = record.coverage;
+            put_coverage(reference.methods.entry(record.method.clone()).or_default(), record);
         }
         for record in &records.mutation {
             reference.lost.entry(record.method.clone()).or_default().mutation = record.lost;
-            reference.methods.entry(record.method.clone()).or_default().mutation = record.mutation_score;
+            put_mutation(reference.methods.entry(record.method.clone()).or_default(), record);
         }
         reference
+    }
+
+    /// Tells whether all of these methods were executed.
+    pub(super) fn ran(&self, methods: &[MethodId]) -> bool {
+        methods.iter().all(|method| self.executed.contains(method))
     }
 
     /// Returns whether anything of these methods was lost.
@@ -158,4 +155,17 @@ impl Reference {
         let lost = |kind: fn(&Lost) -> bool| methods.iter().filter_map(|method| self.lost.get(method)).any(kind);
         Lost { coverage: self.fault || lost(|lost| lost.coverage), mutation: self.fault || lost(|lost| lost.mutation) }
     }
+}
+
+/// Puts what a method covered where its values are.
+pub(super) fn put_coverage(values: &mut Adequacy, record: &CoverageRecord) {
+    values.coverage = record.coverage;
+    values.coverage_range = record.coverage_range;
+}
+
+/// Puts what a method did to the mutants where its values are.
+pub(super) fn put_mutation(values: &mut Adequacy, record: &MutationRecord) {
+    values.mutation = record.mutation_score;
+    let kills = record.kills.filter(|kills| record.mutation_score.is_some() && kills.count > 0);
+    values.mutation_strict = kills.map(|kills| kills.killed_strict as f64 / kills.count as f64);
 }

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::gathered::{Gathered, OfModel, Reference};
+use super::gathered::{Gathered, OfModel, Reference, put_coverage, put_mutation};
 use super::{COMMAND, ReportError};
 use crate::execution::runs::{RunState, StoredRun, describe, for_each_record, read_without_records};
-use crate::execution::scoring::inputs::ScoreInputs;
+use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
 use crate::execution::scoring::record::{
     CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, StartRecord, SubmissionRecord,
 };
 use crate::metrics::aggregate::{MeasuredAdequacy, MethodScore, TaskScore};
-use crate::metrics::category::{Integrity, Verdict, judge};
+use crate::metrics::category::{Category, Integrity, Verdict, judge};
 use crate::metrics::mutation::MutantSet;
 use crate::outcome::Outcome;
-use crate::submission::GOLD;
+use crate::submission::ContentKind;
 use crate::submission::predictions::UnknownTask;
 use crate::task::{MethodId, Side, Task, TaskId};
 
@@ -34,8 +34,12 @@ pub struct ScoredModel {
     pub tasks: Vec<ScoredTask>,
     /// Selected tasks that the model has nothing for.
     pub missing: Vec<TaskId>,
-    /// Predictions for tasks that are not known.
+    /// Its predictions for tasks that are not known.
     pub unknown: Vec<UnknownTask>,
+    /// Predictions of all the run's models for tasks that were not selected.
+    pub not_selected: usize,
+    /// Predictions of all the run's models that were there before.
+    pub repeated: usize,
 }
 
 /// One task of a model.
@@ -53,7 +57,7 @@ pub struct ScoredTask {
     pub start: Option<StartRecord>,
     /// Its mutants; empty where there are none.
     pub mutants: Arc<Vec<MutantSet>>,
-    /// Which values were measured.
+    /// Which values are known.
     pub measured: MeasuredAdequacy,
     /// Its target methods, in published order.
     pub methods: Vec<ScoredMethod>,
@@ -104,13 +108,15 @@ fn scored_models(run: StoredRun<ScoreInputs, ()>, mut gathered: Gathered) -> Res
     let reference = gathered.reference();
     let mut tasks: Vec<Arc<Task>> = inputs.run.tasks.into_iter().map(Arc::new).collect();
     tasks.sort_by(|one, other| one.id.cmp(&other.id));
+    // Whoever hands nothing in has nothing executed, and a run of such models measures nothing; their zeros are known.
+    let nothing_handed_in = inputs.models.values().all(is_nothing);
     let mut models = Vec::new();
     for (model, handed_in) in inputs.models {
         let mut records = gathered.models.remove(&model).unwrap_or_default();
         let context = Context {
             coverage: inputs.coverage,
             mutation: inputs.mutation,
-            is_gold: model == GOLD,
+            nothing_handed_in,
             gathered: &gathered,
             reference: &reference,
         };
@@ -125,6 +131,7 @@ fn scored_models(run: StoredRun<ScoreInputs, ()>, mut gathered: Gathered) -> Res
             })
             .collect();
         let judged = tasks.iter().flat_map(|task| &task.methods).all(|method| method.verdict.paper_verdict.is_some());
+        let unknown = inputs.unknown.iter().filter(|unknown| unknown.model == model).cloned().collect();
         models.push(ScoredModel {
             run_id: run_id.clone(),
             path: run.path.clone(),
@@ -132,10 +139,17 @@ fn scored_models(run: StoredRun<ScoreInputs, ()>, mut gathered: Gathered) -> Res
             complete: judged && whole && run.state == RunState::Finished,
             tasks,
             missing: handed_in.missing,
-            unknown: inputs.unknown.clone(),
+            unknown,
+            not_selected: inputs.not_selected,
+            repeated: inputs.repeated,
         });
     }
     Ok(models)
+}
+
+/// Tells whether a model handed in nothing for any selected task.
+fn is_nothing(handed_in: &ModelInputs) -> bool {
+    handed_in.submissions.values().all(|submission| submission.kind == ContentKind::Nothing)
 }
 
 /// What decides what a model's records come to, beside themselves.
@@ -144,8 +158,8 @@ struct Context<'a> {
     coverage: bool,
     /// Whether mutants were made in the run.
     mutation: bool,
-    /// Whether the model is the developers' tests.
-    is_gold: bool,
+    /// Whether no model of the run handed anything in.
+    nothing_handed_in: bool,
     gathered: &'a Gathered,
     reference: &'a BTreeMap<TaskId, Reference>,
 }
@@ -157,32 +171,40 @@ impl Context<'_> {
         let reference = self.reference.get(&task.id);
         let pred_lost = records.lost(&task.test_methods);
         let gold_lost = reference.map(|reference| reference.lost(&task.test_methods)).unwrap_or_default();
-        // The developers' test is run only where some model handed something in for the repository.
-        let gold_ran = self.is_gold || reference.is_some_and(|reference| reference.ran);
         let focal = shared.and_then(|shared| shared.focal.clone());
-        let (coverage, mutation) = (self.coverage && focal.is_some(), self.mutation && focal.is_some());
-        let measured = MeasuredAdequacy {
-            coverage_pred: coverage && !pred_lost.coverage,
-            coverage_gold: coverage && gold_ran && !gold_lost.coverage,
-            mutation_pred: mutation && gold_ran && !pred_lost.mutation && !gold_lost.mutation,
-            mutation_gold: mutation && gold_ran && !gold_lost.mutation,
-        };
         let lost = [pred_lost.coverage, pred_lost.mutation, gold_lost.coverage, gold_lost.mutation];
         let looked_for = self.coverage || self.mutation;
         let whole = (focal.is_some() || !looked_for) && !lost.contains(&true);
         let OfModel { submission, executions, mut coverage, mut mutation } = records;
         let mut methods = scored_methods(task, executions);
+        let passed = methods.iter().any(|method| method.verdict.paper_verdict.is_some_and(Category::passed_on_new));
+        // The developers' test is run only where some model handed something in for the repository.
+        let gold_ran = reference.is_some_and(|reference| reference.ran(&task.test_methods));
+        let gold_known = |lost: bool| focal.is_some() && gold_ran && !lost;
+        let (coverage_gold, mutation_gold) = (gold_known(gold_lost.coverage), gold_known(gold_lost.mutation));
+        let [coverage_wanted, mutation_wanted] =
+            [self.coverage, self.mutation].map(|measured| measured || self.nothing_handed_in);
+        let measured = MeasuredAdequacy {
+            // Where nothing passed every method counts as 0, and there is nothing that could have been lost.
+            coverage_pred: coverage_wanted && (!passed || (focal.is_some() && !pred_lost.coverage)),
+            coverage_gold: self.coverage && coverage_gold,
+            mutation_pred: mutation_wanted && (!passed || (mutation_gold && !pred_lost.mutation)),
+            mutation_gold: self.mutation && mutation_gold,
+            gold_incomplete: (coverage_wanted && !coverage_gold) || (mutation_wanted && !mutation_gold),
+        };
         for scored in &mut methods {
             let gold =
                 reference.and_then(|reference| reference.methods.get(&scored.method)).copied().unwrap_or_default();
             scored.coverage = take(&mut coverage, |record| record.method == scored.method);
-            scored.score.coverage_pred = scored.coverage.as_ref().and_then(|record| record.coverage);
-            scored.score.coverage_gold = gold.coverage;
             scored.mutation = take(&mut mutation, |record| record.method == scored.method);
-            scored.score.mutation_gold = gold.mutation;
+            scored.score.gold = gold;
+            if let Some(record) = &scored.coverage {
+                put_coverage(&mut scored.score.pred, record);
+            }
             // Without gold's counts nothing is known of the mutants themselves.
-            let score = scored.mutation.as_ref().and_then(|record| record.mutation_score);
-            scored.score.mutation_pred = score.filter(|_| gold.mutation.is_some());
+            if let (Some(record), Some(_)) = (&scored.mutation, gold.mutation) {
+                put_mutation(&mut scored.score.pred, record);
+            }
         }
         let task = ScoredTask {
             task: Arc::clone(task),

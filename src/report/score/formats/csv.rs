@@ -1,10 +1,13 @@
-//! CSV as RFC 4180 has it: a row for each target method.
+//! CSV as RFC 4180 has it: a row for each target method. Whether its task is missing stands beside it; predictions that
+//! belong to no selected task have no row.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use crate::report::score::{ScoredModel, formats::table::track_name};
+use crate::task::TaskId;
 
-const HEADINGS: [&str; 19] = [
+const HEADINGS: [&str; 21] = [
     "run_id",
     "model",
     "track",
@@ -24,6 +27,8 @@ const HEADINGS: [&str; 19] = [
     "mutation_score_gold",
     "cost_usd",
     "tokens",
+    "missing",
+    "flaky",
 ];
 
 /// Writes the scored methods as CSV.
@@ -33,6 +38,7 @@ const HEADINGS: [&str; 19] = [
 pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
     row(out, HEADINGS.map(str::to_owned))?;
     for model in models {
+        let missing: BTreeSet<&TaskId> = model.missing.iter().collect();
         for scored in &model.tasks {
             let task = &scored.task;
             let submission = scored.submission.as_ref();
@@ -61,12 +67,14 @@ pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
                         integrity,
                         first(&method.new),
                         first(&method.old),
-                        number(method.score.coverage_pred),
-                        number(method.score.coverage_gold),
-                        number(method.score.mutation_pred),
-                        number(method.score.mutation_gold),
+                        number(method.score.pred.coverage),
+                        number(method.score.gold.coverage),
+                        number(method.score.pred.mutation),
+                        number(method.score.gold.mutation),
                         number(submission.and_then(|submission| submission.cost_usd)),
                         submission.and_then(|one| one.tokens).map(|tokens| tokens.to_string()).unwrap_or_default(),
+                        missing.contains(&task.id).to_string(),
+                        method.verdict.flaky.map(|one| format!("{} of {}", one.passed, one.runs)).unwrap_or_default(),
                     ],
                 )?;
             }

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::junit::escaped;
-use super::table::{headings, rows, track_name};
+use super::notes::notes;
+use super::table::{headings, rows, sheets, track_name};
 use crate::execution::scoring::record::ExecutionRecord;
 use crate::metrics::aggregate::segment;
 use crate::report::score::attachments::{Attachment, Attachments, last_shown};
@@ -36,7 +37,20 @@ pub fn write(out: &mut impl Write, report: &ScoreReport, models: &[ScoredModel])
     until(out, "@policy@")?;
     out.write_all(policy().as_bytes())?;
     until(out, "<!--figures-->")?;
-    out.write_all(table(report).as_bytes())?;
+    out.write_all(table(&headings(), &rows(report)).as_bytes())?;
+    until(out, "<!--notes-->")?;
+    for note in notes(report, models) {
+        write!(out, "<li>{}</li>", escaped(&note))?;
+    }
+    until(out, "<!--sheets-->")?;
+    for sheet in sheets(report) {
+        let table = table(&sheet.headings, &sheet.rows);
+        let title = escaped(sheet.title);
+        write!(
+            out,
+            "<details><summary>{title}</summary><div class=\"scroll\"><table class=\"sheet\">{table}</table></div></details>"
+        )?;
+    }
     until(out, "@data@")?;
     let incomplete = report.runs.iter().filter(|run| !run.complete);
     let incomplete: Vec<String> = incomplete.map(|run| format!("{} {}", run.run_id, run.model)).collect();
@@ -75,16 +89,16 @@ fn policy() -> String {
     )
 }
 
-fn table(report: &ScoreReport) -> String {
+fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = String::from("<thead><tr>");
-    for heading in headings() {
+    for heading in headings {
         table.push_str(&format!("<th scope=\"col\">{}</th>", escaped(heading)));
     }
     table.push_str("</tr></thead><tbody>");
-    for row in rows(report) {
+    for row in rows {
         table.push_str("<tr>");
         for cell in row {
-            table.push_str(&format!("<td>{}</td>", escaped(&cell)));
+            table.push_str(&format!("<td>{}</td>", escaped(cell)));
         }
         table.push_str("</tr>");
     }
@@ -166,8 +180,8 @@ fn method(method: &ScoredMethod) -> Value {
         "method": method.method.method(),
         "category": method.verdict.paper_verdict.map(|category| category.name()),
         "strict": method.verdict.strict_success,
-        "coverage": method.score.coverage_pred,
-        "gold": method.score.coverage_gold,
+        "coverage": method.score.pred.coverage,
+        "gold": method.score.gold.coverage,
         "killed": kills.map(|kills| format!("{} of {}", kills.killed, kills.count)),
         "covered": covered,
         "new": cells(&method.new),

@@ -1,19 +1,22 @@
-//! JUnit XML for continuous integration: a suite for each model and task, a case for each target method.
+//! JUnit XML for continuous integration: a suite for each model and task, a case for each target method. Before a model's
+//! tasks stands a suite without cases: its properties and its output say what is missing, unknown or uncertain.
 //!
 //! What is no [`Category::Success`] is a failure; what could not be judged is an error.
 
 use std::io::{self, Write};
 
+use super::notes::{of_model, of_run};
 use crate::metrics::category::Category;
-use crate::report::score::{ScoredMethod, ScoredModel, ScoredTask};
+use crate::report::score::{RunFigures, ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
 
 /// Writes the scored methods as JUnit XML.
 ///
 /// # Errors
 /// The writer's.
-pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
+pub fn write(out: &mut impl Write, report: &ScoreReport, models: &[ScoredModel]) -> io::Result<()> {
     out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n")?;
-    for model in models {
+    for (run, model) in report.runs.iter().zip(models) {
+        out.write_all(about(run, model).as_bytes())?;
         for task in &model.tasks {
             let mut text = String::new();
             suite(&mut text, model, task);
@@ -21,6 +24,31 @@ pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
         }
     }
     out.write_all(b"</testsuites>\n")
+}
+
+fn about(run: &RunFigures, model: &ScoredModel) -> String {
+    let (run_id, name) = (escaped(&run.run_id), escaped(&run.model));
+    let mut text = format!(
+        "  <testsuite name=\"{run_id} {name}\" tests=\"0\" failures=\"0\" errors=\"0\" skipped=\"0\">\n    <properties>\n"
+    );
+    for (property, value) in [
+        ("complete", run.complete.to_string()),
+        ("gold_incomplete", run.gold_incomplete.to_string()),
+        ("missing", run.missing_count.to_string()),
+        ("unknown", run.unknown_count.to_string()),
+        ("not_selected", run.not_selected.to_string()),
+        ("repeated", run.repeated.to_string()),
+        ("flaky", run.flaky.len().to_string()),
+    ] {
+        text.push_str(&format!("      <property name=\"{property}\" value=\"{value}\"/>\n"));
+    }
+    text.push_str("    </properties>\n");
+    let notes = [of_model(run, model), of_run(run, model)].concat();
+    if !notes.is_empty() {
+        text.push_str(&format!("    <system-out>{}</system-out>\n", escaped(&notes.join("\n"))));
+    }
+    text.push_str("  </testsuite>\n");
+    text
 }
 
 fn suite(text: &mut String, model: &ScoredModel, scored: &ScoredTask) {

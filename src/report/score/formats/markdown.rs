@@ -1,22 +1,16 @@
-//! Markdown: the table of figures, then what is incomplete, missing, or unknown.
+//! Markdown: the table of figures, then comparisons, the other tables, and what is incomplete, missing, unknown or uncertain.
 
-use super::table::{headings, rows, track_name};
-use crate::report::score::ScoreReport;
+use super::notes::notes;
+use super::table::{headings, rows, sheets, track_name};
+use crate::report::score::{ScoreReport, ScoredModel};
 
 /// Returns the report as Markdown.
-pub fn render(report: &ScoreReport) -> String {
+pub fn render(report: &ScoreReport, models: &[ScoredModel]) -> String {
     let mut text = String::new();
     for run in report.runs.iter().filter(|run| !run.complete) {
         text.push_str(&format!("**incomplete**: run {} of {}\n\n", cell(&run.run_id), cell(&run.model)));
     }
-    let headings = headings();
-    text.push_str(&line(headings.iter().map(|heading| (*heading).to_owned())));
-    text.push_str(&line(
-        headings.iter().enumerate().map(|(index, _)| if index < 3 { "---" } else { "--:" }.to_owned()),
-    ));
-    for row in rows(report) {
-        text.push_str(&line(row.iter().map(|text| cell(text))));
-    }
+    text.push_str(&table(&headings(), 3, &rows(report)));
     if !report.comparisons.is_empty() {
         text.push_str("\n| run | beside | track | tasks | Success% difference | 95 % interval |\n");
         text.push_str("|---|---|---|--:|--:|--:|\n");
@@ -35,12 +29,26 @@ pub fn render(report: &ScoreReport) -> String {
             .into_iter(),
         ));
     }
-    for run in report.runs.iter().filter(|run| !run.missing.is_empty()) {
-        text.push_str(&format!(
-            "\n{} has nothing for {} tasks, which count as HrnsFail.\n",
-            cell(&run.model),
-            run.missing.len()
-        ));
+    let notes = notes(report, models);
+    if !notes.is_empty() {
+        text.push('\n');
+    }
+    for note in notes {
+        text.push_str(&format!("- {}\n", cell(&note)));
+    }
+    for sheet in sheets(report) {
+        text.push_str(&format!("\n## {}\n\n", sheet.title));
+        text.push_str(&table(&sheet.headings, sheet.words, &sheet.rows));
+    }
+    text
+}
+
+/// Returns a table of which so many columns are words, and the others numbers.
+fn table(headings: &[&str], words: usize, rows: &[Vec<String>]) -> String {
+    let mut text = line(headings.iter().map(|heading| (*heading).to_owned()));
+    text.push_str(&line((0..headings.len()).map(|index| if index < words { "---" } else { "--:" }.to_owned())));
+    for row in rows {
+        text.push_str(&line(row.iter().map(|text| cell(text))));
     }
     text
 }
@@ -50,7 +58,7 @@ fn line(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// Returns a text that is nothing but text in a cell.
+/// Returns a text that is nothing but text in a line or cell.
 fn cell(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

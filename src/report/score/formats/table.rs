@@ -1,6 +1,8 @@
-//! The figures as rows and columns: what text, Markdown and CSV have in common.
+//! The figures as rows and columns: what text, Markdown and the page have in common.
 
-use crate::metrics::aggregate::Figures;
+use std::collections::BTreeMap;
+
+use crate::metrics::aggregate::{Figures, TrackFigures};
 use crate::report::score::ScoreReport;
 use crate::task::Track;
 
@@ -25,6 +27,117 @@ pub const COLUMNS: [Column; 14] = [
     ("MutHuman", |figures| figures.mut_on_pass_human, 3),
 ];
 
+/// Columns of figures for which text has no room.
+const MORE: [Column; 13] = [
+    ("Success% low", |figures| figures.success_percent_interval.map(|[low, _]| low), 1),
+    ("Success% high", |figures| figures.success_percent_interval.map(|[_, high]| high), 1),
+    ("CoverageNarrow", |figures| figures.avg_coverage_pred_success, 1),
+    ("CoverageGoldNarrow", |figures| figures.avg_coverage_gold_success, 1),
+    ("CoverageRange", |figures| figures.avg_coverage_range_pred, 1),
+    ("CoverageRangeGold", |figures| figures.avg_coverage_range_gold, 1),
+    ("CovDelta", |figures| figures.cov_on_pass_delta, 1),
+    ("MutationNarrow", |figures| figures.avg_mutation_score_pred_success, 3),
+    ("MutationGoldNarrow", |figures| figures.avg_mutation_score_gold_success, 3),
+    ("MutationStrict", |figures| figures.avg_mutation_score_strict_pred, 3),
+    ("MutationStrictGold", |figures| figures.avg_mutation_score_strict_gold, 3),
+    ("MutDelta", |figures| figures.mut_on_pass_delta, 3),
+    ("GoldIncomplete", |figures| Some(figures.gold_incomplete as f64), 0),
+];
+
+/// Columns of parts of a track.
+const OF_PARTS: [Column; 10] = [
+    ("Success%", |figures| figures.success_percent, 1),
+    ("low", |figures| figures.success_percent_interval.map(|[low, _]| low), 1),
+    ("high", |figures| figures.success_percent_interval.map(|[_, high]| high), 1),
+    ("HrnsFail%", |figures| figures.hrns_fail_percent, 1),
+    ("Coverage", |figures| figures.avg_coverage_pred, 1),
+    ("CovOnPass", |figures| figures.cov_on_pass, 1),
+    ("CovDelta", |figures| figures.cov_on_pass_delta, 1),
+    ("Mutation", |figures| figures.avg_mutation_score_pred, 3),
+    ("MutOnPass", |figures| figures.mut_on_pass, 3),
+    ("MutDelta", |figures| figures.mut_on_pass_delta, 3),
+];
+
+/// A table beside the one of the figures. Its first three columns name run, model and track.
+pub struct Sheet {
+    /// What it shows.
+    pub title: &'static str,
+    /// Headings of its columns.
+    pub headings: Vec<&'static str>,
+    /// How many columns from the left are words.
+    pub words: usize,
+    /// Its rows, as many cells as headings each.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// Returns the tables for which there is something to show.
+pub fn sheets(report: &ScoreReport) -> Vec<Sheet> {
+    let sheets = [
+        more(report),
+        caps(report),
+        parts(report, "By half-year", "half-year", |figures| &figures.by_segment),
+        parts(report, "By repository", "repository", |figures| &figures.by_repository),
+        parts(report, "By Java development kit", "JDK", |figures| &figures.by_jdk),
+    ];
+    sheets.into_iter().filter(|sheet| !sheet.rows.is_empty()).collect()
+}
+
+fn more(report: &ScoreReport) -> Sheet {
+    let mut headings = vec!["run", "model", "track"];
+    headings.extend(MORE.iter().map(|(heading, _, _)| *heading));
+    let rows = of_tracks(report).map(|(mut row, figures)| {
+        row.extend(MORE.iter().map(|(_, value, digits)| shown(value(&figures.all), *digits)));
+        row
+    });
+    Sheet { title: "Intervals, narrow means and other readings", headings, words: 3, rows: rows.collect() }
+}
+
+/// Returns the views of cost caps; without rows where no cost is known.
+pub fn caps(report: &ScoreReport) -> Sheet {
+    let mut headings = vec!["run", "model", "track", "cap in $", "over", "without cost"];
+    headings.extend(["Success%", "HrnsFail%", "Success% of methods", "HrnsFail% of methods"]);
+    let rows = of_tracks(report).flat_map(|(row, figures)| {
+        figures.all.cost_caps.iter().map(move |cap| {
+            let mut row = row.clone();
+            row.extend([cap.cap_usd.to_string(), cap.tasks_over.to_string(), cap.tasks_without_cost.to_string()]);
+            let by_task = [cap.success_percent, cap.hrns_fail_percent];
+            let by_method = [cap.method_success_percent, cap.method_hrns_fail_percent];
+            row.extend([by_task, by_method].concat().into_iter().map(|percent| shown(percent, 1)));
+            row
+        })
+    });
+    Sheet { title: "Cost caps: what is over counts as HrnsFail", headings, words: 3, rows: rows.collect() }
+}
+
+fn parts(
+    report: &ScoreReport,
+    title: &'static str,
+    part: &'static str,
+    of: fn(&TrackFigures) -> &BTreeMap<String, Figures>,
+) -> Sheet {
+    let mut headings = vec!["run", "model", "track", part, "few", "tasks", "methods"];
+    headings.extend(OF_PARTS.iter().map(|(heading, _, _)| *heading));
+    let rows = of_tracks(report).flat_map(|(row, figures)| {
+        of(figures).iter().map(move |(name, part)| {
+            let mut row = row.clone();
+            let few = if part.few_methods { "few" } else { "" };
+            row.extend([name.clone(), few.to_owned(), part.tasks.to_string(), part.methods.to_string()]);
+            row.extend(OF_PARTS.iter().map(|(_, value, digits)| shown(value(part), *digits)));
+            row
+        })
+    });
+    Sheet { title, headings, words: 5, rows: rows.collect() }
+}
+
+/// Returns the figures of each model and track, with the cells that name them.
+fn of_tracks(report: &ScoreReport) -> impl Iterator<Item = (Vec<String>, &TrackFigures)> {
+    report.runs.iter().flat_map(|run| {
+        run.tracks.iter().map(|(track, figures)| {
+            (vec![run.run_id.clone(), run.model.clone(), track_name(*track).to_owned()], figures)
+        })
+    })
+}
+
 /// Returns the headings.
 pub fn headings() -> Vec<&'static str> {
     let mut headings = vec!["run", "model", "track", "tasks", "methods", "unscored"];
@@ -34,16 +147,12 @@ pub fn headings() -> Vec<&'static str> {
 
 /// Returns a row for each model and track.
 pub fn rows(report: &ScoreReport) -> Vec<Vec<String>> {
-    let mut rows = Vec::new();
-    for run in &report.runs {
-        for (track, figures) in &run.tracks {
-            let mut row = vec![run.run_id.clone(), run.model.clone(), track_name(*track).to_owned()];
-            row.extend([figures.all.tasks, figures.all.methods, figures.all.unscored].map(|number| number.to_string()));
-            row.extend(COLUMNS.iter().map(|(_, value, digits)| shown(value(&figures.all), *digits)));
-            rows.push(row);
-        }
-    }
-    rows
+    let rows = of_tracks(report).map(|(mut row, figures)| {
+        row.extend([figures.all.tasks, figures.all.methods, figures.all.unscored].map(|number| number.to_string()));
+        row.extend(COLUMNS.iter().map(|(_, value, digits)| shown(value(&figures.all), *digits)));
+        row
+    });
+    rows.collect()
 }
 
 /// Returns a value with so many digits after its point; `–` where there is none.

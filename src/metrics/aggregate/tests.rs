@@ -1,0 +1,161 @@
+use super::*;
+
+fn method(category: Option<Category>, coverage: Option<f64>, gold: Option<f64>) -> MethodScore {
+    let of = |coverage| Adequacy { coverage, ..Adequacy::default() };
+    MethodScore { category, pred: of(coverage), gold: of(gold), ..MethodScore::default() }
+}
+
+fn task(id: &str, methods: Vec<MethodScore>) -> TaskScore {
+    TaskScore {
+        id: id.parse().unwrap(),
+        repository: "o/n".parse().unwrap(),
+        track: Track::TestGeneration,
+        date: "2020-07-01".to_owned(),
+        jdk: 8,
+        methods,
+        cost_usd: None,
+        measured: MeasuredAdequacy { coverage_pred: true, coverage_gold: true, ..MeasuredAdequacy::default() },
+    }
+}
+
+#[test]
+fn every_task_weighs_the_same_and_what_is_unscored_leaves() {
+    let success = Some(Category::Success);
+    let tasks = [
+        task(
+            "a",
+            vec![method(success, None, None), method(Some(Category::ExecFail), None, None), method(None, None, None)],
+        ),
+        task("b", vec![method(success, None, None)]),
+        task("c", vec![method(None, None, None)]),
+    ];
+    let figures = track_figures(&tasks.iter().collect::<Vec<_>>()).all;
+    assert_eq!((figures.tasks, figures.methods, figures.unscored), (3, 5, 2));
+    assert_eq!(figures.success_percent, Some(75.0));
+    assert_eq!(figures.exec_fail_percent, Some(25.0));
+    let sum = [
+        figures.success_percent,
+        figures.redundant_percent,
+        figures.exec_fail_percent,
+        figures.cmpl_fail_percent,
+        figures.hrns_fail_percent,
+    ];
+    assert_eq!(sum.iter().flatten().sum::<f64>(), 100.0);
+}
+
+#[test]
+fn wide_counts_missing_values_as_zero_and_narrow_leaves_them_out() {
+    let pass = Some(Category::Redundant);
+    let tasks = [
+        task("a", vec![method(pass, Some(80.0), Some(60.0)), method(Some(Category::CmplFail), None, Some(100.0))]),
+        task("b", vec![method(Some(Category::ExecFail), None, None)]),
+    ];
+    let figures = track_figures(&tasks.iter().collect::<Vec<_>>()).all;
+    assert_eq!(figures.avg_coverage_pred, Some(20.0));
+    assert_eq!(figures.avg_coverage_pred_success, Some(80.0));
+    assert_eq!(figures.avg_coverage_gold, Some(40.0));
+    assert_eq!(figures.avg_coverage_gold_success, Some(80.0));
+    assert_eq!(
+        (figures.cov_on_pass, figures.cov_on_pass_human, figures.cov_on_pass_delta),
+        (Some(80.0), Some(60.0), Some(20.0))
+    );
+    assert_eq!((figures.mut_on_pass, figures.avg_mutation_score_pred_success), (None, None));
+}
+
+/// A method of ours without the developers' value, and one the other way round, is in neither mean.
+#[test]
+fn the_human_reference_is_over_the_same_methods() {
+    let pass = Some(Category::Success);
+    let tasks = [
+        task(
+            "a",
+            vec![
+                method(pass, Some(80.0), Some(60.0)),
+                method(pass, Some(10.0), None),
+                method(pass, None, Some(100.0)),
+                method(Some(Category::ExecFail), Some(1.0), Some(2.0)),
+            ],
+        ),
+        task("b", vec![method(pass, Some(30.0), None)]),
+    ];
+    let figures = track_figures(&tasks.iter().collect::<Vec<_>>()).all;
+    assert_eq!(
+        (figures.cov_on_pass, figures.cov_on_pass_human, figures.cov_on_pass_delta),
+        (Some(80.0), Some(60.0), Some(20.0))
+    );
+    let alone = track_figures(&[&tasks[1]]).all;
+    assert_eq!((alone.cov_on_pass, alone.cov_on_pass_human, alone.cov_on_pass_delta), (None, None, None));
+    assert_eq!(alone.avg_coverage_pred_success, Some(30.0), "other means know of no reference");
+}
+
+#[test]
+fn the_stricter_readings_have_means_of_their_own() {
+    let of = |coverage: f64, kills: f64| Adequacy {
+        coverage: Some(coverage),
+        coverage_range: Some(coverage / 2.0),
+        mutation: Some(kills),
+        mutation_strict: Some(kills / 4.0),
+    };
+    let one = MethodScore {
+        category: Some(Category::Success),
+        pred: of(80.0, 0.8),
+        gold: of(40.0, 0.4),
+        ..MethodScore::default()
+    };
+    let mut task = task("a", vec![one, method(Some(Category::ExecFail), None, None)]);
+    task.measured.mutation_pred = true;
+    let figures = track_figures(&[&task]).all;
+    assert_eq!((figures.avg_coverage_range_pred, figures.avg_coverage_range_pred_success), (Some(20.0), Some(40.0)));
+    assert_eq!((figures.avg_coverage_range_gold, figures.avg_coverage_range_gold_success), (Some(10.0), Some(20.0)));
+    assert_eq!(figures.avg_mutation_score_strict_pred, Some(0.1));
+    assert_eq!(figures.avg_mutation_score_strict_pred_success, Some(0.2));
+    let gold = (figures.avg_mutation_score_strict_gold, figures.avg_mutation_score_strict_gold_success);
+    assert_eq!(gold, (None, Some(0.1)), "what was not measured for a task has no wide mean");
+}
+
+/// Figures of a cap: tasks over it and without a cost; Success% and HrnsFail% by task, then by method.
+fn capped(tasks: &[TaskScore]) -> Vec<([usize; 2], [Option<f64>; 4])> {
+    let caps = track_figures(&tasks.iter().collect::<Vec<_>>()).all.cost_caps;
+    let percents = |cap: &CostCap| {
+        [cap.success_percent, cap.hrns_fail_percent, cap.method_success_percent, cap.method_hrns_fail_percent]
+    };
+    caps.iter().map(|cap| ([cap.tasks_over, cap.tasks_without_cost], percents(cap))).collect()
+}
+
+#[test]
+fn over_the_cap_is_failed() {
+    let success = Some(Category::Success);
+    let mut tasks = [task("a", vec![method(success, None, None); 3]), task("b", vec![method(success, None, None)])];
+    assert_eq!(capped(&tasks), []);
+    tasks[1].cost_usd = Some(2.0);
+    let within = ([0, 1], [100.0, 0.0, 100.0, 0.0].map(Some));
+    let over = ([1, 1], [50.0, 50.0, 75.0, 25.0].map(Some));
+    assert_eq!(capped(&tasks), [within, over, over]);
+}
+
+/// What cost too much was not handed in, so that nothing of it is left to judge.
+#[test]
+fn over_the_cap_unscored_methods_are_failed_too() {
+    let mut tasks = [
+        task("a", vec![method(None, None, None), method(Some(Category::Success), None, None)]),
+        task("b", vec![method(None, None, None)]),
+        task("c", vec![method(Some(Category::HrnsFail), None, None), method(Some(Category::ExecFail), None, None)]),
+    ];
+    for (task, cost) in tasks.iter_mut().zip([0.75, 2.0, 0.1]) {
+        task.cost_usd = Some(cost);
+    }
+    let third = 100.0 / 3.0;
+    let found = capped(&tasks);
+    assert_eq!(found[0], ([0, 0], [50.0, 25.0, third, third].map(Some)), "nothing of b is scored");
+    assert_eq!(found[1], ([1, 0], [third, 50.0, 25.0, 50.0].map(Some)));
+    assert_eq!(found[2], ([2, 0], [0.0, 250.0 / 3.0, 0.0, 80.0].map(Some)));
+}
+
+#[test]
+fn segments_are_half_years() {
+    for (date, name) in
+        [("2014-12-31", "Older"), ("2015-01-01", "2015-H1"), ("2020-06-30", "2020-H1"), ("2020-07-01", "2020-H2")]
+    {
+        assert_eq!(segment(date), name);
+    }
+}

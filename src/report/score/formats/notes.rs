@@ -1,0 +1,97 @@
+//! What figures alone do not say, as sentences: what is missing, unknown, left out or uncertain, counted, and the first of
+//! each kind named.
+
+use crate::output::{counted, escape};
+use crate::report::score::{RunFigures, ScoreReport, ScoredModel};
+
+/// How many of a kind are named.
+const MOST_NAMED: usize = 10;
+
+/// Returns the sentences of a report, each without its full stop. They hold names of strangers.
+pub fn notes(report: &ScoreReport, models: &[ScoredModel]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut last_run = None;
+    for (run, model) in report.runs.iter().zip(models) {
+        notes.extend(of_model(run, model));
+        // What is known of a run as a whole is said once.
+        if last_run != Some(&model.path) {
+            notes.extend(of_run(run, model));
+            last_run = Some(&model.path);
+        }
+    }
+    notes
+}
+
+/// Returns the sentences about one model in one run.
+pub fn of_model(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
+    let mut notes = Vec::new();
+    let who = format!("{} {}", run.run_id, run.model);
+    if run.missing_count > 0 {
+        let number = counted(run.missing_count, "selected task, which counts", "selected tasks, which count");
+        let names = first(run.missing_count, run.missing.iter());
+        notes.push(format!("{who}: nothing for {number} as HrnsFail: {names}"));
+    }
+    if run.unknown_count > 0 {
+        let number = counted(run.unknown_count, "prediction for an unknown task", "predictions for unknown tasks");
+        let places = model.unknown.iter().map(|unknown| format!("{} in {}", unknown.id, unknown.place));
+        notes.push(format!("{who}: {number}: {}", first(run.unknown_count, places)));
+    }
+    if !run.flaky.is_empty() {
+        let number = counted(run.flaky.len(), "method", "methods");
+        let names = run.flaky.iter().map(|one| {
+            let (passed, runs) = (one.flaky.passed, one.flaky.runs);
+            format!("{} {} ({passed} of {runs})", one.task, one.method)
+        });
+        notes.push(format!("{who}: {number} passed in some repeats only: {}", first(run.flaky.len(), names)));
+    }
+    let caps = run.tracks.values().filter_map(|figures| figures.all.cost_caps.first());
+    let without_cost: usize = caps.map(|cap| cap.tasks_without_cost).sum();
+    if without_cost > 0 {
+        let number = counted(without_cost, "task has no cost and counts", "tasks have no cost and count");
+        notes.push(format!("{who}: {number} as within every cap"));
+    }
+    notes
+}
+
+/// Returns the sentences about a run, which hold for each of its models.
+pub fn of_run(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
+    let mut notes = Vec::new();
+    if run.gold_incomplete > 0 {
+        let number = counted(run.gold_incomplete, "task", "tasks");
+        let unmeasured = model.tasks.iter().filter(|scored| scored.measured.gold_incomplete);
+        let names = first(run.gold_incomplete, unmeasured.map(|scored| &scored.task.id));
+        notes.push(format!(
+            "{}: the developers' tests were not run, or not measured, for {number}, which no mean of theirs has: {names}",
+            run.run_id
+        ));
+    }
+    if run.not_selected > 0 {
+        let number = counted(run.not_selected, "prediction", "predictions");
+        notes.push(format!("{}: {number} for tasks that were not selected", run.run_id));
+    }
+    if run.repeated > 0 {
+        let number = counted(run.repeated, "prediction", "predictions");
+        notes.push(format!("{}: {number} there before, equal in bytes and cost", run.run_id));
+    }
+    notes
+}
+
+/// Returns the first of so many names, and how many more there are. What stands in a name ends no line.
+fn first(number: usize, names: impl Iterator<Item = impl ToString>) -> String {
+    let mut named: Vec<String> = names.take(MOST_NAMED).map(|name| escape(&name.to_string()).into_owned()).collect();
+    if number > named.len() {
+        named.push(format!("and {} more", number - named.len()));
+    }
+    named.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_are_named_and_all_counted() {
+        assert_eq!(first(2, ["a", "b"].iter()), "a, b");
+        assert_eq!(first(12, 0..12), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, and 2 more");
+    }
+}

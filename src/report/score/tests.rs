@@ -1,0 +1,403 @@
+use serde_json::Value;
+
+use super::formats::{csv, html, junit, markdown, notes};
+use super::*;
+use crate::outcome::{CompileReason, ExecReason, InfraReason, Outcome};
+use crate::submission::{ContentKind, EMPTY, GOLD};
+use crate::task::Track::{TestGeneration, TestUpdate};
+use fixture::{Fixture, Ran};
+
+mod fixture;
+
+const PASS: Outcome = Outcome::Pass;
+const ASSERTION: Outcome = Outcome::ExecFail(ExecReason::Assertion);
+const TARGET: Outcome = Outcome::CompileFail(CompileReason::TargetFile);
+const INFRA: Outcome = Outcome::InfraFail(InfraReason::Engine);
+
+/// A name that every form must escape.
+const TWO: &str = "two, \"<b>\" | x";
+
+fn ran<'a>(new: &'a [Outcome], old: &'a [Outcome]) -> Ran<'a> {
+    Ran { new, old, covered: None, killed: None }
+}
+
+fn passed<'a>(old: &'a [Outcome], covered: usize, killed: [usize; 2]) -> Ran<'a> {
+    Ran { new: &[PASS; 2], old, covered: Some(covered), killed: Some(killed) }
+}
+
+/// Two models, both tracks, three repositories: something of everything that a report tells apart. Nobody hands anything
+/// in for the repository of `t5`, where the developers' tests so do not run.
+fn fixture() -> Fixture {
+    let mut run = Fixture::new(
+        &["one", TWO],
+        &[
+            ("t1", "o/old", TestUpdate, "2014-03-01", &["A#m1", "A#m2"]),
+            ("t2", "o/old", TestGeneration, "2020-02-01", &["B#m"]),
+            ("t3", "o/new", TestUpdate, "2021-09-01", &["C#m"]),
+            ("t4", "o/new", TestGeneration, "2021-09-01", &["D#m1", "D#m2"]),
+            ("t5", "o/left", TestUpdate, "2021-10-01", &["E#m"]),
+        ],
+    );
+    for task in ["t1", "t2", "t3", "t4"] {
+        run.gold_runs(task);
+    }
+    for (task, cost) in [("t1", Some(0.6)), ("t2", Some(2.0)), ("t3", None), ("t4", Some(0.1))] {
+        run.hands_in("one", task, cost);
+    }
+    let flaky = Ran { new: &[PASS, ASSERTION], ..passed(&[PASS; 2], 6, [3, 3]) };
+    run.runs("one", "t1", &[flaky, ran(&[ASSERTION; 2], &[ASSERTION; 2])]);
+    run.runs("one", "t2", &[passed(&[ASSERTION; 2], 10, [4, 2])]);
+    run.runs("one", "t3", &[passed(&[PASS; 2], 4, [1, 0])]);
+    run.runs("one", "t4", &[passed(&[TARGET; 2], 8, [2, 2]), passed(&[PASS; 2], 2, [0, 0])]);
+    for task in ["t1", "t2"] {
+        run.hands_in(TWO, task, None);
+    }
+    run.runs(TWO, "t1", &[passed(&[PASS; 2], 10, [4, 4]), ran(&[TARGET; 2], &[TARGET; 2])]);
+    run.runs(TWO, "t2", &[ran(&[INFRA; 2], &[INFRA; 2])]);
+    run.unknown(TWO, ["gone".to_owned()].into_iter());
+    run.inputs.not_selected = 2;
+    run.inputs.repeated = 1;
+    run
+}
+
+fn of_track(report: &ScoreReport, model: &str, track: Track) -> TrackFigures {
+    report.runs.iter().find(|run| run.model == model).unwrap().tracks[&track].clone()
+}
+
+#[test]
+fn the_whole_report_of_two_models() {
+    let report = serde_json::to_value(figures(&fixture().read(true))).unwrap();
+    let mut text = String::new();
+    outline(&report, "", &mut text);
+    insta::assert_snapshot!(text);
+}
+
+/// Writes a value as lines: the path to an object, and below it what it holds that holds nothing in turn.
+fn outline(value: &Value, path: &str, text: &mut String) {
+    let is_plain = |value: &Value| match value {
+        Value::Object(_) => false,
+        Value::Array(values) => values.iter().all(|value| !value.is_object() && !value.is_array()),
+        _ => true,
+    };
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), value)).collect(),
+        Value::Array(values) => values.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect(),
+        _ => Vec::new(),
+    };
+    text.push_str(&format!("{path}:\n"));
+    let mut line = String::new();
+    for (name, value) in children.iter().filter(|(_, value)| is_plain(value)) {
+        let field = format!("  {name} {value}");
+        if line.len() + field.len() > 120 {
+            text.push_str(&format!("{line}\n"));
+            line.clear();
+        }
+        line.push_str(&field);
+    }
+    if !line.is_empty() {
+        text.push_str(&format!("{line}\n"));
+    }
+    for (name, value) in children.iter().filter(|(_, value)| !is_plain(value)) {
+        outline(value, &format!("{path}/{name}"), text);
+    }
+}
+
+/// What a model left out is 0 in its wide means, whether or not anybody else tried it.
+#[test]
+fn what_was_not_handed_in_counts_as_zero() {
+    let models = fixture().read(true);
+    let report = figures(&models);
+    let of = |model| of_track(&report, model, TestUpdate).all;
+    // One passing method of two in t1, nothing for t3, and t5, of which not even the mutants are known.
+    assert_eq!((of(TWO).avg_coverage_pred, of(TWO).avg_mutation_score_pred), (Some(50.0 / 3.0), Some(0.5 / 3.0)));
+    assert_eq!(of("one").avg_mutation_score_pred, Some((0.375 + 0.25) / 3.0));
+    // Gold's means are over the two tasks that it ran for, and the report says so.
+    assert_eq!((of(TWO).avg_coverage_gold, of(TWO).avg_mutation_score_gold), (Some(80.0), Some(0.5)));
+    assert_eq!((of(TWO).tasks, of(TWO).gold_incomplete), (3, 1));
+    let [one, two] = report.runs.as_slice() else { panic!("{report:?}") };
+    assert_eq!((one.gold_incomplete, two.gold_incomplete), (1, 1));
+    assert!(one.complete, "all that was handed in is scored");
+    assert!(!two.complete, "a method could not be judged");
+}
+
+/// Nothing is executed then, and nothing measured: what is handed in is known to be 0, and of gold nothing is known.
+#[test]
+fn of_nothing_handed_in_all_is_known() {
+    for kind in [None, Some(ContentKind::Nothing)] {
+        let mut run = Fixture::new(
+            &[EMPTY],
+            &[
+                ("t1", "o/n", TestUpdate, "2021-09-01", &["A#m"]),
+                ("t2", "o/n", TestUpdate, "2021-09-01", &["B#m1", "B#m2"]),
+            ],
+        );
+        (run.inputs.coverage, run.inputs.mutation) = (false, false);
+        if let Some(kind) = kind {
+            run.hands_in(EMPTY, "t1", None);
+            let inputs = run.inputs.models.get_mut(EMPTY).unwrap();
+            inputs.submissions.values_mut().for_each(|submission| submission.kind = kind);
+            let fault = [Outcome::HarnessFail(crate::outcome::HarnessReason::Empty)];
+            run.runs(EMPTY, "t1", &[ran(&fault, &fault)]);
+        }
+        let report = figures(&run.read(true));
+        let figures = of_track(&report, EMPTY, TestUpdate).all;
+        assert_eq!((figures.avg_coverage_pred, figures.avg_mutation_score_pred), (Some(0.0), Some(0.0)));
+        assert_eq!((figures.avg_coverage_range_pred, figures.avg_mutation_score_strict_pred), (Some(0.0), Some(0.0)));
+        assert_eq!((figures.avg_coverage_pred_success, figures.avg_mutation_score_pred_success), (None, None));
+        assert_eq!((figures.avg_coverage_gold, figures.avg_mutation_score_gold), (None, None));
+        assert_eq!((figures.hrns_fail_percent, figures.gold_incomplete), (Some(100.0), 2));
+        assert!(report.runs[0].complete);
+    }
+}
+
+#[test]
+fn what_was_not_to_be_measured_has_no_mean() {
+    let mut run = fixture();
+    (run.inputs.coverage, run.inputs.mutation) = (true, false);
+    let report = figures(&run.read(true));
+    let figures = of_track(&report, TWO, TestUpdate).all;
+    assert_eq!(figures.avg_coverage_pred, Some(50.0 / 3.0));
+    assert_eq!((figures.avg_mutation_score_pred, figures.avg_mutation_score_gold), (None, None));
+}
+
+/// Where gold's counts are to come yet, nothing is known of a method that passed; one that did not pass is 0 all the same.
+#[test]
+fn what_gold_has_not_run_for_is_in_no_mean() {
+    let tasks: [(&str, &str, Track, &str, &[&str]); 3] = [
+        ("t1", "o/n", TestUpdate, "2021-09-01", &["A#m"]),
+        ("t2", "o/n", TestUpdate, "2021-09-01", &["B#m"]),
+        ("t3", "o/n", TestUpdate, "2021-09-01", &["C#m"]),
+    ];
+    let written = |gold: &dyn Fn(&mut Fixture), ended| {
+        let mut run = Fixture::new(&["m"], &tasks);
+        for task in ["t1", "t2", "t3"] {
+            run.hands_in("m", task, None);
+        }
+        run.runs("m", "t1", &[passed(&[PASS; 2], 10, [4, 4])]);
+        run.runs("m", "t2", &[passed(&[PASS; 2], 10, [4, 4])]);
+        run.runs("m", "t3", &[ran(&[ASSERTION; 2], &[PASS; 2])]);
+        run.gold_runs("t1");
+        gold(&mut run);
+        let report = figures(&run.read(ended));
+        (of_track(&report, "m", TestUpdate).all, report.runs[0].complete)
+    };
+    // Resolved, but not launched when the run was stopped; and launched, its launches on mutants lost.
+    let stopped = |run: &mut Fixture| run.submission(GOLD, "t2", ContentKind::Gold, None);
+    let lost = |run: &mut Fixture| {
+        run.submission(GOLD, "t2", ContentKind::Gold, None);
+        run.runs(GOLD, "t2", &[Ran { covered: Some(8), ..ran(&[PASS; 2], &[]) }]);
+        run.kills(GOLD, "t2", &"B#m".parse().unwrap(), None);
+        run.gold_runs("t3");
+    };
+    for (gold, ended, incomplete) in [(&stopped as &dyn Fn(&mut Fixture), false, 2), (&lost, true, 1)] {
+        let (figures, complete) = written(gold, ended);
+        assert_eq!((figures.gold_incomplete, complete), (incomplete, false));
+        assert_eq!(figures.avg_mutation_score_pred, Some(0.5), "t1 with 1, t3 with 0, t2 not at all");
+        assert_eq!((figures.mut_on_pass, figures.mut_on_pass_human), (Some(1.0), Some(0.5)));
+        assert_eq!(figures.avg_coverage_pred, Some(200.0 / 3.0), "a submission's coverage needs no gold");
+    }
+}
+
+/// What every form for people says.
+const NOTES: [&str; 5] = [
+    "r1 one: nothing for 1 selected task, which counts as HrnsFail: t5",
+    "r1 one: 1 method passed in some repeats only: t1 A#m1 (1 of 2)",
+    "r1 one: 2 tasks have no cost and count as within every cap",
+    "r1: 2 predictions for tasks that were not selected",
+    "r1: 1 prediction there before, equal in bytes and cost",
+];
+
+#[test]
+fn what_is_missing_unknown_or_uncertain_is_named_in_every_form() {
+    let mut run = fixture();
+    run.unknown(TWO, (0..200).map(|number| format!("x{number}")));
+    let models = run.read(true);
+    let report = figures(&models);
+    let notes = notes::notes(&report, &models);
+    for note in NOTES {
+        assert_eq!(notes.iter().filter(|found| *found == note).count(), 1, "{note}: {notes:?}");
+    }
+    let about_two = [
+        format!("r1 {TWO}: nothing for 3 selected tasks, which count as HrnsFail: t3, t4, t5"),
+        format!("r1 {TWO}: 201 predictions for unknown tasks: gone in `p.jsonl` line 3, x0 in `p.jsonl` line 3"),
+    ];
+    for note in &about_two {
+        assert_eq!(notes.iter().filter(|found| found.starts_with(note)).count(), 1, "{note}: {notes:?}");
+    }
+    assert!(notes.iter().any(|note| note.contains("not measured, for 1 task") && note.ends_with(": t5")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.ends_with("x8 in `p.jsonl` line 3, and 191 more")), "{notes:?}");
+    assert!(notes.iter().all(|note| note.len() < 600), "{notes:?}");
+
+    let text = markdown::render(&report, &models);
+    let mut page = Vec::new();
+    html::write(&mut page, &report, &models).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    for note in NOTES {
+        assert!(text.contains(&format!("- {}\n", note.replace('#', "\\#"))), "{note}: {text}");
+        assert!(page.contains(&format!("<li>{note}</li>")), "{note}");
+    }
+    for form in [&text, &page] {
+        assert!(form.contains("and 191 more") && !form.contains("<b>"));
+        for title in ["By repository", "By Java development kit", "By half-year", "Cost caps", "narrow means"] {
+            assert!(form.contains(title), "{title}");
+        }
+    }
+
+    let [one, two] = report.runs.as_slice() else { panic!("{report:?}") };
+    assert_eq!((one.unknown_count, two.unknown_count, two.unknown.len()), (0, 201, MOST_UNKNOWN));
+    assert_eq!((one.missing_count, two.missing_count, one.not_selected, one.repeated), (1, 3, 2, 1));
+    assert_eq!(one.flaky.len(), 1);
+    assert!(two.flaky.is_empty());
+}
+
+/// Returns what an RFC 4180 reader finds.
+fn records(text: &str) -> Vec<Vec<String>> {
+    let (mut records, mut record, mut field) = (Vec::new(), Vec::new(), String::new());
+    let mut characters = text.chars().peekable();
+    let mut quoted = false;
+    while let Some(c) = characters.next() {
+        match c {
+            '"' if quoted && characters.peek() == Some(&'"') => field.extend(characters.next()),
+            '"' if quoted => quoted = false,
+            c if quoted => field.push(c),
+            '"' => {
+                assert!(field.is_empty(), "a quote within a field: {field}");
+                quoted = true;
+            }
+            ',' => record.push(std::mem::take(&mut field)),
+            '\r' => {
+                assert_eq!(characters.next(), Some('\n'));
+                record.push(std::mem::take(&mut field));
+                records.push(std::mem::take(&mut record));
+            }
+            '\n' => panic!("a line break that is no record's end"),
+            c => field.push(c),
+        }
+    }
+    assert!(!quoted && field.is_empty() && record.is_empty(), "the last record has its end");
+    records
+}
+
+#[test]
+fn csv_is_read_back_as_it_is_meant() {
+    let models = fixture().read(true);
+    let mut text = Vec::new();
+    csv::write(&mut text, &models).unwrap();
+    let records = records(&String::from_utf8(text).unwrap());
+    let (headings, rows) = records.split_first().unwrap();
+    assert_eq!(rows.len(), 2 * 7, "a row for each model and method");
+    assert!(rows.iter().all(|row| row.len() == headings.len()));
+    let cell = |row: &[String], heading: &str| row[headings.iter().position(|one| one == heading).unwrap()].clone();
+    let found = |model: &str, method: &str| {
+        let row = rows.iter().find(|row| cell(row, "model") == model && cell(row, "method") == method).unwrap();
+        [
+            "task_id",
+            "category",
+            "new_outcome",
+            "coverage_pred",
+            "coverage_gold",
+            "mutation_score_pred",
+            "missing",
+            "flaky",
+        ]
+        .map(|heading| cell(row, heading))
+    };
+    assert_eq!(found("one", "A#m1"), ["t1", "Success", "pass", "60", "80", "0.75", "false", "1 of 2"]);
+    assert_eq!(found(TWO, "A#m2"), ["t1", "CmplFail", "compile_fail(target_file)", "", "80", "", "false", ""]);
+    assert_eq!(found(TWO, "B#m"), ["t2", "", "infra_fail(engine)", "", "80", "", "false", ""]);
+    assert_eq!(found(TWO, "E#m"), ["t5", "HrnsFail", "harness_fail(empty)", "", "", "", "true", ""]);
+}
+
+/// A suite as a reader of JUnit XML finds it.
+#[derive(Debug, Default)]
+struct Suite {
+    name: String,
+    /// Tests, failures, errors and skipped ones by its own account.
+    said: [usize; 4],
+    /// Likewise as its elements are.
+    found: [usize; 4],
+    properties: BTreeMap<String, String>,
+    output: String,
+}
+
+fn suites(xml: &str) -> Vec<Suite> {
+    use quick_xml::events::Event;
+    let mut reader = quick_xml::Reader::from_str(xml);
+    let mut suites: Vec<Suite> = Vec::new();
+    let mut open: Vec<String> = Vec::new();
+    loop {
+        let (event, has_end) = match reader.read_event().unwrap() {
+            Event::Start(event) => (event, true),
+            Event::Empty(event) => (event, false),
+            Event::End(event) => {
+                assert_eq!(open.pop().as_deref(), Some(event.name().as_ref()));
+                continue;
+            }
+            Event::Text(text) => {
+                if open.last().is_some_and(|name| name == "system-out") {
+                    suites.last_mut().unwrap().output.push_str(&text);
+                }
+                continue;
+            }
+            Event::Eof => break,
+            _ => continue,
+        };
+        let attribute = |name: &str| -> String {
+            let found =
+                event.attributes().map(Result::unwrap).find(|attribute| attribute.key.as_ref() == name).unwrap();
+            quick_xml::escape::unescape(&found.value).unwrap().into_owned()
+        };
+        let name = event.name().as_ref().to_owned();
+        match name.as_str() {
+            "testsuite" => {
+                let said = ["tests", "failures", "errors", "skipped"].map(|name| attribute(name).parse().unwrap());
+                suites.push(Suite { name: attribute("name"), said, ..Suite::default() });
+            }
+            "property" => {
+                suites.last_mut().unwrap().properties.insert(attribute("name"), attribute("value"));
+            }
+            "testcase" | "failure" | "error" | "skipped" => {
+                let names = ["testcase", "failure", "error", "skipped"];
+                let index = names.iter().position(|one| *one == name).unwrap();
+                suites.last_mut().unwrap().found[index] += 1;
+            }
+            "testsuites" | "properties" | "system-out" => {}
+            other => panic!("an element `{other}`"),
+        }
+        if has_end {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty());
+    suites
+}
+
+#[test]
+fn junit_counts_what_it_holds() {
+    let models = fixture().read(true);
+    let report = figures(&models);
+    let mut text = Vec::new();
+    junit::write(&mut text, &report, &models).unwrap();
+    let suites = suites(&String::from_utf8(text).unwrap());
+    assert_eq!(suites.len(), 2 * (1 + 5), "a suite about each model, and one for each of its tasks");
+    for suite in &suites {
+        assert_eq!(suite.said, suite.found, "{}", suite.name);
+    }
+    let named = |name: &str| suites.iter().find(|suite| suite.name == name).unwrap();
+    assert_eq!(named("r1 one t1").found, [2, 1, 0, 0]);
+    assert_eq!(named("r1 one t4").found, [2, 1, 0, 0], "Redundant is no success");
+    assert_eq!(named(&format!("r1 {TWO} t2")).found, [1, 0, 1, 0], "what could not be judged is an error");
+    for run in &report.runs {
+        let of_run = format!("r1 {}", run.model);
+        let all = suites.iter().filter(|suite| suite.name.starts_with(&format!("{of_run} ")));
+        let sum = all.fold([0; 3], |sum, suite| [0, 1, 2].map(|index: usize| sum[index] + suite.found[index]));
+        let methods: usize = run.tracks.values().map(|figures| figures.all.methods).sum();
+        let unscored: usize = run.tracks.values().map(|figures| figures.all.unscored).sum();
+        assert_eq!((sum[0], sum[2]), (methods, unscored));
+        let about = named(&of_run);
+        assert_eq!(about.properties["missing"], run.missing_count.to_string());
+        assert_eq!(about.properties["unknown"], run.unknown_count.to_string());
+        assert_eq!((about.properties["not_selected"].as_str(), about.properties["repeated"].as_str()), ("2", "1"));
+        assert!(about.output.contains("which count"), "{}", about.output);
+    }
+}
