@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput};
-use testevo_sandbox::metrics::aggregate::{MeasuredAdequacy, MethodScore, TaskScore, track_figures};
+use testevo_sandbox::metrics::aggregate::{Adequacy, MeasuredAdequacy, MethodScore, TaskScore, track_figures};
 use testevo_sandbox::metrics::bootstrap;
 use testevo_sandbox::metrics::category::{Category, Integrity, judge};
 use testevo_sandbox::outcome::{ExecReason, Outcome};
@@ -57,13 +57,17 @@ fn scores(tasks: usize) -> Vec<TaskScore> {
             .map(|_| {
                 let category = CATEGORIES[numbers.below(4)];
                 let mut measured = |most: f64| (numbers.below(5) > 0).then(|| most * numbers.share());
+                let mut adequacy = || Adequacy {
+                    coverage: measured(100.0),
+                    coverage_range: measured(100.0),
+                    mutation: measured(1.0),
+                    mutation_strict: measured(1.0),
+                };
                 MethodScore {
                     category: Some(category),
                     strict_success: category == Category::Success,
-                    coverage_pred: measured(100.0),
-                    coverage_gold: measured(100.0),
-                    mutation_pred: measured(1.0),
-                    mutation_gold: measured(1.0),
+                    pred: adequacy(),
+                    gold: adequacy(),
                 }
             })
             .collect();
@@ -80,6 +84,7 @@ fn scores(tasks: usize) -> Vec<TaskScore> {
                 coverage_gold: true,
                 mutation_pred: true,
                 mutation_gold: true,
+                gold_incomplete: false,
             },
         }
     };

@@ -39,6 +39,8 @@ fn nothing_handed_in_is_scored_without_an_engine() {
     for (track, figures) in run["tracks"].as_object().unwrap() {
         assert_eq!(figures["hrns_fail_percent"], 100.0, "{track}");
         assert_eq!(figures["success_percent"], 0.0, "{track}");
+        assert_eq!((&figures["avg_coverage_pred"], &figures["avg_coverage_gold"]), (&Value::from(0.0), &Value::Null));
+        assert_eq!(figures["gold_incomplete"], figures["tasks"], "{track}");
     }
     // The same directory gives the same bytes, by its id as by its path.
     assert_eq!(stdout(&line.run(&["report", "r1", "--format", "json"])), stdout(&text));
@@ -125,7 +127,11 @@ fn unknown_and_missing_tasks_are_told() {
     let text = score(&line, &["--predictions", "p.jsonl", "--run-id", "r1"]);
     assert!(text.contains("`p.jsonl` line 1: there is no task `gone`"), "{text}");
     assert!(text.contains("m has nothing for 5 selected tasks, which count as failed"), "{text}");
-    assert!(text.contains("unknown task: gone"), "{text}");
+    for format in ["text", "markdown", "html"] {
+        let report = line.run(&["report", "r1", "--format", format]);
+        assert!(report.contains("r1 m: 1 prediction for an unknown task: gone in "), "{format}: {report}");
+        assert!(report.contains("r1 m: nothing for 5 selected tasks, which count as HrnsFail: "), "{format}: {report}");
+    }
 }
 
 #[test]

@@ -152,6 +152,17 @@ fn over_the_cap_unscored_methods_are_failed_too() {
 }
 
 #[test]
+fn parts_with_few_methods_are_marked() {
+    let success = Some(Category::Success);
+    let mut tasks =
+        [task("a", vec![method(success, None, None); 19]), task("b", vec![method(success, None, None); 20])];
+    tasks[1].jdk = 17;
+    let figures = track_figures(&tasks.iter().collect::<Vec<_>>());
+    let few = |jdk: &str| figures.by_jdk[jdk].few_methods;
+    assert_eq!((few("8"), few("17"), figures.all.few_methods), (true, false, false));
+}
+
+#[test]
 fn segments_are_half_years() {
     for (date, name) in
         [("2014-12-31", "Older"), ("2015-01-01", "2015-H1"), ("2020-06-30", "2020-H1"), ("2020-07-01", "2020-H2")]
