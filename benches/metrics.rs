@@ -78,6 +78,7 @@ fn scores(tasks: usize) -> Vec<TaskScore> {
             date: format!("20{:02}-{:02}-11", 15 + number % 11, 1 + number % 12),
             jdk: [8, 11, 17, 21][number % 4],
             methods,
+            handed_in: true,
             cost_usd: Some(4.0 * numbers.share()),
             measured: MeasuredAdequacy {
                 coverage_pred: true,

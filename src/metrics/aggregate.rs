@@ -60,6 +60,8 @@ pub struct TaskScore {
     pub jdk: u32,
     /// Its target methods.
     pub methods: Vec<MethodScore>,
+    /// Whether something was handed in for it.
+    pub handed_in: bool,
     /// What the submission cost, in US dollars.
     pub cost_usd: Option<f64>,
     /// Which values are known: where one is not, a wide mean is not 0 but nothing.

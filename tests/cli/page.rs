@@ -54,6 +54,12 @@ frame.addEventListener("load", () => {
       measure.value = option.value; measure.dispatchEvent(new Event("change"));
       return page.querySelectorAll("#plot circle").length;
     });
+    seen.notes = texts(page, "#notes li");
+    seen.sheets = [...page.querySelectorAll("details")].filter(one => one.querySelector("table.sheet")).map(one => {
+      const table = one.querySelector("table.sheet");
+      table.querySelectorAll("th")[1].click(); table.querySelectorAll("th")[1].click();
+      return { title: one.querySelector("summary").textContent, models: [...table.tBodies[0].rows].map(row => row.cells[1].textContent) };
+    });
     seen.title = page.title;
     seen.elements = [...new Set([...page.querySelectorAll("*")].map(one => one.localName))].sort();
     seen.requests = frame.contentWindow.performance.getEntriesByType("resource").map(one => one.name);
@@ -115,6 +121,22 @@ fn a_browser_shows_the_page() {
     assert!(opened.iter().any(|task| task["source"].as_str().unwrap().contains(STRANGE)));
     assert!(number(&seen, "shares") >= 8, "{seen}");
     assert!(seen["plots"].as_array().is_some_and(|plots| plots.len() == 3 && plots.iter().all(|dots| *dots != 0)));
+
+    let sheets = seen["sheets"].as_array().unwrap();
+    let titles: Vec<&str> = sheets.iter().map(|sheet| sheet["title"].as_str().unwrap()).collect();
+    assert!(matches!(titles[..], [_, _, "By half-year", "By repository", "By Java development kit"]), "{titles:?}");
+    for sheet in sheets {
+        let models = ids(&sheet["models"]);
+        assert_eq!(
+            (models[0].as_str(), models.last().unwrap().as_str()),
+            ("two", &*format!("one {STRANGE}")),
+            "{sheet}"
+        );
+    }
+    let notes = ids(&seen["notes"]);
+    let [unknown, not_selected] = notes.as_slice() else { panic!("{notes:?}") };
+    assert!(unknown.contains("1 prediction for an unknown task: gone </script></pre><script>"), "{unknown}");
+    assert_eq!(not_selected, "r1: 3 predictions for tasks that were not selected");
 
     let elements = ids(&seen["elements"]);
     assert!(!elements.iter().any(|name| name == "img"), "{elements:?}");

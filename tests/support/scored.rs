@@ -22,6 +22,7 @@ use testevo_sandbox::metrics::coverage::FocalCoverage;
 use testevo_sandbox::metrics::mutation::{KeptMutant, Kills, MutantSet};
 use testevo_sandbox::outcome::{CompileReason, ExecReason, HarnessReason, Outcome};
 use testevo_sandbox::submission::extraction::Dropped;
+use testevo_sandbox::submission::predictions::{Place, UnknownTask};
 use testevo_sandbox::submission::{ContentKind, GOLD};
 use testevo_sandbox::task::{MethodId, Side, Task, Track};
 
@@ -59,8 +60,8 @@ impl ScoredRun<'_> {
             coverage: true,
             mutation: true,
             models: self.models.iter().map(|model| (model.clone(), ModelInputs::default())).collect(),
-            unknown: Vec::new(),
-            not_selected: 0,
+            unknown: self.models.first().map(|model| self.unknown(model)).into_iter().collect(),
+            not_selected: 3,
             repeated: 0,
         };
         let data_dir = DataDir::open(data_dir).unwrap();
@@ -79,6 +80,11 @@ impl ScoredRun<'_> {
         let path = run.path().to_owned();
         run.finish(b"{}").unwrap();
         path
+    }
+
+    fn unknown(&self, model: &str) -> UnknownTask {
+        let place = Place { path: PathBuf::from("p.jsonl"), line: Some(3) };
+        UnknownTask { id: format!("gone {}", self.strange), model: model.to_owned(), place }
     }
 
     fn of_task(&self, run: &mut RunDirectory, number: usize, task: &Task) {

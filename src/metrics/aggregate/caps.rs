@@ -15,7 +15,7 @@ pub struct CostCap {
     pub cap_usd: f64,
     /// Tasks over the cap.
     pub tasks_over: usize,
-    /// Tasks of which no cost is known; they count as within.
+    /// Tasks for which something was handed in and no cost is known; they count as within.
     pub tasks_without_cost: usize,
     /// Mean over tasks, percent (the paper's Table 3).
     pub success_percent: Option<f64>,
@@ -42,7 +42,7 @@ fn capped(tasks: &[&TaskScore], cap_usd: f64) -> CostCap {
     CostCap {
         cap_usd,
         tasks_over: tasks.iter().filter(|task| is_over(task)).count(),
-        tasks_without_cost: tasks.iter().filter(|task| task.cost_usd.is_none()).count(),
+        tasks_without_cost: tasks.iter().filter(|task| task.handed_in && task.cost_usd.is_none()).count(),
         success_percent: mean(counts.iter().map(|one| one.percent(one.success))),
         hrns_fail_percent: mean(counts.iter().map(|one| one.percent(one.hrns_fail))),
         method_success_percent: all.percent(all.success),

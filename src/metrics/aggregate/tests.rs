@@ -13,6 +13,7 @@ fn task(id: &str, methods: Vec<MethodScore>) -> TaskScore {
         date: "2020-07-01".to_owned(),
         jdk: 8,
         methods,
+        handed_in: true,
         cost_usd: None,
         measured: MeasuredAdequacy { coverage_pred: true, coverage_gold: true, ..MeasuredAdequacy::default() },
     }
@@ -131,6 +132,8 @@ fn over_the_cap_is_failed() {
     let within = ([0, 1], [100.0, 0.0, 100.0, 0.0].map(Some));
     let over = ([1, 1], [50.0, 50.0, 75.0, 25.0].map(Some));
     assert_eq!(capped(&tasks), [within, over, over]);
+    tasks[0].handed_in = false;
+    assert_eq!(capped(&tasks)[0].0, [0, 0], "nothing has no cost that could be missing");
 }
 
 /// What cost too much was not handed in, so that nothing of it is left to judge.

@@ -256,6 +256,8 @@ impl ScoredModel {
                 date: scored.task.rev2_date.clone(),
                 jdk: scored.jdk,
                 methods: scored.methods.iter().map(|method| method.score).collect(),
+                // Of what could not be resolved only that much is known.
+                handed_in: scored.submission.as_ref().is_none_or(|submission| submission.kind != ContentKind::Nothing),
                 cost_usd: scored.submission.as_ref().and_then(|submission| submission.cost_usd),
                 measured: scored.measured,
             })

@@ -72,6 +72,12 @@ fn the_whole_report_of_two_models() {
     insta::assert_snapshot!(text);
 }
 
+#[test]
+fn the_markdown_of_two_models() {
+    let models = fixture().read(true);
+    insta::assert_snapshot!(markdown::render(&figures(&models), &models));
+}
+
 /// Writes a value as lines: the path to an object, and below it what it holds that holds nothing in turn.
 fn outline(value: &Value, path: &str, text: &mut String) {
     let is_plain = |value: &Value| match value {
@@ -202,7 +208,7 @@ fn what_gold_has_not_run_for_is_in_no_mean() {
 const NOTES: [&str; 5] = [
     "r1 one: nothing for 1 selected task, which counts as HrnsFail: t5",
     "r1 one: 1 method passed in some repeats only: t1 A#m1 (1 of 2)",
-    "r1 one: 2 tasks have no cost and count as within every cap",
+    "r1 one: 1 task has no cost and counts as within every cap",
     "r1: 2 predictions for tasks that were not selected",
     "r1: 1 prediction there before, equal in bytes and cost",
 ];
