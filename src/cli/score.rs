@@ -37,7 +37,7 @@ use crate::submission::{Content, EMPTY, GOLD};
 use crate::task::file::load_all;
 use crate::task::{RepositoryName, Task};
 
-/// The most that is named of what was left without a result.
+/// The most of a kind that is warned of.
 const MOST_TOLD: usize = 20;
 
 /// Arguments of `score`.
@@ -116,13 +116,18 @@ pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), C
     }
 }
 
-/// Names what faults of the machine left without a result, as far as anybody reads.
+/// Names what faults of the machine left without a result.
 fn tell_left(left: &[Left], context: &Context) {
-    for one in left.iter().take(MOST_TOLD) {
-        context.events.warning(format!("left without a result: {one}"));
+    warn_of_first(left, "stand in the run's records.jsonl", context, |one| format!("left without a result: {one}"));
+}
+
+/// Warns of a few and says how many more there are, and where: that is as far as anybody reads.
+fn warn_of_first<T>(all: &[T], elsewhere: &str, context: &Context, warning: impl Fn(&T) -> String) {
+    for one in all.iter().take(MOST_TOLD) {
+        context.events.warning(warning(one));
     }
-    if let Some(more) = left.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
-        context.events.warning(format!("left without a result: {more} more, which stand in the run's records.jsonl"));
+    if let Some(more) = all.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
+        context.events.warning(format!("{more} more like this {elsewhere}"));
     }
 }
 
@@ -158,16 +163,16 @@ fn predictions(arguments: &ScoreArguments, selected: &[Task], context: &Context)
 
 /// Names what would otherwise be missed in silence.
 fn tell(predictions: &Predictions, context: &Context) {
-    for unknown in &predictions.unknown {
-        context.events.warning(format!("{}: there is no task `{}`", unknown.place, unknown.id));
-    }
+    warn_of_first(&predictions.unknown, "are counted in the report", context, |unknown| {
+        format!("{}: there is no task `{}`", unknown.place, unknown.id)
+    });
     if predictions.not_selected > 0 {
         let number = counted(predictions.not_selected, "prediction is", "predictions are");
         context.events.message(format!("{number} for tasks that were not selected"));
     }
     if predictions.repeated > 0 {
         let number = counted(predictions.repeated, "prediction stands", "predictions stand");
-        context.events.message(format!("{number} there more than once with equal bytes"));
+        context.events.message(format!("{number} there more than once with equal bytes, cost and tokens"));
     }
     for (model, missing) in &predictions.missing {
         if let Some(first) = missing.first() {
