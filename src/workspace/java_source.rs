@@ -50,7 +50,7 @@ pub fn mentions(source: &[u8], words: &BTreeSet<String>) -> bool {
 }
 
 /// Replaces escapes such as `\u0041`, which may stand anywhere in a source.
-fn unescaped(text: &str) -> Cow<'_, str> {
+pub fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains("\\u") {
         return Cow::Borrowed(text);
     }

@@ -138,6 +138,7 @@ impl ScoredRun<'_> {
             fault: fault.then_some(SubmissionFault { reason: HarnessReason::WrongBase, detail }),
             without: Vec::new(),
             dropped: vec![Dropped { path: format!("pom.xml {}", self.strange), lying_header: false }],
+            shadows: Vec::new(),
             line_ends_adapted: false,
             cost_usd: Some(mixed(number, model, 5) as f64 / 100.0),
             tokens: Some(1000),

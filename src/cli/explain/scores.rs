@@ -51,6 +51,9 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
         if let Some(fault) = &submission.fault {
             text.push_str(&format!("not executed: {}\n", fault.detail));
         }
+        for shadow in &submission.shadows {
+            text.push_str(&format!("tampered    the test file declares {shadow}, which is the project's\n"));
+        }
         for dropped in &submission.dropped {
             text.push_str(&format!("dropped     {}\n", dropped.path));
         }

@@ -16,6 +16,7 @@ pub mod order;
 pub mod record;
 mod resolution;
 mod sets;
+mod shadows;
 mod start;
 pub mod trees;
 

@@ -57,6 +57,9 @@ pub struct SubmissionRecord {
     pub fault: Option<SubmissionFault>,
     /// Target methods that the file certainly does not have.
     pub without: Vec<MethodId>,
+    /// Types of the project that the file declares again, so that tests meet these instead: it was tampered with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shadows: Vec<String>,
     /// What else it touches, dropped.
     pub dropped: Vec<Dropped>,
     /// Whether its line ends were adapted to the file's.

@@ -156,6 +156,7 @@ impl Scoring<'_> {
             post_image,
             fault,
             without: resolved.without,
+            shadows: resolved.shadows,
             dropped: resolved.extraction.dropped,
             line_ends_adapted: resolved.extraction.line_ends_adapted,
             cost_usd: prediction.cost_usd,

@@ -15,6 +15,7 @@ use crate::event::Event;
 use crate::execution::coverage::{SourceFile, coverage_key};
 use crate::execution::prepared::loading::{environment, executor};
 use crate::sample::SampleRepository;
+use crate::submission::Content;
 use crate::task::{Track, published};
 use crate::workspace::Notices;
 
@@ -364,6 +365,18 @@ async fn only_generation_tasks_with_a_starting_file_have_it_compiled() {
 }
 
 /// Everything that a key of a measurement depends on changes it.
+#[tokio::test]
+async fn a_type_of_the_project_in_a_test_file_is_seen() {
+    let place = Place::new(&["fixed-bug"], gone);
+    let task = &place.tasks[0];
+    let resolved = |content: Content| place.with(&ALL, async move |scoring| scoring.trees.resolve(task, &content));
+    let gold = resolved(Content::Gold).await.unwrap();
+    assert_eq!(gold.shadows, Vec::<String>::new());
+    let mut file = gold.extraction.content.unwrap();
+    file.extend(b"\nclass Stock { int count() { return 1; } }\n");
+    assert_eq!(resolved(Content::File(file)).await.unwrap().shadows, ["shop.Stock"]);
+}
+
 #[test]
 fn keys_of_measurements_name_their_inputs() {
     let launch = |text: &str| Digest::of(text.as_bytes());

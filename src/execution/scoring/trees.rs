@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::shadows::shadows;
 use crate::execution::cell::CellInput;
 use crate::execution::maven::ModuleArguments;
 use crate::execution::trees::CellFacts;
@@ -14,6 +15,7 @@ use crate::submission::Content;
 use crate::submission::extraction::{Extraction, StartingTree, extract};
 use crate::task::{MethodId, RepositoryName, Side, Task};
 use crate::workspace::cells::{class_of, write_to};
+use crate::workspace::java_source::package_of;
 use crate::workspace::{BuildFiles, Notices, Repository, Swap, WorkspaceError};
 
 /// Reads the trees of repositories that were opened before.
@@ -36,6 +38,8 @@ pub struct Resolved {
     pub extraction: Extraction,
     /// Target methods that the new file certainly does not have.
     pub without: Vec<MethodId>,
+    /// Types of either revision's project that the new file declares again and the starting file does not.
+    pub shadows: Vec<String>,
 }
 
 impl SubmissionTrees {
@@ -70,11 +74,19 @@ impl SubmissionTrees {
             let other = |path: &[u8]| new.read(std::str::from_utf8(path).ok()?).ok().flatten();
             extract(content, &StartingTree { target: &task.test_file, start: start.as_deref(), other: &other })
         };
-        let without = match &extraction.content {
-            Ok(file) => without(file, &task.test_methods),
-            Err(_) => Vec::new(),
-        };
-        Ok(Resolved { start, extraction, without })
+        let (mut lacking, mut shadowed) = (Vec::new(), Vec::new());
+        if let Ok(file) = &extraction.content {
+            lacking = without(file, &task.test_methods);
+            let old = repository.tree(&task.rev1)?;
+            let paths = new.entries().keys().chain(old.entries().keys());
+            let paths = paths.filter_map(|path| std::str::from_utf8(path).ok());
+            let package_at = |path: &str| {
+                let source = [&new, &old].into_iter().find_map(|tree| tree.read(path).ok().flatten())?;
+                Some(package_of(&source))
+            };
+            shadowed = shadows(task.test_file.as_str(), file, start.as_deref(), paths, package_at);
+        }
+        Ok(Resolved { start, extraction, without: lacking, shadows: shadowed })
     }
 
     /// Returns the target file that a submission starts from; `None` where the old revision has none.

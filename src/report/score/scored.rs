@@ -176,7 +176,9 @@ impl Context<'_> {
         let looked_for = self.coverage || self.mutation;
         let whole = (focal.is_some() || !looked_for) && !lost.contains(&true);
         let OfModel { submission, executions, mut coverage, mut mutation } = records;
-        let mut methods = scored_methods(task, executions);
+        let tampered = submission.as_ref().is_some_and(|submission| !submission.shadows.is_empty());
+        let integrity = if tampered { Integrity::Tampered } else { Integrity::NotEvaluated };
+        let mut methods = scored_methods(task, executions, integrity);
         let passed = methods.iter().any(|method| method.verdict.paper_verdict.is_some_and(Category::passed_on_new));
         // The developers' test is run only where some model handed something in for the repository.
         let gold_ran = reference.is_some_and(|reference| reference.ran(&task.test_methods));
@@ -224,7 +226,7 @@ fn take<T>(records: &mut Vec<T>, wanted: impl Fn(&T) -> bool) -> Option<T> {
     records.iter().position(wanted).map(|at| records.swap_remove(at))
 }
 
-fn scored_methods(task: &Task, mut records: Vec<ExecutionRecord>) -> Vec<ScoredMethod> {
+fn scored_methods(task: &Task, mut records: Vec<ExecutionRecord>, integrity: Integrity) -> Vec<ScoredMethod> {
     records.sort_by_key(|record| record.repeat);
     let outcomes = |records: &[ExecutionRecord]| records.iter().map(|record| record.outcome).collect::<Vec<Outcome>>();
     task.test_methods
@@ -233,7 +235,7 @@ fn scored_methods(task: &Task, mut records: Vec<ExecutionRecord>) -> Vec<ScoredM
             let [new, old] = [Side::New, Side::Old].map(|code| -> Vec<ExecutionRecord> {
                 records.extract_if(.., |record| record.method == *method && record.code == code).collect()
             });
-            let verdict = judge(task.track, &outcomes(&new), &outcomes(&old), Integrity::NotEvaluated);
+            let verdict = judge(task.track, &outcomes(&new), &outcomes(&old), integrity);
             let score = MethodScore {
                 category: verdict.paper_verdict,
                 strict_success: verdict.strict_success,

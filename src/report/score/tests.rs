@@ -2,6 +2,8 @@ use serde_json::Value;
 
 use super::formats::{csv, html, junit, markdown, notes};
 use super::*;
+use crate::execution::scoring::record::ScoreRecord;
+use crate::metrics::category::{Category, Integrity};
 use crate::outcome::{CompileReason, ExecReason, InfraReason, Outcome};
 use crate::submission::{ContentKind, EMPTY, GOLD};
 use crate::task::Track::{TestGeneration, TestUpdate};
@@ -212,6 +214,28 @@ const NOTES: [&str; 5] = [
     "r1: 2 predictions for tasks that were not selected",
     "r1: 1 prediction there before, equal in bytes and cost",
 ];
+
+#[test]
+fn what_was_tampered_with_keeps_its_category_and_is_no_strict_success() {
+    let mut run = fixture();
+    let submission = run.records.iter_mut().find_map(|record| match record {
+        ScoreRecord::Submission(one) if one.model == "one" && one.task_id.as_str() == "t3" => Some(one),
+        _ => None,
+    });
+    submission.unwrap().shadows = vec!["a.Focal".to_owned()];
+    let models = run.read(true);
+    let of = |task: &str| {
+        let scored = models[0].tasks.iter().find(|scored| scored.task.id.as_str() == task).unwrap();
+        let verdict = &scored.methods[0].verdict;
+        (verdict.paper_verdict, verdict.strict_success, verdict.integrity)
+    };
+    assert_eq!(of("t3"), (Some(Category::Success), false, Integrity::Tampered));
+    assert_eq!(of("t2"), (Some(Category::Success), true, Integrity::NotEvaluated));
+    let notes = notes::notes(&figures(&models), &models);
+    let said = "r1 one: tampered: 1 test file declares types of the project again: t3";
+    assert!(notes.iter().any(|note| note == said), "{notes:?}");
+    assert!(!notes.iter().any(|note| note.contains("tampered") && note.contains(TWO)), "{notes:?}");
+}
 
 #[test]
 fn what_is_missing_unknown_or_uncertain_is_named_in_every_form() {

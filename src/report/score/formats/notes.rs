@@ -2,7 +2,7 @@
 //! each kind named.
 
 use crate::output::{counted, escape};
-use crate::report::score::{RunFigures, ScoreReport, ScoredModel};
+use crate::report::score::{RunFigures, ScoreReport, ScoredModel, ScoredTask};
 
 /// How many of a kind are named.
 const MOST_NAMED: usize = 10;
@@ -43,6 +43,13 @@ pub fn of_model(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
             format!("{} {} ({passed} of {runs})", one.task, one.method)
         });
         notes.push(format!("{who}: {number} passed in some repeats only: {}", first(run.flaky.len(), names)));
+    }
+    let tampered = |scored: &&ScoredTask| scored.submission.as_ref().is_some_and(|one| !one.shadows.is_empty());
+    let tampered: Vec<&ScoredTask> = model.tasks.iter().filter(tampered).collect();
+    if !tampered.is_empty() {
+        let number = counted(tampered.len(), "test file declares", "test files declare");
+        let names = first(tampered.len(), tampered.iter().map(|scored| &scored.task.id));
+        notes.push(format!("{who}: tampered: {number} types of the project again: {names}"));
     }
     let caps = run.tracks.values().filter_map(|figures| figures.all.cost_caps.first());
     let without_cost: usize = caps.map(|cap| cap.tasks_without_cost).sum();

@@ -24,7 +24,7 @@ use crate::task::{MethodId, Side, Task, Track};
 pub(super) struct Fixture {
     pub(super) directory: tempfile::TempDir,
     pub(super) inputs: ScoreInputs,
-    records: Vec<ScoreRecord>,
+    pub(super) records: Vec<ScoreRecord>,
 }
 
 /// What one method came to.
@@ -119,6 +119,7 @@ impl Fixture {
             fault: None,
             without: Vec::new(),
             dropped: Vec::new(),
+            shadows: Vec::new(),
             line_ends_adapted: false,
             cost_usd,
             tokens: None,

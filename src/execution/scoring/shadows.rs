@@ -1,0 +1,136 @@
+//! Types of the project that a test file declares again. Tests stand before the project's own classes on the class path, so
+//! that such a type is executed in place of the one that is to be tested. Source: security report, case R23.
+
+use std::collections::BTreeSet;
+
+use crate::java::Unit;
+use crate::workspace::java_source::{package_of, unescaped};
+
+/// What languages of the JVM name their sources with.
+const SUFFIXES: [&str; 4] = [".java", ".kt", ".groovy", ".scala"];
+
+/// Returns the names of the types that `file` declares at its top level, that `start` does not, and of which a source of the same
+/// package lies among `paths` outside of the tests, sorted. `test_file` is the file's path, `package_at` tells the package of a
+/// source. Sources are known by their names: a type beside the one that its file is named for is not seen.
+pub(super) fn shadows<'a>(
+    test_file: &str,
+    file: &[u8],
+    start: Option<&[u8]>,
+    paths: impl Iterator<Item = &'a str>,
+    package_at: impl Fn(&str) -> Option<String>,
+) -> Vec<String> {
+    let started = start.map(top_level).unwrap_or_default();
+    let declared: BTreeSet<String> = top_level(file).difference(&started).cloned().collect();
+    if declared.is_empty() {
+        return Vec::new();
+    }
+    let package = package_of(file);
+    let directory = if package.is_empty() { String::new() } else { package.replace('.', "/") + "/" };
+    let own_root = root_and_name(test_file, &directory).map(|(root, _)| root);
+    let mut there = BTreeSet::new();
+    for path in paths.filter(|path| *path != test_file) {
+        if let Some((root, name)) = root_and_name(path, &directory)
+            && Some(root) != own_root
+            && !is_of_tests(root)
+            // A nested type of the project is hidden by one whose name has its dollar sign.
+            && declared.iter().any(|declared| outermost(declared) == name)
+            // What looks like the end of a path to a source root may be longer than the package.
+            && package_at(path).is_some_and(|found| found == package)
+        {
+            there.insert(name);
+        }
+    }
+    let hides = |name: &&String| there.contains(outermost(name));
+    let qualified = |name: &String| if package.is_empty() { name.clone() } else { format!("{package}.{name}") };
+    declared.iter().filter(hides).map(qualified).collect()
+}
+
+/// Returns the names of the types that a source declares at its top level. Escapes are understood, which the parser does not.
+fn top_level(source: &[u8]) -> BTreeSet<String> {
+    let text = String::from_utf8_lossy(source);
+    let names: Vec<String> =
+        Unit::parse(unescaped(&text).as_bytes()).types.into_iter().map(|declared| declared.name).collect();
+    let nested = |name: &str| name.rsplit_once('$').is_some_and(|(outer, _)| names.iter().any(|other| other == outer));
+    names.iter().filter(|name| !nested(name)).cloned().collect()
+}
+
+/// Returns a binary name without what is nested.
+fn outermost(name: &str) -> &str {
+    name.split('$').next().unwrap_or(name)
+}
+
+/// Splits the path of a source that lies in a package's directory into its source root and the name of its type.
+fn root_and_name<'a>(path: &'a str, directory: &str) -> Option<(&'a str, &'a str)> {
+    let (parent, file) = path.rsplit_once('/').map_or(("", path), |(parent, _)| path.split_at(parent.len() + 1));
+    let name = SUFFIXES.iter().find_map(|suffix| file.strip_suffix(suffix))?;
+    let root = parent.strip_suffix(directory)?;
+    (root.is_empty() || root.ends_with('/')).then_some((root, name))
+}
+
+/// Tells whether a source root is one of tests, as Maven's layout has them: `src/test/java`, `src/integration-test/java`.
+fn is_of_tests(root: &str) -> bool {
+    root.split('/').any(|part| part.to_lowercase().contains("test"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEST: &str = "core/src/test/java/a/b/FocalTest.java";
+
+    fn found(file: &str, start: Option<&str>) -> Vec<String> {
+        let paths = [
+            "core/src/main/java/a/b/Focal.java",
+            "core/src/main/java/a/b/Other.kt",
+            "core/src/main/java/a/b/c/Deeper.java",
+            "core/src/main/java/a/Shallow.java",
+            "core/src/test/java/a/b/Helper.java",
+            "it/src/integration-test/java/a/b/Far.java",
+            "core/src/main/resources/a/b/Text.txt",
+            TEST,
+        ];
+        shadows(TEST, file.as_bytes(), start.map(str::as_bytes), paths.into_iter(), package_at)
+    }
+
+    /// The package of a source below a root that is named for its language.
+    fn package_at(path: &str) -> Option<String> {
+        let package = path.rsplit_once('/')?.0.split_once("/java").map_or("", |(_, package)| package);
+        Some(package.trim_start_matches('/').replace('/', "."))
+    }
+
+    #[test]
+    fn a_type_of_the_project_that_is_declared_again_is_named() {
+        for (file, expected) in [
+            ("package a.b; class FocalTest {} class Focal { static int f() { return 1; } }", &["a.b.Focal"][..]),
+            ("package a.b; class FocalTest {} class F\\u006fcal {}", &["a.b.Focal"]),
+            ("package a.b; class FocalTest {} interface Other {} enum Focal {}", &["a.b.Focal", "a.b.Other"]),
+            ("package a.b; class FocalTest {} class Focal$Inner {}", &["a.b.Focal$Inner"]),
+            ("package a.b; class FocalTest { class Focal {} class Focal2 { class Focal {} } }", &[]),
+            ("package a.b; class FocalTest { void m() { class Focal {} new Object() {}; } }", &[]),
+            ("package a.b; class FocalTest {} class Deeper {} class Shallow {} class Text {}", &[]),
+            ("package a.b; class FocalTest {} class Helper {} class Far {}", &[]),
+            ("package a; class FocalTest {} class Shallow {}", &["a.Shallow"]),
+            ("package b; class FocalTest {} class Focal {}", &[]),
+            ("class FocalTest {} class Focal {}", &[]),
+            ("package a.b; class FocalTest {} class Focal { broken( }", &["a.b.Focal"]),
+        ] {
+            assert_eq!(found(file, None), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn what_the_starting_file_has_is_the_projects_own_doing() {
+        let file = "package a.b; class FocalTest {} class Focal {} class Other {}";
+        assert_eq!(found(file, Some("package a.b; class FocalTest {} class Focal {}")), ["a.b.Other"]);
+        assert_eq!(found(file, Some(file)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn sources_of_no_package_lie_in_their_root() {
+        let paths = ["src/main/java/Focal.java", "src/main/java/a/Focal.java"];
+        let of =
+            |file: &str| shadows("src/test/java/FocalTest.java", file.as_bytes(), None, paths.into_iter(), package_at);
+        assert_eq!(of("class FocalTest {} class Focal {}"), ["Focal"]);
+        assert_eq!(of("class FocalTest {} class Other {}"), Vec::<String>::new());
+    }
+}
