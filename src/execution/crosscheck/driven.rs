@@ -89,6 +89,13 @@ pub(super) struct Reported {
     pub(super) passed: bool,
 }
 
+impl Reported {
+    /// Returns the method that it is of: what follows tells parameters.
+    pub(super) fn method(&self) -> &str {
+        self.name.split(['[', '(', '{', ' ', ':']).next().unwrap_or_default()
+    }
+}
+
 /// Has Maven run a method and returns what it covered.
 ///
 /// # Errors
@@ -114,14 +121,9 @@ pub async fn drive(executor: &Executor, method: &DrivenMethod<'_>) -> std::io::R
 
 fn program(executor: &Executor, method: &DrivenMethod<'_>, pattern: &str) -> Program {
     let environment = method.environment;
-    let mut maven = plain_maven(environment, method.module, &["test"], &executor.limits);
-    maven.argv.extend([
-        format!("-Dtest={}#{}{pattern}", method.class, method.method.method()),
-        format!("-Djvm={KIT}/bin/java"),
-        // Modules that this one needs have no such test.
-        "-DfailIfNoTests=false".to_owned(),
-        "-Dsurefire.failIfNoSpecifiedTests=false".to_owned(),
-    ]);
+    let tests = format!("{}#{}{pattern}", method.class, method.method.method());
+    let mut maven = maven_test(executor, environment, method.module, &tests);
+    maven.argv.push(format!("-Djvm={KIT}/bin/java"));
     let script = "chmod 755 \"$1/bin/java\"; if [ -e \"$2/release\" ]; then cp \"$2/release\" \"$1/release\"; fi";
     let words = ["/bin/sh", "-ec", script, "sh", KIT, &environment.java_home];
     let kit = Command {
@@ -146,6 +148,23 @@ fn program(executor: &Executor, method: &DrivenMethod<'_>, pattern: &str) -> Pro
     steps.push(Step::Run(Command { only_after_success_of: Some(MAVEN), ..report }));
     steps.push(Step::SendFile { path: XML.to_owned(), max_bytes: MOST_XML_BYTES });
     Program { schema: PROGRAM_SCHEMA, door_port: None, steps }
+}
+
+/// Returns Maven's command for some tests of a module, as Surefire is asked for them.
+pub(super) fn maven_test(
+    executor: &Executor,
+    environment: &Environment,
+    module: &ModuleArguments,
+    tests: &str,
+) -> Command {
+    let mut maven = plain_maven(environment, module, &["test"], &executor.limits);
+    maven.argv.extend([
+        format!("-Dtest={tests}"),
+        // Modules that this one needs have no such test.
+        "-DfailIfNoTests=false".to_owned(),
+        "-Dsurefire.failIfNoSpecifiedTests=false".to_owned(),
+    ]);
+    maven
 }
 
 /// Returns where Surefire reports: beside the directory of the tests' classes.
@@ -208,7 +227,7 @@ enum Selected {
 fn selected(reported: &[Reported], method: &str) -> Selected {
     // JUnit 4 reports a class of which a filter leaves nothing as a test of this name.
     const NOTHING_LEFT: &str = "initializationError";
-    let named = |one: &&Reported| one.name.split(['[', '(', '{', ' ', ':']).next() == Some(method);
+    let named = |one: &&Reported| one.method() == method;
     if reported.iter().all(|one| one.name == NOTHING_LEFT) {
         return Selected::Nothing;
     }

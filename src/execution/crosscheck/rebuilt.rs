@@ -4,11 +4,10 @@
 use std::path::Path;
 
 use super::contain;
-use super::driven::{MOST_REPORT_BYTES, Reported, first_error, read_reports, reports};
+use super::driven::{MOST_REPORT_BYTES, Reported, first_error, maven_test, read_reports, reports};
 use crate::engine::spec::{Command, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Step};
 use crate::execution::cell::{Environment, Executor};
 use crate::execution::fault::{command_end, done, not_done};
-use crate::execution::literal::plain_maven;
 use crate::execution::maven::{HOME, ModuleArguments, PROJECT, TREE};
 use crate::execution::mutation::NoMutants;
 use crate::task::MethodId;
@@ -133,20 +132,15 @@ pub async fn rebuild(
     Ok(Ok(mutants))
 }
 
-/// Returns the method of which this is a report.
-fn method_of(reported: &Reported) -> &str {
-    reported.name.split(['[', '(', '{', ' ', ':']).next().unwrap_or_default()
-}
-
 /// Checks that Surefire ran exactly the methods and that all passed.
 fn selects(reported: &[Reported], methods: &[MethodId]) -> Result<(), String> {
-    if let Some(other) = reported.iter().find(|one| !methods.iter().any(|method| method.method() == method_of(one))) {
+    if let Some(other) = reported.iter().find(|one| !methods.iter().any(|method| method.method() == one.method())) {
         return Err(format!("Surefire runs other tests as well: {}", other.name));
     }
     if let Some(failing) = reported.iter().find(|one| !one.passed) {
         return Err(format!("`{}` does not pass with Surefire", failing.name));
     }
-    let missing = methods.iter().find(|method| !reported.iter().any(|one| method_of(one) == method.method()));
+    let missing = methods.iter().find(|method| !reported.iter().any(|one| one.method() == method.method()));
     match missing {
         Some(method) => Err(format!("Surefire does not run {method} when it is asked for all methods at once")),
         None => Ok(()),
@@ -180,13 +174,8 @@ fn became(
 }
 
 fn program(executor: &Executor, rebuilt: &Rebuilt<'_>) -> Program {
-    let mut maven = plain_maven(rebuilt.environment, rebuilt.module, &["test"], &executor.limits);
-    maven.argv.extend([
-        format!("-Dtest={}", selection(rebuilt.class, rebuilt.methods)),
-        // Modules that this one needs have no such test.
-        "-DfailIfNoTests=false".to_owned(),
-        "-Dsurefire.failIfNoSpecifiedTests=false".to_owned(),
-    ]);
+    let tests = selection(rebuilt.class, rebuilt.methods);
+    let maven = maven_test(executor, rebuilt.environment, rebuilt.module, &tests);
     let source = format!("{PROJECT}/{}", rebuilt.path);
     let words = ["/bin/sh", "-ec", FORGET, "sh", PROJECT, &source];
     let forget = Command { argv: words.map(str::to_owned).into(), required: true, ..maven.clone() };
