@@ -67,7 +67,7 @@ pub(super) struct ScoreArguments {
     /// Do not measure which focal lines passing tests cover
     #[arg(long)]
     no_coverage: bool,
-    /// Do not make mutants, nor run passing tests on them; they need the direct path
+    /// Do not make mutants, nor run passing tests on them; where Maven compiles each, that takes long
     #[arg(long)]
     no_mutation: bool,
     /// Name of the run; an unfinished one with equal inputs is continued
@@ -235,7 +235,7 @@ async fn score(
         jdks,
         seed: 0,
         coverage: !arguments.no_coverage && engine.is_some(),
-        mutation: !arguments.no_mutation && engine.is_some() && arguments.path == PathChoice::Direct,
+        mutation: !arguments.no_mutation && engine.is_some(),
         models: ModelInputs::of(predictions),
         unknown: predictions.unknown.clone(),
         not_selected: predictions.not_selected,

@@ -331,6 +331,7 @@ impl<'a> Workbench<'a> {
             logs,
             init: init_digest().await?,
             alone: Arc::clone(alone),
+            believes_timeouts: false,
             class_archives: class_archives.cloned(),
         })
     }

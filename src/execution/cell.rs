@@ -55,6 +55,8 @@ pub struct Executor {
     pub init: Digest,
     /// Held shared by every execution, and alone by the second run of a timeout. One for all executors of a process.
     pub alone: Arc<RwLock<()>>,
+    /// Whether a launch's timeout is believed at once, since its limit is many times what it takes.
+    pub believes_timeouts: bool,
     /// What launches of every path map; `None` for launches that load every class anew.
     pub class_archives: Option<Arc<ClassArchives>>,
 }
@@ -95,7 +97,19 @@ pub struct CellInput {
     pub class: String,
 }
 
+/// What a source of a cell's tree holds instead of what the code revision has there: a mutant.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherText<'a> {
+    /// Names its logs.
+    pub number: usize,
+    /// The source, relative to the tree.
+    pub path: &'a str,
+    /// What it holds.
+    pub text: &'a str,
+}
+
 /// One cell to execute.
+#[derive(Clone, Copy)]
 pub struct CellRequest<'a> {
     /// The task.
     pub task: &'a Task,
@@ -113,6 +127,8 @@ pub struct CellRequest<'a> {
     pub path: ExecutionPath,
     /// Whether every launch gets a container of its own: what is not trusted never shares one.
     pub apart: bool,
+    /// What is changed in the code besides; such records have no key.
+    pub other_text: Option<OtherText<'a>>,
 }
 
 /// What a record is about.
@@ -206,7 +222,10 @@ impl Executor {
         cover: Option<&CoverageRequest<'_>>,
     ) -> std::io::Result<(Vec<CellRecord>, Vec<MethodCoverage>)> {
         let started = std::time::Instant::now();
-        let logs = CellLogs::create(self.logs.as_deref(), &request.task.id, request.cell)?;
+        let mut logs = CellLogs::create(self.logs.as_deref(), &request.task.id, request.cell)?;
+        if let Some(OtherText { number, .. }) = request.other_text {
+            logs = logs.below(&format!("mutant-{number}"))?;
+        }
         let identity = CellIdentity {
             task: request.task,
             cell: request.cell,
@@ -217,7 +236,8 @@ impl Executor {
         };
         let all = |outcome, detail: &str, attempts, measured: &Measured| {
             let launched = || Launched { outcome, detail: detail.to_owned(), attempts, measured: measured.clone() };
-            self.records(&identity, request.methods, request.repeats, launched)
+            let records = self.records(&identity, request.methods, request.repeats, launched);
+            unkeyed(request, records)
         };
         let mut measured = self.measured(&logs);
         if request.input.swapped.is_none() {
@@ -245,7 +265,7 @@ impl Executor {
                 let methods: Vec<&MethodId> = methods.iter().collect();
                 let launched = self.launch(request, module, &ready, &methods, repeat, &logs).await?;
                 for (method, mut one) in methods.into_iter().zip(launched) {
-                    if one.outcome == Outcome::ExecFail(ExecReason::Timeout) {
+                    if one.outcome == Outcome::ExecFail(ExecReason::Timeout) && !self.believes_timeouts {
                         let attempt = one.attempts + 1;
                         one = self.launch_alone(request, module, &ready, method, (repeat, attempt), &logs).await?;
                     }
@@ -269,7 +289,7 @@ impl Executor {
             None => Vec::new(),
         };
         remove(&ready.archive)?;
-        Ok((records, covered))
+        Ok((unkeyed(request, records), covered))
     }
 
     /// Returns the key of one launch on a path: what was executed under it need not be executed again.
@@ -481,6 +501,15 @@ impl Executor {
             })
             .collect()
     }
+}
+
+/// Takes the keys from records of code with a text of its own: keys do not name it, and nothing of a mutant's may be found
+/// under that of the code without it.
+fn unkeyed(request: &CellRequest<'_>, mut records: Vec<CellRecord>) -> Vec<CellRecord> {
+    if request.other_text.is_some() {
+        records.iter_mut().for_each(|record| record.key = None);
+    }
+    records
 }
 
 pub(super) fn remove(path: &Path) -> std::io::Result<()> {

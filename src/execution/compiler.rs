@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fs_err as fs;
+use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use super::cell::Environment;
@@ -73,7 +74,7 @@ pub struct CompileRequest {
 pub type Files = Vec<(String, Vec<u8>)>;
 
 /// One of javac's errors.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     /// The source, absolute in the container; `None` for an error of no place.
     pub file: Option<String>,

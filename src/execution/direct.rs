@@ -318,7 +318,8 @@ impl Direct {
         measured.compile_ms = Some(milliseconds(started));
         let swapped = match swap {
             Swap::Compiled(swapped) => swapped,
-            Swap::Failed { reason, detail, .. } => {
+            Swap::Failed { reason, detail, errors } => {
+                logs.diagnostics("direct-compile", &errors)?;
                 return unlaunched(all(Outcome::CompileFail(reason), &detail, 1, &measured));
             }
             Swap::Unfit(unfit) => return Ok(Err(unfit)),

@@ -47,6 +47,19 @@ impl CellLogs {
         Ok(Self { directory, relative })
     }
 
+    /// Makes a directory below this one, for logs of the same names.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) fn below(&self, name: &str) -> std::io::Result<Self> {
+        let name = log_stem(name);
+        let directory = self.directory.as_ref().map(|directory| directory.join(&name));
+        if let Some(directory) = &directory {
+            fs::create_dir_all(directory)?;
+        }
+        Ok(Self { directory, relative: format!("{}/{name}", self.relative) })
+    }
+
     /// Returns the directory relative to the root, where logs are kept.
     pub fn relative(&self) -> Option<String> {
         self.directory.as_ref().map(|_| self.relative.clone())
@@ -86,6 +99,19 @@ impl CellLogs {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Keeps the errors that a compiler found, one JSON object a line: `<name>.diagnostics.jsonl`.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) fn diagnostics(&self, name: &str, errors: &[impl serde::Serialize]) -> std::io::Result<()> {
+        let mut lines = Vec::new();
+        for error in errors {
+            serde_json::to_writer(&mut lines, error)?;
+            lines.push(b'\n');
+        }
+        self.keep(name, ".diagnostics.jsonl", &lines)
     }
 
     fn keep(&self, name: &str, suffix: &str, bytes: &[u8]) -> std::io::Result<()> {

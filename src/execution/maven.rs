@@ -185,23 +185,30 @@ pub struct CompileSteps {
     pub archive: usize,
 }
 
-/// Returns the program of a compile container.
+/// Returns the program of a compile container; what a source is to hold instead, path relative to the tree and text, is
+/// written before Maven begins.
 pub fn compile_program(
     settings: &MavenSettings<'_>,
     module: &ModuleArguments,
     limits: &ExecutionLimits,
+    other_text: Option<(&str, &str)>,
 ) -> (Program, CompileSteps) {
     let command = maven_command(settings, module, true, &COMPILE_GOALS, limits.compile_command);
-    let steps = vec![
+    let mut steps = vec![
         Step::MakeDirectory { path: HOME.to_owned() },
         Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() },
+    ];
+    let written = |(path, text): (&str, &str)| Step::Write { path: format!("{PROJECT}/{path}"), content: text.into() };
+    steps.extend(other_text.map(written));
+    let maven = steps.len();
+    steps.extend([
         Step::Run(command),
         Step::SendFile { path: RECORDING.to_owned(), max_bytes: 32 << 20 },
         Step::SendFile { path: class_path_file(module), max_bytes: 1 << 20 },
         Step::SendArchive { root: PROJECT.to_owned(), max_bytes: limits.compile_scratch_bytes },
-    ];
+    ]);
     let program = Program { schema: PROGRAM_SCHEMA, door_port: None, steps };
-    (program, CompileSteps { maven: 2, recording: 3, class_path: 4, archive: 5 })
+    (program, CompileSteps { maven, recording: maven + 1, class_path: maven + 2, archive: maven + 3 })
 }
 
 /// What one launch needs to know.
@@ -349,15 +356,20 @@ pub struct LaunchSteps {
     pub reports: [usize; 2],
 }
 
-/// Where a method can write: emptied before each, so that none finds what another left.
+/// Where commands can write: emptied before each method or build, so that none finds what another left.
 const SCRATCH: [&str; 3] = ["/work", "/tmp", "/dev/shm"];
+
+/// Returns the steps that leave nothing of what was before.
+pub(super) fn emptied() -> impl Iterator<Item = Step> {
+    SCRATCH.into_iter().map(|path| Step::Empty { path: path.to_owned() })
+}
 
 /// Returns the program of a launch container, which launches each method on a tree of its own.
 pub fn launch_program(launches: &[Launch<'_>], limits: &ExecutionLimits) -> (Program, Vec<LaunchSteps>) {
     let mut steps = Vec::new();
     let mut indexes = Vec::new();
     for launch in launches {
-        steps.extend(SCRATCH.map(|path| Step::Empty { path: path.to_owned() }));
+        steps.extend(emptied());
         for path in [HOME, TEMPORARY, XML_DIRECTORY] {
             steps.push(Step::MakeDirectory { path: path.to_owned() });
         }

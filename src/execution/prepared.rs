@@ -345,7 +345,7 @@ impl PreparedRevisions {
     ) -> Result<Result<Prepared, Fault>, PreparedError> {
         let settings =
             MavenSettings { java_home: environment.java_home.clone(), arguments: &environment.maven_arguments };
-        let (program, steps) = compile_program(&settings, &revision.module, &executor.limits);
+        let (program, steps) = compile_program(&settings, &revision.module, &executor.limits, None);
         let limits = (executor.limits.compile, executor.limits.compile_scratch_bytes);
         let spec = maven::container("prepare", environment.image, tree.to_owned(), &executor.jars, limits, program);
         let name = format!("compile-{attempt}");
@@ -437,10 +437,7 @@ fn key(executor: &Executor, environment: &Environment, revision: &RevisionInput)
         init: executor.init,
         limits: executor.limits,
     };
-    match serde_json::to_vec(&keyed) {
-        Ok(bytes) => Digest::of(&bytes),
-        Err(error) => unreachable!("the inputs are plain data: {error}"),
-    }
+    Digest::of_plain(&keyed)
 }
 
 /// Puts what a container sent into the store.

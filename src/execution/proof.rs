@@ -282,6 +282,7 @@ async fn execute(
         repeats: 1,
         path: ExecutionPath::Maven,
         apart: false,
+        other_text: None,
     };
     let records = executor.run_cell(&request).await;
     match fs::remove_file(&input.archive) {

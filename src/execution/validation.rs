@@ -110,7 +110,17 @@ impl Validation<'_> {
             Err(cause) => return Ok(self.unprepared(task, cell, path, InfraReason::Source, &cause)),
         };
         let (methods, repeats) = (&task.test_methods, self.repeats);
-        let request = CellRequest { task, cell, input: &input, environment, methods, repeats, path, apart: false };
+        let request = CellRequest {
+            task,
+            cell,
+            input: &input,
+            environment,
+            methods,
+            repeats,
+            path,
+            apart: false,
+            other_text: None,
+        };
         let records = executor.run_cell(&request).await;
         match fs_err::remove_file(&input.archive) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),

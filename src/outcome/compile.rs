@@ -203,6 +203,38 @@ pub fn of_diagnostics<'a>(
     Some((reason, describe(&messages.collect::<Vec<_>>())))
 }
 
+/// What a build says of its main sources, of which one was changed since they compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MainSources {
+    /// They compile. What comes after them says nothing of them.
+    Compile,
+    /// The compiler found errors in them.
+    Errors,
+    /// The build ended otherwise: where it does so every time, and not without the change, that is the change's doing.
+    Ended(String),
+}
+
+/// Returns what a build says of its main sources.
+pub fn main_sources(end: &CommandEnd, oom_killed: bool, recording: &[u8]) -> MainSources {
+    let seen = Seen::read(&CompileFacts { end, oom_killed, recording, module: "", target_file: "" });
+    let exited_well = end.exit_code == Some(0) && end.limit.is_none() && !oom_killed;
+    if exited_well && seen.known && seen.ended.as_ref().is_some_and(|(success, _)| *success) {
+        return MainSources::Compile;
+    }
+    match &seen.failed {
+        // Plugins of other languages, which read Java sources as well, have goals of the same names.
+        Some(failed) if failed.goal == "compile" && failed.messages.iter().any(|message| message.file.is_some()) => {
+            MainSources::Errors
+        }
+        Some(failed) if matches!(failed.goal.as_str(), "testCompile" | "test-compile") => MainSources::Compile,
+        Some(FailedMojo { project, plugin, goal, .. }) => {
+            MainSources::Ended(format!("{plugin}:{goal} failed in {}", name(project.as_deref())))
+        }
+        None if end.limit.is_some() || oom_killed => MainSources::Ended("a limit ended Maven".to_owned()),
+        None => MainSources::Ended("Maven ended without saying why".to_owned()),
+    }
+}
+
 /// A goal failed: whose fault that is depends on which.
 fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compilation {
     let ours = is_test_compiler(&failed.plugin, &failed.goal) && seen.is_module(failed.project.as_deref());
@@ -484,6 +516,27 @@ mod tests {
         let output = r#""compiler_output":"An exception has occurred.\njava.lang.OutOfMemoryError: Java heap space\n\tat java.""#;
         let failed = mojo("mojo_failed", "g:a", "testCompile", &format!(r#","causes":[],{unplaced},{output}"#));
         assert_eq!(spent(&end(1), &[&started, &failed]), heap);
+    }
+
+    #[test]
+    fn main_sources_compile_unless_their_compiler_finds_errors() {
+        let of = |end: &CommandEnd, oom_killed, events: &[&str]| {
+            let lines: Vec<String> = [START, SESSION].iter().chain(events).map(|line| line.replace('\n', "")).collect();
+            main_sources(end, oom_killed, lines.join("\n").as_bytes())
+        };
+        let failed = |goal: &str, files: &[&str]| mojo("mojo_failed", "g:b", goal, &messages(files));
+        let (well, badly) = (ended(true), ended(false));
+        let is_ended = |said| matches!(said, MainSources::Ended(_));
+        assert_eq!(of(&end(0), false, &[&well]), MainSources::Compile);
+        assert_eq!(of(&end(1), false, &[&failed("compile", &["/A.java"]), &badly]), MainSources::Errors);
+        assert_eq!(of(&end(1), false, &[&failed("testCompile", &[TARGET]), &badly]), MainSources::Compile);
+        assert!(is_ended(of(&end(1), false, &[&failed("compile", &[]), &badly])), "no error of a source");
+        assert!(is_ended(of(&end(1), false, &[&failed("check", &[]), &badly])));
+        assert!(is_ended(of(&end(1), false, &[&badly])));
+        assert!(is_ended(of(&end(0), false, &[])), "an exit status alone says nothing");
+        let limited = CommandEnd { exit_code: None, signal: Some(9), limit: Some(LimitReached::Wall), ..end(0) };
+        assert!(is_ended(of(&limited, false, &[])));
+        assert!(is_ended(of(&end(137), true, &[])));
     }
 
     #[test]

@@ -11,8 +11,8 @@ use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::execution::record::{CellRecord, ExecutionPath};
 use testevo_sandbox::image::{BuiltImage, Catalog};
 use testevo_sandbox::lock::{LockFile as _, RepositoryLock};
-use testevo_sandbox::outcome::Outcome;
 use testevo_sandbox::outcome::label::cells_of;
+use testevo_sandbox::outcome::{CompileReason, Outcome};
 use testevo_sandbox::sample::SampleRepository;
 use testevo_sandbox::task::{Cell, RepositoryName};
 
@@ -34,6 +34,7 @@ fn overrides(name: &str) -> &'static str {
 fn jupiter_17() {
     let checked = check("jupiter-17");
     reports_are_kept(&checked, "jupiter");
+    errors_are_kept(&checked);
     chance_is_told(&checked.workshop);
 }
 
@@ -127,6 +128,23 @@ fn reports_are_kept(Checked { repository, workshop, records }: &Checked, engine:
         ways.insert(way);
     }
     assert_eq!(ways, BTreeSet::from(["", "direct-"]));
+}
+
+/// What does not compile on the direct path has the compiler's errors among its logs as data.
+fn errors_are_kept(Checked { repository, workshop, records }: &Checked) {
+    let logs = workshop.data_dir.join("runs").join(repository.name.file_stem()).join("logs");
+    let direct = records.iter().filter(|(_, one)| one.measured.path == ExecutionPath::Direct);
+    let failed = direct.filter(|(_, one)| one.outcome == Outcome::CompileFail(CompileReason::TargetFile));
+    let failed: Vec<_> = failed.map(|((task, cell, _, _), _)| (task, cell)).collect();
+    assert!(!failed.is_empty());
+    for (task, cell) in failed {
+        let file = logs.join(task).join(cell.name()).join("direct-compile.diagnostics.jsonl");
+        let text = fs_err::read_to_string(file).unwrap();
+        let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let place = (first["file"].as_str().is_some(), first["line"].as_i64().is_some_and(|line| line > 0));
+        let said = first["code"].as_str().is_some_and(|code| code.starts_with("compiler.err."));
+        assert!(place == (true, true) && said && !first["message"].as_str().unwrap().is_empty(), "{task}: {first}");
+    }
 }
 
 /// Launches the dice so often that all throws are on one side once in 32,768 times: they are flaky, which is no failure.

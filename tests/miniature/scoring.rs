@@ -165,7 +165,8 @@ fn a_killed_run_comes_to_the_same() {
     }
 }
 
-/// The developers' tests meet mutants: every one that was made is accounted for, and some are killed.
+/// The developers' tests meet mutants: every one that was made is accounted for, some are killed, and where Maven says which
+/// compile and builds them, they are the same ones and become the same.
 #[test]
 fn mutants_are_made_and_killed() {
     let (repository, workshop) = demonstration::given();
@@ -183,6 +184,28 @@ fn mutants_are_made_and_killed() {
     }
     let killed = |record: &Value| record["kills"]["killed"].as_u64().is_some_and(|killed| killed > 0);
     assert!(of_kind(&records, "mutation").any(killed), "{records:?}");
+
+    // Maven takes seconds for each, so the task with the fewest.
+    let made = |record: &Value| {
+        record["sets"].as_array().unwrap().iter().map(|set| set["emitted"].as_u64()).sum::<Option<u64>>()
+    };
+    let fewest = of_kind(&records, "mutants").min_by_key(|record| made(record));
+    let task = fewest.unwrap()["task_id"].as_str().unwrap();
+    let by_maven = ["--path", "maven", "--no-coverage", "--no-cache"];
+    let rebuilt = scored(&workshop, "score-mutants-rebuilt", &[task], "gold", &by_maven);
+    let of_task = |records: &[Value], kind, what: &[&str]| -> Vec<Value> {
+        let own = of_kind(records, kind).filter(|record| record["task_id"] == task);
+        let mut found: Vec<Value> =
+            own.map(|record| what.iter().map(|field| record[*field].clone()).collect()).collect();
+        found.sort_by_key(Value::to_string);
+        found.dedup();
+        found
+    };
+    for (kind, what) in [("mutants", &["sets"][..]), ("mutation", &["method", "mutants", "cause"])] {
+        let found = of_task(&rebuilt, kind, what);
+        assert!(!found.is_empty(), "{kind}: {rebuilt:?}");
+        assert_eq!(found, of_task(&records, kind, what), "{kind}");
+    }
 }
 
 /// Maven with JaCoCo and the mutator's own command say the same as scoring; what is kept is not found out again, and a

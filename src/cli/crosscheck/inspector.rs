@@ -18,7 +18,7 @@ use crate::execution::crosscheck::driven::{Driven, DrivenMethod, drive};
 use crate::execution::crosscheck::mutate::mutate;
 use crate::execution::direct::{Covering, Direct, Swap};
 use crate::execution::logs::CellLogs;
-use crate::execution::mutation::{MutatedFile, judge, lines_to_mutate};
+use crate::execution::mutation::{Judge, MutatedFile, judge, lines_to_mutate};
 use crate::execution::prepared::{CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput};
 use crate::execution::record::ExecutionPath;
 use crate::execution::scoring::trees::SubmissionTrees;
@@ -244,6 +244,7 @@ impl Inspector {
             repeats: 1,
             path: ExecutionPath::Maven,
             apart: true,
+            other_text: None,
         };
         let covered = executor.run_and_cover(&request, Some(&CoverageRequest { methods, files })).await?.1;
         Ok((ExecutionPath::Maven, covered))
@@ -267,8 +268,9 @@ impl Inspector {
             let source = blocking(move || Ok(trees.new_file(&wanted, &name)?)).await;
             let source = source.map_err(|error| InspectError::Sources(error.to_string()))?;
             let file = MutatedFile { task_id: &task.id, path: &path, source: &source, lines: &lines };
+            let by = Judge::Warm { direct: &self.direct, revision };
             let started = Instant::now();
-            let ours = match judge(&self.direct, executor, environment, revision, &file).await? {
+            let ours = match judge(by, executor, environment, &file).await? {
                 Ok(ours) => ours,
                 Err(reason) => {
                     *lost |= reason.may_pass;

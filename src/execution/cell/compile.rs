@@ -62,7 +62,8 @@ impl Executor {
             java_home: request.environment.java_home.clone(),
             arguments: &request.environment.maven_arguments,
         };
-        let (program, steps) = compile_program(&settings, module, &self.limits);
+        let other_text = request.other_text.map(|other| (other.path, other.text));
+        let (program, steps) = compile_program(&settings, module, &self.limits, other_text);
         let spec = maven::container(
             "compile",
             request.environment.image,

@@ -37,6 +37,7 @@ impl Place {
             logs: None,
             init: Digest::of(b"init"),
             alone,
+            believes_timeouts: false,
             class_archives: None,
         };
         let environment = environment();
@@ -74,6 +75,7 @@ impl Place {
             repeats: 1,
             path: ExecutionPath::Maven,
             apart: false,
+            other_text: None,
         }
     }
 

@@ -58,7 +58,7 @@ pub struct LaunchedMethod {
 
 impl Direct {
     /// Launches one method in a JVM and a container of its own; faults of ours are retried, a timeout is believed only
-    /// after a second run with nothing else running.
+    /// after a second run with nothing else running, unless the executor believes the first.
     ///
     /// # Errors
     /// The file system's.
@@ -78,7 +78,7 @@ impl Direct {
             };
             match one.outcome {
                 Outcome::InfraFail(_) if attempt < ATTEMPTS => attempt += 1,
-                Outcome::ExecFail(ExecReason::Timeout) => break,
+                Outcome::ExecFail(ExecReason::Timeout) if !executor.believes_timeouts => break,
                 _ => return Ok(one),
             }
         }

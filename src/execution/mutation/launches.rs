@@ -11,8 +11,13 @@ use crate::outcome::Outcome;
 use crate::task::MethodId;
 
 /// A launch on a mutant is ended after so many seconds, three times what it takes without one if that is more, and its own
-/// limit if that is less: a mutant that loops is killed, and a run of ten of them must end.
-pub const MUTANT_SECONDS: u64 = 120;
+/// limit if that is less: a mutant that loops is killed, and a run of ten of them must end. Universal Mutator's own analysis
+/// ends a mutant after as many.
+pub const MUTANT_SECONDS: u64 = 30;
+
+/// What else runs on a machine makes no launch so many times slower: a limit that far above what it takes without a mutant is
+/// believed when it is met first. Otherwise each mutant that loops would have the machine to itself for as long again.
+const TIMES_SLOWER: u64 = 10;
 
 /// A method that passes on new code.
 #[derive(Clone, Debug)]
@@ -74,11 +79,13 @@ impl MutantLaunches<'_> {
 }
 
 /// Returns the executor with the limits of a launch on a mutant.
-fn limited(executor: &Executor, launch_ms: Option<u64>) -> Executor {
+pub(super) fn limited(executor: &Executor, launch_ms: Option<u64>) -> Executor {
     let mut limited = executor.clone();
     let limit = &mut limited.limits.launch_command;
-    limit.wall_seconds = seconds(limit.wall_seconds, launch_ms);
+    let wall = seconds(limit.wall_seconds, launch_ms);
+    limit.wall_seconds = wall;
     limit.cpu_seconds = seconds(limit.cpu_seconds, launch_ms);
+    limited.believes_timeouts = launch_ms.is_some_and(|took| is_far_above(wall, took));
     limited
 }
 
@@ -88,6 +95,11 @@ fn seconds(own: u64, launch_ms: Option<u64>) -> u64 {
     own.min(MUTANT_SECONDS.max(launch_ms.unwrap_or_default().saturating_mul(3) / 1000))
 }
 
+/// Tells whether a limit is believed when it is met first: see [`TIMES_SLOWER`].
+fn is_far_above(seconds: u64, launch_ms: u64) -> bool {
+    seconds.saturating_mul(1000) / TIMES_SLOWER >= launch_ms
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,19 +107,28 @@ mod tests {
     #[test]
     fn a_launch_on_a_mutant_has_three_times_what_it_took_and_never_more_than_its_own_limit() {
         for (own, launch_ms, expected) in [
-            (600, None, 120),
-            (600, Some(0), 120),
-            (600, Some(40_000), 120),
-            (600, Some(40_334), 121),
+            (600, None, 30),
+            (600, Some(0), 30),
+            (600, Some(10_000), 30),
+            (600, Some(10_334), 31),
             (600, Some(100_000), 300),
             (600, Some(200_000), 600),
             (600, Some(599_000), 600),
-            (60, None, 60),
+            (20, None, 20),
             (60, Some(59_000), 60),
             (100, Some(50_000), 100),
             (u64::MAX, Some(u64::MAX), u64::MAX / 1000),
         ] {
             assert_eq!(seconds(own, launch_ms), expected, "{own} {launch_ms:?}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_is_believed_at_once_far_above_what_the_launch_took() {
+        for (seconds, launch_ms, believed) in
+            [(30, 0, true), (30, 600, true), (30, 3_000, true), (30, 3_001, false), (300, 100_000, false)]
+        {
+            assert_eq!(is_far_above(seconds, launch_ms), believed, "{seconds} {launch_ms}");
         }
     }
 }

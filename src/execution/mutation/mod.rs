@@ -1,12 +1,14 @@
 //! Mutants of new code: made by Universal Mutator in a container, judged by the warm compiler with the arguments of the real
-//! build, run like methods. Source: protocol §4, design §7.
+//! build, or by Maven where that does not fit, run like methods. Source: protocol §4, design §7.
 //!
 //! The mutator's own compile check is not used: it would run a compiler for each mutant. What it does is done here: a line
-//! on which garbage compiles has no mutants. `emission` runs the mutator, [`MainCompiler`] is the compiler.
+//! on which garbage compiles has no mutants. `emission` runs the mutator, [`MainCompiler`] is the warm compiler, `reference`
+//! is Maven.
 
 pub(super) mod emission;
 pub mod launches;
 mod main_compiler;
+pub mod reference;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use self::emission::emit;
 pub use self::main_compiler::{MainCompilation, MainCompiler};
+use self::reference::{MavenCompiler, ReferenceBuild};
 use super::cell::{Environment, Executor};
 use super::direct::Direct;
 use super::prepared::CompiledRevision;
@@ -56,6 +59,65 @@ impl NoMutants {
     }
 }
 
+/// Who says whether a text of a main source compiles.
+#[derive(Clone, Copy)]
+pub enum Judge<'a> {
+    /// The warm compiler, on a prepared revision.
+    Warm {
+        /// Has the compilers.
+        direct: &'a Direct,
+        /// The revision.
+        revision: &'a CompiledRevision,
+    },
+    /// Maven, where the direct path does not fit.
+    Maven(ReferenceBuild<'a>),
+}
+
+impl Judge<'_> {
+    /// Returns the key of the build that decides what compiles.
+    pub fn key(&self, executor: &Executor, environment: &Environment) -> Digest {
+        match self {
+            Self::Warm { revision, .. } => revision.key,
+            Self::Maven(build) => build.key(executor, environment),
+        }
+    }
+}
+
+/// A judge of one source's texts.
+enum Compiler<'a> {
+    Warm(Box<MainCompiler<'a>>),
+    Maven(MavenCompiler<'a>),
+}
+
+/// Texts that are in memory at once, at most.
+const MOST_TEXTS: usize = 16;
+
+impl Compiler<'_> {
+    /// Says why so many texts are not compiled, where they are too many: before the first one is.
+    fn refuses(&self, texts: usize) -> Option<NoMutants> {
+        match self {
+            Self::Warm(_) => None,
+            Self::Maven(_) => reference::too_many(texts),
+        }
+    }
+
+    /// Tells of each text whether it compiles.
+    async fn compile(&self, texts: &[&str]) -> std::io::Result<Result<Vec<bool>, NoMutants>> {
+        let compiler = match self {
+            Self::Warm(compiler) => compiler,
+            Self::Maven(compiler) => return compiler.compile(texts).await,
+        };
+        let mut compiles = Vec::new();
+        for text in texts {
+            match compiler.compile(text).await? {
+                Ok(compilation) => compiles.push(matches!(compilation, MainCompilation::Compiled(_))),
+                Err(reason) => return Ok(Err(reason)),
+            }
+        }
+        Ok(Ok(compiles))
+    }
+}
+
 /// A file whose lines are mutated.
 pub struct MutatedFile<'a> {
     /// The task that the sample follows from.
@@ -77,8 +139,8 @@ pub fn lines_to_mutate(focal: &[FocalLines]) -> BTreeMap<String, Vec<usize>> {
     files.into_iter().map(|(path, lines)| (path, lines.into_iter().collect())).collect()
 }
 
-/// Returns the key of a file's mutants: equal keys mean equal sets.
-pub fn mutants_key(environment: &Environment, revision: &CompiledRevision, file: &MutatedFile<'_>) -> Digest {
+/// Returns the key of a file's mutants, given that of the build that judges them: equal keys mean equal sets.
+pub fn mutants_key(environment: &Environment, build: Digest, file: &MutatedFile<'_>) -> Digest {
     #[derive(Serialize)]
     struct Keyed<'a> {
         schema: u32,
@@ -94,16 +156,13 @@ pub fn mutants_key(environment: &Environment, revision: &CompiledRevision, file:
         schema: 1,
         what: "mutants",
         image: environment.image,
-        revision: revision.key,
+        revision: build,
         task_id: file.task_id,
         path: file.path,
         source: Digest::of(file.source),
         lines: file.lines,
     };
-    match serde_json::to_vec(&keyed) {
-        Ok(bytes) => Digest::of(&bytes),
-        Err(error) => unreachable!("the inputs are plain data: {error}"),
-    }
+    Digest::of_plain(&keyed)
 }
 
 /// All that is known of a file's mutants before any is left out.
@@ -167,13 +226,12 @@ impl JudgedMutants {
 /// # Errors
 /// The file system's.
 pub async fn make(
-    direct: &Direct,
+    by: Judge<'_>,
     executor: &Executor,
     environment: &Environment,
-    revision: &CompiledRevision,
     file: &MutatedFile<'_>,
 ) -> std::io::Result<Result<Mutants, NoMutants>> {
-    let judged = judge(direct, executor, environment, revision, file).await?;
+    let judged = judge(by, executor, environment, file).await?;
     Ok(judged.map(|judged| judged.sampled(file)))
 }
 
@@ -182,10 +240,9 @@ pub async fn make(
 /// # Errors
 /// The file system's.
 pub async fn judge(
-    direct: &Direct,
+    by: Judge<'_>,
     executor: &Executor,
     environment: &Environment,
-    revision: &CompiledRevision,
     file: &MutatedFile<'_>,
 ) -> std::io::Result<Result<JudgedMutants, NoMutants>> {
     let Ok(source) = std::str::from_utf8(file.source) else {
@@ -194,7 +251,17 @@ pub async fn judge(
     if source.len() > MOST_SOURCE_BYTES {
         return Ok(Err(NoMutants::certain("the source is too large")));
     }
-    let compiler = match MainCompiler::new(direct, executor, environment, revision, file.path, file.source).await? {
+    let compiler = match by {
+        Judge::Warm { direct, revision } => {
+            let compiler = MainCompiler::new(direct, executor, environment, revision, file.path, file.source).await?;
+            compiler.map(|compiler| Compiler::Warm(Box::new(compiler)))
+        }
+        Judge::Maven(build) => {
+            let compiler = MavenCompiler::new(executor, environment, build, file.path).await?;
+            compiler.map(Compiler::Maven)
+        }
+    };
+    let compiler = match compiler {
         Ok(compiler) => compiler,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -206,30 +273,46 @@ pub async fn judge(
     let (made, copies) = (emission.mutants, emission.copies);
     let lines: Vec<&str> = source.split_inclusive('\n').collect();
     let mut dead_lines = BTreeSet::new();
-    for line in mutated_lines(&made).into_iter().chain(copies.iter().copied()).collect::<BTreeSet<usize>>() {
-        let Some(own) = line.checked_sub(1).and_then(|index| lines.get(index)) else {
-            return Ok(Err(NoMutants::certain(format!("the mutator names a line {line} that is not there"))));
-        };
-        let spoilt = garbage(own);
-        if spoilt == *own {
-            continue;
-        }
-        let mut text = lines.clone();
-        text[line - 1] = &spoilt;
-        match compiler.compile(&text.concat()).await? {
-            Ok(MainCompilation::Compiled(_)) => {
-                dead_lines.insert(line);
+    let mutated: BTreeSet<usize> = mutated_lines(&made).into_iter().chain(copies.iter().copied()).collect();
+    let mutated: Vec<usize> = mutated.into_iter().collect();
+    if let Some(reason) = compiler.refuses(mutated.len()) {
+        return Ok(Err(reason));
+    }
+    for together in mutated.chunks(MOST_TEXTS) {
+        let mut spoilt_lines = Vec::new();
+        for line in together {
+            let Some(own) = line.checked_sub(1).and_then(|index| lines.get(index)) else {
+                return Ok(Err(NoMutants::certain(format!("the mutator names a line {line} that is not there"))));
+            };
+            let spoilt = garbage(own);
+            if spoilt != *own {
+                let mut text = lines.clone();
+                text[line - 1] = &spoilt;
+                spoilt_lines.push((*line, text.concat()));
             }
-            Ok(MainCompilation::Errors) => {}
+        }
+        let texts: Vec<&str> = spoilt_lines.iter().map(|(_, text)| text.as_str()).collect();
+        match compiler.compile(&texts).await? {
+            Ok(compiles) => {
+                let dead = spoilt_lines.iter().zip(compiles).filter(|(_, compiles)| *compiles);
+                dead_lines.extend(dead.map(|((line, _), _)| *line));
+            }
             Err(reason) => return Ok(Err(reason)),
         }
     }
     let mut judged = JudgedMutants { source, made, copies, dead_lines, valid: Vec::new(), invalid: Vec::new() };
-    for place in distinct(&judged.source, judged.emitted()) {
-        match compiler.compile(&judged.made[place].text).await? {
-            Ok(MainCompilation::Compiled(_)) => judged.valid.push(place),
-            Ok(MainCompilation::Errors) => judged.invalid.push(place),
+    let places = distinct(&judged.source, judged.emitted());
+    if let Some(reason) = compiler.refuses(mutated.len() + places.len()) {
+        return Ok(Err(reason));
+    }
+    for together in places.chunks(MOST_TEXTS) {
+        let texts: Vec<&str> = judged.texts(together).collect();
+        let compiles = match compiler.compile(&texts).await? {
+            Ok(compiles) => compiles,
             Err(reason) => return Ok(Err(reason)),
+        };
+        for (place, compiles) in together.iter().zip(compiles) {
+            if compiles { judged.valid.push(*place) } else { judged.invalid.push(*place) }
         }
     }
     Ok(Ok(judged))
@@ -283,7 +366,7 @@ mod tests {
         ];
         let key = |asked: &Asked| {
             let Asked { environment, revision, task_id, path, source, lines } = asked;
-            mutants_key(environment, revision, &MutatedFile { task_id, path, source, lines })
+            mutants_key(environment, revision.key, &MutatedFile { task_id, path, source, lines })
         };
         let mut keys = BTreeMap::from([(key(&asked()), "none")]);
         for (name, change) in changes {

@@ -33,6 +33,7 @@ pub(in crate::execution) fn executor(engine: &Arc<Scripted>, data_dir: &DataDir)
         logs: None,
         init: Digest::of(b"init"),
         alone: Arc::new(RwLock::new(())),
+        believes_timeouts: false,
         class_archives: None,
     }
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use fs_err as fs;
 
-use super::direct::{self, MutationRequest, SubmissionCell};
-use super::kept::{LinesToMutate, unmutated};
+use super::direct::{self, SubmissionCell};
+use super::kept::LinesToMutate;
 use super::lost::{Due, unmeasured};
+use super::mutated::{MutationRequest, Way, mutated};
 use super::order::shuffle;
 use super::record::ScoreRecord;
 use super::sets::RunMutants;
@@ -17,10 +18,13 @@ use super::{Scoring, blocking, cell_of, file_name, first_bytes};
 use crate::digest::Digest;
 use crate::execution::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
 use crate::execution::coverage::{CoverageRequest, source_files};
-use crate::execution::direct::DirectCell;
+use crate::execution::direct::{Direct, DirectCell};
 use crate::execution::fault::Fault;
+use crate::execution::maven::ModuleArguments;
 use crate::execution::mutation::launches::Passing;
+use crate::execution::mutation::reference::ReferenceBuild;
 use crate::execution::mutation::{NoMutants, lines_to_mutate};
+use crate::execution::prepared::{CompiledRevision, RevisionInput};
 use crate::execution::record::ExecutionPath;
 use crate::execution::stage::RunError;
 use crate::execution::trees::CellFacts;
@@ -141,16 +145,14 @@ impl Scoring<'_> {
             }
             let request = CoverageRequest { methods: &todo.cover, files: &files };
             let request = (!files.is_empty()).then_some(&request);
-            let (executed, covered, mutated) = match (path, &self.direct) {
+            let mutate = self.mutation_request(job, shared, &lines, &todo.mutate).await?;
+            let (executed, covered, on_mutants) = match (path, &self.direct) {
                 (ExecutionPath::Direct, Some(direct)) => {
-                    let mutate = self.mutation_request(job, &lines, &todo.mutate).await?;
                     let (methods, repeats) = (&todo.methods, self.repeats);
                     let cell = SubmissionCell {
                         executed: DirectCell { identity, facts: &facts, methods, repeats },
                         cover: request,
                         mutate: mutate.as_ref(),
-                        mutants: &shared.mutants,
-                        cache: &self.cache,
                     };
                     match direct::run_cell(direct, executor, &self.revisions, &cell).await? {
                         Ok(executed) => executed,
@@ -169,32 +171,75 @@ impl Scoring<'_> {
                         Err(error) => return Ok(Err(Fault::source(&error.to_string()))),
                     };
                     let cell = self.request(job, &input, environment, &todo.methods);
-                    let executed = executor.run_and_cover(&cell, request).await;
+                    let done = self.on_reference_path(executor, &cell, request, mutate.as_ref()).await;
                     match fs::remove_file(&input.archive) {
                         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
                         _ => {}
                     }
-                    let (mut executed, covered) = executed?;
+                    let (mut executed, covered, mutated) = done?;
                     let reason = unfit.as_ref().map(|unfit| unfit.reason.clone());
                     executed.iter_mut().for_each(|record| record.measured.unfit.clone_from(&reason));
-                    let mutated = unmutated(&executed, &todo.mutate, &lines, unfit.as_ref());
                     (executed, covered, mutated)
                 }
             };
             self.keep(executor, &identity, job, &files, (executed, covered), records)?;
-            self.keep_mutated(executor, &identity, job, &lines, mutated, records)?;
+            self.keep_mutated(executor, &identity, job, &lines, on_mutants, records)?;
             return Ok(Ok(()));
         }
         Ok(Ok(()))
     }
 
-    /// Returns what is mutated for a job; `None` where nothing is.
-    async fn mutation_request(
+    /// Executes a cell as Maven compiles it, then measures what is asked for.
+    async fn on_reference_path(
         &self,
+        executor: &Executor,
+        cell: &CellRequest<'_>,
+        cover: Option<&CoverageRequest<'_>>,
+        mutate: Option<&MutationRequest<'_>>,
+    ) -> std::io::Result<direct::Executed> {
+        let launches = !cell.methods.is_empty() || cover.is_some_and(|cover| !cover.methods.is_empty());
+        let (executed, covered) = match launches {
+            true => executor.run_and_cover(cell, cover).await?,
+            false => Default::default(),
+        };
+        let on_mutants = match mutate.zip(cell.input.module.as_ref()) {
+            Some((request, module)) => {
+                let build = ReferenceBuild { archive: &cell.input.archive, tree: &cell.input.tree, module };
+                let prepared = match &self.direct {
+                    Some(direct) => self.prepared(direct, executor, cell, module).await?,
+                    None => None,
+                };
+                let prepared = self.direct.as_deref().zip(prepared.as_deref());
+                let way = Way::Reference { cell, build, prepared };
+                mutated(way, (executor, cell.environment), request, &executed).await?
+            }
+            None => Vec::new(),
+        };
+        Ok((executed, covered, on_mutants))
+    }
+
+    /// Returns a cell's code as the direct path prepares it, where it can.
+    async fn prepared(
+        &self,
+        direct: &Direct,
+        executor: &Executor,
+        cell: &CellRequest<'_>,
+        module: &ModuleArguments,
+    ) -> std::io::Result<Option<Arc<CompiledRevision>>> {
+        let revision = RevisionInput { tree: cell.input.tree.clone(), module: module.clone() };
+        let (trees, task, side) = (Arc::clone(&self.revisions), cell.task.clone(), cell.cell.code());
+        let archive = move || trees.revision(&task, side);
+        Ok(direct.revision(executor, cell.environment, &revision, archive).await?.ok())
+    }
+
+    /// Returns what is mutated for a job; `None` where nothing is.
+    async fn mutation_request<'a>(
+        &'a self,
         job: &Job<'_>,
+        shared: &'a Shared<'_>,
         lines: &LinesToMutate,
         passing: &[Passing],
-    ) -> std::io::Result<Option<MutationRequest>> {
+    ) -> std::io::Result<Option<MutationRequest<'a>>> {
         if lines.is_empty() {
             return Ok(None);
         }
@@ -207,7 +252,8 @@ impl Scoring<'_> {
                 (_, Err(_)) => {}
             }
         }
-        Ok(Some(MutationRequest { task_id: job.task.id.clone(), files, passing: passing.to_vec() }))
+        let (mutants, cache) = (&shared.mutants, &self.cache);
+        Ok(Some(MutationRequest { mutants, cache, task_id: job.task.id.clone(), files, passing: passing.to_vec() }))
     }
 
     fn identity<'a>(
@@ -229,6 +275,16 @@ impl Scoring<'_> {
         methods: &'a [MethodId],
     ) -> CellRequest<'a> {
         let (task, cell, path) = (job.task, cell_of(job.code), ExecutionPath::Maven);
-        CellRequest { task, cell, input, environment, methods, repeats: self.repeats, path, apart: true }
+        CellRequest {
+            task,
+            cell,
+            input,
+            environment,
+            methods,
+            repeats: self.repeats,
+            path,
+            apart: true,
+            other_text: None,
+        }
     }
 }

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::cache::CachedResult;
-use super::direct::{Mutated, mutation_key};
 use super::job::{Job, Todo};
+use super::mutated::{Mutated, mutation_key};
 use super::record::{CoverageRecord, ExecutionRecord, MutantsRecord, MutationRecord, SCORE_SCHEMA, ScoreRecord};
 use super::sets::RunMutants;
 use super::{Scoring, model_directory};
 use crate::execution::cell::{CellIdentity, Executor};
 use crate::execution::coverage::{Lines, MethodCoverage, SourceFile, coverage_key, focal_coverage};
-use crate::execution::direct::Unfit;
 use crate::execution::mutation::NoMutants;
 use crate::execution::mutation::launches::Passing;
 use crate::execution::record::{CellRecord, Measured};
@@ -202,26 +201,6 @@ pub(super) fn mutation_records(
     let sets = MutantsRecord { schema: SCORE_SCHEMA, task_id: job.task.id.clone(), sets };
     let known = (!sets.sets.is_empty()).then_some(ScoreRecord::Mutants(sets));
     known.into_iter().chain([ScoreRecord::Mutation(mutation)]).collect()
-}
-
-/// Says of passing methods on the reference path why they are not run on mutants.
-pub(super) fn unmutated(
-    executed: &[CellRecord],
-    mutate: &[Passing],
-    lines: &LinesToMutate,
-    unfit: Option<&Unfit>,
-) -> Vec<(MethodId, Result<Mutated, NoMutants>)> {
-    if lines.is_empty() {
-        return Vec::new();
-    }
-    let may_pass = unfit.is_some_and(|unfit| unfit.may_pass);
-    let cause = match unfit {
-        Some(unfit) => format!("mutants need the direct path, which does not fit: {}", unfit.reason),
-        None => "mutants need the direct path".to_owned(),
-    };
-    let passed = executed.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
-    let methods = mutate.iter().map(|passing| &passing.method).chain(passed.map(|record| &record.method));
-    methods.map(|method| (method.clone(), Err(NoMutants { cause: cause.clone(), may_pass }))).collect()
 }
 
 fn executed_record(job: &Job<'_>, record: CellRecord) -> ExecutionRecord {

@@ -12,6 +12,7 @@ mod job;
 mod kept;
 pub mod left;
 mod lost;
+mod mutated;
 pub mod order;
 pub mod record;
 mod resolution;
@@ -86,8 +87,7 @@ pub struct Scoring<'a> {
     pub cache: ResultCache,
     /// Whether the focal lines that passing methods cover are measured, those of the developers' tests too.
     pub coverage: bool,
-    /// Whether mutants are made of the focal lines that new code adds, and passing methods run on them. Only on the direct
-    /// path.
+    /// Whether mutants are made of the focal lines that new code adds, and passing methods run on them.
     pub mutation: bool,
 }
 

@@ -26,6 +26,8 @@ pub(super) struct RunMutants {
     own: ResultCache,
     /// Held by whoever makes a set; whoever wants the same one waits.
     making: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
+    /// Why there are none, and never will be: found out once.
+    none: Mutex<HashMap<Digest, NoMutants>>,
     /// Digests of the sets that tests of a task met.
     met: Mutex<BTreeMap<TaskId, Digest>>,
 }
@@ -42,6 +44,7 @@ impl RunMutants {
             own: ResultCache::new(directory.clone(), true),
             directory,
             making: Mutex::default(),
+            none: Mutex::default(),
             met: Mutex::new(met.collect()),
         }
     }
@@ -58,6 +61,9 @@ impl RunMutants {
     ) -> io::Result<Result<Mutants, NoMutants>> {
         let turn = Arc::clone(self.making.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
         let _mine = turn.lock().await;
+        if let Some(reason) = self.none.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(Err(reason.clone()));
+        }
         if let Some(known) = self.own.value(key)? {
             return Ok(Ok(known));
         }
@@ -66,9 +72,15 @@ impl RunMutants {
             return Ok(Ok(known));
         }
         let made = make.await?;
-        if let Ok(made) = &made {
-            self.own.put_value(key, made)?;
-            others.put_value(key, made)?;
+        match &made {
+            Ok(made) => {
+                self.own.put_value(key, made)?;
+                others.put_value(key, made)?;
+            }
+            Err(reason) if !reason.may_pass => {
+                self.none.lock().unwrap_or_else(PoisonError::into_inner).insert(key, reason.clone());
+            }
+            Err(_) => {}
         }
         Ok(made)
     }
@@ -93,10 +105,7 @@ impl RunMutants {
 }
 
 fn digest(sets: &[MutantSet]) -> Digest {
-    match serde_json::to_vec(sets) {
-        Ok(bytes) => Digest::of(&bytes),
-        Err(error) => unreachable!("sets are plain data: {error}"),
-    }
+    Digest::of_plain(sets)
 }
 
 #[cfg(test)]
@@ -142,6 +151,11 @@ mod tests {
         let reading = ResultCache::new(results, true);
         let next = RunMutants::of(&directory.path().join("next"), &[]);
         assert_eq!(path_of(next.get(key, &reading, make()).await.unwrap()), "made 2", "the last that was kept");
+        let never = || async { Ok(Err(NoMutants::certain("no source"))) };
+        for make in [never(), never()] {
+            assert!(next.get(Digest::of(b"none"), &reading, make).await.unwrap().is_err());
+        }
+        assert!(next.get(Digest::of(b"none"), &reading, make()).await.unwrap().is_err(), "found out once");
         let fault = || async { Ok(Err(NoMutants::passing("no engine"))) };
         assert!(next.get(Digest::of(b"third"), &reading, fault()).await.unwrap().is_err());
         assert_eq!(path_of(next.get(Digest::of(b"third"), &reading, make()).await.unwrap()), "made 3", "tried again");

@@ -131,8 +131,17 @@ impl Scoring<'_> {
                 };
                 let methods = &task.test_methods;
                 let (cell, path) = (Cell::On, ExecutionPath::Maven);
-                let request =
-                    CellRequest { task, cell, input: &input, environment, methods, repeats: 1, path, apart: true };
+                let request = CellRequest {
+                    task,
+                    cell,
+                    input: &input,
+                    environment,
+                    methods,
+                    repeats: 1,
+                    path,
+                    apart: true,
+                    other_text: None,
+                };
                 let compiles = match executor.compiles(&request, module).await? {
                     Ok(()) => Ok(Some((true, None))),
                     Err((Outcome::CompileFail(_), detail)) => Ok(Some((false, Some(detail)))),
@@ -159,8 +168,5 @@ pub(super) fn start_key(launch: Digest) -> Digest {
         what: &'static str,
         launch: Digest,
     }
-    match serde_json::to_vec(&Keyed { schema: 1, what: "start", launch }) {
-        Ok(bytes) => Digest::of(&bytes),
-        Err(error) => unreachable!("the inputs are plain data: {error}"),
-    }
+    Digest::of_plain(&Keyed { schema: 1, what: "start", launch })
 }

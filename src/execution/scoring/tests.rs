@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use super::direct::mutation_key;
 use super::left::{LeftKind, counts, left};
-use super::record::{CoverageRecord, StartRecord};
+use super::mutated::mutation_key;
+use super::record::{CoverageRecord, MutationRecord, StartRecord};
 use super::*;
 use crate::data_dir::DataDir;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
@@ -218,17 +218,18 @@ async fn what_passed_and_can_not_be_measured_is_lost_and_tried_again() {
     assert!(causes.iter().all(|cause| cause.starts_with("infra_fail(source): ")), "{causes:?}");
 
     let (records, _) = place.score(&ALL, &mut run, records).await;
-    assert_eq!(place.engine.started(), ["compile"; 3], "the reference path was tried");
+    let (compile, judge) = (["compile"; 3], ["judge"; 3]);
+    assert_eq!(place.engine.started(), [compile, judge].concat(), "the reference path was tried");
     let (coverage, mutation, causes) = lost(&records);
-    // On the reference path there are no mutants, which is no fault.
-    assert_eq!((coverage, mutation), (methods, 0), "{records:?}");
-    assert!(causes.iter().all(|cause| cause.contains("could not be launched again")), "{causes:?}");
+    assert_eq!((coverage, mutation), (methods, methods), "{records:?}");
+    assert!(causes.iter().any(|cause| cause.contains("could not be launched again")), "{causes:?}");
 
     // And where everything is known, nothing is left to try.
     let measured: Vec<ScoreRecord> = records
         .into_iter()
         .map(|record| match record {
             ScoreRecord::Coverage(one) => ScoreRecord::Coverage(CoverageRecord { lost: false, ..one }),
+            ScoreRecord::Mutation(one) => ScoreRecord::Mutation(MutationRecord { lost: false, ..one }),
             other => other,
         })
         .collect();

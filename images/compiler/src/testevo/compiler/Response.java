@@ -23,7 +23,7 @@ final class Response implements DiagnosticListener<JavaFileObject> {
     private static final int MOST_DIAGNOSTICS = 200;
     private static final int MOST_TEXT = 2_000;
 
-    private final List<Diagnostic<? extends JavaFileObject>> errors = new ArrayList<>();
+    private final List<Found> errors = new ArrayList<>();
     private int otherDiagnostics;
     private int status = BROKEN;
     private String trouble = "";
@@ -33,7 +33,7 @@ final class Response implements DiagnosticListener<JavaFileObject> {
     @Override
     public void report(Diagnostic<? extends JavaFileObject> diagnostic) {
         if (diagnostic.getKind() == Diagnostic.Kind.ERROR && errors.size() < MOST_DIAGNOSTICS) {
-            errors.add(diagnostic);
+            errors.add(new Found(diagnostic));
         } else {
             otherDiagnostics++;
         }
@@ -68,12 +68,12 @@ final class Response implements DiagnosticListener<JavaFileObject> {
         output.writeByte(status);
         text(output, trouble);
         output.writeInt(errors.size());
-        for (Diagnostic<? extends JavaFileObject> error : errors) {
-            text(output, error.getSource() == null ? "" : error.getSource().toUri().getPath());
-            output.writeLong(error.getLineNumber());
-            output.writeLong(error.getColumnNumber());
-            text(output, String.valueOf(error.getCode()));
-            text(output, String.valueOf(error.getMessage(Locale.US)));
+        for (Found error : errors) {
+            text(output, error.path);
+            output.writeLong(error.line);
+            output.writeLong(error.column);
+            text(output, error.code);
+            text(output, error.message);
         }
         output.writeInt(otherDiagnostics);
         files(output, outputs);
@@ -95,5 +95,22 @@ final class Response implements DiagnosticListener<JavaFileObject> {
         byte[] bytes = cut.getBytes(StandardCharsets.UTF_8);
         output.writeInt(bytes.length);
         output.write(bytes);
+    }
+
+    /** An error as it was when it was found: javac reads the source for its line, and afterwards that is gone. */
+    private static final class Found {
+        final String path;
+        final long line;
+        final long column;
+        final String code;
+        final String message;
+
+        Found(Diagnostic<? extends JavaFileObject> diagnostic) {
+            path = diagnostic.getSource() == null ? "" : diagnostic.getSource().toUri().getPath();
+            line = diagnostic.getLineNumber();
+            column = diagnostic.getColumnNumber();
+            code = String.valueOf(diagnostic.getCode());
+            message = String.valueOf(diagnostic.getMessage(Locale.US));
+        }
     }
 }

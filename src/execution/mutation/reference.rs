@@ -1,0 +1,289 @@
+//! Mutants where the direct path does not fit: Maven says which compile, each on a fresh tree, and the reference path runs
+//! methods on those that are kept. Slow, and the same mutants.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::NoMutants;
+use super::launches::{Passing, limited};
+use crate::digest::Digest;
+use crate::engine::session;
+use crate::engine::spec::{ContainerLimits, PROGRAM_SCHEMA, Program, Step};
+use crate::execution::cell::{CellRequest, Environment, Executor, OtherText};
+use crate::execution::fault::{ATTEMPTS, Spool, command_end, file_name, memory_limit_met, not_done, of_engine};
+use crate::execution::limits::ExecutionLimits;
+use crate::execution::maven::{
+    HOME, MavenSettings, ModuleArguments, PROJECT, RECORDING, TREE, container, emptied, maven_command,
+};
+use crate::execution::prepared::in_tree;
+use crate::execution::record::CellRecord;
+use crate::outcome::compile::{MainSources, main_sources};
+use crate::outcome::{CompileReason, InfraReason, Outcome};
+use crate::task::MethodId;
+
+/// Texts of one container, at most: whoever wants the machine alone waits for them.
+const MOST_TOGETHER: usize = 4;
+
+/// Texts of one container together, in bytes: its program holds them.
+const MOST_TEXT_BYTES: usize = 4 << 20;
+
+/// Texts of one source that Maven is asked for, at most: some hours.
+const MOST_BUILDS: usize = 2_000;
+
+/// The largest recording, in bytes.
+const MOST_RECORDING_BYTES: u64 = 32 << 20;
+
+/// What Maven is asked for: the main sources and what becomes of their classes, or where siblings' tests are needed for that,
+/// those as well.
+const GOALS: [&str; 2] = ["process-classes", "test-compile"];
+
+/// No Java, whatever it stands in.
+const NO_JAVA: &str = "}\n)(\n";
+
+/// New code as Maven builds it.
+#[derive(Clone, Copy)]
+pub struct ReferenceBuild<'a> {
+    /// Tar archive of the tree.
+    pub archive: &'a Path,
+    /// Git's id of the code revision's tree.
+    pub tree: &'a str,
+    /// The target file's module.
+    pub module: &'a ModuleArguments,
+}
+
+impl ReferenceBuild<'_> {
+    /// Returns the key of the build: main sources are in the tree, whatever the test file is.
+    pub(super) fn key(&self, executor: &Executor, environment: &Environment) -> Digest {
+        #[derive(Serialize)]
+        struct Keyed<'a> {
+            what: &'a str,
+            tree: &'a str,
+            module: String,
+            maven_arguments: &'a [String],
+            recorder: &'a str,
+            init: Digest,
+            limits: ExecutionLimits,
+        }
+        let keyed = Keyed {
+            what: "maven",
+            tree: self.tree,
+            module: self.module.identity(),
+            maven_arguments: &environment.maven_arguments,
+            recorder: file_name(&executor.jars.recorder),
+            init: executor.init,
+            limits: executor.limits,
+        };
+        Digest::of_plain(&keyed)
+    }
+}
+
+/// Maven as the compiler of one main source.
+pub(super) struct MavenCompiler<'a> {
+    executor: &'a Executor,
+    environment: &'a Environment,
+    build: ReferenceBuild<'a>,
+    /// The source, absolute in the container.
+    path: String,
+    goal: &'static str,
+}
+
+/// Says why Maven is not asked for so many texts of one source, where they are too many.
+pub(super) fn too_many(builds: usize) -> Option<NoMutants> {
+    let cause = || NoMutants::certain(format!("more than {MOST_BUILDS} mutants and lines were to be built by Maven"));
+    (builds > MOST_BUILDS).then(cause)
+}
+
+/// What one container said of the first texts that it was given, and why it said nothing of the others.
+struct Said {
+    builds: Vec<MainSources>,
+    fault: Option<String>,
+}
+
+impl<'a> MavenCompiler<'a> {
+    /// Returns the compiler of the source at `path`, relative to the tree: as it is it compiles, and what is no Java does not.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) async fn new(
+        executor: &'a Executor,
+        environment: &'a Environment,
+        build: ReferenceBuild<'a>,
+        path: &str,
+    ) -> std::io::Result<Result<Self, NoMutants>> {
+        let mut causes = Vec::new();
+        for goal in GOALS {
+            let path = format!("{PROJECT}/{path}");
+            let this = Self { executor, environment, build, path, goal };
+            match this.build_of(None).await? {
+                Ok(MainSources::Compile) => return this.controlled().await,
+                Ok(MainSources::Errors) => causes.push(format!("{goal}: the main sources do not compile")),
+                Ok(MainSources::Ended(cause)) => causes.push(format!("{goal}: {cause}")),
+                Err(reason) => return Ok(Err(reason)),
+            }
+        }
+        Ok(Err(NoMutants::certain(format!("Maven does not build the code as it is: {}", causes.join("; ")))))
+    }
+
+    /// Returns the compiler if it finds errors where they are.
+    async fn controlled(self) -> std::io::Result<Result<Self, NoMutants>> {
+        Ok(match self.compiles(NO_JAVA).await? {
+            Ok(false) => Ok(self),
+            Ok(true) => {
+                let path = in_tree(&self.path);
+                Err(NoMutants::certain(format!("Maven builds with errors in `{path}`, or without it")))
+            }
+            Err(reason) => Err(reason),
+        })
+    }
+
+    /// Tells of each text whether it compiles.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) async fn compile(&self, texts: &[&str]) -> std::io::Result<Result<Vec<bool>, NoMutants>> {
+        let mut compile = Vec::new();
+        for together in together(texts) {
+            let some: Vec<Option<&str>> = together.iter().copied().map(Some).collect();
+            let said = self.once(&some).await?;
+            for (index, text) in together.iter().enumerate() {
+                let compiles = match said.builds.get(index) {
+                    Some(MainSources::Compile) => Ok(true),
+                    Some(MainSources::Errors) => Ok(false),
+                    Some(MainSources::Ended(_)) | None => self.compiles(text).await?,
+                };
+                match compiles {
+                    Ok(compiles) => compile.push(compiles),
+                    Err(reason) => return Ok(Err(reason)),
+                }
+            }
+        }
+        Ok(Ok(compile))
+    }
+
+    /// Tells whether a text compiles, in containers of its own. One on which the build ends otherwise every time is at fault
+    /// itself, if the source as it is still builds.
+    async fn compiles(&self, text: &str) -> std::io::Result<Result<bool, NoMutants>> {
+        let ended = match self.build_of(Some(text)).await? {
+            Ok(MainSources::Compile) => return Ok(Ok(true)),
+            Ok(MainSources::Errors) => return Ok(Ok(false)),
+            Ok(MainSources::Ended(cause)) => cause,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        Ok(match self.build_of(None).await? {
+            Ok(MainSources::Compile) => Ok(false),
+            Ok(_) => Err(NoMutants::passing(format!("Maven can't tell whether a mutant compiles: {ended}"))),
+            Err(reason) => Err(reason),
+        })
+    }
+
+    /// Builds one text, or the source as it is, until the build says something of main sources, in at most [`ATTEMPTS`]
+    /// containers.
+    async fn build_of(&self, text: Option<&str>) -> std::io::Result<Result<MainSources, NoMutants>> {
+        let mut attempt = 1;
+        loop {
+            let mut said = self.once(&[text]).await?;
+            match (said.builds.pop(), said.fault) {
+                (Some(MainSources::Ended(_)) | None, _) if attempt < ATTEMPTS => attempt += 1,
+                (Some(build), _) => return Ok(Ok(build)),
+                (None, fault) => return Ok(Err(NoMutants::passing(fault.unwrap_or_default()))),
+            }
+        }
+    }
+
+    /// Builds texts in one container, the source as it is for none.
+    async fn once(&self, texts: &[Option<&str>]) -> std::io::Result<Said> {
+        let limits = &self.executor.limits;
+        let (program, steps) = self.program(texts);
+        let seconds = texts.len() as u64 * limits.compile_command.wall_seconds + 60;
+        let whole = ContainerLimits { wall_seconds: seconds, ..limits.compile };
+        let (image, archive) = (self.environment.image, self.build.archive.to_owned());
+        let scratch = (whole, limits.compile_scratch_bytes);
+        let spec = container("judge", image, archive, &self.executor.jars, scratch, program);
+        let spool = Spool::create(&self.executor.temporary)?;
+        let run = {
+            let _shared = self.executor.alone.read().await;
+            match session::run(self.executor.engine.as_ref(), &spec, spool.path()).await {
+                Ok(run) => run,
+                Err(error) => return Ok(Said { builds: Vec::new(), fault: Some(of_engine(&error).detail) }),
+            }
+        };
+        let mut builds = Vec::new();
+        for (maven, recording) in steps {
+            let Some(end) = command_end(&run, maven) else {
+                return Ok(Said { builds, fault: Some(not_done(&run, "compile").detail) });
+            };
+            let recorded = match run.step(recording) {
+                Some(output) => output.content.bytes()?.into_owned(),
+                None => Vec::new(),
+            };
+            builds.push(main_sources(end, memory_limit_met(&run, end), &recorded));
+        }
+        Ok(Said { builds, fault: None })
+    }
+
+    /// Returns the program, and for each text the indexes of Maven and of what its recorder wrote. No build sees what another
+    /// left.
+    fn program(&self, texts: &[Option<&str>]) -> (Program, Vec<(usize, usize)>) {
+        let settings = MavenSettings {
+            java_home: self.environment.java_home.clone(),
+            arguments: &self.environment.maven_arguments,
+        };
+        let limits = self.executor.limits.compile_command;
+        let maven = maven_command(&settings, self.build.module, true, &[self.goal], limits);
+        let (mut steps, mut builds) = (Vec::new(), Vec::new());
+        for text in texts {
+            steps.extend(emptied());
+            steps.push(Step::MakeDirectory { path: HOME.to_owned() });
+            steps.push(Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() });
+            steps.extend(text.map(|text| Step::Write { path: self.path.clone(), content: text.to_owned() }));
+            steps.push(Step::Run(maven.clone()));
+            steps.push(Step::SendFile { path: RECORDING.to_owned(), max_bytes: MOST_RECORDING_BYTES });
+            builds.push((steps.len() - 2, steps.len() - 1));
+        }
+        (Program { schema: PROGRAM_SCHEMA, door_port: None, steps }, builds)
+    }
+}
+
+/// Returns texts as one container takes them.
+fn together<'a, 'b>(texts: &'b [&'a str]) -> Vec<&'b [&'a str]> {
+    let (mut groups, mut first, mut bytes) = (Vec::new(), 0, 0);
+    for (index, text) in texts.iter().enumerate() {
+        let is_full = index - first == MOST_TOGETHER || bytes + text.len() > MOST_TEXT_BYTES;
+        if index > first && is_full {
+            groups.push(&texts[first..index]);
+            (first, bytes) = (index, 0);
+        }
+        bytes += text.len();
+    }
+    groups.extend((first < texts.len()).then(|| &texts[first..]));
+    groups
+}
+
+/// Runs methods on a mutant of a source on the reference path and returns what becomes of them, in order.
+///
+/// # Errors
+/// The file system's.
+pub async fn run(
+    executor: &Executor,
+    request: &CellRequest<'_>,
+    methods: &[Passing],
+    mutant: OtherText<'_>,
+) -> std::io::Result<Vec<Outcome>> {
+    let names: Vec<MethodId> = methods.iter().map(|one| one.method.clone()).collect();
+    let mutated = CellRequest { methods: &names, repeats: 1, other_text: Some(mutant), ..*request };
+    let slowest = methods.iter().filter_map(|one| one.launch_ms).max();
+    let mut limited = limited(executor, slowest);
+    // All methods have the slowest one's limit, as one build serves them all; a time that is not known may be longer.
+    limited.believes_timeouts &= methods.iter().all(|one| one.launch_ms.is_some());
+    let records = limited.run_cell(&mutated).await?;
+    let outcome = |record: CellRecord| match record.outcome {
+        // The test compiled before: that a compiler runs out of something is no mutant's doing.
+        Outcome::CompileFail(CompileReason::Resource) => Outcome::InfraFail(InfraReason::Build),
+        outcome => outcome,
+    };
+    Ok(records.into_iter().map(outcome).collect())
+}
+
+#[cfg(test)]
+mod tests;

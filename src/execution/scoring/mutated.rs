@@ -1,0 +1,257 @@
+//! What passing methods of a submission do to a task's mutants, on either path.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::cache::ResultCache;
+use super::record::MutantOutcome;
+use super::sets::RunMutants;
+use crate::digest::Digest;
+use crate::execution::cell::{CellRequest, Environment, Executor, OtherText};
+use crate::execution::direct::{Direct, SwappedTree};
+use crate::execution::logs::CellLogs;
+use crate::execution::mutation::launches::{MUTANT_SECONDS, MutantLaunches, Passing};
+use crate::execution::mutation::reference::{self, ReferenceBuild};
+use crate::execution::mutation::{self, Judge, MainCompiler, Mutants, MutatedFile, NoMutants, mutants_key};
+use crate::execution::prepared::CompiledRevision;
+use crate::execution::record::CellRecord;
+use crate::metrics::mutation::MutantSet;
+use crate::outcome::Outcome;
+use crate::task::{MethodId, TaskId};
+
+/// How mutants are judged and run.
+#[derive(Clone, Copy)]
+pub(super) enum Way<'a> {
+    /// By the warm compiler, and launched as the direct path launches.
+    Direct {
+        /// The path.
+        direct: &'a Direct,
+        /// New code with the test file in it.
+        swapped: &'a SwappedTree,
+        /// Binary name of the test file's class.
+        class: &'a str,
+        /// Where launches are logged.
+        logs: &'a CellLogs,
+    },
+    /// Each mutant in a cell of its own, which Maven builds.
+    Reference {
+        /// The cell without a mutant.
+        cell: &'a CellRequest<'a>,
+        /// Its code.
+        build: ReferenceBuild<'a>,
+        /// The same prepared, where the direct path does not fit the test file alone: all tests of the code meet what the warm
+        /// compiler says then.
+        prepared: Option<(&'a Direct, &'a CompiledRevision)>,
+    },
+}
+
+/// What is mutated.
+pub(super) struct MutationRequest<'a> {
+    /// The mutants that all tests of the run meet.
+    pub(super) mutants: &'a RunMutants,
+    /// Where mutants are kept for other runs.
+    pub(super) cache: &'a ResultCache,
+    /// The task.
+    pub(super) task_id: TaskId,
+    /// The files, or why they can't be had.
+    pub(super) files: Result<Vec<FileToMutate>, NoMutants>,
+    /// Methods to run on mutants that are not launched now.
+    pub(super) passing: Vec<Passing>,
+}
+
+/// Path, lines, and source of a file.
+pub(super) type FileToMutate = (String, Vec<usize>, Vec<u8>);
+
+/// What a method did to a task's mutants.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Mutated {
+    /// The mutants.
+    pub(super) sets: Vec<MutantSet>,
+    /// What became of the method on each kept one, in order.
+    pub(super) mutants: Vec<MutantOutcome>,
+}
+
+impl Mutated {
+    /// Returns the outcomes alone.
+    pub(super) fn outcomes(&self) -> Vec<Outcome> {
+        self.mutants.iter().map(|mutant| mutant.outcome).collect()
+    }
+}
+
+/// Returns the key of what a method does to a task's mutants of lines, given the key of its launch: which mutants are kept
+/// follows from the task.
+pub(super) fn mutation_key(launch: Digest, task_id: &TaskId, lines: &BTreeMap<String, Vec<usize>>) -> Digest {
+    #[derive(Serialize)]
+    struct Keyed<'a> {
+        schema: u32,
+        what: &'a str,
+        seconds: u64,
+        launch: Digest,
+        task_id: &'a TaskId,
+        lines: &'a BTreeMap<String, Vec<usize>>,
+    }
+    let keyed = Keyed { schema: 3, what: "mutation", seconds: MUTANT_SECONDS, launch, task_id, lines };
+    Digest::of_plain(&keyed)
+}
+
+/// Methods and what became of them on mutants, or why there are none.
+pub(super) type MutatedMethods = Vec<(MethodId, Result<Mutated, NoMutants>)>;
+
+/// Makes the mutants, unless they are kept, and runs on each what passes without.
+pub(super) async fn mutated(
+    way: Way<'_>,
+    (executor, environment): (&Executor, &Environment),
+    request: &MutationRequest<'_>,
+    records: &[CellRecord],
+) -> std::io::Result<MutatedMethods> {
+    let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
+    let passed = passed.map(|record| Passing { method: record.method.clone(), launch_ms: record.measured.launch_ms });
+    let passing: Vec<Passing> = request.passing.iter().cloned().chain(passed).collect();
+    if passing.is_empty() {
+        return Ok(Vec::new());
+    }
+    let methods = passing.iter().map(|one| one.method.clone());
+    Ok(match met(way, (executor, environment), request, &passing).await? {
+        Ok((sets, found)) => {
+            let of = |mutants| Ok(Mutated { sets: sets.clone(), mutants });
+            methods.zip(found.into_iter().map(of)).collect()
+        }
+        Err(reason) => methods.map(|method| (method, Err(reason.clone()))).collect(),
+    })
+}
+
+/// Returns the mutants, and for each method what becomes of it on each.
+async fn met(
+    way: Way<'_>,
+    (executor, environment): (&Executor, &Environment),
+    request: &MutationRequest<'_>,
+    passing: &[Passing],
+) -> std::io::Result<Result<(Vec<MutantSet>, Vec<Vec<MutantOutcome>>), NoMutants>> {
+    let sets = match sets(way, (executor, environment), request).await? {
+        Ok(sets) => sets,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let mut found: Vec<Vec<MutantOutcome>> = vec![Vec::new(); passing.len()];
+    let mut before = 0;
+    for (mutants, source) in sets.iter().filter(|(mutants, _)| !mutants.texts.is_empty()) {
+        let became = match way {
+            Way::Direct { direct, swapped, class, logs } => {
+                let methods = passing;
+                let launches = MutantLaunches { direct, executor, environment, swapped, class, methods, logs };
+                launched(launches, (mutants, source), before).await?
+            }
+            Way::Reference { cell, .. } => Ok(rebuilt(executor, cell, passing, mutants, before).await?),
+        };
+        before += mutants.texts.len();
+        let became = match became {
+            Ok(became) => became,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        for (mutant, outcomes) in mutants.set.kept.iter().zip(became) {
+            for (outcome, found) in outcomes.into_iter().zip(&mut found) {
+                found.push(MutantOutcome { id: mutant.id, outcome });
+            }
+        }
+    }
+    Ok(Ok((sets.into_iter().map(|(mutants, _)| mutants.set).collect(), found)))
+}
+
+/// Returns the mutants of each file, with its source, as all tests of the task meet them.
+async fn sets<'a>(
+    way: Way<'_>,
+    (executor, environment): (&Executor, &Environment),
+    request: &'a MutationRequest<'_>,
+) -> std::io::Result<Result<Vec<(Mutants, &'a [u8])>, NoMutants>> {
+    let judges = match way {
+        Way::Direct { direct, swapped, .. } => vec![Judge::Warm { direct, revision: &swapped.masked.revision }],
+        Way::Reference { build, prepared, .. } => {
+            let warm = prepared.map(|(direct, revision)| Judge::Warm { direct, revision });
+            warm.into_iter().chain([Judge::Maven(build)]).collect()
+        }
+    };
+    let files = match &request.files {
+        Ok(files) => files,
+        Err(reason) => return Ok(Err(reason.clone())),
+    };
+    let mut sets = Ok(Vec::new());
+    for judge in judges {
+        sets = sets_by(judge, (executor, environment), request, files).await?;
+        // What one can never say, another may.
+        if !matches!(&sets, Err(NoMutants { may_pass: false, .. })) {
+            break;
+        }
+    }
+    let sets = match sets {
+        Ok(sets) => sets,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let own: Vec<MutantSet> = sets.iter().map(|(mutants, _)| mutants.set.clone()).collect();
+    if !request.mutants.are_met(&request.task_id, &own) {
+        return Ok(Err(NoMutants::passing("the mutants are not those that other tests of the task met")));
+    }
+    Ok(Ok(sets))
+}
+
+async fn sets_by<'a>(
+    judge: Judge<'_>,
+    (executor, environment): (&Executor, &Environment),
+    request: &MutationRequest<'_>,
+    files: &'a [FileToMutate],
+) -> std::io::Result<Result<Vec<(Mutants, &'a [u8])>, NoMutants>> {
+    let mut sets = Vec::new();
+    for (path, lines, source) in files {
+        let file = MutatedFile { task_id: &request.task_id, path, source, lines };
+        let key = mutants_key(environment, judge.key(executor, environment), &file);
+        let make = mutation::make(judge, executor, environment, &file);
+        match request.mutants.get(key, request.cache, make).await? {
+            Ok(mutants) => sets.push((mutants, source.as_slice())),
+            Err(reason) => return Ok(Err(reason)),
+        }
+    }
+    Ok(Ok(sets))
+}
+
+/// Launches methods on each mutant of a source and returns what becomes of them, in order. So many mutants of other sources
+/// came before.
+async fn launched(
+    launches: MutantLaunches<'_>,
+    (mutants, source): (&Mutants, &[u8]),
+    before: usize,
+) -> std::io::Result<Result<Vec<Vec<Outcome>>, NoMutants>> {
+    let MutantLaunches { direct, executor, environment, swapped, .. } = launches;
+    let (path, revision) = (&mutants.set.path, &swapped.masked.revision);
+    let compiler = match MainCompiler::new(direct, executor, environment, revision, path, source).await? {
+        Ok(compiler) => compiler,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let mut became = Vec::new();
+    for (number, text) in mutants.texts.iter().enumerate() {
+        match launches.on(&compiler, (before + number + 1, text)).await? {
+            Ok(Some(outcomes)) => became.push(outcomes),
+            Ok(None) => {
+                let cause = format!("a mutant of {path} compiled before and does not now");
+                return Ok(Err(NoMutants { cause, may_pass: true }));
+            }
+            Err(reason) => return Ok(Err(reason)),
+        }
+    }
+    Ok(Ok(became))
+}
+
+/// Has Maven build each mutant of a source, and returns what becomes of methods on it, in order. So many of other
+/// sources came before.
+async fn rebuilt(
+    executor: &Executor,
+    cell: &CellRequest<'_>,
+    methods: &[Passing],
+    mutants: &Mutants,
+    before: usize,
+) -> std::io::Result<Vec<Vec<Outcome>>> {
+    let mut became = Vec::new();
+    for (number, text) in mutants.texts.iter().enumerate() {
+        let mutant = OtherText { number: before + number + 1, path: &mutants.set.path, text };
+        became.push(reference::run(executor, cell, methods, mutant).await?);
+    }
+    Ok(became)
+}
