@@ -136,6 +136,8 @@ pub enum Over {
     FitTasks,
     /// Of these the cells in which a method is launched.
     LaunchedCells,
+    /// Of these the two cells that a submission has: the test file after the change on the new and on the old code.
+    SubmissionCells,
     /// Revisions.
     Revisions,
 }
@@ -147,6 +149,7 @@ impl Over {
             Self::Tasks => "all tasks",
             Self::FitTasks => "tasks that fit the direct path",
             Self::LaunchedCells => "their cells that launch",
+            Self::SubmissionCells => "their two cells of a submission",
             Self::Revisions => "revisions",
         }
     }
@@ -254,7 +257,7 @@ pub fn measurement(tasks: Vec<MeasuredTask>) -> Measurement {
         }
     }
     for way in [Way::Direct, Way::Ahead] {
-        for over in [Over::FitTasks, Over::LaunchedCells] {
+        for over in [Over::FitTasks, Over::LaunchedCells, Over::SubmissionCells] {
             ratios.push(ratio((way.name(), "floor"), over, &sums(&sound, over, wall(way), floor)));
         }
     }
@@ -283,7 +286,11 @@ fn sums(
     below: impl Fn(&MeasuredCell) -> u64,
 ) -> Vec<(u64, u64)> {
     let fits = |task: &&&MeasuredTask| over == Over::Tasks || task.cells.iter().all(|cell| cell.unfit.is_none());
-    let counts = |cell: &&MeasuredCell| over != Over::LaunchedCells || cell.floor_ms.is_some();
+    let counts = |cell: &&MeasuredCell| match over {
+        Over::LaunchedCells => cell.floor_ms.is_some(),
+        Over::SubmissionCells => matches!(cell.cell, Cell::Nn | Cell::No),
+        _ => true,
+    };
     let sum = |task: &MeasuredTask, of: &dyn Fn(&MeasuredCell) -> u64| task.cells.iter().filter(counts).map(of).sum();
     tasks.iter().filter(fits).map(|task| (sum(task, &above), sum(task, &below))).collect()
 }

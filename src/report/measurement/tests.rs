@@ -33,7 +33,11 @@ fn revision(prepare_ms: u64, maven_ms: u64, left_out: Option<&str>) -> MeasuredR
 fn sample() -> Measurement {
     let mut first = task(
         "t1",
-        vec![cell(Cell::Nn, [1000, 800, 200, 100], Some(50), false), cell(Cell::On, [600, 400, 100, 100], None, false)],
+        vec![
+            cell(Cell::Nn, [1000, 800, 200, 100], Some(50), false),
+            cell(Cell::On, [600, 400, 100, 100], None, false),
+            cell(Cell::No, [500, 300, 50, 50], None, false),
+        ],
         &[],
     );
     first.revisions = vec![revision(900, 1000, None), revision(1, 1, Some("Maven failed"))];
@@ -55,15 +59,18 @@ fn ratios_are_of_tasks_that_agree_and_unfit_ones_are_told_apart() {
     assert_eq!((measurement.measured, measurement.left_out, measurement.unfit_cells), (2, 1, 1));
     assert!(!measurement.enough);
     for (above, below, over, expected) in [
-        // 1600 : 300 and 1000 : 500.
-        ("literal", "direct", Over::Tasks, (2, Some((16.0 / 3.0 + 2.0) / 2.0))),
-        ("literal", "direct", Over::FitTasks, (1, Some(16.0 / 3.0))),
-        ("literal", "ahead", Over::FitTasks, (1, Some(8.0))),
+        // 2100 : 350 and 1000 : 500.
+        ("literal", "direct", Over::Tasks, (2, Some(4.0))),
+        ("literal", "direct", Over::FitTasks, (1, Some(6.0))),
+        ("literal", "ahead", Over::FitTasks, (1, Some(8.4))),
         ("reference", "ahead", Over::FitTasks, (1, Some(6.0))),
         // A cell that does not compile is in the one and not in the other.
-        ("direct", "floor", Over::FitTasks, (1, Some(6.0))),
+        ("direct", "floor", Over::FitTasks, (1, Some(7.0))),
         ("direct", "floor", Over::LaunchedCells, (1, Some(4.0))),
         ("ahead", "floor", Over::LaunchedCells, (1, Some(2.0))),
+        // The old test file is no submission's.
+        ("direct", "floor", Over::SubmissionCells, (1, Some(5.0))),
+        ("ahead", "floor", Over::SubmissionCells, (1, Some(3.0))),
         ("prepare", "maven", Over::Revisions, (1, Some(0.9))),
     ] {
         assert_eq!(found(&measurement, above, below, over), expected, "{above} : {below} {over:?}");
@@ -93,8 +100,8 @@ fn a_measured_task_is_read_as_it_was_written() {
 fn people_read_tables_and_what_was_left_out() {
     let measurement = sample();
     let markdown = markdown(&measurement);
-    assert!(markdown.contains("| literal : direct | tasks that fit the direct path | 1 | 5.33 | 5.33 | 5.33 | 5.33 |"));
-    assert!(markdown.contains("| direct: all | 300 | 300 | 300 |"), "{markdown}");
+    assert!(markdown.contains("| literal : direct | tasks that fit the direct path | 1 | 6.00 | 6.00 | 6.00 | 6.00 |"));
+    assert!(markdown.contains("| direct: all | 350 | 350 | 350 |"), "{markdown}");
     assert!(markdown.contains("- left out: t3: nn A\\#m: literal fails, reference pass\n"), "{markdown}");
     let text = text(&measurement);
     assert!(
