@@ -42,6 +42,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
             recording: recording.as_bytes(),
             module: "/work/project/module7",
             target_file: TARGET,
+            changes_main: false,
         };
         let outcome = match compile::classify(&facts) {
             Compilation::Compiled { .. } => None,

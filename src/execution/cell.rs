@@ -2,7 +2,8 @@
 //!
 //! A compile container gives the compiled tree; each repeat launches the methods in a fresh container from it. Faults of
 //! the infrastructure are retried twice and then recorded as such, builds that fail among them. A timeout, of a build as of a
-//! method, is believed only after a second run with nothing else running.
+//! method, is believed only after a second run with nothing else running; that of a busy launch on a mutant at once, where its
+//! limit is far above what the launch takes otherwise.
 
 mod compile;
 
@@ -265,7 +266,7 @@ impl Executor {
                 let methods: Vec<&MethodId> = methods.iter().collect();
                 let launched = self.launch(request, module, &ready, &methods, repeat, &logs).await?;
                 for (method, mut one) in methods.into_iter().zip(launched) {
-                    if one.outcome == Outcome::ExecFail(ExecReason::Timeout) && !self.believes_timeouts {
+                    if one.outcome == Outcome::ExecFail(ExecReason::Timeout) && !self.believes(&one.measured) {
                         let attempt = one.attempts + 1;
                         one = self.launch_alone(request, module, &ready, method, (repeat, attempt), &logs).await?;
                     }
@@ -314,6 +315,13 @@ impl Executor {
             isolation_missing: &self.isolation_missing,
         };
         inputs.key()
+    }
+
+    /// Tells whether a launch that time ended is believed without a second one: it used a processor for half of its time at
+    /// least. One that waited may have waited for the machine.
+    pub(super) fn believes(&self, measured: &Measured) -> bool {
+        let half = self.limits.launch_command.wall_seconds.saturating_mul(500);
+        self.believes_timeouts && measured.launch_cpu_ms.is_some_and(|used| used >= half)
     }
 
     pub(super) fn measured(&self, logs: &CellLogs) -> Measured {

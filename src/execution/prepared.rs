@@ -369,6 +369,7 @@ impl PreparedRevisions {
             module: &revision.module.path(),
             // No file is the target here.
             target_file: "",
+            changes_main: false,
         });
         let (test_output, output) = match verdict {
             Compilation::Compiled { test_output, output } => (test_output, output),

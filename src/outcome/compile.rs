@@ -25,6 +25,8 @@ pub struct CompileFacts<'a> {
     pub module: &'a str,
     /// The target test file in the container, absolute.
     pub target_file: &'a str,
+    /// Whether a main source was changed: tests of any module that is built may no longer compile for that.
+    pub changes_main: bool,
 }
 
 /// What a compilation came to.
@@ -171,7 +173,9 @@ pub fn classify(facts: &CompileFacts<'_>) -> Compilation {
         };
         return match &seen.running {
             // The test compiler was at work on what the submission may have written.
-            Some((project, plugin, goal)) if is_test_compiler(plugin, goal) && seen.is_module(project.as_deref()) => {
+            Some((project, plugin, goal))
+                if is_test_compiler(plugin, goal) && (facts.changes_main || seen.is_module(project.as_deref())) =>
+            {
                 Compilation::Failed {
                     outcome: Outcome::CompileFail(CompileReason::Resource),
                     detail: format!("{what} while compiling tests"),
@@ -210,35 +214,57 @@ pub enum MainSources {
     Compile,
     /// The compiler found errors in them.
     Errors,
-    /// The build ended otherwise: where it does so every time, and not without the change, that is the change's doing.
+    /// A goal failed otherwise: where it does so every time, and not without the change, that is the change's doing.
     Ended(String),
+    /// A limit ended it, or used up something: the same, where it does so with nothing else running as well.
+    Spent(String),
+    /// It does not say why it ended: that is no doing of the change.
+    Unclear(String),
 }
 
 /// Returns what a build says of its main sources.
 pub fn main_sources(end: &CommandEnd, oom_killed: bool, recording: &[u8]) -> MainSources {
-    let seen = Seen::read(&CompileFacts { end, oom_killed, recording, module: "", target_file: "" });
+    let facts = CompileFacts { end, oom_killed, recording, module: "", target_file: "", changes_main: true };
+    let seen = Seen::read(&facts);
     let exited_well = end.exit_code == Some(0) && end.limit.is_none() && !oom_killed;
     if exited_well && seen.known && seen.ended.as_ref().is_some_and(|(success, _)| *success) {
         return MainSources::Compile;
+    }
+    // A compiler that was killed or ran out may have told of sources before.
+    let spent = match (end.limit.is_some(), oom_killed) {
+        (true, _) => Some("a limit ended Maven".to_owned()),
+        (_, true) => Some("the container's memory limit ended one of its processes".to_owned()),
+        _ => seen.failed.as_ref().and_then(exhaustion),
+    };
+    if let Some(spent) = spent {
+        return MainSources::Spent(spent);
+    }
+    if end.signal.is_some() {
+        return MainSources::Unclear("Maven was killed".to_owned());
     }
     match &seen.failed {
         // Plugins of other languages, which read Java sources as well, have goals of the same names.
         Some(failed) if failed.goal == "compile" && failed.messages.iter().any(|message| message.file.is_some()) => {
             MainSources::Errors
         }
-        Some(failed) if matches!(failed.goal.as_str(), "testCompile" | "test-compile") => MainSources::Compile,
+        // Tests are compiled after them. Other languages' compilers tell no places here.
+        Some(failed)
+            if failed.goal == "test-compile"
+                || failed.goal == "testCompile" && failed.messages.iter().any(|message| message.file.is_some()) =>
+        {
+            MainSources::Compile
+        }
         Some(FailedMojo { project, plugin, goal, .. }) => {
             MainSources::Ended(format!("{plugin}:{goal} failed in {}", name(project.as_deref())))
         }
-        None if end.limit.is_some() || oom_killed => MainSources::Ended("a limit ended Maven".to_owned()),
-        None => MainSources::Ended("Maven ended without saying why".to_owned()),
+        None => MainSources::Unclear("Maven ended without saying why".to_owned()),
     }
 }
 
 /// A goal failed: whose fault that is depends on which.
 fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compilation {
-    let ours = is_test_compiler(&failed.plugin, &failed.goal) && seen.is_module(failed.project.as_deref());
-    if !ours {
+    let is_concerned = facts.changes_main || seen.is_module(failed.project.as_deref());
+    if !(is_test_compiler(&failed.plugin, &failed.goal) && is_concerned) {
         let what = format!("{}:{} failed in {}", failed.plugin, failed.goal, name(failed.project.as_deref()));
         return of_causes(seen, failed.causes.iter(), &what);
     }
@@ -460,6 +486,10 @@ mod tests {
     }
 
     fn compilation(end: &CommandEnd, events: &[&str]) -> Compilation {
+        compilation_of(end, events, false)
+    }
+
+    fn compilation_of(end: &CommandEnd, events: &[&str], changes_main: bool) -> Compilation {
         let session = SESSION.replace('\n', "");
         let mut lines = vec![START, &session];
         lines.extend(events);
@@ -470,6 +500,7 @@ mod tests {
             recording: recording.as_bytes(),
             module: "/work/project",
             target_file: TARGET,
+            changes_main,
         };
         classify(&facts)
     }
@@ -503,6 +534,18 @@ mod tests {
     }
 
     #[test]
+    fn tests_of_every_module_may_fail_to_compile_by_a_changed_main_source() {
+        let failed =
+            mojo("mojo_failed", "g:b", "testCompile", &messages(&["/work/project/b/src/test/java/BTest.java"]));
+        let of = |changes_main| match compilation_of(&end(1), &[&failed, &ended(false)], changes_main) {
+            Compilation::Failed { outcome, .. } => outcome,
+            Compilation::Compiled { .. } => panic!("it compiled"),
+        };
+        assert_eq!(of(true), Outcome::CompileFail(CompileReason::OtherTestFile));
+        assert_eq!(of(false), Outcome::InfraFail(InfraReason::Build));
+    }
+
+    #[test]
     fn a_compiler_that_runs_out_is_a_resource() {
         let started = mojo("mojo_started", "g:a", "testCompile", "");
         let timeout = CommandEnd { exit_code: None, signal: Some(9), limit: Some(LimitReached::Wall), ..end(0) };
@@ -527,16 +570,33 @@ mod tests {
         let failed = |goal: &str, files: &[&str]| mojo("mojo_failed", "g:b", goal, &messages(files));
         let (well, badly) = (ended(true), ended(false));
         let is_ended = |said| matches!(said, MainSources::Ended(_));
+        let is_spent = |said| matches!(said, MainSources::Spent(_));
+        let is_unclear = |said| matches!(said, MainSources::Unclear(_));
         assert_eq!(of(&end(0), false, &[&well]), MainSources::Compile);
         assert_eq!(of(&end(1), false, &[&failed("compile", &["/A.java"]), &badly]), MainSources::Errors);
         assert_eq!(of(&end(1), false, &[&failed("testCompile", &[TARGET]), &badly]), MainSources::Compile);
         assert!(is_ended(of(&end(1), false, &[&failed("compile", &[]), &badly])), "no error of a source");
         assert!(is_ended(of(&end(1), false, &[&failed("check", &[]), &badly])));
-        assert!(is_ended(of(&end(1), false, &[&badly])));
-        assert!(is_ended(of(&end(0), false, &[])), "an exit status alone says nothing");
+        assert!(is_ended(of(&end(1), false, &[&failed("testCompile", &[]), &badly])), "tests that no error is told of");
+        assert_eq!(
+            of(&end(1), false, &[&failed("test-compile", &[]), &badly]),
+            MainSources::Compile,
+            "another language"
+        );
+        assert!(is_unclear(of(&end(1), false, &[&badly])));
+        assert!(is_unclear(of(&end(0), false, &[])), "an exit status alone says nothing");
         let limited = CommandEnd { exit_code: None, signal: Some(9), limit: Some(LimitReached::Wall), ..end(0) };
-        assert!(is_ended(of(&limited, false, &[])));
-        assert!(is_ended(of(&end(137), true, &[])));
+        let killed = CommandEnd { limit: None, ..limited };
+        // What was told of sources before says nothing then.
+        for events in [vec![], vec![failed("compile", &["/A.java"])], vec![failed("testCompile", &[TARGET])]] {
+            let events: Vec<&str> = events.iter().map(String::as_str).collect();
+            assert!(is_spent(of(&limited, false, &events)), "{events:?}");
+            assert!(is_spent(of(&end(137), true, &events)), "{events:?}");
+            assert!(is_unclear(of(&killed, false, &events)), "{events:?}");
+        }
+        let spent = r#","causes":[],"compiler_messages":[{"file":"/A.java","line":3,"text":"no"},
+            {"text":"java.lang.OutOfMemoryError: Java heap space"}]"#;
+        assert!(is_spent(of(&end(1), false, &[&mojo("mojo_failed", "g:b", "compile", spent), &badly])));
     }
 
     #[test]

@@ -413,6 +413,7 @@ impl Locking<'_> {
             module: &set.module.path(),
             // No file is the target here: whichever test does not compile, its dependencies have resolved.
             target_file: "",
+            changes_main: false,
         };
         Ok(match classify(&facts) {
             Compilation::Compiled { .. } => None,

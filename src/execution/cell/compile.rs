@@ -146,6 +146,7 @@ impl Executor {
             recording: &recording,
             module: &module.path(),
             target_file: &format!("{PROJECT}/{}", request.input.test_file),
+            changes_main: request.other_text.is_some(),
         });
         let (test_output, output) = match verdict {
             Compilation::Compiled { test_output, output } => (test_output, output),

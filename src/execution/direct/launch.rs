@@ -78,7 +78,7 @@ impl Direct {
             };
             match one.outcome {
                 Outcome::InfraFail(_) if attempt < ATTEMPTS => attempt += 1,
-                Outcome::ExecFail(ExecReason::Timeout) if !executor.believes_timeouts => break,
+                Outcome::ExecFail(ExecReason::Timeout) if !executor.believes(&one.measured) => break,
                 _ => return Ok(one),
             }
         }

@@ -275,7 +275,9 @@ pub async fn judge(
     let mut dead_lines = BTreeSet::new();
     let mutated: BTreeSet<usize> = mutated_lines(&made).into_iter().chain(copies.iter().copied()).collect();
     let mutated: Vec<usize> = mutated.into_iter().collect();
-    if let Some(reason) = compiler.refuses(mutated.len()) {
+    // Before anything is compiled nobody knows which lines are dead: all count as living.
+    let distinct_ones = distinct(&source, made.iter().enumerate()).len();
+    if let Some(reason) = compiler.refuses(mutated.len() + distinct_ones) {
         return Ok(Err(reason));
     }
     for together in mutated.chunks(MOST_TEXTS) {
@@ -302,9 +304,6 @@ pub async fn judge(
     }
     let mut judged = JudgedMutants { source, made, copies, dead_lines, valid: Vec::new(), invalid: Vec::new() };
     let places = distinct(&judged.source, judged.emitted());
-    if let Some(reason) = compiler.refuses(mutated.len() + places.len()) {
-        return Ok(Err(reason));
-    }
     for together in places.chunks(MOST_TEXTS) {
         let texts: Vec<&str> = judged.texts(together).collect();
         let compiles = match compiler.compile(&texts).await? {

@@ -94,6 +94,13 @@ pub(super) fn too_many(builds: usize) -> Option<NoMutants> {
     (builds > MOST_BUILDS).then(cause)
 }
 
+/// Whether anything else may run beside a container.
+#[derive(Clone, Copy)]
+enum Alone {
+    No,
+    Yes,
+}
+
 /// What one container said of the first texts that it was given, and why it said nothing of the others.
 struct Said {
     builds: Vec<MainSources>,
@@ -118,7 +125,9 @@ impl<'a> MavenCompiler<'a> {
             match this.build_of(None).await? {
                 Ok(MainSources::Compile) => return this.controlled().await,
                 Ok(MainSources::Errors) => causes.push(format!("{goal}: the main sources do not compile")),
-                Ok(MainSources::Ended(cause)) => causes.push(format!("{goal}: {cause}")),
+                Ok(MainSources::Ended(cause) | MainSources::Spent(cause) | MainSources::Unclear(cause)) => {
+                    causes.push(format!("{goal}: {cause}"));
+                }
                 Err(reason) => return Ok(Err(reason)),
             }
         }
@@ -145,12 +154,12 @@ impl<'a> MavenCompiler<'a> {
         let mut compile = Vec::new();
         for together in together(texts) {
             let some: Vec<Option<&str>> = together.iter().copied().map(Some).collect();
-            let said = self.once(&some).await?;
+            let said = self.once(&some, Alone::No).await?;
             for (index, text) in together.iter().enumerate() {
                 let compiles = match said.builds.get(index) {
                     Some(MainSources::Compile) => Ok(true),
                     Some(MainSources::Errors) => Ok(false),
-                    Some(MainSources::Ended(_)) | None => self.compiles(text).await?,
+                    _ => self.compiles(text).await?,
                 };
                 match compiles {
                     Ok(compiles) => compile.push(compiles),
@@ -167,7 +176,7 @@ impl<'a> MavenCompiler<'a> {
         let ended = match self.build_of(Some(text)).await? {
             Ok(MainSources::Compile) => return Ok(Ok(true)),
             Ok(MainSources::Errors) => return Ok(Ok(false)),
-            Ok(MainSources::Ended(cause)) => cause,
+            Ok(MainSources::Ended(cause) | MainSources::Spent(cause) | MainSources::Unclear(cause)) => cause,
             Err(reason) => return Ok(Err(reason)),
         };
         Ok(match self.build_of(None).await? {
@@ -178,21 +187,32 @@ impl<'a> MavenCompiler<'a> {
     }
 
     /// Builds one text, or the source as it is, until the build says something of main sources, in at most [`ATTEMPTS`]
-    /// containers.
+    /// containers; after a limit with nothing else running. That it ends otherwise is believed only where each of them says so.
     async fn build_of(&self, text: Option<&str>) -> std::io::Result<Result<MainSources, NoMutants>> {
-        let mut attempt = 1;
-        loop {
-            let mut said = self.once(&[text]).await?;
-            match (said.builds.pop(), said.fault) {
-                (Some(MainSources::Ended(_)) | None, _) if attempt < ATTEMPTS => attempt += 1,
-                (Some(build), _) => return Ok(Ok(build)),
-                (None, fault) => return Ok(Err(NoMutants::passing(fault.unwrap_or_default()))),
+        let (mut alone, mut fault) = (Alone::No, None);
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            let mut said = self.once(&[text], alone).await?;
+            match said.builds.pop() {
+                Some(build @ (MainSources::Compile | MainSources::Errors)) => return Ok(Ok(build)),
+                Some(MainSources::Unclear(cause)) => fault = Some(cause),
+                Some(build) => {
+                    if matches!(build, MainSources::Spent(_)) {
+                        alone = Alone::Yes;
+                    }
+                    last = Some(build);
+                }
+                None => fault = Some(said.fault.unwrap_or_default()),
             }
         }
+        Ok(match (fault, last) {
+            (None, Some(build)) => Ok(build),
+            (fault, _) => Err(NoMutants::passing(fault.unwrap_or_default())),
+        })
     }
 
     /// Builds texts in one container, the source as it is for none.
-    async fn once(&self, texts: &[Option<&str>]) -> std::io::Result<Said> {
+    async fn once(&self, texts: &[Option<&str>], alone: Alone) -> std::io::Result<Said> {
         let limits = &self.executor.limits;
         let (program, steps) = self.program(texts);
         let seconds = texts.len() as u64 * limits.compile_command.wall_seconds + 60;
@@ -201,12 +221,22 @@ impl<'a> MavenCompiler<'a> {
         let scratch = (whole, limits.compile_scratch_bytes);
         let spec = container("judge", image, archive, &self.executor.jars, scratch, program);
         let spool = Spool::create(&self.executor.temporary)?;
-        let run = {
-            let _shared = self.executor.alone.read().await;
-            match session::run(self.executor.engine.as_ref(), &spec, spool.path()).await {
-                Ok(run) => run,
-                Err(error) => return Ok(Said { builds: Vec::new(), fault: Some(of_engine(&error).detail) }),
+        let ran = {
+            let run = session::run(self.executor.engine.as_ref(), &spec, spool.path());
+            match alone {
+                Alone::No => {
+                    let _shared = self.executor.alone.read().await;
+                    run.await
+                }
+                Alone::Yes => {
+                    let _alone = self.executor.alone.write().await;
+                    run.await
+                }
             }
+        };
+        let run = match ran {
+            Ok(run) => run,
+            Err(error) => return Ok(Said { builds: Vec::new(), fault: Some(of_engine(&error).detail) }),
         };
         let mut builds = Vec::new();
         for (maven, recording) in steps {

@@ -98,6 +98,7 @@ mod tests {
             cause: Some("x".into()),
             lost,
             cached: false,
+            isolation_missing: Vec::new(),
         })
     }
 

@@ -10,7 +10,7 @@ use fs_err as fs;
 use super::direct::{self, SubmissionCell};
 use super::kept::LinesToMutate;
 use super::lost::{Due, unmeasured};
-use super::mutated::{MutationRequest, Way, mutated};
+use super::mutated::{JudgedBy, MutatedMethods, MutationRequest, Way, mutated};
 use super::order::shuffle;
 use super::record::ScoreRecord;
 use super::sets::RunMutants;
@@ -18,14 +18,14 @@ use super::{Scoring, blocking, cell_of, file_name, first_bytes};
 use crate::digest::Digest;
 use crate::execution::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
 use crate::execution::coverage::{CoverageRequest, source_files};
-use crate::execution::direct::{Direct, DirectCell};
+use crate::execution::direct::DirectCell;
 use crate::execution::fault::Fault;
 use crate::execution::maven::ModuleArguments;
 use crate::execution::mutation::launches::Passing;
 use crate::execution::mutation::reference::ReferenceBuild;
-use crate::execution::mutation::{NoMutants, lines_to_mutate};
+use crate::execution::mutation::{Judge, NoMutants, lines_to_mutate};
 use crate::execution::prepared::{CompiledRevision, RevisionInput};
-use crate::execution::record::ExecutionPath;
+use crate::execution::record::{CellRecord, ExecutionPath};
 use crate::execution::stage::RunError;
 use crate::execution::trees::CellFacts;
 use crate::focal::FocalLines;
@@ -46,6 +46,8 @@ pub(super) struct Job<'a> {
     pub(super) mutate: Vec<Passing>,
     /// Lines of the task's focal methods.
     pub(super) focal: Vec<FocalLines>,
+    /// Protections that the engine can't give. What is kept was measured without the same ones: keys name them.
+    pub(super) isolation_missing: &'a [String],
 }
 
 impl Job<'_> {
@@ -139,7 +141,15 @@ impl Scoring<'_> {
         let paths = self.direct.iter().map(|_| ExecutionPath::Direct).chain([ExecutionPath::Maven]);
         for path in paths {
             let identity = self.identity(job, &facts, environment, path);
-            self.take_kept((executor, &identity, &shared.mutants), job, (&files, &lines), &mut todo, records)?;
+            self.take_kept((executor, &identity), job, (&files, &lines), &mut todo, records)?;
+            let judge = match path {
+                ExecutionPath::Direct => Some(JudgedBy::Warm),
+                ExecutionPath::Maven => self.judge(executor, environment, job, &facts, &todo).await?,
+            };
+            if let Some(by) = judge {
+                let kept = (executor, &identity, &shared.mutants);
+                self.take_mutated(kept, job, (&lines, by), &mut todo.mutate, records)?;
+            }
             if todo.is_empty() {
                 return Ok(Ok(()));
             }
@@ -203,33 +213,79 @@ impl Scoring<'_> {
             false => Default::default(),
         };
         let on_mutants = match mutate.zip(cell.input.module.as_ref()) {
-            Some((request, module)) => {
-                let build = ReferenceBuild { archive: &cell.input.archive, tree: &cell.input.tree, module };
-                let prepared = match &self.direct {
-                    Some(direct) => self.prepared(direct, executor, cell, module).await?,
-                    None => None,
-                };
-                let prepared = self.direct.as_deref().zip(prepared.as_deref());
-                let way = Way::Reference { cell, build, prepared };
-                mutated(way, (executor, cell.environment), request, &executed).await?
+            Some((request, module)) if !request.passing_with(&executed).is_empty() => {
+                self.on_mutants(executor, cell, module, request, &executed).await?
             }
-            None => Vec::new(),
+            _ => Vec::new(),
         };
         Ok((executed, covered, on_mutants))
     }
 
-    /// Returns a cell's code as the direct path prepares it, where it can.
-    async fn prepared(
+    /// Runs methods that pass as Maven compiles them on mutants.
+    async fn on_mutants(
         &self,
-        direct: &Direct,
         executor: &Executor,
         cell: &CellRequest<'_>,
         module: &ModuleArguments,
-    ) -> std::io::Result<Option<Arc<CompiledRevision>>> {
+        request: &MutationRequest<'_>,
+        executed: &[CellRecord],
+    ) -> std::io::Result<MutatedMethods> {
+        let environment = cell.environment;
         let revision = RevisionInput { tree: cell.input.tree.clone(), module: module.clone() };
+        let code = (cell.task, cell.cell.code());
+        let prepared = match self.prepared(executor, environment, code, &revision).await? {
+            Ok(prepared) => prepared,
+            Err(reason) => return Ok(request.without(executed, &reason)),
+        };
+        if let Some((direct, revision)) = self.direct.as_deref().zip(prepared.as_deref()) {
+            let way = Way::Reference { cell, judge: Judge::Warm { direct, revision } };
+            return mutated(way, (executor, environment), request, executed).await;
+        }
+        // On the revision's own tree, as a prepared one is: whose test file is there must decide nothing for the others.
         let (trees, task, side) = (Arc::clone(&self.revisions), cell.task.clone(), cell.cell.code());
+        let archive = match tokio::task::spawn_blocking(move || trees.revision(&task, side)).await {
+            Ok(Ok(archive)) => archive,
+            Ok(Err(error)) => return Ok(request.without(executed, &NoMutants::passing(error))),
+            Err(error) => return Err(std::io::Error::other(error)),
+        };
+        let judge = Judge::Maven(ReferenceBuild { archive: &archive, tree: &cell.input.tree, module });
+        let done = mutated(Way::Reference { cell, judge }, (executor, environment), request, executed).await;
+        fs::remove_file(&archive)?;
+        done
+    }
+
+    /// Returns who says which mutants compile where Maven compiles the cell; `None` where nothing is to be mutated yet, or a
+    /// fault of ours keeps it from being known.
+    async fn judge(
+        &self,
+        executor: &Executor,
+        environment: &Environment,
+        job: &Job<'_>,
+        facts: &CellFacts,
+        todo: &Todo,
+    ) -> std::io::Result<Option<JudgedBy>> {
+        let Some(module) = facts.module.as_ref().filter(|_| !todo.mutate.is_empty()) else { return Ok(None) };
+        let revision = RevisionInput { tree: facts.tree.clone(), module: module.clone() };
+        let prepared = self.prepared(executor, environment, (job.task, job.code), &revision).await?;
+        Ok(prepared.ok().map(|prepared| if prepared.is_some() { JudgedBy::Warm } else { JudgedBy::Maven }))
+    }
+
+    /// Returns code as the direct path prepares it, `None` where that never fits it.
+    async fn prepared(
+        &self,
+        executor: &Executor,
+        environment: &Environment,
+        (task, side): (&Task, Side),
+        revision: &RevisionInput,
+    ) -> std::io::Result<Result<Option<Arc<CompiledRevision>>, NoMutants>> {
+        let Some(direct) = &self.direct else { return Ok(Ok(None)) };
+        let (trees, task) = (Arc::clone(&self.revisions), task.clone());
         let archive = move || trees.revision(&task, side);
-        Ok(direct.revision(executor, cell.environment, &revision, archive).await?.ok())
+        Ok(match direct.revision(executor, environment, revision, archive).await? {
+            Ok(revision) => Ok(Some(revision)),
+            Err(unfit) if unfit.may_pass => Err(NoMutants::passing(unfit.reason)),
+            Err(_) => Ok(None),
+        })
     }
 
     /// Returns what is mutated for a job; `None` where nothing is.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cache::CachedResult;
 use super::job::{Job, Todo};
-use super::mutated::{Mutated, mutation_key};
+use super::mutated::{JudgedBy, Mutated, mutation_key};
 use super::record::{CoverageRecord, ExecutionRecord, MutantsRecord, MutationRecord, SCORE_SCHEMA, ScoreRecord};
 use super::sets::RunMutants;
 use super::{Scoring, model_directory};
@@ -23,7 +23,7 @@ impl Scoring<'_> {
     /// Takes what was executed and covered before out of what there is to do.
     pub(super) fn take_kept(
         &self,
-        (executor, identity, mutants): (&Executor, &CellIdentity<'_>, &RunMutants),
+        (executor, identity): (&Executor, &CellIdentity<'_>),
         job: &Job<'_>,
         (files, lines): (&[SourceFile], &LinesToMutate),
         todo: &mut Todo,
@@ -53,9 +53,21 @@ impl Scoring<'_> {
                 None => cover.push(method),
             }
         }
+        Ok(())
+    }
+
+    /// Takes what methods did to mutants before out of what there is to do, given who says which mutants compile.
+    pub(super) fn take_mutated(
+        &self,
+        (executor, identity, mutants): (&Executor, &CellIdentity<'_>, &RunMutants),
+        job: &Job<'_>,
+        (lines, by): (&LinesToMutate, JudgedBy),
+        mutate: &mut Vec<Passing>,
+        records: &mut Vec<ScoreRecord>,
+    ) -> std::io::Result<()> {
         for passing in std::mem::take(mutate) {
             let launch = executor.key(identity, &passing.method, 1, identity.path);
-            let known = self.cache.value::<Mutated>(mutation_key(launch, &job.task.id, lines))?;
+            let known = self.cache.value::<Mutated>(mutation_key(launch, by, &job.task.id, lines))?;
             match known.filter(|known| mutants.are_met(&job.task.id, &known.sets)) {
                 Some(known) => records.extend(mutation_records(job, &passing.method, Ok(known), true)),
                 None => mutate.push(passing),
@@ -79,7 +91,7 @@ impl Scoring<'_> {
                 && Kills::of(&known.outcomes()).is_some()
             {
                 let launch = executor.key(identity, &method, 1, identity.path);
-                self.cache.put_value(mutation_key(launch, &job.task.id, lines), known)?;
+                self.cache.put_value(mutation_key(launch, known.by, &job.task.id, lines), known)?;
             }
             records.extend(mutation_records(job, &method, result, false));
         }
@@ -165,6 +177,7 @@ pub(super) fn coverage_record(job: &Job<'_>, measured: MethodCoverage, cached: b
         cause,
         lost,
         cached,
+        isolation_missing: job.isolation_missing.to_vec(),
     }
 }
 
@@ -197,6 +210,7 @@ pub(super) fn mutation_records(
         cause: cause.or_else(|| kills.is_none().then(|| ended.to_owned())),
         lost,
         cached,
+        isolation_missing: job.isolation_missing.to_vec(),
     };
     let sets = MutantsRecord { schema: SCORE_SCHEMA, task_id: job.task.id.clone(), sets };
     let known = (!sets.sets.is_empty()).then_some(ScoreRecord::Mutants(sets));

@@ -191,8 +191,11 @@ impl Scoring<'_> {
                     let mutate = mutate.into_iter();
                     let mutate: Vec<Passing> =
                         mutate.map(|method| Passing { launch_ms: launch_ms(&method), method }).collect();
+                    let executor = self.executors.get(&task.repository);
+                    let isolation_missing =
+                        executor.map(|executor| executor.isolation_missing.as_slice()).unwrap_or_default();
                     if let Some(file) = submission.post_image {
-                        let job = Job { model, task, code, file, methods, cover, mutate, focal };
+                        let job = Job { model, task, code, file, methods, cover, mutate, focal, isolation_missing };
                         if !job.is_empty() {
                             jobs.push(job);
                         }

@@ -12,9 +12,8 @@ use crate::execution::cell::{CellRequest, Environment, Executor, OtherText};
 use crate::execution::direct::{Direct, SwappedTree};
 use crate::execution::logs::CellLogs;
 use crate::execution::mutation::launches::{MUTANT_SECONDS, MutantLaunches, Passing};
-use crate::execution::mutation::reference::{self, ReferenceBuild};
+use crate::execution::mutation::reference;
 use crate::execution::mutation::{self, Judge, MainCompiler, Mutants, MutatedFile, NoMutants, mutants_key};
-use crate::execution::prepared::CompiledRevision;
 use crate::execution::record::CellRecord;
 use crate::metrics::mutation::MutantSet;
 use crate::outcome::Outcome;
@@ -38,12 +37,29 @@ pub(super) enum Way<'a> {
     Reference {
         /// The cell without a mutant.
         cell: &'a CellRequest<'a>,
-        /// Its code.
-        build: ReferenceBuild<'a>,
-        /// The same prepared, where the direct path does not fit the test file alone: all tests of the code meet what the warm
-        /// compiler says then.
-        prepared: Option<(&'a Direct, &'a CompiledRevision)>,
+        /// Who says which mutants compile: the warm compiler where only the test file does not fit the direct path.
+        judge: Judge<'a>,
     },
+}
+
+/// Who says which mutants compile, by name. It follows from new code alone, whatever path a test takes, so that all tests of a task
+/// meet the same mutants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum JudgedBy {
+    /// The warm compiler, wherever new code itself fits the direct path.
+    Warm,
+    /// Maven.
+    Maven,
+}
+
+impl<'a> Way<'a> {
+    fn judge(self) -> Judge<'a> {
+        match self {
+            Self::Direct { direct, swapped, .. } => Judge::Warm { direct, revision: &swapped.masked.revision },
+            Self::Reference { judge, .. } => judge,
+        }
+    }
 }
 
 /// What is mutated.
@@ -60,12 +76,29 @@ pub(super) struct MutationRequest<'a> {
     pub(super) passing: Vec<Passing>,
 }
 
+impl MutationRequest<'_> {
+    /// Returns these methods and those that pass by records of a launch just now.
+    pub(super) fn passing_with(&self, records: &[CellRecord]) -> Vec<Passing> {
+        let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
+        let passed =
+            passed.map(|record| Passing { method: record.method.clone(), launch_ms: record.measured.launch_ms });
+        self.passing.iter().cloned().chain(passed).collect()
+    }
+
+    /// Says of all of them why they meet no mutants.
+    pub(super) fn without(&self, records: &[CellRecord], reason: &NoMutants) -> MutatedMethods {
+        self.passing_with(records).into_iter().map(|one| (one.method, Err(reason.clone()))).collect()
+    }
+}
+
 /// Path, lines, and source of a file.
 pub(super) type FileToMutate = (String, Vec<usize>, Vec<u8>);
 
 /// What a method did to a task's mutants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Mutated {
+    /// Who said which mutants compile.
+    pub(super) by: JudgedBy,
     /// The mutants.
     pub(super) sets: Vec<MutantSet>,
     /// What became of the method on each kept one, in order.
@@ -80,18 +113,24 @@ impl Mutated {
 }
 
 /// Returns the key of what a method does to a task's mutants of lines, given the key of its launch: which mutants are kept
-/// follows from the task.
-pub(super) fn mutation_key(launch: Digest, task_id: &TaskId, lines: &BTreeMap<String, Vec<usize>>) -> Digest {
+/// follows from the task and from who says which compile.
+pub(super) fn mutation_key(
+    launch: Digest,
+    by: JudgedBy,
+    task_id: &TaskId,
+    lines: &BTreeMap<String, Vec<usize>>,
+) -> Digest {
     #[derive(Serialize)]
     struct Keyed<'a> {
         schema: u32,
         what: &'a str,
         seconds: u64,
         launch: Digest,
+        by: JudgedBy,
         task_id: &'a TaskId,
         lines: &'a BTreeMap<String, Vec<usize>>,
     }
-    let keyed = Keyed { schema: 3, what: "mutation", seconds: MUTANT_SECONDS, launch, task_id, lines };
+    let keyed = Keyed { schema: 4, what: "mutation", seconds: MUTANT_SECONDS, launch, by, task_id, lines };
     Digest::of_plain(&keyed)
 }
 
@@ -105,16 +144,18 @@ pub(super) async fn mutated(
     request: &MutationRequest<'_>,
     records: &[CellRecord],
 ) -> std::io::Result<MutatedMethods> {
-    let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
-    let passed = passed.map(|record| Passing { method: record.method.clone(), launch_ms: record.measured.launch_ms });
-    let passing: Vec<Passing> = request.passing.iter().cloned().chain(passed).collect();
+    let passing = request.passing_with(records);
     if passing.is_empty() {
         return Ok(Vec::new());
     }
     let methods = passing.iter().map(|one| one.method.clone());
+    let by = match way.judge() {
+        Judge::Warm { .. } => JudgedBy::Warm,
+        Judge::Maven(_) => JudgedBy::Maven,
+    };
     Ok(match met(way, (executor, environment), request, &passing).await? {
         Ok((sets, found)) => {
-            let of = |mutants| Ok(Mutated { sets: sets.clone(), mutants });
+            let of = |mutants| Ok(Mutated { by, sets: sets.clone(), mutants });
             methods.zip(found.into_iter().map(of)).collect()
         }
         Err(reason) => methods.map(|method| (method, Err(reason.clone()))).collect(),
@@ -163,42 +204,11 @@ async fn sets<'a>(
     (executor, environment): (&Executor, &Environment),
     request: &'a MutationRequest<'_>,
 ) -> std::io::Result<Result<Vec<(Mutants, &'a [u8])>, NoMutants>> {
-    let judges = match way {
-        Way::Direct { direct, swapped, .. } => vec![Judge::Warm { direct, revision: &swapped.masked.revision }],
-        Way::Reference { build, prepared, .. } => {
-            let warm = prepared.map(|(direct, revision)| Judge::Warm { direct, revision });
-            warm.into_iter().chain([Judge::Maven(build)]).collect()
-        }
-    };
+    let judge = way.judge();
     let files = match &request.files {
         Ok(files) => files,
         Err(reason) => return Ok(Err(reason.clone())),
     };
-    let mut sets = Ok(Vec::new());
-    for judge in judges {
-        sets = sets_by(judge, (executor, environment), request, files).await?;
-        // What one can never say, another may.
-        if !matches!(&sets, Err(NoMutants { may_pass: false, .. })) {
-            break;
-        }
-    }
-    let sets = match sets {
-        Ok(sets) => sets,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let own: Vec<MutantSet> = sets.iter().map(|(mutants, _)| mutants.set.clone()).collect();
-    if !request.mutants.are_met(&request.task_id, &own) {
-        return Ok(Err(NoMutants::passing("the mutants are not those that other tests of the task met")));
-    }
-    Ok(Ok(sets))
-}
-
-async fn sets_by<'a>(
-    judge: Judge<'_>,
-    (executor, environment): (&Executor, &Environment),
-    request: &MutationRequest<'_>,
-    files: &'a [FileToMutate],
-) -> std::io::Result<Result<Vec<(Mutants, &'a [u8])>, NoMutants>> {
     let mut sets = Vec::new();
     for (path, lines, source) in files {
         let file = MutatedFile { task_id: &request.task_id, path, source, lines };
@@ -208,6 +218,10 @@ async fn sets_by<'a>(
             Ok(mutants) => sets.push((mutants, source.as_slice())),
             Err(reason) => return Ok(Err(reason)),
         }
+    }
+    let own: Vec<MutantSet> = sets.iter().map(|(mutants, _)| mutants.set.clone()).collect();
+    if !request.mutants.are_met(&request.task_id, &own) {
+        return Ok(Err(NoMutants::passing("the mutants are not those that other tests of the task met")));
     }
     Ok(Ok(sets))
 }

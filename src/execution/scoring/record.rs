@@ -182,6 +182,10 @@ pub struct CoverageRecord {
     pub lost: bool,
     /// Whether the result was found by its key instead of measured.
     pub cached: bool,
+    /// Protections that the engine could not give, sorted, as in [`Measured::isolation_missing`]; empty in records of
+    /// earlier programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub isolation_missing: Vec<String>,
 }
 
 /// The mutants of a task: the same for all its methods, gold and every submission.
@@ -220,6 +224,10 @@ pub struct MutationRecord {
     pub lost: bool,
     /// Whether the result was found by its key instead of measured.
     pub cached: bool,
+    /// Protections that the engine could not give, sorted, as in [`Measured::isolation_missing`]; empty in records of
+    /// earlier programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub isolation_missing: Vec<String>,
 }
 
 /// What became of a method on one mutant.

@@ -4,15 +4,16 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use super::kept::{coverage_record, mutation_records};
 use super::left::{LeftKind, counts, left};
-use super::mutated::mutation_key;
+use super::mutated::{JudgedBy, Mutated, mutation_key};
 use super::record::{CoverageRecord, MutationRecord, StartRecord};
 use super::*;
 use crate::data_dir::DataDir;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{StepResult, Stream};
 use crate::event::Event;
-use crate::execution::coverage::{SourceFile, coverage_key};
+use crate::execution::coverage::{MethodCoverage, SourceFile, coverage_key};
 use crate::execution::prepared::loading::{environment, executor};
 use crate::sample::SampleRepository;
 use crate::submission::Content;
@@ -46,9 +47,11 @@ struct Given {
     reads: bool,
     repeats: u32,
     seed: u64,
+    /// What the engine can't enforce.
+    unenforced: &'static [&'static str],
 }
 
-const ALL: Given = Given { image: true, sources: true, reads: true, repeats: 1, seed: 1 };
+const ALL: Given = Given { image: true, sources: true, reads: true, repeats: 1, seed: 1, unenforced: &[] };
 
 impl Place {
     fn new(miniatures: &[&str], script: impl Fn() -> Said + Send + Sync + 'static) -> Self {
@@ -76,7 +79,9 @@ impl Place {
         let (mut environments, mut executors) = (BTreeMap::new(), BTreeMap::new());
         if given.image {
             environments.insert(repository.clone(), environment());
-            executors.insert(repository.clone(), Arc::new(executor(&self.engine, &self.data_dir)));
+            let isolation_missing = given.unenforced.iter().map(|name| (*name).to_owned()).collect();
+            let executor = Executor { isolation_missing, ..executor(&self.engine, &self.data_dir) };
+            executors.insert(repository.clone(), Arc::new(executor));
         }
         let (notices, temporary) = (Arc::new(Notices::new(EventSink::none())), self.data_dir.temporary());
         let scoring = Scoring {
@@ -262,6 +267,46 @@ async fn what_was_never_launched_is_not_lost_but_left() {
 }
 
 #[tokio::test]
+async fn measurements_name_what_the_engine_can_not_enforce() {
+    let place = Place::new(&["rounding"], gone);
+    let given = Given { unenforced: &["memory", "swap"], ..ALL };
+    let (records, _) = place.score(&given, &mut place.begin("r"), place.passed()).await;
+    let measurements = records.iter().filter(|record| is_measurement(record));
+    assert_eq!(measurements.clone().count(), 2 * place.tasks[0].test_methods.len(), "{records:?}");
+    for record in measurements {
+        let mut value = serde_json::to_value(record).unwrap();
+        assert_eq!(value["isolation_missing"], serde_json::json!(["memory", "swap"]), "{record:?}");
+        // Earlier programs did not write it, and nor is it where everything is enforced.
+        value.as_object_mut().unwrap().remove("isolation_missing");
+        let earlier: ScoreRecord = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(serde_json::to_value(earlier).unwrap(), value);
+    }
+
+    // What other runs kept was measured under the same engine, or has another key.
+    let job = Job {
+        model: GOLD,
+        task: &place.tasks[0],
+        code: Side::New,
+        file: Digest::of(b"file"),
+        methods: Vec::new(),
+        cover: Vec::new(),
+        mutate: Vec::new(),
+        focal: Vec::new(),
+        isolation_missing: &["memory".to_owned()],
+    };
+    let method = place.tasks[0].test_methods[0].clone();
+    let covered = MethodCoverage { method: method.clone(), lines: Ok(BTreeMap::new()), may_pass: false };
+    assert_eq!(coverage_record(&job, covered, true).isolation_missing, ["memory"]);
+    let kept = Mutated { by: JudgedBy::Warm, sets: Vec::new(), mutants: Vec::new() };
+    let kept = mutation_records(&job, &method, Ok(kept), true);
+    assert!(matches!(&kept[..], [ScoreRecord::Mutation(one)] if one.isolation_missing == ["memory"]), "{kept:?}");
+}
+
+fn is_measurement(record: &ScoreRecord) -> bool {
+    matches!(record, ScoreRecord::Coverage(_) | ScoreRecord::Mutation(_))
+}
+
+#[tokio::test]
 async fn what_is_launched_again_is_measured_by_that_alone() {
     let place = Place::new(&["rounding"], gone);
     let mut run = place.begin("r");
@@ -390,12 +435,13 @@ fn keys_of_measurements_name_their_inputs() {
         ("its package", coverage_key(launch("a"), &[file("q", "A.java")])),
         ("its file", coverage_key(launch("a"), &[file("p", "B.java")])),
         ("its number of files", coverage_key(launch("a"), &[file("p", "A.java"), file("p", "B.java")])),
-        ("mutation", mutation_key(launch("a"), &task("t"), &lines("A.java", &[1]))),
-        ("its launch", mutation_key(launch("b"), &task("t"), &lines("A.java", &[1]))),
-        ("its task", mutation_key(launch("a"), &task("u"), &lines("A.java", &[1]))),
-        ("its path", mutation_key(launch("a"), &task("t"), &lines("B.java", &[1]))),
-        ("its lines", mutation_key(launch("a"), &task("t"), &lines("A.java", &[2]))),
-        ("its number of lines", mutation_key(launch("a"), &task("t"), &lines("A.java", &[1, 2]))),
+        ("mutation", mutation_key(launch("a"), JudgedBy::Warm, &task("t"), &lines("A.java", &[1]))),
+        ("its launch", mutation_key(launch("b"), JudgedBy::Warm, &task("t"), &lines("A.java", &[1]))),
+        ("its judge", mutation_key(launch("a"), JudgedBy::Maven, &task("t"), &lines("A.java", &[1]))),
+        ("its task", mutation_key(launch("a"), JudgedBy::Warm, &task("u"), &lines("A.java", &[1]))),
+        ("its path", mutation_key(launch("a"), JudgedBy::Warm, &task("t"), &lines("B.java", &[1]))),
+        ("its lines", mutation_key(launch("a"), JudgedBy::Warm, &task("t"), &lines("A.java", &[2]))),
+        ("its number of lines", mutation_key(launch("a"), JudgedBy::Warm, &task("t"), &lines("A.java", &[1, 2]))),
         ("start", start::start_key(launch("a"))),
         ("its launch", start::start_key(launch("b"))),
         ("no measurement", launch("a")),
@@ -405,5 +451,5 @@ fn keys_of_measurements_name_their_inputs() {
             assert_ne!(key, same, "{name} and {other}");
         }
     }
-    assert_eq!(keys[5].1, mutation_key(launch("a"), &task("t"), &lines("A.java", &[1])));
+    assert_eq!(keys[5].1, mutation_key(launch("a"), JudgedBy::Warm, &task("t"), &lines("A.java", &[1])));
 }

@@ -16,6 +16,8 @@ enum Comes {
     Errors,
     /// Another goal fails.
     Otherwise,
+    /// It says nothing.
+    Silent,
     /// The container is gone.
     Gone,
 }
@@ -35,6 +37,7 @@ fn answered(spec: &ContainerSpec, comes: impl Fn(Option<&str>) -> Comes) -> Said
                     Comes::Well => (r#"{"event":"session_ended","success":true}"#.to_owned(), 0),
                     Comes::Errors => (failed("compile", r#"{"file":"/A.java","line":1,"text":"no"}"#), 1),
                     Comes::Otherwise => (failed("check", ""), 1),
+                    Comes::Silent => (String::new(), 1),
                     Comes::Gone => return Said { frames, ends: true },
                 };
                 said = format!("{{\"event\":\"recording_started\",\"schema\":2}}\n{events}\n");
@@ -121,6 +124,21 @@ async fn a_fault_says_nothing_of_a_text() {
     let (answers, builds) = asked(&[], |_| Comes::Gone).await;
     assert!(matches!(&answers, Err((_, true))), "{answers:?}");
     assert_eq!(builds, [1; 3], "no other goal is tried");
+}
+
+#[tokio::test]
+async fn a_build_that_says_nothing_is_not_the_texts_doing() {
+    // The first build is one of several; the three after it are the text's own.
+    for answers in [[Comes::Silent; 4], [Comes::Otherwise, Comes::Otherwise, Comes::Silent, Comes::Otherwise]] {
+        let said = Mutex::new(answers.into_iter());
+        let (answers, builds) = asked(&["odd"], move |text| match text {
+            Some("odd") => said.lock().unwrap().next().unwrap(),
+            text => sound(text),
+        })
+        .await;
+        assert!(matches!(&answers, Err((_, true))), "{answers:?}");
+        assert_eq!(builds, [1; 6], "as it is, no Java, and the text four times");
+    }
 }
 
 #[tokio::test]
