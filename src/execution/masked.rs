@@ -1,5 +1,6 @@
-//! A compiled revision without one file: its source, its classes, those of sources that depend on it and what the build says
-//! of it are left out, so that a container shows nothing of the file but the text that is swapped in. Source: protocol §2.1.
+//! A compiled revision without one file: its source, its classes, those of sources that depend on it, reports about its class
+//! and what the build says of it are left out, so that a container shows nothing of the file but the text that is swapped in.
+//! Source: protocol §2.1.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,7 +18,9 @@ use super::recording::CompilerCall;
 use tokio::sync::OnceCell;
 
 use crate::artifact::store::Store;
+use crate::workspace::cells::class_at;
 use crate::workspace::java_source::{declared_types, mentions, package_of};
+use crate::workspace::reports::is_report_of;
 
 /// Where Maven's compiler plugin keeps lists of what it compiled, below wherever a module is built.
 const LISTS: &str = "maven-status";
@@ -134,9 +137,11 @@ impl MaskedRevision {
         const UNKNOWN: &str = "test classes do not say which source they come from";
         let output = in_tree(&revision.test_output);
         let (mut classes, mut types) = (BTreeSet::new(), BTreeSet::new());
+        let mut reported = classes_at(&call, &path);
         if let Some(place) = own {
             let text = whole.read(place)?;
             types = declared_types(&text);
+            reported.insert(class_at(test_file, &text));
             classes = match classes_of(&whole, output, test_file, &text)? {
                 Some(classes) => classes,
                 None => return Ok(Err(UNKNOWN.to_owned())),
@@ -174,7 +179,9 @@ impl MaskedRevision {
         }
         let in_lists = |path: &str| path.rsplit('/').skip(1).any(|directory| directory == LISTS);
         let masked = classes.clone();
-        let is_masked = |path: &str| path == test_file || masked.contains(path) || in_lists(path);
+        // No build of ours runs tests, but a repository may have such files.
+        let in_reports = |path: &str| reported.iter().any(|class| is_report_of(path, class));
+        let is_masked = |path: &str| path == test_file || masked.contains(path) || in_lists(path) || in_reports(path);
         let number = unique();
         let tree = temporary.join(format!("masked-{number}.tar"));
         let test_classes = temporary.join(format!("masked-{number}.jar"));
@@ -396,6 +403,12 @@ fn part_of<'a>(calls: &'a [CompilerCall], path: &str) -> Result<(usize, &'a Comp
         (None, _) => Err("the file lies in no directory of tests that is compiled"),
         (Some(_), Some(_)) => Err("the file lies in a directory of tests that is compiled in parts"),
     }
+}
+
+/// Returns the binary names that the class of a file, absolute, has by where it lies below the roots of its sources.
+fn classes_at(call: &CompilerCall, path: &str) -> BTreeSet<String> {
+    let below = |root: &String| path.strip_prefix(root.as_str())?.strip_prefix('/')?.strip_suffix(".java");
+    call.source_roots.iter().filter_map(below).map(|path| path.replace('/', ".")).collect()
 }
 
 /// Returns the paths of the classes below `output` that come from a source, `None` where that can't be told.

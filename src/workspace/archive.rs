@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::WorkspaceError;
+use super::cells::class_at;
+use super::reports::{is_report, is_report_of};
 use super::tree::{EntryKind, RevisionTree, TreeEntry, TreeReport, is_lfs_pointer};
 use crate::task::RepositoryPath;
 
@@ -59,7 +61,8 @@ enum Node<'a> {
 }
 
 /// Writes the tree as a tar archive: sorted by path, directories named, owner 1000, every time `mtime`, modes 0644 and
-/// 0755, one file swapped. A swapped file keeps its execute bit; one that was a link becomes a file.
+/// 0755, one file swapped. A swapped file keeps its execute bit; one that was a link becomes a file. Reports about the class
+/// that either text of it declares are left out. Source: protocol §2.1.
 ///
 /// # Errors
 /// [`WorkspaceError::SwapBlocked`], [`WorkspaceError::HostileTree`], [`WorkspaceError::Archive`],
@@ -147,6 +150,16 @@ fn nodes<'a>(
         nodes.remove(bytes);
         if let Some(content) = content {
             nodes.insert(Cow::Borrowed(bytes), Node::Swapped { kind, content });
+        }
+        // Without reports the file's own text need not be read, and may be anything.
+        if nodes.keys().any(|path| is_report(&String::from_utf8_lossy(path))) {
+            let own = tree.entry(path.as_str()).map(|entry| tree.content(bytes, &entry)).transpose()?.flatten();
+            let texts = own.as_deref().into_iter().chain(content);
+            let classes: Vec<String> = texts.map(|text| class_at(path.as_str(), text)).collect();
+            nodes.retain(|path, _| {
+                let path = String::from_utf8_lossy(path);
+                !classes.iter().any(|class| is_report_of(&path, class))
+            });
         }
     }
     let directories: Vec<Vec<u8>> = nodes.keys().flat_map(|path| parents(path)).map(<[u8]>::to_vec).collect();

@@ -71,7 +71,12 @@ pub fn write_to(
 
 /// Returns the binary name of the class that a target file declares: its package and its own base name.
 pub fn class_of(path: &RepositoryPath, source: &[u8]) -> String {
-    let file = path.as_str().rsplit('/').next().unwrap_or_default();
+    class_at(path.as_str(), source)
+}
+
+/// Returns the binary name of the class that a source declares by its package and the base name of its path.
+pub fn class_at(path: &str, source: &[u8]) -> String {
+    let file = path.rsplit('/').next().unwrap_or_default();
     let base = file.strip_suffix(".java").unwrap_or(file);
     match package_of(source).as_str() {
         "" => base.to_owned(),

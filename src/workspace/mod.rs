@@ -15,6 +15,7 @@ mod notices;
 pub mod pom;
 mod reactor;
 mod renames;
+pub mod reports;
 pub mod source;
 pub mod tree;
 

@@ -252,6 +252,36 @@ fn one_file_is_swapped() {
 }
 
 #[test]
+fn reports_about_the_swapped_file_are_left_out() {
+    let scratch = Scratch::new();
+    let report = scratch.blob(b"Tests run: 1");
+    let names = ["TEST-p.ATest.xml", "p.ATest.txt", "p.ATestOther.txt", "q.ATest.txt"];
+    let reports = scratch.tree(&names.map(|name| ("100644", name.as_bytes(), report)));
+    let tree_of = |files: &[(&str, &[u8], Oid)]| {
+        let target = scratch.tree(&[("40000", b"surefire-reports", reports)]);
+        let target: (&str, &[u8], Oid) = ("40000", b"target", target);
+        let entries: Vec<(&str, &[u8], Oid)> = files.iter().copied().chain([target]).collect();
+        scratch.opened().tree(&scratch.commit(scratch.tree(&entries))).unwrap()
+    };
+    let own = scratch.blob(b"package p; class ATest {}");
+    let (with, without) = (tree_of(&[("100644", b"ATest.java", own)]), tree_of(&[]));
+    let target = path("ATest.java");
+    let left = |tree: &RevisionTree, content: Option<&[u8]>| -> Vec<&'static str> {
+        let (bytes, _) = archive(tree, Some(Swap { path: &target, content }));
+        let listing = listing(&bytes).join("\n");
+        names.into_iter().filter(|name| listing.contains(&format!("/{name} "))).collect()
+    };
+    let in_p: &[u8] = b"package p; class ATest { int x; }";
+    let in_q: &[u8] = b"package q; class ATest {}";
+    assert_eq!(left(&with, Some(in_p)), names[2..]);
+    assert_eq!(left(&with, None), names[2..], "the tree has reports about its own text");
+    assert_eq!(left(&with, Some(in_q)), names[2..3]);
+    assert_eq!(left(&without, Some(in_p)), names[2..], "the tree has reports about a file that it lacks");
+    let (whole, _) = archive(&with, None);
+    assert_eq!(listing(&whole).iter().filter(|line| line.contains("surefire-reports/")).count(), 1 + names.len());
+}
+
+#[test]
 fn hostile_trees_are_refused() {
     let scratch = Scratch::new();
     let file = scratch.blob(b"x");

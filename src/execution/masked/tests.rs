@@ -61,13 +61,16 @@ fn a_container_sees_nothing_of_the_file() {
     let (own, nested) = (class("p/ATest", "ATest.java"), class("p/ATest$B", "ATest.java"));
     let (beside, other) = (class("p/Beside", "ATest.java"), class("p/ATestOther", "ATestOther.java"));
     let elsewhere = class("q/Other", "ATest.java");
-    let files: [(&str, &[u8]); 11] = [
+    let files: [(&str, &[u8]); 14] = [
         ("src/p/ATest.java", b"package p; class ATest { static class B {} } class Beside {}"),
         ("src/p/ATestOther.java", b"package p; class ATestOther {}"),
         ("src/q/ATest.java", b"package q; class Other {}"),
         ("target/classes/p/Main.class", b"main"),
         ("build/maven-status/x/inputFiles.lst", b"/work/project/src/p/ATest.java"),
         ("target/maven-status/x/inputFiles.lst", b"/work/project/src/p/ATest.java"),
+        ("target/surefire-reports/TEST-p.ATest.xml", b"<testsuite/>"),
+        ("target/surefire-reports/p.ATest$B.txt", b"Tests run: 1"),
+        ("target/surefire-reports/p.ATestOther.txt", b"Tests run: 1"),
         ("target/test-classes/p/ATest$B.class", &nested),
         ("target/test-classes/p/ATest.class", &own),
         ("target/test-classes/p/ATestOther.class", &other),
@@ -82,6 +85,7 @@ fn a_container_sees_nothing_of_the_file() {
         "src/p/ATestOther.java",
         "src/q/ATest.java",
         "target/classes/p/Main.class",
+        "target/surefire-reports/p.ATestOther.txt",
         "target/test-classes/p/ATestOther.class",
         "target/test-classes/q/Other.class",
     ];
@@ -91,6 +95,21 @@ fn a_container_sees_nothing_of_the_file() {
     let path = masked.tree.clone();
     drop(masked);
     assert!(!path.exists());
+}
+
+#[test]
+fn reports_about_a_file_that_is_not_there_are_left_out() {
+    let files: [(&str, &[u8]); 4] = [
+        ("src/p/Beside.java", b"package p; class Beside {}"),
+        ("target/surefire-reports/TEST-p.ATest.xml", b"<testsuite/>"),
+        ("target/surefire-reports/p.ATest.txt", b"Tests run: 1"),
+        ("target/surefire-reports/p.Beside.txt", b"Tests run: 1"),
+    ];
+    let (_directory, masked) = masked(&files, "src/p/ATest.java");
+    let masked = masked.unwrap();
+    let left = CompiledTree::open(&masked.tree).unwrap();
+    let left: Vec<&str> = left.files_below("target").map(|(path, _)| path).collect();
+    assert_eq!(left, ["surefire-reports/p.Beside.txt"]);
 }
 
 #[test]
