@@ -3,7 +3,7 @@
 //! `cargo bench --bench start`, as root for all of it: the built-in engine as root and as a user without rights, what
 //! `unshare` needs for the namespaces alone, and `docker run` and `podman run` with the same image where they answer. The
 //! container's command does nothing but end. Figures of a machine that does something else meanwhile compare at best with
-//! one another.
+//! one another. With a filter that means other benches, such as `cargo bench -- parsing`, nothing is started.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,6 +30,9 @@ use testevo_sandbox::engine::spec::{
     Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ProgramEnd, Scratch, Step,
 };
 
+/// What filters name this bench by.
+const NAME: &str = "start";
+
 /// How often each is started, one after the other.
 const STARTS: usize = 100;
 
@@ -43,6 +46,9 @@ const NOBODY: u32 = 61_234;
 const PLACE: &str = "TESTEVO_BENCH_PLACE";
 
 fn main() {
+    if !is_meant(std::env::args().skip(1)) {
+        return;
+    }
     let place = std::env::var_os(PLACE).map(PathBuf::from);
     let init = place.as_ref().map_or_else(|| env!("CARGO_BIN_EXE_testevo-sandbox").into(), |place| place.join("init"));
     let directory = tempfile::tempdir_in(place.as_deref().unwrap_or(&std::env::temp_dir())).unwrap();
@@ -94,6 +100,14 @@ fn main() {
         let times: Vec<f64> = medians.iter().map(|native| (median / native * 10.0).round() / 10.0).collect();
         println!("{}", json!({"engine": "native", "times_as_fast_as": program, "times": times}));
     }
+}
+
+/// Tells whether arguments, which Cargo gives to every bench alike, mean this one: no filter or one that names it, and no
+/// trial or list of benches.
+fn is_meant(arguments: impl Iterator<Item = String>) -> bool {
+    let (options, filters): (Vec<String>, Vec<String>) = arguments.partition(|argument| argument.starts_with('-'));
+    let measures = !options.iter().any(|option| matches!(option.as_str(), "--test" | "--list"));
+    measures && (filters.is_empty() || filters.iter().any(|filter| NAME.contains(filter.as_str())))
 }
 
 /// A program that ends at once and well: `exit(0)` in 64-bit ELF.

@@ -80,6 +80,8 @@ pub struct Diagnostic {
     pub file: Option<String>,
     /// Counted from 1; negative where there is none.
     pub line: i64,
+    /// Counted from 1, a tab as far as the next multiple of eight; negative where there is none.
+    pub column: i64,
     /// javac's own key for it.
     pub code: String,
     /// Its text.
@@ -111,6 +113,10 @@ pub struct Compilers {
     temporary: PathBuf,
     slots: Semaphore,
     most: usize,
+    /// A compiler that had so many requests is replaced.
+    most_requests: u32,
+    /// How long a compiler may be silent that was asked.
+    patience: Duration,
     idle: Mutex<Vec<WarmCompiler>>,
 }
 
@@ -118,7 +124,16 @@ impl Compilers {
     /// Returns a pool of at most `most`; `jar` is `images/compiler`, compiled, and `temporary` this process's own.
     pub fn new(engine: Arc<dyn Engine>, jar: PathBuf, temporary: PathBuf, most: usize) -> Self {
         let most = most.max(1);
-        Self { engine, jar, temporary, slots: Semaphore::new(most), most, idle: Mutex::default() }
+        Self {
+            engine,
+            jar,
+            temporary,
+            slots: Semaphore::new(most),
+            most,
+            most_requests: MOST_REQUESTS,
+            patience: REQUEST,
+            idle: Mutex::default(),
+        }
     }
 
     /// Compiles, in a compiler that is warm where there is one for the environment's image.
@@ -137,13 +152,14 @@ impl Compilers {
             Some(compiler) => compiler,
             None => WarmCompiler::start(self.engine.as_ref(), environment, &self.jar, &self.temporary).await?,
         };
-        let answer = match compiler.compile(request).await {
+        let answer = match compiler.compile(request, self.patience).await {
             Ok(answer) => answer,
             Err(error) => CompileAnswer::Lost(error.to_string()),
         };
         compiler.requests += 1;
         // One that is not given back ends with its value.
-        if !matches!(answer, CompileAnswer::Broken(_) | CompileAnswer::Lost(_)) && compiler.requests < MOST_REQUESTS {
+        let is_sound = !matches!(answer, CompileAnswer::Broken(_) | CompileAnswer::Lost(_));
+        if is_sound && compiler.requests < self.most_requests {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(compiler);
         }
         Ok(answer)
@@ -228,7 +244,7 @@ impl WarmCompiler {
         Ok(())
     }
 
-    async fn compile(&mut self, request: &CompileRequest) -> Result<CompileAnswer, EngineError> {
+    async fn compile(&mut self, request: &CompileRequest, patience: Duration) -> Result<CompileAnswer, EngineError> {
         self.forget_orphans().map_err(EngineError::Spool)?;
         let mut replaced = BTreeMap::new();
         for (path, input) in &request.inputs {
@@ -241,11 +257,11 @@ impl WarmCompiler {
         }
         let message = encode(request, &replaced);
         self.conversation.say(&message).await?;
-        let length = self.number(REQUEST).await? as usize;
+        let length = self.number(patience).await? as usize;
         if length > MOST_ANSWER {
             return Ok(CompileAnswer::Broken(format!("an answer of {length} bytes")));
         }
-        let answer = self.conversation.hear(length, REQUEST).await?;
+        let answer = self.conversation.hear(length, patience).await?;
         Ok(decode(&answer).unwrap_or_else(|| CompileAnswer::Broken("an answer that can't be understood".to_owned())))
     }
 }
@@ -361,9 +377,9 @@ fn decode(answer: &[u8]) -> Option<CompileAnswer> {
     for _ in 0..rest.number()? {
         let file = rest.text()?;
         let line = rest.long()?;
-        let _column = rest.long()?;
+        let column = rest.long()?;
         let (code, message) = (rest.text()?, rest.text()?);
-        errors.push(Diagnostic { file: (!file.is_empty()).then_some(file), line, code, message });
+        errors.push(Diagnostic { file: (!file.is_empty()).then_some(file), line, column, code, message });
     }
     let _others = rest.number()?;
     let (classes, generated) = (rest.files()?, rest.files()?);
@@ -423,133 +439,4 @@ impl<'a> Rest<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::frame::Frame;
-    use crate::engine::scripted::{Said, Scripted, exited, output, step_end};
-    use crate::engine::spec::Stream;
-    use crate::execution::prepared::loading::environment;
-
-    /// What a compiler says that starts and answers so many requests.
-    fn compiler(answers: usize) -> Vec<Frame> {
-        let nothing = [vec![0], vec![0; 20]].concat();
-        let message = [u32::try_from(nothing.len()).unwrap().to_be_bytes().to_vec(), nothing].concat();
-        let said = [SCHEMA.to_be_bytes().to_vec(), message.repeat(answers)].concat();
-        output(1, Stream::Events, &said)
-    }
-
-    #[tokio::test]
-    async fn one_that_is_killed_is_lost_and_the_next_request_is_served_anew() {
-        let directory = tempfile::tempdir().unwrap();
-        let engine = Arc::new(Scripted::new(|number, _| match number {
-            // It answers once and is killed then.
-            0 => Said { frames: [compiler(1), vec![step_end(1, exited(137))]].concat(), ends: true },
-            _ => Said { frames: compiler(2), ends: false },
-        }));
-        let jar = directory.path().join("compiler.jar");
-        let pool = Compilers::new(Arc::<Scripted>::clone(&engine), jar, directory.path().to_owned(), 1);
-        let (execution, request) = (environment(), CompileRequest::default());
-        let ask = async || pool.compile(&execution, &request).await.unwrap();
-        assert!(matches!(ask().await, CompileAnswer::Compiled { .. }));
-        assert!(matches!(ask().await, CompileAnswer::Lost(cause) if cause.contains("it ended")));
-        assert!(fs::read_dir(directory.path()).unwrap().next().is_none(), "it left its inputs");
-        assert!(matches!(ask().await, CompileAnswer::Compiled { .. }));
-        assert!(matches!(ask().await, CompileAnswer::Compiled { .. }));
-        assert_eq!(engine.started(), ["compiler", "compiler"], "the second one goes on");
-    }
-
-    #[tokio::test]
-    async fn inputs_whose_files_are_gone_take_no_disk() {
-        let directory = tempfile::tempdir().unwrap();
-        let engine = Arc::new(Scripted::new(|_, _| Said { frames: compiler(3), ends: false }));
-        let own = directory.path().join("own");
-        let pool = Compilers::new(engine, directory.path().join("compiler.jar"), own.clone(), 1);
-        let request = |name: &str| {
-            let file = directory.path().join(name);
-            fs::write(&file, name).unwrap();
-            let input = Input { file, name: name.to_owned() };
-            CompileRequest { inputs: BTreeMap::from([("/o".to_owned(), input)]), ..CompileRequest::default() }
-        };
-        let linked = || -> Vec<String> {
-            let inputs = fs::read_dir(&own).unwrap().next().unwrap().unwrap().path();
-            let names = fs::read_dir(inputs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-            let mut names: Vec<String> = names.collect();
-            names.sort();
-            names
-        };
-        let (first, second) = (request("first"), request("second"));
-        let execution = environment();
-        for request in [&first, &second] {
-            pool.compile(&execution, request).await.unwrap();
-        }
-        assert_eq!(linked(), ["first.jar", "second.jar"]);
-        fs::remove_file(directory.path().join("first")).unwrap();
-        pool.compile(&execution, &second).await.unwrap();
-        assert_eq!(linked(), ["second.jar"]);
-    }
-
-    #[test]
-    fn paths_in_arguments_are_replaced() {
-        let replaced = BTreeMap::from([("/work/project/target/classes", "/i/a.jar".to_owned())]);
-        for (argument, expected) in [
-            ("/work/project/target/classes", "/i/a.jar"),
-            ("/x.jar:/work/project/target/classes:", "/x.jar:/i/a.jar:"),
-            ("/work/project/target/classes/p", "/work/project/target/classes/p"),
-            ("m=/work/project/target/classes:/y", "m=/i/a.jar:/y"),
-            ("-Akey=value", "-Akey=value"),
-            ("-g", "-g"),
-        ] {
-            assert_eq!(replace(argument, &replaced), expected);
-        }
-    }
-
-    #[test]
-    fn requests_are_framed() {
-        let request = CompileRequest {
-            arguments: vec!["-d".into(), "/o".into(), "-cp".into(), "/o".into()],
-            output: "/o".into(),
-            ..CompileRequest::default()
-        };
-        let message = encode(&request, &BTreeMap::from([("/o", "/j".to_owned())]));
-        assert_eq!(usize::try_from(u32::from_be_bytes(message[..4].try_into().unwrap())).unwrap(), message.len() - 4);
-        let text = String::from_utf8_lossy(&message);
-        assert_eq!((text.matches("/o").count(), text.matches("/j").count()), (2, 1), "what is written to stays");
-    }
-
-    #[test]
-    fn answers_are_understood_or_refused() {
-        let text = |text: &str| [&u32::try_from(text.len()).unwrap().to_be_bytes(), text.as_bytes()].concat();
-        let answer = |path: &str| {
-            let mut answer = vec![0];
-            answer.extend(text(""));
-            answer.extend([0; 8]);
-            for path in [path, "/g/G.java"] {
-                answer.extend([0, 0, 0, 1]);
-                answer.extend(text(path));
-                answer.extend(text("CONTENT"));
-            }
-            answer
-        };
-        let whole = answer("p/A.class");
-        let Some(CompileAnswer::Compiled { classes, generated }) = decode(&whole) else { panic!() };
-        assert_eq!(classes, [("p/A.class".to_owned(), b"CONTENT".to_vec())]);
-        assert_eq!(generated[0].0, "/g/G.java");
-        for length in 0..whole.len() {
-            assert!(decode(&whole[..length]).is_none(), "{length}");
-        }
-        for path in ["../A.class", "/A.class", "p//A.class"] {
-            assert!(decode(&answer(path)).is_none(), "{path}");
-        }
-        let mut errors = vec![1];
-        errors.extend(text(""));
-        errors.extend([0, 0, 0, 1]);
-        errors.extend(text("/work/project/A.java"));
-        errors.extend(7i64.to_be_bytes());
-        errors.extend((-1i64).to_be_bytes());
-        errors.extend(text("compiler.err.x"));
-        errors.extend(text("no"));
-        errors.extend([0; 12]);
-        let Some(CompileAnswer::Errors(found)) = decode(&errors) else { panic!() };
-        assert_eq!((found[0].file.as_deref(), found[0].line), (Some("/work/project/A.java"), 7));
-    }
-}
+pub(super) mod tests;

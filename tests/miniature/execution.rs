@@ -50,7 +50,9 @@ fn modules_8() {
 
 #[test]
 fn builds_17() {
-    let Checked { repository, workshop, .. } = check("builds-17");
+    let checked = check("builds-17");
+    recordings_are_as_described(&checked);
+    let Checked { repository, workshop, .. } = checked;
     proof::fails_where_nothing_compiles(&workshop, &repository, "6-broken-main");
     proof::is_lost_by_a_task_that_fails(&workshop, &repository, "6-broken-main", "5-module-info");
 }
@@ -140,10 +142,78 @@ fn errors_are_kept(Checked { repository, workshop, records }: &Checked) {
     for (task, cell) in failed {
         let file = logs.join(task).join(cell.name()).join("direct-compile.diagnostics.jsonl");
         let text = fs_err::read_to_string(file).unwrap();
-        let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-        let place = (first["file"].as_str().is_some(), first["line"].as_i64().is_some_and(|line| line > 0));
+        let first: BTreeMap<String, serde_json::Value> = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        assert_eq!(first.keys().collect::<Vec<_>>(), ["code", "column", "file", "line", "message"]);
+        let place =
+            ["line", "column"].into_iter().all(|number| first[number].as_i64().is_some_and(|number| number > 0));
         let said = first["code"].as_str().is_some_and(|code| code.starts_with("compiler.err."));
-        assert!(place == (true, true) && said && !first["message"].as_str().unwrap().is_empty(), "{task}: {first}");
+        let told = first["file"].is_string() && place && said && !first["message"].as_str().unwrap().is_empty();
+        assert!(told, "{task}: {first:?}");
+    }
+}
+
+/// What the recorder's description says of its records.
+const RECORDS: &str = include_str!("../../images/recorder/README.md");
+
+/// What Maven's plugins are asked for is recorded with all its keys, whatever the build, and each is described.
+fn recordings_are_as_described(Checked { repository, workshop, records }: &Checked) {
+    let logs = workshop.data_dir.join("runs").join(repository.name.file_stem()).join("logs");
+    let cells: BTreeSet<(&String, Cell)> = records.keys().map(|(task, cell, _, _)| (task, *cell)).collect();
+    let mut found: BTreeMap<String, BTreeSet<Vec<String>>> = BTreeMap::new();
+    for (task, cell) in cells {
+        let recording = logs.join(task).join(cell.name()).join("compile-1.recording.jsonl");
+        // Some cells are decided without Maven.
+        let Ok(text) = fs_err::read_to_string(recording) else { continue };
+        for line in text.lines() {
+            let record: BTreeMap<String, serde_json::Value> = serde_json::from_str(line).unwrap();
+            let keys = record.keys().cloned().collect();
+            found.entry(record["event"].as_str().unwrap().to_owned()).or_default().insert(keys);
+        }
+    }
+    let goal = ["event", "execution", "goal", "ms", "phase", "plugin", "project"];
+    let call = [
+        "arguments",
+        "class_path",
+        "compiler",
+        "excludes",
+        "fail_on_error",
+        "fork",
+        "generated_sources",
+        "includes",
+        "module_path",
+        "output",
+        "proc",
+        "processor_path",
+        "processors",
+        "source_roots",
+        "sources",
+        "working_directory",
+    ];
+    let settings = [
+        "arg_line",
+        "default",
+        "enable_assertions",
+        "environment",
+        "event",
+        "execution",
+        "failures",
+        "ms",
+        "phase",
+        "plugin",
+        "project",
+        "system_properties",
+        "use_module_path",
+        "working_directory",
+    ];
+    let mut call = [&goal[..], &call].concat();
+    call.sort_unstable();
+    for (event, expected) in [("compiler_call", call), ("test_settings", settings.to_vec())] {
+        let all: Vec<&Vec<String>> = found[event].iter().collect();
+        let [keys] = all[..] else { panic!("{event}: {all:?}") };
+        assert_eq!(*keys, expected, "{event}");
+        for key in keys {
+            assert!(RECORDS.contains(&format!("`{key}`")), "nothing describes `{key}` of `{event}`");
+        }
     }
 }
 

@@ -71,7 +71,16 @@ fn submissions_made_for_a_category_come_to_it() {
     }
     let file = workshop.sources.join("predictions.jsonl");
     fs_err::write(&file, lines).unwrap();
+    let focal = workshop.data_dir.join(format!("focal/{}.json", repository.name.file_stem()));
+    if focal.exists() {
+        fs_err::remove_file(&focal).unwrap();
+    }
     let found = score(&workshop, &repository, file.to_str().unwrap(), &["--no-mutation"]);
+    let focal: Value = serde_json::from_slice(&fs_err::read(focal).unwrap()).unwrap();
+    for miniature in &repository.miniatures {
+        let kept = &focal["tasks"][format!("{}__{}", repository.name.file_stem(), miniature.name)];
+        assert_eq!((kept[0]["found"].as_str(), kept.as_array().map(Vec::len)), (Some("resolved"), Some(1)), "{focal}");
+    }
     let mut wrong = Vec::new();
     for (name, category) in &expected {
         let got = found.get(name);

@@ -159,64 +159,13 @@ impl Direct {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::data_dir::DataDir;
-    use crate::engine::frame::Frame;
-    use crate::engine::scripted::{Said, Scripted, exited, output, step_end};
-    use crate::engine::spec::Stream;
-    use crate::event::EventSink;
-    use crate::execution::ahead::Ahead;
-    use crate::execution::compiler::Compilers;
+    use crate::engine::scripted::{Said, Scripted, exited, step_end};
+    use crate::execution::compiler::tests::{broken, compiled, said};
     use crate::execution::masked::tests::masked;
-    use crate::execution::prepared::PreparedRevisions;
-    use crate::execution::prepared::loading::{environment, executor};
+    use crate::execution::prepared::loading::{direct, environment, executor};
     use crate::workspace::class_file::sample;
-
-    /// What a compiler says that starts and answers so.
-    fn said(answers: &[Vec<u8>]) -> Vec<Frame> {
-        let mut bytes = 1u32.to_be_bytes().to_vec();
-        for answer in answers {
-            bytes.extend(number(answer.len()));
-            bytes.extend(answer);
-        }
-        output(1, Stream::Events, &bytes)
-    }
-
-    fn number(number: usize) -> [u8; 4] {
-        u32::try_from(number).unwrap().to_be_bytes()
-    }
-
-    /// An answer with these classes, and these files that processors made.
-    fn compiled(classes: &[(&str, &[u8])], generated: &[(&str, &[u8])]) -> Vec<u8> {
-        // Compiled, without trouble, errors and other diagnostics.
-        let mut answer = vec![0; 13];
-        for files in [classes, generated] {
-            answer.extend(number(files.len()));
-            for (path, content) in files {
-                for bytes in [path.as_bytes(), content] {
-                    answer.extend(number(bytes.len()));
-                    answer.extend(bytes);
-                }
-            }
-        }
-        answer
-    }
-
-    /// An answer of a compiler that breaks.
-    fn broken() -> Vec<u8> {
-        [vec![2], vec![0; 20]].concat()
-    }
-
-    fn direct(engine: &Arc<Scripted>, data_dir: &DataDir) -> Direct {
-        let store = data_dir.store().unwrap();
-        let prepared = PreparedRevisions::new(data_dir, &store, &EventSink::none());
-        let jar = Path::new("compiler.jar");
-        let temporary = data_dir.temporary();
-        let compilers = Compilers::new(Arc::<Scripted>::clone(engine), jar.to_owned(), temporary.clone(), 1);
-        Direct::new(prepared, compilers, Ahead::new(Arc::<Scripted>::clone(engine), temporary, 0), jar)
-    }
 
     const OWN: &[u8] = b"class ATest {}";
     const OTHER: &[u8] = b"class ATest { int x; }";

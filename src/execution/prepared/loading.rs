@@ -7,9 +7,11 @@ use tokio::sync::RwLock;
 use super::*;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{StepResult, Stream};
+use crate::execution::ahead::Ahead;
 use crate::execution::cell::Executor;
 use crate::execution::compiled_tree::MOST_READ_BYTES;
-use crate::execution::direct::write_files;
+use crate::execution::compiler::Compilers;
+use crate::execution::direct::{Direct, write_files};
 use crate::execution::limits::ExecutionLimits;
 use crate::execution::maven::ToolJars;
 
@@ -36,6 +38,16 @@ pub(in crate::execution) fn executor(engine: &Arc<Scripted>, data_dir: &DataDir)
         believes_timeouts: false,
         class_archives: None,
     }
+}
+
+/// Returns the direct path with one compiler, by a script, and no container started ahead.
+pub(in crate::execution) fn direct(engine: &Arc<Scripted>, data_dir: &DataDir) -> Direct {
+    let store = data_dir.store().unwrap();
+    let prepared = PreparedRevisions::new(data_dir, &store, &EventSink::none());
+    let jar = Path::new("compiler.jar");
+    let temporary = data_dir.temporary();
+    let compilers = Compilers::new(Arc::<Scripted>::clone(engine), jar.to_owned(), temporary.clone(), 1);
+    Direct::new(prepared, compilers, Ahead::new(Arc::<Scripted>::clone(engine), temporary, 0), jar)
 }
 
 pub(in crate::execution) fn environment() -> Environment {
