@@ -199,7 +199,11 @@ impl EngineError {
                 Some("was the engine restarted, or its containers pruned, meanwhile? run the command again")
             }
             Self::NativeStep { stage, errno, .. } => {
-                stage.remedy(*errno).or(Some("`doctor --engine native` tries every step and says what is missing"))
+                // `doctor` prints this as well, so it can't send anybody there.
+                stage.remedy(*errno).or(Some(
+                    "the kernel's log (`dmesg`) may say what is in the way; `--engine docker` and `--engine podman` do \
+                     without this step",
+                ))
             }
             Self::Isolation { .. } => Some(
                 "use an engine with root's rights, or have control groups delegated (`systemd-run --user --scope -p \
@@ -254,6 +258,18 @@ mod tests {
                        cgroupv2: OCI runtime error";
         let hint = EngineError::StartFailed { purpose: "test".into(), message: message.into() }.hint();
         assert!(hint.is_some_and(|hint| hint.contains("runc")));
+    }
+
+    #[test]
+    fn who_reads_what_doctor_says_is_not_sent_to_doctor() {
+        // As many numbers as the kernel has, and none at all.
+        for errno in 0..=133 {
+            for stage in [Stage::Namespaces, Stage::Layers, Stage::Identity] {
+                let (purpose, message) = ("probe".to_owned(), String::new());
+                let hint = EngineError::NativeStep { purpose, stage, errno, message }.hint();
+                assert!(hint.is_some_and(|hint| !hint.contains("doctor")), "{stage:?} {errno}: {hint:?}");
+            }
+        }
     }
 
     #[test]

@@ -89,7 +89,14 @@ fn a_step_that_the_kernel_refuses_is_named() {
     let refusal = "echo 0 >/proc/sys/user/max_user_namespaces";
     let text = line.run_confined(refusal, &["doctor", "--engine", "native", "--offline"]);
     assert!(text.starts_with("exit 7\n"), "{text}");
-    assert!(text.contains("fail  engine") && text.contains("namespace"), "{text}");
+    let step = "making a process in namespaces of its own (clone3): No space left on device (os error 28)";
+    let remedy = "user namespaces are switched off or used up: `sysctl -w user.max_user_namespaces=15000`";
+    let check = checks(&text, &["engine"]);
+    let (found, advice) = check.split_once("→ ").unwrap_or_else(|| panic!("no advice: {text}"));
+    assert!(found.contains("fail  engine") && found.contains(step), "{text}");
+    assert!(advice.starts_with(remedy), "{text}");
+    // And once more where the program ends.
+    assert!(text.contains(&format!("{step}\nhint: {remedy}")), "{text}");
 }
 
 #[test]

@@ -1,20 +1,21 @@
 //! `images`: built images are listed, shown, compared, exported and pruned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::process::Command;
 
 use fs_err as fs;
 use insta::{assert_snapshot, with_settings};
-use testevo_sandbox::data_dir::DataDir;
+use testevo_sandbox::data_dir::{DataDir, Owner};
 use testevo_sandbox::digest::Digest;
+use testevo_sandbox::engine::native::NativeEngine;
 use testevo_sandbox::engine::{Engine as _, ImageRemoval};
 use testevo_sandbox::execution::images::{ensure_loaded, identity};
 use testevo_sandbox::execution::proof::{self, Proof, ProvenExecution, Shown, Unproven};
 use testevo_sandbox::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, environment, ready_tag, tag};
 use testevo_sandbox::lock::{LockFile as _, MavenFile};
 
-use crate::engine::support::daemon;
+use crate::engine::support::{daemon, init};
 use crate::support::command::CommandLine;
 use crate::support::locks;
 
@@ -81,6 +82,51 @@ fn a_changed_image_is_compared_with_what_it_was_and_the_rest_pruned() {
     check("prune", &line, &["images", "prune", "--format", "json"]);
     check("prune-again", &line, &["images", "prune"]);
     check("pruned-difference", &line, &["images", "diff", "one"]);
+}
+
+/// Prunes, and returns the unpacked layers that are told of.
+fn pruned(line: &CommandLine, more: &[&str]) -> BTreeSet<Digest> {
+    let text = line.run(&[&["images", "prune", "--format", "json"][..], more].concat());
+    let value = text.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{text}"));
+    let value: serde_json::Value = serde_json::from_str(value).unwrap();
+    let layers = value["unpacked"].as_array().unwrap().iter();
+    layers.map(|layer| serde_json::from_value(layer["diff_id"].clone()).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn unpacked_layers_that_no_built_image_names_are_pruned() {
+    let line = CommandLine::new();
+    let [earlier, present] = ["g/a/1/a-1.jar", "g/a/2/a-2.jar"].map(|jar| build(&line, "first/one", &[jar]));
+    let store = DataDir::open(&line.path().join("data")).unwrap().store().unwrap();
+    let unpacked = line.path().join("data/store/unpacked");
+    let open = || NativeEngine::open(&unpacked, &Owner::current().unwrap(), &init()).unwrap();
+    let engine = open();
+    for built in [&earlier, &present] {
+        assert!(ensure_loaded(&engine, &built.image, &store, &[]).await.unwrap());
+    }
+    let layers =
+        |built: &BuiltImage| -> BTreeSet<Digest> { built.image.layers.iter().map(|one| one.diff_id).collect() };
+    let named = layers(&present);
+    let doomed = &layers(&earlier) - &named;
+    let are_there = |layers: &BTreeSet<Digest>| layers.iter().all(|layer| unpacked.join(layer.hex()).is_dir());
+    assert_eq!(doomed.len(), 1, "the other layers are shared");
+
+    assert_eq!(pruned(&line, &["--dry-run"]), doomed);
+    let text = line.run(&["images", "prune", "--dry-run"]);
+    assert!(text.contains("\n1 unpacked layer would be removed, "), "{text}");
+    // An engine of another process may run containers from them: this test's.
+    let text = line.run(&["images", "prune"]);
+    assert!(text.contains("unpacked layers stay: another process runs containers from them"), "{text}");
+    assert!(are_there(&doomed) && are_there(&named));
+
+    drop(engine);
+    assert_eq!(pruned(&line, &[]), doomed);
+    assert!(!are_there(&doomed) && are_there(&named));
+    let engine = open();
+    assert!(!engine.has_image(&earlier.image.config_digest).await.unwrap());
+    assert!(engine.has_image(&present.image.config_digest).await.unwrap());
+    drop(engine);
+    assert_eq!(pruned(&line, &[]), BTreeSet::new());
 }
 
 #[test]

@@ -25,15 +25,16 @@ async fn no_namespace_no_foreign_socket_no_keys() {
 
 async fn memory_of_every_kind_has_its_limit() {
     let more = "400000000";
-    let run = steps(vec![step(&["eat", more]), step(&["eat-shared", more]), step(&["eat-memfd", more])]).await;
+    let kinds = ["eat", "eat-heap", "eat-shared", "eat-memfd"];
+    let run = steps(kinds.into_iter().map(|kind| step(&[kind, more])).collect()).await;
     run.assert_completed();
     let killed = |end: &CommandEnd| (end.signal, end.limit, end.memory_limit_kills.is_some_and(|kills| kills > 0));
-    for index in 0..2 {
+    for index in 0..3 {
         assert_eq!(killed(run.end(index)), (Some(libc::SIGKILL), None, true), "{:?}", run.end(index));
     }
     // Where nobody adds such memory up there is none.
     match by_own_account().await {
-        true => assert!(run.stdout(2).starts_with("memfd: Unsupported"), "{}", run.stdout(2)),
-        false => assert_eq!(killed(run.end(2)), (Some(libc::SIGKILL), None, true), "{:?}", run.end(2)),
+        true => assert!(run.stdout(3).starts_with("memfd: Unsupported"), "{}", run.stdout(3)),
+        false => assert_eq!(killed(run.end(3)), (Some(libc::SIGKILL), None, true), "{:?}", run.end(3)),
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::ErrorKind;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 use testevo_sandbox::engine::session::RunEnd;
 use testevo_sandbox::engine::spec::{ProgramEnd, Step, StepResult};
@@ -40,6 +43,8 @@ async fn a_late_writer_is_dead_before_anything_is_looked_at() {
 async fn init_is_out_of_reach() {
     let run = steps(vec![step(&["attack-init"]), step(&["say", "still here"])]).await;
     run.assert_completed();
+    let end = run.end(0);
+    assert_eq!((end.exit_code, end.signal, end.limit), (Some(0), None, None), "its own end, and no forged one");
     assert_eq!(run.stdout(1), "still here\n");
     insta::with_settings!({filters => vec![(r"(?s)testevo\u{1}.*", "[a forged frame]")]}, {
         insta::assert_snapshot!("init_is_out_of_reach", run.stdout(0));
@@ -48,8 +53,17 @@ async fn init_is_out_of_reach() {
 }
 
 async fn there_is_no_network_but_loopback() {
-    let run = steps(vec![step(&["reach-out"])]).await;
-    insta::assert_snapshot!("there_is_no_network_but_loopback", run.stdout(0));
+    // Such a name belongs to a network namespace and lies in no directory: no mount could keep it out.
+    let name = format!("testevo-{:032x}", rand::random::<u128>());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let listener = UnixListener::bind_addr(&address).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let run = steps(vec![step(&["reach-out"]), step(&["connect", &name])]).await;
+    insta::assert_snapshot!("there_is_no_network_but_loopback", run.stdout(0) + &run.stdout(1));
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "nobody came");
+    // It did listen, all the time.
+    UnixStream::connect_addr(&address).unwrap();
+    listener.accept().unwrap();
 }
 
 async fn nothing_outside_scratch_can_be_changed() {
@@ -60,6 +74,12 @@ async fn nothing_outside_scratch_can_be_changed() {
     fs_err::write(&file, "input").unwrap();
     // Only the mount keeps it from being written.
     fs_err::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
+    // Root's where root runs the tests. Nobody can make such a file, and is the task's user inside.
+    let set_uid = input.path().join("set-uid");
+    fs_err::copy(misbehave(), &set_uid).unwrap();
+    fs_err::set_permissions(&set_uid, Permissions::from_mode(0o6755)).unwrap();
+    let made = fs_err::metadata(&set_uid).unwrap();
+    assert_eq!((made.mode() & 0o7777, made.uid()), (0o6755, rustix::process::geteuid().as_raw()));
     let mut spec = spec(image, vec![step(&["escape"])]);
     spec.mounts.push(mount(input.path(), "/input"));
     let run = finish(&spec).await;

@@ -54,9 +54,12 @@ async fn processor_time_ends_a_spinner_and_one_that_hides_its_time() {
 
 async fn output_is_cut_and_a_flood_ends_at_once() {
     let started = Instant::now();
+    let flood = |descriptor: &str| Step::Run(Command { events: true, ..command(&["flood", "5000000000", descriptor]) });
     let run = steps(vec![
         limited(&["flood", "3000000"], |limits| limits.output_bytes = 1_000_000),
-        limited(&["flood", "5000000000"], |limits| limits.flood_bytes = 64 * MIB),
+        flood("1"),
+        flood("2"),
+        flood("3"),
     ])
     .await;
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
@@ -64,10 +67,13 @@ async fn output_is_cut_and_a_flood_ends_at_once() {
     assert_eq!((cut.exit_code, cut.limit, cut.dropped_bytes), (Some(0), None, 2_000_000));
     assert_eq!(run.step(0).stdout.length(), 1_000_000);
     assert!(run.step(0).stdout.bytes().unwrap().iter().all(|byte| *byte == b'x'));
-    let flood = run.end(1);
-    assert_eq!(flood.limit, Some(LimitReached::Output));
-    assert!(flood.dropped_bytes < 70 * MIB, "{flood:?}");
-    assert_eq!(run.step(1).stdout.length(), MIB);
+    let kept = [&run.step(1).stdout, &run.step(2).stderr, &run.step(3).events];
+    for (index, kept) in (1..).zip(kept) {
+        let flood = run.end(index);
+        assert_eq!(flood.limit, Some(LimitReached::Output), "{index}");
+        assert!(flood.dropped_bytes < 70 * MIB, "{index}: {flood:?}");
+        assert_eq!(kept.length(), MIB, "{index}");
+    }
 }
 
 async fn memory_is_told_from_other_ends() {

@@ -7,6 +7,7 @@ mod files;
 mod hostile;
 mod image;
 mod limits;
+mod mounts;
 mod native;
 mod podman;
 mod program;

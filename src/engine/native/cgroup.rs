@@ -3,6 +3,7 @@
 //! Version 1 has a hierarchy per controller, and a group is made below this process's own in each. Version 2 has one,
 //! where a group can only be made below one that hands the controllers on and is this user's to write to.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::super::cgroup::{directory, keyed};
+use super::super::cgroup::{directory, hierarchies, keyed};
 use super::super::spec::ContainerLimits;
 use super::delegation;
 use crate::data_dir::Owner;
@@ -27,6 +28,15 @@ const PERIOD: u64 = 100_000;
 
 /// How long a group may stay busy after its last process has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Controllers with hierarchies of version 1 that groups are made in.
+const CONTROLLERS: [&str; 4] = ["memory", "pids", "cpu", "cpuacct"];
+
+/// How deep below a hierarchy's mount dead owners' groups are looked for; those of a service manager's users lie 6 deep.
+const MOST_DEPTH: usize = 10;
+
+/// How many groups of a hierarchy are looked into for that: a busy machine has some hundred.
+const MOST_GROUPS: usize = 2000;
 
 /// A group to make, with everything that is written into it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +63,8 @@ pub(super) struct Layout {
     swap: bool,
     /// This process's process namespace, in which alone its number means something; 0 where it can't be told.
     namespace: u64,
+    /// Where hierarchies are mounted that a run in another group may have made groups in.
+    hierarchies: Vec<PathBuf>,
 }
 
 /// What [`Layout::find`] asks the machine; a value, so that recorded trees can stand for it.
@@ -103,10 +115,10 @@ impl Layout {
     pub(super) fn find(tree: &dyn Tree, owner: &Owner) -> Self {
         let read = |path: &str| tree.read(Path::new(path)).unwrap_or_default();
         let (mounts, groups) = (read("/proc/self/mountinfo"), read("/proc/self/cgroup"));
-        let namespace = tree.namespace();
+        let (namespace, hierarchies) = (tree.namespace(), hierarchies(&mounts, &CONTROLLERS));
         let of = |controller: &str| directory(&mounts, &groups, Some(controller));
         if of("memory").is_some() || of("pids").is_some() {
-            let parents: Vec<(String, PathBuf)> = ["memory", "pids", "cpu", "cpuacct"]
+            let parents: Vec<(String, PathBuf)> = CONTROLLERS
                 .into_iter()
                 .filter_map(|controller| Some((controller.to_owned(), of(controller)?)))
                 .filter(|(_, parent)| tree.is_ours(parent))
@@ -114,17 +126,18 @@ impl Layout {
             let swap = parents.iter().any(|(controller, parent)| {
                 controller == "memory" && tree.read(&parent.join("memory.memsw.limit_in_bytes")).is_some()
             });
-            return Self { version: 1, parents, swap, namespace };
+            return Self { version: 1, parents, swap, namespace, hierarchies };
         }
-        let Some(own) = directory(&mounts, &groups, None) else { return Self::default() };
+        let none = Self { namespace, hierarchies, ..Self::default() };
+        let Some(own) = directory(&mounts, &groups, None) else { return none };
         let leaf = own.join(group_name(namespace, owner, OWN_NUMBER));
         match delegation::parent(tree, &own, &leaf) {
             Some((parent, controllers)) => {
                 let parents = controllers.into_iter().map(|name| (name.to_owned(), parent.clone())).collect();
                 // `memory.swap.max` is there wherever the kernel accounts for swap, and tells nothing in the root.
-                Self { version: 2, parents, swap: true, namespace }
+                Self { version: 2, parents, swap: true, ..none }
             }
-            None => Self::default(),
+            None => none,
         }
     }
 
@@ -186,10 +199,11 @@ impl Layout {
         values.into_iter().map(|(file, value)| (file.to_owned(), value)).collect()
     }
 
-    /// Removes groups whose owners are dead, with the processes in them; tells how many containers that were.
+    /// Removes groups whose owners are dead, with the processes in them; tells how many containers that were. Of groups
+    /// that were made from elsewhere only those without processes go.
     pub(super) fn sweep(&self) -> io::Result<usize> {
-        let mut names = std::collections::BTreeSet::new();
-        let parents: std::collections::BTreeSet<&PathBuf> = self.parents.iter().map(|(_, parent)| parent).collect();
+        let mut names = BTreeSet::new();
+        let parents: BTreeSet<&PathBuf> = self.parents.iter().map(|(_, parent)| parent).collect();
         for parent in parents {
             for entry in fs::read_dir(parent)? {
                 let entry = entry?;
@@ -200,7 +214,38 @@ impl Layout {
                 }
             }
         }
+        for hierarchy in &self.hierarchies {
+            self.sweep_hierarchy(hierarchy, MOST_GROUPS, &mut names);
+        }
         Ok(names.len())
+    }
+
+    /// Removes what dead owners left anywhere in a hierarchy, the groups nearest to its mount first, as far as there are
+    /// not too many. Nothing is ended: what lies outside this process's own scope may be anybody's, and containers die
+    /// with their owners. What can't be looked into or removed is in nobody's way.
+    fn sweep_hierarchy(&self, hierarchy: &Path, most_groups: usize, names: &mut BTreeSet<String>) {
+        let Some(device) = device_of(hierarchy) else { return };
+        let (mut open, mut opened) = (VecDeque::from([(hierarchy.to_owned(), 0)]), 1);
+        while let Some((group, depth)) = open.pop_front() {
+            let entries = fs::read_dir(group).into_iter().flatten();
+            // The kind is the entry's own: links lead out of it.
+            let below = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            for entry in below {
+                let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+                // Something else may be mounted on a group.
+                if device_of(&path) != Some(device) {
+                    continue;
+                }
+                if owner_of(&name).is_some() {
+                    if self.is_left_over(&name) && fs::remove_dir(&path).is_ok() {
+                        names.insert(name);
+                    }
+                } else if depth < MOST_DEPTH && opened < most_groups {
+                    open.push_back((path, depth + 1));
+                    opened += 1;
+                }
+            }
+        }
     }
 
     /// Tells whether the group of this name is a dead owner's. Of owners in other namespaces nothing can be told.
@@ -208,6 +253,12 @@ impl Layout {
         owner_of(name)
             .is_some_and(|(namespace, owner)| namespace != 0 && namespace == self.namespace && !owner.is_alive())
     }
+}
+
+/// Returns the file system that a path itself is in, as far as it exists.
+fn device_of(path: &Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::symlink_metadata(path).ok().map(|found| found.dev())
 }
 
 /// Returns what a version 1 hierarchy is called: its mount's own name, which may be `cpu,cpuacct`.

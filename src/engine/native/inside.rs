@@ -1,15 +1,22 @@
 //! From a fresh process in namespaces of its own to the container's init: every protection, in one place, in its order.
 //!
-//! 1. It waits until it has its users, and dies with the runtime.
-//! 2. It moves into its control groups, where it was not born in them.
-//! 3. Mounts: none goes further than its namespace; layers as one read-only tree; inputs, scratch, `/dev`, `/proc`, `/sys`,
-//!    each with the flags that it needs and no more; what `/proc` and `/sys` tell of the machine is covered.
+//! The runtime has made its control groups before it, and it is born in those of version 2.
+//!
+//! 1. It waits until the runtime has mapped its users, and dies with the runtime.
+//! 2. It lets itself into its control groups of version 1.
+//! 3. Mounts, each with the flags that it needs and no more: none goes further than its namespace; layers as one read-only
+//!    tree; `/dev`, whose `null` covers files of the next two; `/proc`, in which the network's version 6 is switched off, what
+//!    tells of the machine covered, and what steers it read-only; `/sys`, read-only and covered as well, with the control
+//!    groups; last what was asked for, read-only inputs and scratch, outer places before inner ones.
 //! 4. The host's name, the loopback interface: all the network there is.
 //! 5. The tree becomes the root and the old one is let go.
 //! 6. A session and a session keyring of its own; no descriptor but the three streams.
-//! 7. Capabilities are given up, all sets; it becomes the task's user; no program may give rights back.
-//! 8. It dies with the runtime, once more: changing users had undone that.
-//! 9. The init starts. It becomes undumpable, keeps limits, and puts its filter of system calls before each command.
+//! 7. The bounding and the ambient set of capabilities are emptied, while it may. It becomes the task's user. All other sets
+//!    are emptied: who was mapped to the task's user from the beginning loses none by becoming it.
+//! 8. No program may give rights back. It becomes dumpable, so that its files in `/proc` are its user's.
+//! 9. It dies with the runtime, once more: changing users had undone that.
+//! 10. Signals get their default meaning, and the init starts. It becomes undumpable, and keeps limits. Each command gets a
+//!     session, no descriptor but its own, limits of resources, and last the two filters of system calls.
 
 use std::ffi::CString;
 use std::io;

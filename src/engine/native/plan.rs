@@ -177,6 +177,10 @@ impl Stage {
                  kernel.unprivileged_userns_clone=1` on Debian's older kernels; in a container, let its seccomp \
                  profile allow clone3 and unshare, or use the outer engine",
             ),
+            (Self::Namespaces, libc::EACCES) => Some(
+                "AppArmor or SELinux keeps this program from making user namespaces: give it a profile with `userns,`, \
+                 or `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu 23.10 and later)",
+            ),
             (Self::Namespaces, libc::EAGAIN) => Some("the limit of this user's processes is met (`ulimit -u`)"),
             (Self::Private | Self::Staging | Self::Mounts | Self::Layers | Self::Users, libc::EACCES) => Some(
                 "AppArmor keeps programs in user namespaces from mounting: give this program a profile with `userns,` \
@@ -197,6 +201,33 @@ impl Stage {
                 "the container around this one covers parts of its /proc, so a new one can't be mounted: start that \
                  one with an unmasked /proc (`--security-opt systempaths=unconfined`), or use the outer engine",
             ),
+            (
+                Self::Mounts | Self::Devices | Self::Processes | Self::System | Self::Accounts | Self::Root,
+                libc::EPERM | libc::EACCES,
+            ) => Some(
+                "AppArmor, SELinux or the seccomp profile of a container around this one allows some mounts and not \
+                 this one (`dmesg` may name the rule): let this program call mount, umount2, mount_setattr and \
+                 pivot_root (`--security-opt apparmor=unconfined` and `--security-opt seccomp=unconfined` of an \
+                 outer Docker), or use the outer engine",
+            ),
+            (
+                Self::HostName | Self::Loopback | Self::Capabilities | Self::Identity | Self::Privileges,
+                libc::EPERM | libc::EACCES,
+            ) => Some(
+                "this program has namespaces of its own and is kept from its rights in them, by AppArmor (its profile \
+                 needs `userns,`, `capability,` and `network,`), SELinux or the seccomp profile of a container around \
+                 this one (which has to allow sethostname, socket, ioctl, prctl, capset, setsid, setresuid and \
+                 setresgid): let it have them, or use the outer engine",
+            ),
+            (Self::Init, libc::EPERM | libc::EACCES) => Some(
+                "a container's user has to start this program: let everybody read and execute it (`chmod a+rx`); or \
+                 AppArmor, SELinux, fapolicyd or a seccomp profile forbids it (`dmesg` or the audit log may name the \
+                 rule)",
+            ),
+            (Self::Request, libc::EPERM | libc::EACCES) => Some(
+                "AppArmor, SELinux or a seccomp profile keeps this program from the socket to its own runtime (`dmesg` \
+                 or the audit log may name the rule)",
+            ),
             (Self::Groups | Self::Placement, _) => Some(
                 "the control groups look writable but are not: run with `--engine native` outside of the container or \
                  service that owns them, or have them delegated (`systemd-run --user --scope -p Delegate=yes`)",
@@ -210,6 +241,8 @@ impl Stage {
 
 #[cfg(test)]
 mod tests {
+    use serde::de::IntoDeserializer as _;
+
     use super::*;
 
     #[test]
@@ -240,6 +273,22 @@ mod tests {
         ] {
             assert!(stage.remedy(errno).unwrap().contains(word), "{stage:?}");
         }
-        assert_eq!(Stage::Identity.remedy(libc::EPERM), None);
+        assert_eq!(Stage::Identity.remedy(libc::EINVAL), None);
+    }
+
+    #[test]
+    fn every_step_that_can_be_forbidden_has_a_remedy() {
+        // By number, so that none can be left out.
+        let stages = (0_u32..).map_while(|number| {
+            let found: Result<Stage, serde::de::value::Error> = Stage::deserialize(number.into_deserializer());
+            found.ok()
+        });
+        let stages: Vec<Stage> = stages.collect();
+        assert_eq!((stages.first(), stages.last()), (Some(&Stage::Request), Some(&Stage::Init)));
+        for stage in stages {
+            for errno in [libc::EPERM, libc::EACCES] {
+                assert!(stage.remedy(errno).is_some(), "{stage:?}: {}", io::Error::from_raw_os_error(errno));
+            }
+        }
     }
 }

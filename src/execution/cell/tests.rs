@@ -133,6 +133,21 @@ fn passed((step, class, method): &(usize, String, String)) -> Vec<Frame> {
     frames
 }
 
+/// What init and recorder say of a build that compiles.
+fn compiled() -> Vec<Frame> {
+    let recording = r#"{"event":"recording_started","schema":2}
+{"event":"session_started","projects":[{"project":"g:a","basedir":"/work/project","output":"/work/project/target/classes","test_output":"/work/project/target/test-classes"}]}
+{"event":"session_ended","success":true,"failures":[]}
+"#;
+    let mut frames = vec![step_end(0, StepResult::Done), step_end(1, StepResult::Done), step_end(2, exited(0))];
+    for (step, content) in (3..).zip([recording, "/m2/a.jar", "archive"]) {
+        frames.extend(output(step, Stream::Content, content.as_bytes()));
+        frames.push(step_end(step as usize, StepResult::Done));
+    }
+    frames.push(completed());
+    frames
+}
+
 /// A JVM that met its limit of wall time.
 fn out_of_time() -> StepResult {
     let StepResult::Ended(end) = exited(0) else { panic!("a command that exited has ended") };
@@ -213,4 +228,42 @@ async fn a_build_that_ran_out_of_time_is_believed_after_a_second_run_alone() {
         Said { frames: vec![step_end(0, done()), step_end(1, done()), step_end(2, out_of_time())], ends: true }
     });
     assert_eq!(place.compile().await, (Outcome::InfraFail(InfraReason::Build), 2, 2), "two runs are enough");
+}
+
+#[tokio::test]
+async fn every_record_of_a_cell_names_what_the_engine_can_not_enforce() {
+    let place = |builds: bool| {
+        let mut place = Place::new(move |_, spec, _| match spec.purpose.as_str() {
+            "compile" if builds => Said { frames: compiled(), ends: true },
+            "launch" => {
+                // What is nested never has a verdict.
+                let launches = launches(spec);
+                let passing = launches.iter().filter(|(_, class, _)| class == "ATest");
+                let mut frames: Vec<Frame> = passing.flat_map(passed).collect();
+                frames.push(completed());
+                Said { frames, ends: true }
+            }
+            _ => Said { frames: Vec::new(), ends: true },
+        });
+        place.executor.isolation_missing = vec!["memory".to_owned(), "swap".to_owned()];
+        place.input.module = Some(ModuleArguments::default());
+        place
+    };
+    let (whole, broken, mut absent, mut outside) = (place(true), place(false), place(true), place(true));
+    absent.input.swapped = None;
+    outside.input.module = None;
+    let lost = Outcome::InfraFail(InfraReason::Engine);
+    for (place, outcomes) in [
+        (whole, [Outcome::Pass, lost, Outcome::Pass]),
+        (broken, [lost; 3]),
+        (absent, [Outcome::Absent; 3]),
+        (outside, [Outcome::CompileFail(CompileReason::NoModule); 3]),
+    ] {
+        let records = place.executor.run_cell(&CellRequest { repeats: 2, ..place.request() }).await.unwrap();
+        let found: Vec<Outcome> = records.iter().map(|record| record.outcome).collect();
+        assert_eq!(found, [outcomes; 2].concat());
+        for record in records {
+            assert_eq!(record.measured.isolation_missing, ["memory", "swap"], "{record:?}");
+        }
+    }
 }

@@ -74,6 +74,9 @@ fn version_1_has_a_group_per_hierarchy_below_our_own() {
     assert_eq!(groups[0].values, [("memory.limit_in_bytes".to_owned(), "1000".to_owned())]);
     assert_eq!(groups[1].values[1], ("cpu.cfs_quota_us".to_owned(), "200000".to_owned()));
 
+    let mounted = ["cpu", "cpuacct", "memory", "pids", "unified"].map(|name| Path::new("/sys/fs/cgroup").join(name));
+    assert_eq!(layout.hierarchies, mounted);
+
     let nobody = find(&Recorded::new(&files, &[]));
     assert_eq!(nobody.unenforced(false), ["cpu", "memory", "processes", "swap"]);
     assert!(nobody.groups(&owner, 1, &LIMITS).is_empty());
@@ -126,7 +129,10 @@ fn version_2_takes_the_nearest_group_that_hands_controllers_on() {
     assert_eq!(groups[0].values, [value("memory.max", "1000"), value("memory.swap.max", "0"), value("pids.max", "7")]);
     assert_eq!(groups[0].memory_events.as_deref(), Some("memory.events"));
     // A session that root's service manager keeps for itself.
-    assert_eq!(find(&Recorded::new(&files, &[])), Layout::default());
+    let none = find(&Recorded::new(&files, &[]));
+    assert_eq!((none.version, none.parents.len()), (0, 0));
+    // Another run, in another group, may have had some.
+    assert_eq!((none.namespace, none.hierarchies), (41, vec![PathBuf::from("/sys/fs/cgroup")]));
 }
 
 #[test]
@@ -138,11 +144,15 @@ fn only_our_groups_have_an_owner() {
     }
 }
 
+/// A process of this boot that has ended: its number is another one's by now.
+fn dead() -> String {
+    let owner = Owner::current().unwrap().to_string();
+    format!("{}-1-{}", std::process::id(), owner.rsplit('-').next().unwrap())
+}
+
 #[test]
 fn groups_of_other_namespaces_are_left_alone() {
-    let owner = Owner::current().unwrap();
-    let boot = owner.to_string().rsplit('-').next().unwrap().to_owned();
-    let dead = format!("{}-1-{boot}", std::process::id());
+    let (owner, dead) = (Owner::current().unwrap(), dead());
     let layout = |namespace| Layout { namespace, ..Layout::default() };
     assert!(layout(41).is_left_over(&format!("{PREFIX}41-{dead}-0")));
     assert!(!layout(41).is_left_over(&format!("{PREFIX}41-{owner}-0")), "its owner lives");
@@ -150,4 +160,67 @@ fn groups_of_other_namespaces_are_left_alone() {
     assert!(!layout(0).is_left_over(&format!("{PREFIX}0-{dead}-0")), "nobody knows which namespace that was");
     assert!(!layout(41).is_left_over(&format!("{PREFIX}{dead}-0")), "an older program did not say which");
     assert_ne!(Machine.namespace(), 0);
+}
+
+/// A hierarchy as a directory of its own, and a layout that has it and no place to make groups in.
+fn hierarchy() -> (tempfile::TempDir, Layout) {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("memory");
+    fs::create_dir(&root).unwrap();
+    (directory, Layout { namespace: 41, hierarchies: vec![root], ..Layout::default() })
+}
+
+#[test]
+fn what_a_run_in_another_scope_left_goes() {
+    let (_directory, mut layout) = hierarchy();
+    let root = layout.hierarchies[0].clone();
+    let (owner, dead) = (Owner::current().unwrap(), dead());
+    let deep = "user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope";
+    let scopes = [deep, "system.slice/a.service", "own"];
+    let gone = scopes.map(|scope| root.join(scope).join(format!("{PREFIX}41-{dead}-0")));
+    let another = root.join(format!("{PREFIX}41-{dead}-1"));
+    let stay = [
+        format!("system.slice/{PREFIX}41-{owner}-0"),
+        format!("system.slice/{PREFIX}42-{dead}-0"),
+        format!("system.slice/{PREFIX}{dead}-0"),
+        "system.slice/of-somebody-else".to_owned(),
+        // Something is in it, as processes would be.
+        format!("system.slice/{PREFIX}41-{dead}-2/inner"),
+    ];
+    let stay = stay.map(|name| root.join(name));
+    for group in gone.iter().chain([&another]).chain(&stay) {
+        fs::create_dir_all(group).unwrap();
+    }
+    layout.parents = vec![("memory".to_owned(), root.join("own"))];
+    assert_eq!(layout.sweep().unwrap(), 2, "two containers, one of which had groups in three places");
+    assert!(!another.exists() && gone.iter().all(|group| !group.exists()));
+    assert!(stay.iter().all(|group| group.is_dir()));
+    assert!(scopes.iter().all(|scope| root.join(scope).is_dir()), "they are others' own");
+    assert_eq!(layout.sweep().unwrap(), 0);
+}
+
+#[test]
+fn a_sweep_follows_no_link_and_has_an_end() {
+    let (directory, layout) = hierarchy();
+    let root = &layout.hierarchies[0];
+    let left = format!("{PREFIX}41-{}-0", dead());
+    let outside = directory.path().join("outside");
+    let deepest = (0..MOST_DEPTH).fold(root.clone(), |group, _| group.join("a"));
+    let (deep, too_deep) = (deepest.join(&left), deepest.join("a").join(format!("{left}0")));
+    for group in [&outside.join(&left), &deep, &too_deep] {
+        fs::create_dir_all(group).unwrap();
+    }
+    std::os::unix::fs::symlink(&outside, root.join("link")).unwrap();
+    std::os::unix::fs::symlink(outside.join(&left), root.join(&left)).unwrap();
+    assert_eq!(layout.sweep().unwrap(), 1);
+    assert!(!deep.exists() && too_deep.is_dir());
+    assert!(outside.join(&left).is_dir() && root.join(&left).is_symlink());
+
+    let (_directory, layout) = hierarchy();
+    let root = &layout.hierarchies[0];
+    let groups = (0..20).map(|number| root.join(number.to_string()).join(format!("{left}{number}")));
+    groups.for_each(|group| fs::create_dir_all(group).unwrap());
+    let mut names = BTreeSet::new();
+    layout.sweep_hierarchy(root, 10, &mut names);
+    assert_eq!(names.len(), 9, "the mount itself is one");
 }
