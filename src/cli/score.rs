@@ -13,6 +13,7 @@ use super::Context;
 use super::preview;
 use super::report::print_text;
 use super::selector::SelectorArguments;
+use super::tasks::focal::keep as keep_focal;
 use super::validate::{PathChoice, SurefireChoice};
 use super::workbench::{Workbench, by_repository, environment, run_tools};
 use crate::canonical_json::canonical_json;
@@ -30,12 +31,13 @@ use crate::execution::scoring::left::{Left, counts, left};
 use crate::execution::scoring::record::ScoreRecord;
 use crate::execution::scoring::trees::SubmissionTrees;
 use crate::execution::stage::RunError;
+use crate::focal::Focal;
 use crate::output::{OutputFormat, counted};
 use crate::report::score::{COMMAND, figures, read};
 use crate::submission::predictions::{Predictions, Selection, read as read_predictions};
 use crate::submission::{Content, EMPTY, GOLD};
 use crate::task::file::load_all;
-use crate::task::{RepositoryName, Task};
+use crate::task::{RepositoryName, Task, TaskId};
 
 /// The most of a kind that is warned of.
 const MOST_TOLD: usize = 20;
@@ -307,7 +309,26 @@ async fn score(
     let verdicts = crate::report::score::verdicts::render(run.run_id(), &records, &context.invocation());
     let verdicts = verdicts.map_err(io::Error::from);
     run.finish(&verdicts.map_err(CommandError::Output)?)?;
+    // Last, because it is beside the run: what was executed is safe by then.
+    for (repository, found) in focal_of(tasks, &records) {
+        keep_focal(&workbench, &repository, found).await?;
+    }
     Ok((path, left))
+}
+
+/// Returns what a run's records say of the tasks' focal methods, by repository.
+fn focal_of(tasks: &[Task], records: &[ScoreRecord]) -> BTreeMap<RepositoryName, BTreeMap<TaskId, Vec<Focal>>> {
+    let repositories: BTreeMap<&TaskId, &RepositoryName> =
+        tasks.iter().map(|task| (&task.id, &task.repository)).collect();
+    let mut found: BTreeMap<RepositoryName, BTreeMap<TaskId, Vec<Focal>>> = BTreeMap::new();
+    for record in records {
+        if let ScoreRecord::Focal(record) = record
+            && let Some(repository) = repositories.get(&record.task_id)
+        {
+            found.entry((*repository).clone()).or_default().insert(record.task_id.clone(), record.focal.clone());
+        }
+    }
+    found
 }
 
 fn seed_of(digest: Digest) -> u64 {
@@ -320,6 +341,42 @@ fn seed_of(digest: Digest) -> u64 {
 mod tests {
     use super::*;
     use crate::execution::scoring::left::LeftKind;
+    use crate::execution::scoring::record::{FocalRecord, SCORE_SCHEMA};
+    use crate::focal::{Found, Rule};
+    use crate::task::Track;
+
+    #[test]
+    fn focal_methods_are_kept_by_repository() {
+        let task = |(id, repository): (&str, &str)| Task {
+            id: id.parse().unwrap(),
+            repository: repository.parse().unwrap(),
+            track: Track::TestUpdate,
+            rev1: "a".repeat(40).parse().unwrap(),
+            rev2: "b".repeat(40).parse().unwrap(),
+            rev1_date: "2020-01-01".to_owned(),
+            rev2_date: "2020-01-01".to_owned(),
+            test_file: "ATest.java".parse().unwrap(),
+            test_methods: Vec::new(),
+            focal_methods: Vec::new(),
+        };
+        let tasks = [("t1", "o/a"), ("t2", "o/b"), ("t3", "o/a"), ("t4", "o/c")].map(task);
+        let focal = |method: &str| {
+            vec![Focal { method: method.parse().unwrap(), found: Found::Gone { rule: Rule::OldExtent } }]
+        };
+        // Nothing was looked for in t4, and t5 is none of the selected.
+        let records = [("t3", "A#m"), ("t2", "B#m"), ("t1", "C#m"), ("t5", "D#m")].map(|(id, method)| {
+            let task_id = id.parse().unwrap();
+            ScoreRecord::Focal(FocalRecord { schema: SCORE_SCHEMA, task_id, focal: focal(method) })
+        });
+        let of = |found: &[(&str, &str)]| -> BTreeMap<TaskId, Vec<Focal>> {
+            found.iter().map(|(id, method)| (id.parse().unwrap(), focal(method))).collect()
+        };
+        let expected = BTreeMap::from([
+            ("o/a".parse().unwrap(), of(&[("t1", "C#m"), ("t3", "A#m")])),
+            ("o/b".parse().unwrap(), of(&[("t2", "B#m")])),
+        ]);
+        assert_eq!(focal_of(&tasks, &records), expected);
+    }
 
     #[test]
     fn what_is_left_is_counted_by_kind() {

@@ -1,6 +1,6 @@
 //! `tasks`: lists and shows imported tasks.
 
-mod focal;
+pub(super) mod focal;
 
 use clap::{Args, Subcommand};
 use serde_json::json;

@@ -16,11 +16,13 @@ use crate::task::{MethodId, TaskId, Track};
 pub mod attachments;
 pub mod formats;
 mod gathered;
+mod instances;
 mod scored;
 #[cfg(test)]
 mod tests;
 pub mod verdicts;
 
+pub use instances::Instances;
 pub use scored::{ScoredMethod, ScoredModel, ScoredTask, read};
 
 /// Version of the report's schema.
@@ -81,6 +83,9 @@ pub struct RunFigures {
     pub unknown: Vec<String>,
     /// How many these are in all.
     pub unknown_count: usize,
+    /// What became of the selected tasks, under the keys of SWE-bench's run reports.
+    #[serde(flatten)]
+    pub instances: Instances,
     /// Predictions for tasks that were not selected, of all models of the run.
     pub not_selected: usize,
     /// Predictions that were there before, equal in bytes and cost, of all models of the run.
@@ -149,6 +154,7 @@ fn run_figures(model: &ScoredModel, scores: &[TaskScore]) -> RunFigures {
         missing_count: model.missing.len(),
         unknown: model.unknown.iter().take(MOST_UNKNOWN).map(|unknown| unknown.id.clone()).collect(),
         unknown_count: model.unknown.len(),
+        instances: model.instances.clone(),
         not_selected: model.not_selected,
         repeated: model.repeated,
         flaky: flaky(model),

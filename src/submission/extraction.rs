@@ -21,7 +21,8 @@ pub struct StartingTree<'a> {
     pub target: &'a RepositoryPath,
     /// Its bytes; `None` where the starting tree has no such file.
     pub start: Option<&'a [u8]>,
-    /// Returns the content of another file of the tree, for patches that rename or copy one to the target's place.
+    /// Returns the content of another file of the tree, for patches that rename or copy one to the target's place. Never
+    /// asked for the target itself.
     pub other: &'a dyn Fn(&[u8]) -> Option<Vec<u8>>,
 }
 
@@ -141,10 +142,16 @@ fn from_patch(bytes: &[u8], tree: &StartingTree<'_>, extraction: &mut Extraction
             Some(start) => start.to_vec(),
             None => return Err(wrong("the patch changes a file that the starting tree does not have".to_owned())),
         },
-        (Some(old), Origin::Renamed | Origin::Copied) => match (tree.other)(old) {
-            Some(content) => content,
-            None => return Err(wrong("the patch moves a file that the starting tree does not have".to_owned())),
-        },
+        (Some(_), Origin::Renamed | Origin::Copied) if tree.start.is_some() => {
+            return Err(wrong("the patch moves a file to where the starting tree has one".to_owned()));
+        }
+        (Some(old), Origin::Renamed | Origin::Copied) => {
+            // The tree that others are read from may have the developers' own test where the starting tree has nothing.
+            match Some(old).filter(|old| old.as_slice() != target).and_then(|old| (tree.other)(old)) {
+                Some(content) => content,
+                None => return Err(wrong("the patch moves a file that the starting tree does not have".to_owned())),
+            }
+        }
     };
     match applied(&base, hunks, LineEnds::Own) {
         Ok(content) => Ok(content),

@@ -8,7 +8,7 @@ use fs_err as fs;
 use serde_json::Value;
 
 use crate::support::command::CommandLine;
-use crate::support::scored::ScoredRun;
+use crate::support::scored::{ScoredRun, starts_compile};
 
 /// What would show that a text is taken for markup.
 const STRANGE: &str =
@@ -45,7 +45,7 @@ frame.addEventListener("load", () => {
         cells: texts(task, "table:not(.lines) tbody tr").length, headings: texts(task, "h2"),
         covered: texts(task, "td.covered").length, missed: texts(task, "td.missed").length,
         added: texts(task, "pre .added").length, removed: texts(task, "pre .removed").length,
-        logs: texts(task, "details pre"), source: texts(task, ".lines tbody td:last-child").join(),
+        start: texts(task, "p.start"), logs: texts(task, "details pre"), source: texts(task, ".lines tbody td:last-child").join(),
       };
     });
     seen.shares = page.querySelectorAll("#shares svg rect").length;
@@ -119,6 +119,17 @@ fn a_browser_shows_the_page() {
         assert!(task["logs"][0].as_str().unwrap().contains(STRANGE), "{task}");
     }
     assert!(opened.iter().any(|task| task["source"].as_str().unwrap().contains(STRANGE)));
+    for task in opened {
+        // Generation tasks are those with odd numbers, and only they have a file whose compilation is looked at.
+        let index: usize = task["headings"][0].as_str().unwrap().strip_prefix('t').unwrap().parse().unwrap();
+        let said = |how: &str| vec![format!("the file that it starts from {how}")];
+        let expected = match (index.is_multiple_of(2), starts_compile(index)) {
+            (true, _) => Vec::new(),
+            (false, true) => said("compiles on new code"),
+            (false, false) => said(&format!("does not compile on new code: cannot find symbol {STRANGE}")),
+        };
+        assert_eq!(ids(&task["start"]), expected, "{task}");
+    }
     assert!(number(&seen, "shares") >= 8, "{seen}");
     assert!(seen["plots"].as_array().is_some_and(|plots| plots.len() == 3 && plots.iter().all(|dots| *dots != 0)));
 

@@ -1,6 +1,10 @@
-//! What reading takes: predictions within a bound of memory, reports of the whole benchmark in little of it.
+//! Several runs in one report, and what reading takes: predictions within a bound of memory, reports of the whole benchmark
+//! in little of it.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
+
+use serde_json::{Value, json};
 
 use super::score::imported;
 use crate::support::command::CommandLine;
@@ -41,5 +45,101 @@ fn a_report_of_everything_takes_little() {
         eprintln!("{format:>8}: {seconds:5.1} s, {peak:4} MiB at most, {bytes:>9} bytes written");
         assert_eq!(taken.code, Some(0), "{format}");
         assert!(peak < 250, "{format}: {peak} MiB");
+    }
+}
+
+/// Writes runs of these ids, models and numbers of tasks: the first tasks are the same in each.
+fn written(runs: &[(&str, &[&str], usize)]) -> CommandLine {
+    let line = CommandLine::new();
+    for (run_id, models, tasks) in runs {
+        let models = models.iter().map(|model| (*model).to_owned()).collect();
+        ScoredRun { run_id, models, tasks: *tasks, strange: "" }.write(&line.path().join("data"));
+    }
+    line
+}
+
+/// Returns the report of some runs in a form, which must be the same bytes each time.
+fn report(line: &CommandLine, runs: &[&str], format: &str) -> String {
+    let arguments = [&["report", "--format", format][..], runs].concat();
+    let said = line.run(&arguments);
+    assert_eq!(line.run(&arguments), said, "{format}");
+    said.strip_prefix("exit 0\n---- stdout\n").unwrap_or_else(|| panic!("{said}")).to_owned()
+}
+
+/// Returns how many percent of a task's methods are a success, by run, model, track and task, as the CSV has it.
+fn success_percent(csv: &str) -> BTreeMap<[String; 4], f64> {
+    let mut counts: BTreeMap<[String; 4], (f64, f64)> = BTreeMap::new();
+    for row in csv.lines().skip(1) {
+        let cells: Vec<&str> = row.split(',').collect();
+        let (successes, methods) = counts.entry([0, 1, 2, 6].map(|column| cells[column].to_owned())).or_default();
+        *successes += if cells[8] == "Success" { 1.0 } else { 0.0 };
+        *methods += 1.0;
+    }
+    counts.into_iter().map(|(name, (successes, methods))| (name, 100.0 * successes / methods)).collect()
+}
+
+#[test]
+fn runs_stand_side_by_side_over_the_tasks_that_both_have() {
+    let line = written(&[("small", &["one"], 12), ("large", &["one", "two"], 18), ("least", &["one"], 3)]);
+    for (runs, models, expected) in [
+        (
+            &["small", "large", "least"][..],
+            &[["small", "one"], ["large", "one"], ["large", "two"], ["least", "one"]][..],
+            // An interval needs two tasks, and of the least run's three one is of the other track.
+            &[
+                ("large", "one", "test_update", 6),
+                ("large", "one", "test_generation", 6),
+                ("large", "two", "test_update", 6),
+                ("large", "two", "test_generation", 6),
+                ("least", "one", "test_update", 2),
+            ][..],
+        ),
+        (
+            &["large", "small"],
+            &[["large", "one"], ["large", "two"], ["small", "one"]],
+            &[
+                ("large", "two", "test_update", 9),
+                ("large", "two", "test_generation", 9),
+                ("small", "one", "test_update", 6),
+                ("small", "one", "test_generation", 6),
+            ],
+        ),
+        (&["least"], &[["least", "one"]], &[]),
+    ] {
+        let found: Value = serde_json::from_str(&report(&line, runs, "json")).unwrap();
+        let named = |one: &Value| json!([one["run_id"], one["model"]]);
+        let listed: Vec<Value> = found["runs"].as_array().unwrap().iter().map(named).collect();
+        assert_eq!(listed, models.iter().map(|name| json!(name)).collect::<Vec<_>>(), "in the order of their names");
+
+        let comparisons = found["comparisons"].as_array().unwrap();
+        let base = models[0];
+        let said = |one: &Value| json!([one["run"], one["base"], one["track"], one["tasks"]]);
+        let wanted = |(run, model, track, tasks): &(&str, &str, &str, usize)| json!([[run, model], base, track, tasks]);
+        assert_eq!(
+            comparisons.iter().map(said).collect::<Vec<_>>(),
+            expected.iter().map(wanted).collect::<Vec<_>>(),
+            "{runs:?}"
+        );
+
+        let rates = success_percent(&report(&line, runs, "csv"));
+        for (one, (run, model, track, tasks)) in comparisons.iter().zip(expected) {
+            let own = rates.iter().filter(|(name, _)| name[..3] == [*run, *model, *track]);
+            let pairs: Vec<f64> = own
+                .filter_map(|(name, rate)| {
+                    let of_base = [base[0], base[1], *track, name[3].as_str()].map(str::to_owned);
+                    Some(rate - rates.get(&of_base)?)
+                })
+                .collect();
+            assert_eq!(pairs.len(), *tasks, "{one}");
+            let mean = pairs.iter().sum::<f64>() / pairs.len() as f64;
+            let difference = one["success_percent_difference"].as_f64().unwrap();
+            assert!((difference - mean).abs() < 1e-9, "{mean}: {one}");
+            let [low, high] = [0, 1].map(|end| one["interval"][end].as_f64().unwrap());
+            assert!(low <= difference && difference <= high, "{one}");
+            // The fixture's first models do the same in every run, and only they.
+            assert_eq!((low, high) == (0.0, 0.0), *model == "one", "{one}");
+        }
+        let text = report(&line, runs, "text");
+        assert_eq!(text.matches(&format!(" beside {} {}, ", base[0], base[1])).count(), expected.len(), "{text}");
     }
 }

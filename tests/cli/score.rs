@@ -36,6 +36,9 @@ fn nothing_handed_in_is_scored_without_an_engine() {
     let report: Value = serde_json::from_str(stdout(&text)).unwrap();
     let run = &report["runs"][0];
     assert_eq!((&run["model"], &run["complete"]), (&Value::from("empty"), &Value::from(true)));
+    let counts = ["total", "submitted", "incomplete", "empty_patch", "completed", "error"];
+    assert_eq!(counts.map(|name| run[format!("{name}_instances")].as_u64()), [5, 5, 0, 5, 0, 0].map(Some));
+    assert_eq!(run["empty_patch_ids"].as_array().map(Vec::len), Some(5), "{run}");
     for (track, figures) in run["tracks"].as_object().unwrap() {
         assert_eq!(figures["hrns_fail_percent"], 100.0, "{track}");
         assert_eq!(figures["success_percent"], 0.0, "{track}");

@@ -1,9 +1,15 @@
 //! `store`: verified, cleaned up, exported and imported.
 
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
 use fs_err as fs;
 use insta::assert_snapshot;
+use serde_json::{Value, json};
 use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::digest::Digest;
+use testevo_sandbox::execution::prepared::{CompiledRevision, PREPARED_SCHEMA, Prepared};
+use testevo_sandbox::execution::surefire::JvmSettings;
 use testevo_sandbox::lock::{JdkLock, LockFile as _, MavenFile, ToolchainLock};
 
 use super::import::write_published;
@@ -28,7 +34,7 @@ fn locked(line: &CommandLine) -> Digest {
     jar
 }
 
-fn blob(line: &CommandLine, digest: &Digest) -> std::path::PathBuf {
+fn blob(line: &CommandLine, digest: &Digest) -> PathBuf {
     line.path().join("data/store/blobs/sha256").join(digest.hex())
 }
 
@@ -91,6 +97,79 @@ fn only_garbage_goes() {
     {"bytes":16,"class_archives":0,"dry_run":false,"prepared":0,"removed":["sha256:576dd080bf7394bb172e12308b368b1acd5e1bc98e61de6c14432a94a95e0ddf"],"schema":1,"used":1,"young":0}
     "#);
     assert!(!store.contains(&garbage) && store.contains(&jar));
+}
+
+/// Describes a prepared revision that was last used so long ago; returns the description's path, and its blobs.
+fn prepared(line: &CommandLine, unused: Duration) -> (PathBuf, [Digest; 2]) {
+    let store = DataDir::open(&line.path().join("data")).unwrap().store().unwrap();
+    let (key, tree) = (Digest::of(b"a key"), store.put(b"a compiled tree").unwrap());
+    let recording = store.put(b"a recording").unwrap();
+    let revision = CompiledRevision {
+        key,
+        tree,
+        tree_bytes: 15,
+        recording,
+        module: "/work/project".to_owned(),
+        output: String::new(),
+        test_output: String::new(),
+        class_path: Vec::new(),
+        jars: Default::default(),
+        test_calls: Vec::new(),
+        main_calls: Vec::new(),
+        settings: JvmSettings::default(),
+        generates: false,
+        unfit: None,
+    };
+    let state = Prepared::Compiled(Box::new(revision));
+    let path = store.root().join("prepared").join(format!("{}.json", key.hex()));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, json!({ "schema": PREPARED_SCHEMA, "key": key, "prepared": state }).to_string()).unwrap();
+    fs::File::open(&path).unwrap().file().set_modified(SystemTime::now() - unused).unwrap();
+    (path, [tree, recording])
+}
+
+#[test]
+fn prepared_revisions_go_by_age_and_by_size() {
+    let line = CommandLine::new();
+    let collected = |more: &[&str]| -> Value {
+        let said = line.run(&[&["store", "gc", "--format", "json"], more].concat());
+        serde_json::from_str(said.strip_prefix("exit 0\n---- stdout\n").unwrap_or_else(|| panic!("{said}"))).unwrap()
+    };
+    let hour = Duration::from_secs(3600);
+    for (limits, given_up) in [
+        (&[][..], 0),
+        (&["--prepared-days", "4"], 0),
+        (&["--prepared-days", "2"], 1),
+        (&["--prepared-days", "0"], 1),
+        (&["--prepared-gib", "1"], 0),
+        (&["--prepared-gib", "0"], 1),
+        // A run may be at it.
+        (&["--prepared-days", "0", "--prepared-gib", "0", "--min-age", "80"], 0),
+    ] {
+        let (path, _) = prepared(&line, 75 * hour);
+        assert_eq!(collected(&[limits, &["--dry-run"]].concat())["prepared"], given_up, "{limits:?}");
+        assert!(path.exists(), "{limits:?}: only told");
+        assert_eq!(collected(limits)["prepared"], given_up, "{limits:?}");
+        assert_eq!(path.exists(), given_up == 0, "{limits:?}");
+    }
+
+    let (path, blobs) = prepared(&line, 75 * hour);
+    let found = collected(&["--min-age", "0"]);
+    assert_eq!((&found["used"], &found["removed"]), (&json!(2), &json!([])), "what a description names is in use");
+    let found = collected(&["--min-age", "0", "--prepared-days", "0"]);
+    let removed: Vec<&str> = found["removed"].as_array().unwrap().iter().map(|blob| blob.as_str().unwrap()).collect();
+    let mut expected = blobs.map(|blob| blob.to_string());
+    expected.sort();
+    assert_eq!(removed, expected, "with it go its blobs");
+    assert!(!path.exists());
+    let (_, blobs) = prepared(&line, 75 * hour);
+    assert_snapshot!(line.run(&["store", "gc", "--prepared-gib", "0", "--min-age", "1"]), @"
+    exit 0
+    ---- stdout
+    0 blobs removed, 0 MiB; 0 in use, 2 too young to tell
+    1 prepared revision removed
+    ");
+    assert!(blobs.iter().all(|digest| blob(&line, digest).exists()), "blobs that are young stay whoever named them");
 }
 
 #[test]

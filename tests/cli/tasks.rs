@@ -1,8 +1,10 @@
-//! `tasks list` and `tasks show`.
+//! `tasks list`, `tasks show` and `tasks focal`.
 
+use fs_err as fs;
 use insta::assert_snapshot;
 
 use super::import::write_published;
+use super::score::imported;
 use crate::support::command::CommandLine;
 
 #[test]
@@ -46,6 +48,58 @@ fn tasks_are_listed_and_shown() {
     second/two  generation  2020-09-20  2        second_1
     1 task (0 update, 1 generation)
     ");
+}
+
+/// What is found is told, and kept beside the tasks with how it was found.
+#[test]
+fn focal_methods_are_found_and_kept() {
+    let line = imported();
+    let focal =
+        |arguments: &[&str]| line.run(&[&["tasks", "focal", "--git-mirror", "sources/{name}"][..], arguments].concat());
+    let kept = || fs::read_to_string(line.path().join("data/focal/testevo__sample.json")).unwrap();
+    assert_snapshot!(focal(&[]), @"
+    exit 0
+    ---- stdout
+    task                             method            found             lines  added  file
+    testevo__sample__fixed-bug       Stock#take        resolved(extent)  10-15  3      src/main/java/shop/Stock.java
+    testevo__sample__new-class       Voucher#isValid   resolved(extent)  10-12  3      src/main/java/shop/Voucher.java
+    testevo__sample__renamed-method  Cart#total        resolved(extent)  13-15  2      src/main/java/shop/Cart.java
+    testevo__sample__rounding        Price#discounted  resolved(extent)  4-6    1      src/main/java/shop/Price.java
+    testevo__sample__stricter-input  Label#text        resolved(extent)  6-8    1      src/main/java/shop/Label.java
+    5 resolved(extent)
+    ");
+    let all = kept();
+    assert_snapshot!(all, @r#"{"repository":"testevo/sample","schema":1,"tasks":{"testevo__sample__fixed-bug":[{"added":[11,12,13],"first_line":10,"found":"resolved","last_line":15,"method":"Stock#take","package":"shop","path":"src/main/java/shop/Stock.java","rule":"extent"}],"testevo__sample__new-class":[{"added":[10,11,12],"first_line":10,"found":"resolved","last_line":12,"method":"Voucher#isValid","package":"shop","path":"src/main/java/shop/Voucher.java","rule":"extent"}],"testevo__sample__renamed-method":[{"added":[13,14],"first_line":13,"found":"resolved","last_line":15,"method":"Cart#total","package":"shop","path":"src/main/java/shop/Cart.java","rule":"extent"}],"testevo__sample__rounding":[{"added":[5],"first_line":4,"found":"resolved","last_line":6,"method":"Price#discounted","package":"shop","path":"src/main/java/shop/Price.java","rule":"extent"}],"testevo__sample__stricter-input":[{"added":[7],"first_line":6,"found":"resolved","last_line":8,"method":"Label#text","package":"shop","path":"src/main/java/shop/Label.java","rule":"extent"}]}}"#);
+    assert_snapshot!(focal(&["testevo__sample__rounding", "testevo__sample__new-class", "--format", "json"]), @r#"
+    exit 0
+    ---- stdout
+    {"focal":[{"added":[10,11,12],"first_line":10,"found":"resolved","last_line":12,"method":"Voucher#isValid","package":"shop","path":"src/main/java/shop/Voucher.java","rule":"extent"}],"task_id":"testevo__sample__new-class"}
+    {"focal":[{"added":[5],"first_line":4,"found":"resolved","last_line":6,"method":"Price#discounted","package":"shop","path":"src/main/java/shop/Price.java","rule":"extent"}],"task_id":"testevo__sample__rounding"}
+    {"found":{"resolved(extent)":2},"schema":1,"tasks":2}
+    "#);
+    assert_eq!(kept(), all, "what was found for other tasks stays");
+
+    // Data with another name and another line: what can't be found says why, in place of what was found before.
+    let data = fs::read_to_string(line.path().join("demo.json")).unwrap();
+    line.write("demo.json", &data.replace("Label#text", "Label#title").replace("336050603R4\"", "336050603R40\""));
+    line.run(&["import", "demo.json"]);
+    assert_snapshot!(focal(&["--track", "update"]), @"
+    exit 0
+    ---- stdout
+    task                             method            found                  lines  added  file
+    testevo__sample__renamed-method  Cart#total        resolved(extent)       13-15  2      src/main/java/shop/Cart.java
+    testevo__sample__rounding        Price#discounted  unresolved(far_away)
+    testevo__sample__stricter-input  Label#title       unresolved(no_method)
+    1 resolved(extent)
+    1 unresolved(far_away)
+    1 unresolved(no_method)
+    ");
+    let found = r#"{"added":[5],"first_line":4,"found":"resolved","last_line":6,"method":"Price#discounted","package":"shop","path":"src/main/java/shop/Price.java","rule":"extent"}"#;
+    let far_away = r#"{"found":"unresolved","method":"Price#discounted","reason":"far_away"}"#;
+    assert!(all.contains(found));
+    let text = r#"{"added":[7],"first_line":6,"found":"resolved","last_line":8,"method":"Label#text","package":"shop","path":"src/main/java/shop/Label.java","rule":"extent"}"#;
+    let no_method = r#"{"found":"unresolved","method":"Label#title","reason":"no_method"}"#;
+    assert_eq!(kept(), all.replace(found, far_away).replace(text, no_method));
 }
 
 #[test]

@@ -11,10 +11,10 @@ use testevo_sandbox::digest::Digest;
 use testevo_sandbox::execution::inputs::{INPUTS_SCHEMA, RunInputs};
 use testevo_sandbox::execution::record::Measured;
 use testevo_sandbox::execution::run_directory::RunDirectory;
-use testevo_sandbox::execution::scoring::inputs::{ModelInputs, ScoreInputs};
+use testevo_sandbox::execution::scoring::inputs::{ModelInputs, ScoreInputs, SubmissionInput};
 use testevo_sandbox::execution::scoring::record::{
     CoverageRecord, ExecutionRecord, FocalRecord, MutantOutcome, MutantsRecord, MutationRecord, SCORE_SCHEMA,
-    ScoreRecord, SubmissionFault, SubmissionRecord,
+    ScoreRecord, StartRecord, SubmissionFault, SubmissionRecord,
 };
 use testevo_sandbox::execution::scoring::{SOURCES, SUBMISSIONS, file_name, log_directory, source_name};
 use testevo_sandbox::focal::{Focal, FocalLines, Found, Rule};
@@ -59,7 +59,7 @@ impl ScoredRun<'_> {
             seed: 7,
             coverage: true,
             mutation: true,
-            models: self.models.iter().map(|model| (model.clone(), ModelInputs::default())).collect(),
+            models: self.models.iter().map(|model| (model.clone(), handed_in(&tasks))).collect(),
             unknown: self.models.first().map(|model| self.unknown(model)).into_iter().collect(),
             not_selected: 3,
             repeated: 0,
@@ -103,6 +103,13 @@ impl ScoredRun<'_> {
         fs::write(run.path().join(SOURCES).join(source_name(&task.rev2, &path)), source).unwrap();
         let focal = FocalRecord { schema: SCORE_SCHEMA, task_id: task.id.clone(), focal };
         run.append(&ScoreRecord::Focal(focal)).unwrap();
+        if task.track == Track::TestGeneration {
+            let start_compiles = starts_compile(number);
+            let detail = (!start_compiles).then(|| format!("cannot find symbol {}", self.strange));
+            let (task_id, start_compiles) = (task.id.clone(), Some(start_compiles));
+            let start = StartRecord { schema: SCORE_SCHEMA, task_id, start_compiles, detail, lost: false };
+            run.append(&ScoreRecord::Start(start)).unwrap();
+        }
         let set = MutantSet {
             path,
             lines: vec![5, 6],
@@ -228,6 +235,7 @@ impl ScoredRun<'_> {
             cause: None,
             lost: false,
             cached: false,
+            isolation_missing: Vec::new(),
         };
         run.append(&ScoreRecord::Coverage(record)).unwrap();
         let killed = chance % 11;
@@ -244,6 +252,7 @@ impl ScoredRun<'_> {
             cause: None,
             lost: false,
             cached: false,
+            isolation_missing: Vec::new(),
         };
         run.append(&ScoreRecord::Mutation(record)).unwrap();
     }
@@ -273,6 +282,19 @@ fn task(number: usize) -> Task {
         test_methods: methods,
         focal_methods: Vec::new(),
     }
+}
+
+/// Tells whether the file that a generation task starts from compiles: that of every other one does.
+pub(crate) fn starts_compile(task: usize) -> bool {
+    task % 4 == 1
+}
+
+/// Returns a patch for every task, of which no more is said than that there is one.
+fn handed_in(tasks: &[Task]) -> ModelInputs {
+    let digest = Digest::of(b"a patch");
+    let input = SubmissionInput { kind: ContentKind::Patch, digest, cost_usd: None, tokens: None };
+    let submissions = tasks.iter().map(|task| (task.id.clone(), input.clone())).collect();
+    ModelInputs { submissions, missing: Vec::new() }
 }
 
 fn mutants(task: usize) -> impl Iterator<Item = Digest> {

@@ -10,7 +10,7 @@ use crate::cli::Context;
 use crate::error::CommandError;
 use crate::focal::{Focal, Found, resolve, store};
 use crate::output::{OutputFormat, Table};
-use crate::task::{Task, TaskId};
+use crate::task::{RepositoryName, Task, TaskId};
 use crate::workspace::Repository;
 
 pub(super) fn run(tasks: &[Task], format: OutputFormat, context: &Context) -> Result<(), CommandError> {
@@ -78,9 +78,19 @@ async fn find(tasks: &[Task], context: &Context) -> Result<BTreeMap<TaskId, Vec<
             found.collect::<Result<BTreeMap<_, _>, CommandError>>()
         })
         .await?;
-        let directory = workbench.data_dir.join("focal");
-        store::write(&directory, &repository, &found).map_err(CommandError::Runtime)?;
+        keep(&workbench, &repository, found.clone()).await?;
         all.extend(found);
     }
     Ok(all)
+}
+
+/// Keeps beside the tasks what was found for some of a repository's.
+pub(in crate::cli) async fn keep(
+    workbench: &Workbench<'_>,
+    repository: &RepositoryName,
+    found: BTreeMap<TaskId, Vec<Focal>>,
+) -> Result<(), CommandError> {
+    // Another process may add its own to the same file.
+    let _held = workbench.hold(&format!("focal-{}", repository.file_stem())).await?;
+    store::keep(&workbench.data_dir.join("focal"), repository, found).map_err(CommandError::Runtime)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::gathered::{Gathered, OfModel, Reference, put_coverage, put_mutation};
-use super::{COMMAND, ReportError};
+use super::{COMMAND, Instances, ReportError};
 use crate::execution::runs::{RunState, StoredRun, describe, for_each_record, read_without_records};
 use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
 use crate::execution::scoring::record::{
@@ -36,6 +36,8 @@ pub struct ScoredModel {
     pub missing: Vec<TaskId>,
     /// Its predictions for tasks that are not known.
     pub unknown: Vec<UnknownTask>,
+    /// What became of the selected tasks, in the words of other harnesses.
+    pub instances: Instances,
     /// Predictions of all the run's models for tasks that were not selected.
     pub not_selected: usize,
     /// Predictions of all the run's models that were there before.
@@ -137,6 +139,7 @@ fn scored_models(run: StoredRun<ScoreInputs, ()>, mut gathered: Gathered) -> Res
             path: run.path.clone(),
             model,
             complete: judged && whole && run.state == RunState::Finished,
+            instances: Instances::of(&handed_in.submissions, &tasks),
             tasks,
             missing: handed_in.missing,
             unknown,

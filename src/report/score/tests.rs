@@ -2,9 +2,10 @@ use serde_json::Value;
 
 use super::formats::{csv, html, junit, markdown, notes};
 use super::*;
-use crate::execution::scoring::record::ScoreRecord;
+use crate::digest::Digest;
+use crate::execution::scoring::record::{SCORE_SCHEMA, ScoreRecord, StartRecord, SubmissionFault};
 use crate::metrics::category::{Category, Integrity};
-use crate::outcome::{CompileReason, ExecReason, InfraReason, Outcome};
+use crate::outcome::{CompileReason, ExecReason, HarnessReason, InfraReason, Outcome};
 use crate::submission::{ContentKind, EMPTY, GOLD};
 use crate::task::Track::{TestGeneration, TestUpdate};
 use fixture::{Fixture, Ran};
@@ -280,6 +281,52 @@ fn what_is_missing_unknown_or_uncertain_is_named_in_every_form() {
     assert!(two.flaky.is_empty());
 }
 
+/// Every selected task is in exactly one list, as in SWE-bench's run reports, and lists are as long as their counts say.
+#[test]
+fn instances_are_told_apart_as_other_harnesses_do() {
+    let mut run = fixture();
+    let inputs = &mut run.inputs.models.get_mut("one").unwrap().submissions;
+    for (task, kind, bytes) in [
+        // Gold's bytes are not kept, and so look like none.
+        ("t1", ContentKind::Gold, &b""[..]),
+        ("t2", ContentKind::Patch, b""),
+        ("t4", ContentKind::Nothing, b""),
+    ] {
+        let input = inputs.get_mut(&task.parse::<TaskId>().unwrap()).unwrap();
+        (input.kind, input.digest) = (kind, Digest::of(bytes));
+    }
+    let submission = run.records.iter_mut().find_map(|record| match record {
+        ScoreRecord::Submission(one) if one.model == "one" && one.task_id.as_str() == "t3" => Some(one),
+        _ => None,
+    });
+    submission.unwrap().fault = Some(SubmissionFault { reason: HarnessReason::WrongBase, detail: "x".to_owned() });
+    let report = serde_json::to_value(figures(&run.read(true))).unwrap();
+    for (run, name, ids) in [
+        (0, "submitted", &["t1", "t2", "t3", "t4"][..]),
+        (0, "incomplete", &["t5"]),
+        (0, "empty_patch", &["t2", "t4"]),
+        (0, "completed", &["t1"]),
+        (0, "error", &["t3"]),
+        (1, "submitted", &["t1", "t2"]),
+        (1, "incomplete", &["t3", "t4", "t5"]),
+        (1, "empty_patch", &[]),
+        (1, "completed", &["t1"]),
+        // A fault of the infrastructure is no verdict there either.
+        (1, "error", &["t2"]),
+    ] {
+        let run = &report["runs"][run];
+        assert_eq!(run[format!("{name}_ids")], Value::from(ids), "{name}: {run}");
+        assert_eq!(run[format!("{name}_instances")], Value::from(ids.len()), "{name}: {run}");
+        assert_eq!((&run["total_instances"], &run["incomplete_ids"]), (&Value::from(5), &run["missing"]), "{run}");
+    }
+    // What an unfinished run has not come to is no verdict so far.
+    let mut run = Fixture::new(&["m"], &[("t1", "o/n", TestUpdate, "2021-09-01", &["A#m"])]);
+    run.hands_in("m", "t1", None);
+    let models = run.read(false);
+    let instances = &models[0].instances;
+    assert_eq!((instances.completed_instances, instances.error_instances), (0, 1), "{instances:?}");
+}
+
 /// Returns what an RFC 4180 reader finds.
 fn records(text: &str) -> Vec<Vec<String>> {
     let (mut records, mut record, mut field) = (Vec::new(), Vec::new(), String::new());
@@ -310,7 +357,14 @@ fn records(text: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn csv_is_read_back_as_it_is_meant() {
-    let models = fixture().read(true);
+    let mut run = fixture();
+    // Of t2 it could not be told.
+    for (task, start_compiles) in [("t2", None), ("t4", Some(false))] {
+        let (task_id, lost) = (task.parse().unwrap(), start_compiles.is_none());
+        let start = StartRecord { schema: SCORE_SCHEMA, task_id, start_compiles, detail: None, lost };
+        run.records.push(ScoreRecord::Start(start));
+    }
+    let models = run.read(true);
     let mut text = Vec::new();
     csv::write(&mut text, &models).unwrap();
     let records = records(&String::from_utf8(text).unwrap());
@@ -329,13 +383,16 @@ fn csv_is_read_back_as_it_is_meant() {
             "mutation_score_pred",
             "missing",
             "flaky",
+            "start_compiles",
         ]
         .map(|heading| cell(row, heading))
     };
-    assert_eq!(found("one", "A#m1"), ["t1", "Success", "pass", "60", "80", "0.75", "false", "1 of 2"]);
-    assert_eq!(found(TWO, "A#m2"), ["t1", "CmplFail", "compile_fail(target_file)", "", "80", "", "false", ""]);
-    assert_eq!(found(TWO, "B#m"), ["t2", "", "infra_fail(engine)", "", "80", "", "false", ""]);
-    assert_eq!(found(TWO, "E#m"), ["t5", "HrnsFail", "harness_fail(empty)", "", "", "", "true", ""]);
+    assert_eq!(found("one", "A#m1"), ["t1", "Success", "pass", "60", "80", "0.75", "false", "1 of 2", ""]);
+    assert_eq!(found(TWO, "A#m2"), ["t1", "CmplFail", "compile_fail(target_file)", "", "80", "", "false", "", ""]);
+    assert_eq!(found(TWO, "B#m"), ["t2", "", "infra_fail(engine)", "", "80", "", "false", "", ""]);
+    assert_eq!(found(TWO, "E#m"), ["t5", "HrnsFail", "harness_fail(empty)", "", "", "", "true", "", ""]);
+    assert_eq!(found("one", "D#m2"), ["t4", "Redundant", "pass", "20", "80", "0", "false", "", "false"]);
+    assert_eq!(headings.last().map(String::as_str), Some("start_compiles"), "columns are added at the end");
 }
 
 /// A suite as a reader of JUnit XML finds it.

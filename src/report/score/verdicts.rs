@@ -30,11 +30,11 @@ pub fn render(run_id: &str, records: &[ScoreRecord], process: &Invocation) -> Re
             ScoreRecord::Submission(_) | ScoreRecord::Focal(_) | ScoreRecord::Mutants(_) => String::new(),
         };
         if let (Some(fields), false) = (value.as_object_mut(), name.is_empty()) {
-            // A message may hold an address or a time, and the key names the init, which differs between builds.
-            let parts: serde_json::Map<String, Value> = ["attempts", "cached", "cause", "detail", "key", "measured"]
-                .into_iter()
-                .filter_map(|field| Some((field.to_owned(), fields.remove(field)?)))
-                .collect();
+            // A message may hold an address or a time, the key names the init, which differs between builds, and engines
+            // differ in what they can't enforce.
+            let volatile = ["attempts", "cached", "cause", "detail", "isolation_missing", "key", "measured"];
+            let parts: serde_json::Map<String, Value> =
+                volatile.into_iter().filter_map(|field| Some((field.to_owned(), fields.remove(field)?))).collect();
             measured.insert(name, parts);
         }
         verdicts.push(value);

@@ -6,12 +6,20 @@ const TARGET: &str = "src/test/java/ATest.java";
 const START: &[u8] = b"one\ntwo\nthree\nfour\n";
 const HUNK: &str = "@@ -2 +2 @@\n-two\n+2\n";
 
+/// What the tree has at the target's place that other files are read from: nobody may be given it.
+const GOLD: &[u8] = b"gold\n";
+
 fn run(patch: &[u8]) -> Extraction {
+    run_from(patch, Some(START))
+}
+
+fn run_from(patch: &[u8], start: Option<&[u8]>) -> Extraction {
     let target = TARGET.parse().unwrap();
-    extract(
-        &Content::Patch(patch.to_vec()),
-        &StartingTree { target: &target, start: Some(START), other: &|path| (path == b"B").then(|| b"b\n".to_vec()) },
-    )
+    let other = |path: &[u8]| match path {
+        b"B" => Some(b"b\n".to_vec()),
+        path => (path == TARGET.as_bytes()).then(|| GOLD.to_vec()),
+    };
+    extract(&Content::Patch(patch.to_vec()), &StartingTree { target: &target, start, other: &other })
 }
 
 /// Returns a patch of the target with these hunks.
@@ -26,6 +34,16 @@ fn git(rest: &str) -> String {
 
 fn named(old: &str, new: &str) -> String {
     format!("--- {old}\n+++ {new}\n{HUNK}")
+}
+
+/// Returns a patch that renames or copies a file to the target's place, and changes nothing in it.
+fn moved(how: &str, from: &str) -> String {
+    format!("diff --git a/{from} b/{TARGET}\nsimilarity index 100%\n{how} from {from}\n{how} to {TARGET}\n")
+}
+
+/// Returns one that also changes it, by a hunk that fits.
+fn moved_and_changed(how: &str) -> String {
+    format!("{}--- a/B\n+++ b/{TARGET}\n@@ -1 +1 @@\n-b\n+c\n", moved(how, "B").replace("100", "50"))
 }
 
 /// Returns a text in an encoding of two bytes.
@@ -187,14 +205,33 @@ fn patches_of_another_file_are_of_a_wrong_base() {
             ("no line feed at its end", hunks("@@ -4 +4 @@\n-four\n\\ No newline at end of file\n+4\n")),
             ("a line without an end amid others", hunks("@@ -2 +2 @@\n-two\n+2\n\\ No newline at end of file\n")),
             ("line ends of both kinds", hunks("@@ -2,2 +2,2 @@\n-two\r\n+2\n three\n")),
-            ("moved from nowhere", format!("diff --git a/Z b/{TARGET}\nrename from Z\nrename to {TARGET}\n")),
-            ("moved from elsewhere", {
-                let header = format!("diff --git a/B b/{TARGET}\nrename from B\nrename to {TARGET}\n");
-                format!("{header}--- a/B\n+++ b/{TARGET}\n{HUNK}")
-            }),
+            ("moved from nowhere", moved("rename", "Z")),
+            ("moved from elsewhere", format!("{}--- a/B\n+++ b/{TARGET}\n{HUNK}", moved("rename", "B"))),
+            // Git refuses these as well: "already exists in working directory".
+            ("another file renamed onto it", moved("rename", "B")),
+            ("another file copied onto it", moved("copy", "B")),
+            ("another file renamed onto it and changed", moved_and_changed("rename")),
+            ("another file copied onto it and changed", moved_and_changed("copy")),
+            ("renamed onto itself", moved("rename", TARGET)),
+            ("copied onto itself", moved("copy", TARGET)),
         ],
         HarnessReason::WrongBase,
     );
+}
+
+/// Where an agent starts without the target file nothing can be in its way, and there is none that could be moved.
+#[test]
+fn only_what_is_there_is_moved_to_an_empty_place() {
+    for how in ["rename", "copy"] {
+        for (patch, made) in [(moved(how, "B"), "b\n"), (moved_and_changed(how), "c\n")] {
+            assert_eq!(run_from(patch.as_bytes(), None).content.as_deref(), Ok(made.as_bytes()), "{patch}");
+        }
+        let misfit = format!("{}--- a/B\n+++ b/{TARGET}\n{HUNK}", moved(how, "B"));
+        for patch in [moved(how, "Z"), moved(how, TARGET), misfit] {
+            let fault = run_from(patch.as_bytes(), None).content.unwrap_err();
+            assert_eq!(fault.reason, HarnessReason::WrongBase, "{patch}: {}", fault.detail);
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use crate::report::score::{ScoredModel, formats::table::track_name};
 use crate::task::TaskId;
 
-const HEADINGS: [&str; 21] = [
+const HEADINGS: [&str; 22] = [
     "run_id",
     "model",
     "track",
@@ -29,6 +29,7 @@ const HEADINGS: [&str; 21] = [
     "tokens",
     "missing",
     "flaky",
+    "start_compiles",
 ];
 
 /// Writes the scored methods as CSV.
@@ -42,6 +43,7 @@ pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
         for scored in &model.tasks {
             let task = &scored.task;
             let submission = scored.submission.as_ref();
+            let start_compiles = scored.start.as_ref().and_then(|start| start.start_compiles);
             for method in &scored.methods {
                 let first = |records: &[crate::execution::scoring::record::ExecutionRecord]| {
                     records.first().map(|record| record.outcome.to_string()).unwrap_or_default()
@@ -75,6 +77,7 @@ pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
                         submission.and_then(|one| one.tokens).map(|tokens| tokens.to_string()).unwrap_or_default(),
                         missing.contains(&task.id).to_string(),
                         method.verdict.flaky.map(|one| format!("{} of {}", one.passed, one.runs)).unwrap_or_default(),
+                        start_compiles.map(|compiles| compiles.to_string()).unwrap_or_default(),
                     ],
                 )?;
             }

@@ -137,6 +137,10 @@ fn task<'a>(model: &'a ScoredModel, scored: &'a ScoredTask, attachments: &mut At
         });
         lines.collect::<Vec<_>>()
     });
+    let start = scored.start.as_ref().and_then(|start| {
+        let compiles = start.start_compiles?;
+        Some(json!({ "compiles": compiles, "detail": start.detail }))
+    });
     let test = submission.and_then(|one| Some(Attachment::Test { run, start: one.start, file: one.post_image? }));
     let mut logs = |records: fn(&ScoredMethod) -> &[ExecutionRecord]| {
         let found = scored.methods.iter().flat_map(records).find_map(|record| Attachment::logs(run, record));
@@ -151,6 +155,7 @@ fn task<'a>(model: &'a ScoredModel, scored: &'a ScoredTask, attachments: &mut At
         "task": scored.task.id,
         "segment": segment(&scored.task.rev2_date),
         "file": scored.task.test_file,
+        "start": start,
         "test": test.map(|test| attachments.number(test)),
         "fault": submission.and_then(|one| one.fault.as_ref()).map(|fault| fault.detail.as_str()),
         "dropped": submission.map(|one| one.dropped.iter().map(|dropped| dropped.path.as_str()).collect::<Vec<_>>()),

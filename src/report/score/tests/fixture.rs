@@ -161,6 +161,7 @@ impl Fixture {
             cause: None,
             lost: covered.is_none(),
             cached: false,
+            isolation_missing: Vec::new(),
         }));
     }
 
@@ -178,6 +179,7 @@ impl Fixture {
             cause: None,
             lost: killed.is_none(),
             cached: false,
+            isolation_missing: Vec::new(),
         }));
     }
 

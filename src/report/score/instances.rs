@@ -1,0 +1,84 @@
+//! A run's tasks under keys of SWE-bench's run reports, for programs that read such reports.
+//!
+//! Only keys that mean the same are here. A task is solved there or it is not, while here each of its target methods is in a
+//! category of its own: there is nothing that `resolved_instances` could truly count.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::ScoredTask;
+use crate::digest::Digest;
+use crate::execution::scoring::inputs::SubmissionInput;
+use crate::submission::ContentKind;
+use crate::task::TaskId;
+
+/// The selected tasks, each in exactly one of four lists: incomplete, empty, completed, error. All lists are sorted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Instances {
+    /// Selected tasks.
+    pub total_instances: usize,
+    /// How many of them the model has a prediction for.
+    pub submitted_instances: usize,
+    /// Which these are.
+    pub submitted_ids: Vec<TaskId>,
+    /// How many it has none for.
+    pub incomplete_instances: usize,
+    /// Which these are.
+    pub incomplete_ids: Vec<TaskId>,
+    /// How many predictions have no patch, or one without a byte.
+    pub empty_patch_instances: usize,
+    /// Which these are.
+    pub empty_patch_ids: Vec<TaskId>,
+    /// How many others came to a test file of which every target method could be judged.
+    pub completed_instances: usize,
+    /// Which these are.
+    pub completed_ids: Vec<TaskId>,
+    /// How many came to none, or to one of which a method could not be judged, or not so far.
+    pub error_instances: usize,
+    /// Which these are.
+    pub error_ids: Vec<TaskId>,
+}
+
+impl Instances {
+    /// Returns what became of the selected tasks, sorted as they are, given what a model handed in.
+    pub(super) fn of(handed_in: &BTreeMap<TaskId, SubmissionInput>, tasks: &[ScoredTask]) -> Self {
+        let mut found = Self { total_instances: tasks.len(), ..Self::default() };
+        for scored in tasks {
+            let id = &scored.task.id;
+            let ids = match handed_in.get(id) {
+                None => &mut found.incomplete_ids,
+                Some(input) => {
+                    found.submitted_ids.push(id.clone());
+                    match (is_empty(input), is_completed(scored)) {
+                        (true, _) => &mut found.empty_patch_ids,
+                        (false, true) => &mut found.completed_ids,
+                        (false, false) => &mut found.error_ids,
+                    }
+                }
+            };
+            ids.push(id.clone());
+        }
+        found.submitted_instances = found.submitted_ids.len();
+        found.incomplete_instances = found.incomplete_ids.len();
+        found.empty_patch_instances = found.empty_patch_ids.len();
+        found.completed_instances = found.completed_ids.len();
+        found.error_instances = found.error_ids.len();
+        found
+    }
+}
+
+/// Tells whether nothing was handed in. A patch that leaves nothing new is not nothing.
+fn is_empty(input: &SubmissionInput) -> bool {
+    match input.kind {
+        ContentKind::Nothing => true,
+        ContentKind::Patch | ContentKind::File => input.digest == Digest::of(b""),
+        // Their bytes are not kept, so that their digest says nothing.
+        ContentKind::Gold | ContentKind::TooLarge => false,
+    }
+}
+
+fn is_completed(scored: &ScoredTask) -> bool {
+    let executed = scored.submission.as_ref().is_some_and(|submission| submission.fault.is_none());
+    executed && scored.methods.iter().all(|method| method.verdict.paper_verdict.is_some())
+}
