@@ -242,6 +242,7 @@ fn mount_system(plan: &Plan) -> Result<(), Failure> {
         Err(rustix::io::Errno::PERM) => {
             tmpfs(Path::new("sys"), flags - MountFlags::RDONLY, "mode=0755,size=64k")
                 .and_then(|()| fs::create_dir_all("sys/fs/cgroup"))
+                .and_then(|()| protect(Path::new("sys"), MOUNT_ATTR_RDONLY))
                 .map_err(|error| failed("/sys".into(), error))?;
         }
         Err(error) => return Err(failed("/sys".into(), error.into())),

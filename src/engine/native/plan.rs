@@ -92,7 +92,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// The steps of making a container, in their order.
+/// The steps of making a container. In what order they are taken stands at the head of `inside`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
