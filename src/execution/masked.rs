@@ -1,4 +1,4 @@
-//! A compiled revision without one file: its source, its classes, those of sources that depend on it, reports about its class
+//! A compiled revision without one file: its source, its classes, those of sources that depend on it, reports about its class,
 //! and what the build says of it are left out, so that a container shows nothing of the file but the text that is swapped in.
 //! Source: protocol §2.1.
 
@@ -18,9 +18,9 @@ use super::recording::CompilerCall;
 use tokio::sync::OnceCell;
 
 use crate::artifact::store::Store;
+use crate::workspace::built::is_built_of;
 use crate::workspace::cells::class_at;
 use crate::workspace::java_source::{declared_types, mentions, package_of};
-use crate::workspace::reports::is_report_of;
 
 /// Where Maven's compiler plugin keeps lists of what it compiled, below wherever a module is built.
 const LISTS: &str = "maven-status";
@@ -179,9 +179,14 @@ impl MaskedRevision {
         }
         let in_lists = |path: &str| path.rsplit('/').skip(1).any(|directory| directory == LISTS);
         let masked = classes.clone();
-        // No build of ours runs tests, but a repository may have such files.
-        let in_reports = |path: &str| reported.iter().any(|class| is_report_of(path, class));
-        let is_masked = |path: &str| path == test_file || masked.contains(path) || in_lists(path) || in_reports(path);
+        // No build of ours leaves such files outside of what tests have on their class path, but a repository may have them.
+        let paths = revision.class_path.iter().chain([&revision.output, &revision.test_output]);
+        let outputs: Vec<String> = paths.map(|path| in_tree(path).to_owned()).collect();
+        let in_outputs = |path: &str| {
+            outputs.iter().any(|output| path.strip_prefix(output.as_str()).is_some_and(|rest| rest.starts_with('/')))
+        };
+        let was_built = |path: &str| !in_outputs(path) && reported.iter().any(|class| is_built_of(path, class));
+        let is_masked = |path: &str| path == test_file || masked.contains(path) || in_lists(path) || was_built(path);
         let number = unique();
         let tree = temporary.join(format!("masked-{number}.tar"));
         let test_classes = temporary.join(format!("masked-{number}.jar"));

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::WorkspaceError;
+use super::built::{is_built, is_built_of};
 use super::cells::class_at;
-use super::reports::{is_report, is_report_of};
 use super::tree::{EntryKind, RevisionTree, TreeEntry, TreeReport, is_lfs_pointer};
 use crate::task::RepositoryPath;
 
@@ -61,8 +61,8 @@ enum Node<'a> {
 }
 
 /// Writes the tree as a tar archive: sorted by path, directories named, owner 1000, every time `mtime`, modes 0644 and
-/// 0755, one file swapped. A swapped file keeps its execute bit; one that was a link becomes a file. Reports about the class
-/// that either text of it declares are left out. Source: protocol §2.1.
+/// 0755, one file swapped. A swapped file keeps its execute bit; one that was a link becomes a file. The class that
+/// either text of it declares and reports about it are left out, where the tree has such files. Source: protocol §2.1.
 ///
 /// # Errors
 /// [`WorkspaceError::SwapBlocked`], [`WorkspaceError::HostileTree`], [`WorkspaceError::Archive`],
@@ -151,14 +151,14 @@ fn nodes<'a>(
         if let Some(content) = content {
             nodes.insert(Cow::Borrowed(bytes), Node::Swapped { kind, content });
         }
-        // Without reports the file's own text need not be read, and may be anything.
-        if nodes.keys().any(|path| is_report(&String::from_utf8_lossy(path))) {
+        // Without such files the file's own text need not be read, and may be anything.
+        if nodes.keys().any(|path| is_built(&String::from_utf8_lossy(path))) {
             let own = tree.entry(path.as_str()).map(|entry| tree.content(bytes, &entry)).transpose()?.flatten();
             let texts = own.as_deref().into_iter().chain(content);
             let classes: Vec<String> = texts.map(|text| class_at(path.as_str(), text)).collect();
             nodes.retain(|path, _| {
                 let path = String::from_utf8_lossy(path);
-                !classes.iter().any(|class| is_report_of(&path, class))
+                !classes.iter().any(|class| is_built_of(&path, class))
             });
         }
     }

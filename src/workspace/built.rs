@@ -1,18 +1,39 @@
-//! Reports of tests that lie among the files of a tree: a repository may have committed what Maven wrote there.
+//! Classes and reports of tests that lie among the files of a tree: a repository may have committed what Maven wrote there.
+//! A compiler plugin may take such a class for what the swapped file was compiled to.
 //!
 //! They are known by where they lie and what they are called; none is read.
 
 /// Directories that Surefire and Failsafe write to, wherever a module is built.
 const DIRECTORIES: [&str; 2] = ["surefire-reports", "failsafe-reports"];
 
-/// Tells whether a file lies among reports.
-pub fn is_report(path: &str) -> bool {
+/// Tells whether a file is a class or lies among reports.
+pub fn is_built(path: &str) -> bool {
+    path.ends_with(".class") || is_report(path)
+}
+
+/// Tells whether a file is a class, given its binary name, one nested in it, or a report about either.
+pub fn is_built_of(path: &str, class: &str) -> bool {
+    is_class_of(path, class) || is_report_of(path, class)
+}
+
+fn is_class_of(path: &str, class: &str) -> bool {
+    let Some(path) = path.strip_suffix(".class") else { return false };
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let (package, simple) = class.rsplit_once('.').unwrap_or(("", class));
+    let package = package.replace('.', "/");
+    let is_nested = |rest: &str| rest.is_empty() || rest.starts_with('$');
+    name.strip_prefix(simple).is_some_and(is_nested)
+        && (package.is_empty()
+            || directory.strip_suffix(&package).is_some_and(|rest| matches!(rest.chars().last(), None | Some('/'))))
+}
+
+fn is_report(path: &str) -> bool {
     path.rsplit('/').skip(1).any(|directory| DIRECTORIES.contains(&directory))
 }
 
 /// Tells whether a file is a report about a class, given its binary name, or about one nested in it: `TEST-<class>.xml`,
 /// `<class>.txt`, `<class>-output.txt`.
-pub fn is_report_of(path: &str, class: &str) -> bool {
+fn is_report_of(path: &str, class: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let name = name.strip_prefix("TEST-").unwrap_or(name);
     // A suffix that a project gives its reports follows a hyphen.
@@ -22,6 +43,25 @@ pub fn is_report_of(path: &str, class: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn classes_are_told_by_package_and_name() {
+        for (path, class, expected) in [
+            ("target/test-classes/p/q/ATest.class", "p.q.ATest", true),
+            ("target/test-classes/p/q/ATest$B.class", "p.q.ATest", true),
+            ("p/q/ATest.class", "p.q.ATest", true),
+            ("bin/ATest.class", "ATest", true),
+            ("ATest.class", "ATest", true),
+            ("target/test-classes/p/q/ATestOther.class", "p.q.ATest", false),
+            ("target/test-classes/p/ATest.class", "p.q.ATest", false),
+            ("target/xp/q/ATest.class", "p.q.ATest", false),
+            ("target/test-classes/p/q/ATest.java", "p.q.ATest", false),
+        ] {
+            assert_eq!(is_class_of(path, class), expected, "{path}");
+            assert_eq!(is_built_of(path, class), expected, "{path}");
+        }
+        assert!(is_built("a/B.class") && is_built("surefire-reports/x") && !is_built("a/B.java"));
+    }
 
     #[test]
     fn reports_are_told_by_their_names() {

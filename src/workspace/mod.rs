@@ -6,6 +6,7 @@
 
 pub mod archive;
 pub mod build_files;
+pub mod built;
 pub mod cells;
 pub mod changes;
 pub mod class_file;
@@ -15,7 +16,6 @@ mod notices;
 pub mod pom;
 mod reactor;
 mod renames;
-pub mod reports;
 pub mod source;
 pub mod tree;
 

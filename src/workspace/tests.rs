@@ -279,6 +279,14 @@ fn reports_about_the_swapped_file_are_left_out() {
     assert_eq!(left(&without, Some(in_p)), names[2..], "the tree has reports about a file that it lacks");
     let (whole, _) = archive(&with, None);
     assert_eq!(listing(&whole).iter().filter(|line| line.contains("surefire-reports/")).count(), 1 + names.len());
+    // A class that the repository has would pass for what the swapped text was compiled to.
+    let class = scratch.tree(&[("100644", b"ATest.class", report), ("100644", b"BTest.class", report)]);
+    let package = scratch.tree(&[("40000", b"p", class)]);
+    let tree = scratch.tree(&[("100644", b"ATest.java", own), ("40000", b"bin", package)]);
+    let tree = scratch.opened().tree(&scratch.commit(tree)).unwrap();
+    let (bytes, _) = archive(&tree, Some(Swap { path: &target, content: Some(in_p) }));
+    let classes: Vec<String> = listing(&bytes).into_iter().filter(|line| line.contains(".class")).collect();
+    assert!(matches!(&classes[..], [one] if one.contains("bin/p/BTest.class ")), "{classes:?}");
 }
 
 #[test]

@@ -61,7 +61,8 @@ fn a_container_sees_nothing_of_the_file() {
     let (own, nested) = (class("p/ATest", "ATest.java"), class("p/ATest$B", "ATest.java"));
     let (beside, other) = (class("p/Beside", "ATest.java"), class("p/ATestOther", "ATestOther.java"));
     let elsewhere = class("q/Other", "ATest.java");
-    let files: [(&str, &[u8]); 14] = [
+    let files: [(&str, &[u8]); 15] = [
+        ("bin/p/ATest.class", &own),
         ("src/p/ATest.java", b"package p; class ATest { static class B {} } class Beside {}"),
         ("src/p/ATestOther.java", b"package p; class ATestOther {}"),
         ("src/q/ATest.java", b"package q; class Other {}"),
