@@ -1,0 +1,211 @@
+//! What recordings and ends of Maven come to.
+
+use super::*;
+
+const START: &str = r#"{"event":"recording_started","schema":2,"maven":"3.9.11","java":"1.8"}"#;
+const SESSION: &str = r#"{"event":"session_started","projects":[
+    {"project":"g:a","basedir":"/work/project","output":"/work/project/target/classes","test_output":"/work/project/target/test-classes"},
+    {"project":"g:b","basedir":"/work/project/b","output":"/o","test_output":"/t"}]}"#;
+const TARGET: &str = "/work/project/src/test/java/ATest.java";
+
+fn mojo(event: &str, project: &str, goal: &str, more: &str) -> String {
+    format!(
+        r#"{{"event":"{event}","project":"{project}","plugin":"org.apache.maven.plugins:maven-compiler-plugin:3.8.1","goal":"{goal}","execution":"x","phase":"y"{more}}}"#
+    )
+}
+
+#[test]
+fn a_line_that_only_announces_others_brings_them() {
+    for (message, told) in [
+        ("Compilation failure\n/A.java:[1,2] one\n\n  /B.java:[3,4] two\nthree\nfour", 4),
+        ("Some problems were encountered:\n[FATAL] one\n", 2),
+        ("Could not resolve\nmore", 1),
+        ("", 1),
+    ] {
+        assert_eq!(beginning(message).lines().count().max(1), told, "{message}");
+    }
+    assert_eq!(beginning("Compilation failure\n  one\n"), "Compilation failure\n    one");
+    assert_eq!(beginning(&"x".repeat(500)).len(), 400);
+}
+
+fn ended(success: bool) -> String {
+    format!(r#"{{"event":"session_ended","success":{success},"failures":[]}}"#)
+}
+
+fn end(exit_code: i32) -> CommandEnd {
+    CommandEnd {
+        exit_code: Some(exit_code),
+        signal: None,
+        limit: None,
+        cpu_ms: 0,
+        peak_resident_bytes: 0,
+        dropped_bytes: 0,
+        leftover_processes: 0,
+        process_limit_hits: None,
+        memory_limit_kills: None,
+    }
+}
+
+fn outcome(end: &CommandEnd, events: &[&str]) -> Result<String, Outcome> {
+    match compilation(end, events) {
+        Compilation::Compiled { test_output, .. } => Ok(test_output),
+        Compilation::Failed { outcome, .. } => Err(outcome),
+    }
+}
+
+/// Returns what people read of a compiler that ran out.
+fn spent(end: &CommandEnd, events: &[&str]) -> String {
+    match compilation(end, events) {
+        Compilation::Failed { outcome: Outcome::CompileFail(CompileReason::Resource), detail } => detail,
+        other => panic!("it did not run out: {other:?}"),
+    }
+}
+
+fn compilation(end: &CommandEnd, events: &[&str]) -> Compilation {
+    compilation_of(end, events, false)
+}
+
+fn compilation_of(end: &CommandEnd, events: &[&str], changes_main: bool) -> Compilation {
+    let session = SESSION.replace('\n', "");
+    let mut lines = vec![START, &session];
+    lines.extend(events);
+    let recording = lines.join("\n");
+    let facts = CompileFacts {
+        end,
+        oom_killed: false,
+        recording: recording.as_bytes(),
+        module: "/work/project",
+        target_file: TARGET,
+        changes_main,
+    };
+    classify(&facts)
+}
+
+fn messages(files: &[&str]) -> String {
+    let messages: Vec<String> =
+        files.iter().map(|file| format!(r#"{{"file":"{file}","line":3,"text":"cannot find symbol"}}"#)).collect();
+    format!(r#","causes":[],"compiler_messages":[{}]"#, messages.join(","))
+}
+
+#[test]
+fn success_needs_the_exit_status_and_the_recording() {
+    assert_eq!(outcome(&end(0), &[&ended(true)]), Ok("/work/project/target/test-classes".to_owned()));
+    assert!(outcome(&end(0), &[]).is_err());
+    assert!(outcome(&end(1), &[&ended(true)]).is_err());
+}
+
+#[test]
+fn only_errors_in_test_sources_of_the_module_are_compile_failures() {
+    let other = "/work/project/src/test/java/BTest.java";
+    for (project, goal, files, expected) in [
+        ("g:a", "testCompile", vec![TARGET, other], Outcome::CompileFail(CompileReason::TargetFile)),
+        ("g:a", "testCompile", vec![other], Outcome::CompileFail(CompileReason::OtherTestFile)),
+        ("g:a", "testCompile", vec![], Outcome::InfraFail(InfraReason::Build)),
+        ("g:a", "compile", vec![TARGET], Outcome::InfraFail(InfraReason::Build)),
+        ("g:b", "testCompile", vec![TARGET], Outcome::InfraFail(InfraReason::Build)),
+    ] {
+        let failed = mojo("mojo_failed", project, goal, &messages(&files));
+        assert_eq!(outcome(&end(1), &[&failed, &ended(false)]), Err(expected), "{project} {goal} {files:?}");
+    }
+}
+
+#[test]
+fn tests_of_every_module_may_fail_to_compile_by_a_changed_main_source() {
+    let failed = mojo("mojo_failed", "g:b", "testCompile", &messages(&["/work/project/b/src/test/java/BTest.java"]));
+    let of = |changes_main| match compilation_of(&end(1), &[&failed, &ended(false)], changes_main) {
+        Compilation::Failed { outcome, .. } => outcome,
+        Compilation::Compiled { .. } => panic!("it compiled"),
+    };
+    assert_eq!(of(true), Outcome::CompileFail(CompileReason::OtherTestFile));
+    assert_eq!(of(false), Outcome::InfraFail(InfraReason::Build));
+}
+
+#[test]
+fn a_compiler_that_runs_out_is_a_resource() {
+    let started = mojo("mojo_started", "g:a", "testCompile", "");
+    let timeout = CommandEnd { exit_code: None, signal: Some(9), limit: Some(LimitReached::Wall), ..end(0) };
+    assert_eq!(spent(&timeout, &[&started]), "Maven reached the limit of wall time while compiling tests");
+    assert_eq!(outcome(&timeout, &[]), Err(Outcome::InfraFail(InfraReason::Build)));
+    let unplaced = r#""compiler_messages":[{"text":"An unknown compilation problem occurred"}]"#;
+    let heap = "the test compiler ran out of resources: java.lang.OutOfMemoryError: Java heap space";
+    let thrown = r#","causes":[{"class":"java.lang.OutOfMemoryError","message":"Java heap space\nmore"}],"#;
+    let failed = mojo("mojo_failed", "g:a", "testCompile", &format!("{thrown}{unplaced}"));
+    assert_eq!(spent(&end(1), &[&started, &failed]), heap);
+    let output =
+        r#""compiler_output":"An exception has occurred.\njava.lang.OutOfMemoryError: Java heap space\n\tat java.""#;
+    let failed = mojo("mojo_failed", "g:a", "testCompile", &format!(r#","causes":[],{unplaced},{output}"#));
+    assert_eq!(spent(&end(1), &[&started, &failed]), heap);
+}
+
+#[test]
+fn main_sources_compile_unless_their_compiler_finds_errors() {
+    let of = |end: &CommandEnd, oom_killed, events: &[&str]| {
+        let lines: Vec<String> = [START, SESSION].iter().chain(events).map(|line| line.replace('\n', "")).collect();
+        main_sources(end, oom_killed, lines.join("\n").as_bytes())
+    };
+    let failed = |goal: &str, files: &[&str]| mojo("mojo_failed", "g:b", goal, &messages(files));
+    let (well, badly) = (ended(true), ended(false));
+    let is_ended = |said| matches!(said, MainSources::Ended(_));
+    let is_spent = |said| matches!(said, MainSources::Spent(_));
+    let is_unclear = |said| matches!(said, MainSources::Unclear(_));
+    assert_eq!(of(&end(0), false, &[&well]), MainSources::Compile);
+    assert_eq!(of(&end(1), false, &[&failed("compile", &["/A.java"]), &badly]), MainSources::Errors);
+    assert_eq!(of(&end(1), false, &[&failed("testCompile", &[TARGET]), &badly]), MainSources::Compile);
+    assert!(is_ended(of(&end(1), false, &[&failed("compile", &[]), &badly])), "no error of a source");
+    assert!(is_ended(of(&end(1), false, &[&failed("check", &[]), &badly])));
+    assert!(is_ended(of(&end(1), false, &[&failed("testCompile", &[]), &badly])), "tests that no error is told of");
+    assert_eq!(of(&end(1), false, &[&failed("test-compile", &[]), &badly]), MainSources::Compile, "another language");
+    assert!(is_unclear(of(&end(1), false, &[&badly])));
+    assert!(is_unclear(of(&end(0), false, &[])), "an exit status alone says nothing");
+    let limited = CommandEnd { exit_code: None, signal: Some(9), limit: Some(LimitReached::Wall), ..end(0) };
+    let killed = CommandEnd { limit: None, ..limited };
+    // What was told of sources before says nothing then.
+    for events in [vec![], vec![failed("compile", &["/A.java"])], vec![failed("testCompile", &[TARGET])]] {
+        let events: Vec<&str> = events.iter().map(String::as_str).collect();
+        assert!(is_spent(of(&limited, false, &events)), "{events:?}");
+        assert!(is_spent(of(&end(137), true, &events)), "{events:?}");
+        assert!(is_unclear(of(&killed, false, &events)), "{events:?}");
+    }
+    let spent = r#","causes":[],"compiler_messages":[{"file":"/A.java","line":3,"text":"no"},
+        {"text":"java.lang.OutOfMemoryError: Java heap space"}]"#;
+    assert!(is_spent(of(&end(1), false, &[&mojo("mojo_failed", "g:b", "compile", spent), &badly])));
+}
+
+#[test]
+fn a_source_that_names_an_error_is_no_resource() {
+    let text = r#"incompatible types: java.lang.OutOfMemoryError cannot be converted to int"#;
+    let messages = format!(
+        r#","causes":[{{"class":"X","message":"{text}"}}],"compiler_messages":[{{"file":"{TARGET}","text":"{text}"}}]"#
+    );
+    let failed = mojo("mojo_failed", "g:a", "testCompile", &messages);
+    assert_eq!(outcome(&end(1), &[&failed]), Err(Outcome::CompileFail(CompileReason::TargetFile)));
+}
+
+#[test]
+fn errors_that_a_foreign_compiler_writes_are_errors_in_sources() {
+    let other = "/work/project/src/test/java/BTest.java";
+    let output = |lines: &[String]| {
+        let text = serde_json::to_string(&lines.join("\n")).unwrap();
+        mojo("mojo_failed", "g:a", "testCompile", &format!(r#","causes":[],"compiler_output":{text}"#))
+    };
+    let warning = format!("{other}:1: warning: [x] old");
+    let quoted = "    throw new java.lang.OutOfMemoryError(); // a:1: error: no".to_owned();
+    for (lines, expected) in [
+        (
+            vec![warning.clone(), format!("{TARGET}:7: error: cannot find symbol"), quoted.clone()],
+            CompileReason::TargetFile,
+        ),
+        (vec![warning.clone(), format!("{other}:7: error: cannot find symbol"), quoted], CompileReason::OtherTestFile),
+    ] {
+        assert_eq!(outcome(&end(1), &[&output(&lines), &ended(false)]), Err(Outcome::CompileFail(expected)));
+    }
+    assert_eq!(outcome(&end(1), &[&output(&[warning]), &ended(false)]), Err(Outcome::InfraFail(InfraReason::Build)));
+}
+
+#[test]
+fn what_does_not_resolve_is_ours() {
+    let ended = r#"{"event":"session_ended","success":false,"failures":[{"causes":[
+        {"class":"org.apache.maven.plugin.PluginResolutionException","message":"no"}]}]}"#
+        .replace('\n', "");
+    assert_eq!(outcome(&end(1), &[&ended]), Err(Outcome::InfraFail(InfraReason::Resolution)));
+}
