@@ -235,6 +235,25 @@ pub async fn make(
     Ok(judged.map(|judged| judged.sampled(file)))
 }
 
+/// Returns who says which texts of a file compile.
+async fn compiler<'a>(
+    by: Judge<'a>,
+    executor: &'a Executor,
+    environment: &'a Environment,
+    file: &MutatedFile<'_>,
+) -> std::io::Result<Result<Compiler<'a>, NoMutants>> {
+    Ok(match by {
+        Judge::Warm { direct, revision } => {
+            let compiler = MainCompiler::new(direct, executor, environment, revision, file.path, file.source).await?;
+            compiler.map(|compiler| Compiler::Warm(Box::new(compiler)))
+        }
+        Judge::Maven(build) => {
+            let compiler = MavenCompiler::new(executor, environment, build, file.path).await?;
+            compiler.map(Compiler::Maven)
+        }
+    })
+}
+
 /// Makes a file's mutants and says which compile.
 ///
 /// # Errors
@@ -251,25 +270,19 @@ pub async fn judge(
     if source.len() > MOST_SOURCE_BYTES {
         return Ok(Err(NoMutants::certain("the source is too large")));
     }
-    let compiler = match by {
-        Judge::Warm { direct, revision } => {
-            let compiler = MainCompiler::new(direct, executor, environment, revision, file.path, file.source).await?;
-            compiler.map(|compiler| Compiler::Warm(Box::new(compiler)))
-        }
-        Judge::Maven(build) => {
-            let compiler = MavenCompiler::new(executor, environment, build, file.path).await?;
-            compiler.map(Compiler::Maven)
-        }
-    };
-    let compiler = match compiler {
+    let mutated = as_mutated(source);
+    // The mutator and the first compilation know nothing of each other: each leaves a processor to the other.
+    let (compiler, emission) =
+        tokio::join!(compiler(by, executor, environment, file), emit(executor, environment, file, &mutated));
+    let compiler = match compiler? {
         Ok(compiler) => compiler,
         Err(reason) => return Ok(Err(reason)),
     };
-    let source = as_mutated(source);
-    let emission = match emit(executor, environment, file, &source).await? {
+    let emission = match emission? {
         Ok(emission) => emission,
         Err(reason) => return Ok(Err(reason)),
     };
+    let source = mutated;
     let (made, copies) = (emission.mutants, emission.copies);
     let lines: Vec<&str> = source.split_inclusive('\n').collect();
     let mut dead_lines = BTreeSet::new();
