@@ -273,6 +273,8 @@ fn container(execution: &Environment, jar: &Path, inputs: &Path) -> ContainerSpe
             "-Xmx1024m",
             "-XX:+UseSerialGC",
             "-XX:ActiveProcessorCount=2",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:-UsePerfData",
             "-Dfile.encoding=UTF-8",
             "-Duser.language=en",
             "-Duser.country=US",
