@@ -270,10 +270,10 @@ pub async fn judge(
     if source.len() > MOST_SOURCE_BYTES {
         return Ok(Err(NoMutants::certain("the source is too large")));
     }
-    let mutated = as_mutated(source);
+    let source = as_mutated(source);
     // The mutator and the first compilation know nothing of each other: each leaves a processor to the other.
     let (compiler, emission) =
-        tokio::join!(compiler(by, executor, environment, file), emit(executor, environment, file, &mutated));
+        tokio::join!(compiler(by, executor, environment, file), emit(executor, environment, file, &source));
     let compiler = match compiler? {
         Ok(compiler) => compiler,
         Err(reason) => return Ok(Err(reason)),
@@ -282,7 +282,6 @@ pub async fn judge(
         Ok(emission) => emission,
         Err(reason) => return Ok(Err(reason)),
     };
-    let source = mutated;
     let (made, copies) = (emission.mutants, emission.copies);
     let lines: Vec<&str> = source.split_inclusive('\n').collect();
     let mut dead_lines = BTreeSet::new();
