@@ -237,7 +237,7 @@ impl Executor {
         if methods.is_empty() {
             return Ok(covered);
         }
-        let (program, steps) = analysing_program(&environment.java_home, classes, methods.len(), &self.limits);
+        let (program, steps) = analysing_program(&environment.java_home, classes, files, methods.len(), &self.limits);
         let spec = ContainerSpec {
             purpose: "analyse".to_owned(),
             image: environment.image,
@@ -312,6 +312,7 @@ fn covering_program(launch: &Launch<'_>, limits: &ExecutionLimits) -> (Program, 
 fn analysing_program(
     java_home: &str,
     classes: &Classes<'_>,
+    files: &[SourceFile],
     number: usize,
     limits: &ExecutionLimits,
 ) -> (Program, Vec<(usize, usize)>) {
@@ -320,8 +321,12 @@ fn analysing_program(
         Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() },
     ];
     let directories = class_directories(classes.class_path);
+    // A JVM knows other releases' versions of a class in jars alone; for JaCoCo they are other classes of the same name.
+    steps.extend(directories.iter().map(|path| Step::Remove { path: format!("{path}/META-INF/versions") }));
+    let directories = package_directories(&directories, files);
     // A module without main sources has no directory of classes, and JaCoCo takes what is none for a file.
-    steps.extend(directories.iter().map(|path| Step::MakeDirectory { path: (*path).clone() }));
+    steps.extend(directories.iter().map(|path| Step::MakeDirectory { path: path.clone() }));
+    let directories: Vec<&String> = directories.iter().collect();
     let mut indexes = Vec::new();
     for index in 0..number {
         let xml = format!("/work/xml/{index}.xml");
@@ -337,6 +342,25 @@ fn analysing_program(
 /// the tests' own.
 pub(super) fn class_directories(class_path: &[String]) -> Vec<&String> {
     class_path.iter().skip(1).filter(|path| path.starts_with(PROJECT) && !path.ends_with(".jar")).collect()
+}
+
+/// Returns the directories of these files' packages in each directory of classes, none below another: what else lies there,
+/// such as a resource that is no sound class or archive, must not keep JaCoCo from analysing them.
+fn package_directories(directories: &[&String], files: &[SourceFile]) -> Vec<String> {
+    let packages: BTreeSet<&str> = files.iter().map(|file| file.package.as_str()).collect();
+    let is_below = |package: &str, other: &str| {
+        other.is_empty() || package.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'))
+    };
+    let is_first = |package: &&&str| !packages.iter().any(|other| other != *package && is_below(package, other));
+    let packages: Vec<&str> = packages.iter().filter(is_first).copied().collect();
+    let of = |directory: &&String| {
+        let directory = (*directory).clone();
+        packages.iter().map(move |package| match package.is_empty() {
+            true => directory.clone(),
+            false => format!("{directory}/{package}"),
+        })
+    };
+    directories.iter().flat_map(of).collect()
 }
 
 /// Returns the command that makes XML of an agent's data and directories of classes.
@@ -368,4 +392,25 @@ pub(super) fn report_command(
 
 fn data_path(index: usize) -> String {
     format!("/testevo/input/{index}.exec")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_packages_of_the_files_are_analysed() {
+        let directories = [format!("{PROJECT}/target/classes"), format!("{PROJECT}/other/classes")];
+        let of = |packages: &[&str]| {
+            let file = |package: &&str| SourceFile { package: (*package).to_owned(), name: "A.java".to_owned() };
+            let files: Vec<SourceFile> = packages.iter().map(file).collect();
+            let found = package_directories(&directories.iter().collect::<Vec<_>>(), &files);
+            found.iter().map(|path| path.strip_prefix(PROJECT).unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(&["a/b", "a/bc", "a/b", "a/b/c"]),
+            ["/target/classes/a/b", "/target/classes/a/bc", "/other/classes/a/b", "/other/classes/a/bc"]
+        );
+        assert_eq!(of(&["a", "", "b"]), ["/target/classes", "/other/classes"]);
+    }
 }
