@@ -55,6 +55,7 @@ fn builds_17() {
     let Checked { repository, workshop, .. } = checked;
     proof::fails_where_nothing_compiles(&workshop, &repository, "6-broken-main");
     proof::is_lost_by_a_task_that_fails(&workshop, &repository, "6-broken-main", "5-module-info");
+    super::scoring::the_builds_classes_are_measured(&workshop, &repository, "9-woven");
 }
 
 #[test]

@@ -217,6 +217,22 @@ fn mutants_are_made_and_killed() {
     }
 }
 
+/// What a build does to classes after the compiler is in what is measured of them, though the method is launched on the direct
+/// path; other releases' classes are none of it. What was found out is found again.
+pub(super) fn the_builds_classes_are_measured(workshop: &Workshop, repository: &SampleRepository, miniature: &str) {
+    let task = format!("{}__{miniature}", repository.name.file_stem());
+    for (cache, cached) in [(&["--no-cache"][..], false), (&[], true)] {
+        let records = scored(workshop, "score-woven", &[&task], "gold", cache);
+        let new: Vec<&Value> = of_kind(&records, "execution").filter(|record| record["code"] == "new").collect();
+        assert!(new.iter().all(|record| record["outcome"] == "pass" && record["path"] == "direct"), "{new:?}");
+        let [coverage] = of_kind(&records, "coverage").collect::<Vec<_>>()[..] else { panic!("{records:?}") };
+        assert_eq!(coverage["coverage"], 100.0, "{coverage}");
+        let [mutation] = of_kind(&records, "mutation").collect::<Vec<_>>()[..] else { panic!("{records:?}") };
+        assert!(mutation["kills"]["killed"].as_u64().is_some_and(|killed| killed > 0), "{mutation}");
+        assert_eq!((&mutation["cause"], &mutation["cached"]), (&Value::Null, &json!(cached)), "{mutation}");
+    }
+}
+
 /// Maven with JaCoCo and the mutator's own command say the same as scoring; what is kept is not found out again, and a
 /// difference fails the command.
 #[test]

@@ -67,18 +67,18 @@ impl<'a> MainCompiler<'a> {
         let path = format!("{PROJECT}/{path}");
         // Of several executions the last one's classes are what is there.
         let Some(call) = revision.main_calls.iter().rev().find(|call| call.sources.contains(&path)) else {
-            return Ok(Err(NoMutants::certain(format!("`{}` is no source that was compiled", in_tree(&path)))));
+            return Ok(Err(NoMutants::unfit(format!("`{}` is no source that was compiled", in_tree(&path)))));
         };
         let archive = direct.archive(revision);
         let tree = tokio::task::spawn_blocking(move || CompiledTree::open(&archive)).await;
         let tree = match tree.map_err(std::io::Error::other)? {
             Ok(tree) => Arc::new(tree),
-            Err(TreeError::TooLarge(reason)) => return Ok(Err(NoMutants::certain(reason))),
+            Err(TreeError::TooLarge(reason)) => return Ok(Err(NoMutants::unfit(reason))),
             Err(TreeError::Io(error)) => return Err(error),
         };
         let length = |source: &String| tree.file(in_tree(source)).map_or(0, |place| place.length);
         if let Some(source) = call.sources.iter().find(|source| length(source) > MOST_READ_BYTES) {
-            return Ok(Err(NoMutants::certain(format!("`{}` is too large to be read", in_tree(source)))));
+            return Ok(Err(NoMutants::unfit(format!("`{}` is too large to be read", in_tree(source)))));
         }
         let mut this = Self {
             direct,
@@ -101,15 +101,15 @@ impl<'a> MainCompiler<'a> {
         Ok(match this.whole(source).await? {
             Ok(Answer::Compiled(files)) => match files.first() {
                 None => Ok(this),
-                Some((other, _)) => Err(NoMutants::certain(format!(
+                Some((other, _)) => Err(NoMutants::unfit(format!(
                     "`{other}` is not what the compiler makes: the build changes it afterwards, or compiles otherwise"
                 ))),
             },
             Ok(Answer::Errors(errors)) => {
                 let said = errors.first().map_or("", |error| error.message.as_str());
-                Err(NoMutants::certain(format!("the main sources do not compile a second time: {said}")))
+                Err(NoMutants::unfit(format!("the main sources do not compile a second time: {said}")))
             }
-            Ok(Answer::Broken(cause)) => Err(NoMutants::certain(format!("the warm compiler breaks: {cause}"))),
+            Ok(Answer::Broken(cause)) => Err(NoMutants::unfit(format!("the warm compiler breaks: {cause}"))),
             Ok(Answer::Lost(cause)) => Err(NoMutants::passing(format!("the warm compiler was lost: {cause}"))),
             Err(reason) => Err(reason),
         })
@@ -367,6 +367,7 @@ mod tests {
         let place = Place::new(|_| lives(&[compiled(&CHANGED[..1], &[]), compiled(&[BUILT[0], CHANGED[1]], &[])]));
         let reason = place.compiler().await.err().unwrap();
         assert!(!reason.may_pass && reason.cause.contains("`target/classes/B.class`"), "{reason:?}");
+        assert!(reason.maven_may_tell, "{reason:?}");
     }
 
     #[tokio::test]

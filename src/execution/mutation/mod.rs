@@ -45,17 +45,29 @@ pub struct NoMutants {
     pub cause: String,
     /// The fault is ours.
     pub may_pass: bool,
+    /// The warm compiler can't stand in for this build; Maven itself still can.
+    pub maven_may_tell: bool,
 }
 
 impl NoMutants {
     /// Says why there are none, and never will be.
     pub fn certain(cause: impl AsRef<str>) -> Self {
-        Self { cause: shortened(cause.as_ref()), may_pass: false }
+        Self::of(cause, false)
     }
 
     /// Says what fault of ours kept them from being made.
     pub fn passing(cause: impl AsRef<str>) -> Self {
-        Self { cause: shortened(cause.as_ref()), may_pass: true }
+        Self::of(cause, true)
+    }
+
+    /// Says why there are none now, and whether trying again may give some.
+    pub fn of(cause: impl AsRef<str>, may_pass: bool) -> Self {
+        Self { cause: shortened(cause.as_ref()), may_pass, maven_may_tell: false }
+    }
+
+    /// Says why the warm compiler is not this build's.
+    fn unfit(cause: impl AsRef<str>) -> Self {
+        Self { maven_may_tell: true, ..Self::certain(cause) }
     }
 }
 

@@ -10,7 +10,7 @@ use fs_err as fs;
 use super::direct::{self, SubmissionCell};
 use super::kept::LinesToMutate;
 use super::lost::{Due, unmeasured};
-use super::mutated::{JudgedBy, MutatedMethods, MutationRequest, Way, mutated};
+use super::mutated::{JudgedBy, MutatedMethods, MutationRequest, Way, asks_maven, mutated};
 use super::order::shuffle;
 use super::record::ScoreRecord;
 use super::sets::RunMutants;
@@ -138,12 +138,14 @@ impl Scoring<'_> {
         // The order of methods is a part of the order of executions.
         shuffle(&mut todo.methods, self.seed ^ first_bytes(job.file));
         let mut unfit = None;
+        let mut mutants_by_maven = false;
         let paths = self.direct.iter().map(|_| ExecutionPath::Direct).chain([ExecutionPath::Maven]);
         for path in paths {
             let identity = self.identity(job, &facts, environment, path);
             self.take_kept((executor, &identity), job, (&files, &lines), &mut todo, records)?;
             let judge = match path {
                 ExecutionPath::Direct => Some(JudgedBy::Warm),
+                ExecutionPath::Maven if mutants_by_maven => Some(JudgedBy::Maven),
                 ExecutionPath::Maven => self.judge(executor, environment, job, &facts, &todo).await?,
             };
             if let Some(by) = judge {
@@ -164,13 +166,21 @@ impl Scoring<'_> {
                         cover: request,
                         mutate: mutate.as_ref(),
                     };
-                    match direct::run_cell(direct, executor, &self.revisions, &cell).await? {
+                    let done = match direct::run_cell(direct, executor, &self.revisions, &cell).await? {
                         Ok(executed) => executed,
                         Err(reason) => {
                             unfit = Some(reason);
                             continue;
                         }
+                    };
+                    if let Some(request) = mutate.as_ref().filter(|_| asks_maven(&done.2)) {
+                        let (executed, covered, _) = done;
+                        todo = Todo { mutate: request.passing_with(&executed), ..Todo::default() };
+                        self.keep(executor, &identity, job, &files, (executed, covered), records)?;
+                        mutants_by_maven = true;
+                        continue;
                     }
+                    done
                 }
                 _ => {
                     let (trees, task) = (Arc::clone(&self.trees), job.task.clone());
@@ -239,7 +249,10 @@ impl Scoring<'_> {
         };
         if let Some((direct, revision)) = self.direct.as_deref().zip(prepared.as_deref()) {
             let way = Way::Reference { cell, judge: Judge::Warm { direct, revision } };
-            return mutated(way, (executor, environment), request, executed).await;
+            let done = mutated(way, (executor, environment), request, executed).await?;
+            if !asks_maven(&done) {
+                return Ok(done);
+            }
         }
         // On the revision's own tree, as a prepared one is: whose test file is there must decide nothing for the others.
         let (trees, task, side) = (Arc::clone(&self.revisions), cell.task.clone(), cell.cell.code());

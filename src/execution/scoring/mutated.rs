@@ -47,7 +47,7 @@ pub(super) enum Way<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum JudgedBy {
-    /// The warm compiler, wherever new code itself fits the direct path.
+    /// The warm compiler, wherever new code itself fits the direct path and the compiler makes the classes that the build has.
     Warm,
     /// Maven.
     Maven,
@@ -136,6 +136,11 @@ pub(super) fn mutation_key(
 
 /// Methods and what became of them on mutants, or why there are none.
 pub(super) type MutatedMethods = Vec<(MethodId, Result<Mutated, NoMutants>)>;
+
+/// Tells whether the warm compiler was none for the build, so that Maven is to be asked. All methods meet the same mutants.
+pub(super) fn asks_maven(mutated: &MutatedMethods) -> bool {
+    mutated.iter().any(|(_, result)| result.as_ref().is_err_and(|reason| reason.maven_may_tell))
+}
 
 /// Makes the mutants, unless they are kept, and runs on each what passes without.
 pub(super) async fn mutated(
@@ -245,7 +250,7 @@ async fn launched(
             Ok(Some(outcomes)) => became.push(outcomes),
             Ok(None) => {
                 let cause = format!("a mutant of {path} compiled before and does not now");
-                return Ok(Err(NoMutants { cause, may_pass: true }));
+                return Ok(Err(NoMutants::passing(cause)));
             }
             Err(reason) => return Ok(Err(reason)),
         }

@@ -29,7 +29,7 @@ impl Inspector {
         let Subject { task, executor, environment, facts, .. } = subject;
         let text = facts.text.as_deref().unwrap_or_default();
         let revision = Arc::new(subject.revision.clone());
-        let unfit = |unfit: Unfit| NoMutants { cause: unfit.reason, may_pass: unfit.may_pass };
+        let unfit = |unfit: Unfit| NoMutants::of(unfit.reason, unfit.may_pass);
         let masked = match self.direct.masked(executor, &revision, task.test_file.as_str()).await? {
             Ok(masked) => masked,
             Err(reason) => return Ok(Err(unfit(reason))),
@@ -37,7 +37,7 @@ impl Inspector {
         let swapped = match self.direct.swap(executor, environment, &masked, text).await? {
             Swap::Compiled(swapped) => swapped,
             Swap::Failed { reason, detail, .. } => {
-                return Ok(Err(NoMutants { cause: detail, may_pass: reason == CompileReason::Resource }));
+                return Ok(Err(NoMutants::of(detail, reason == CompileReason::Resource)));
             }
             Swap::Unfit(reason) => return Ok(Err(unfit(reason))),
         };
