@@ -224,7 +224,10 @@ pub(super) fn the_builds_classes_are_measured(workshop: &Workshop, repository: &
     for (cache, cached) in [(&["--no-cache"][..], false), (&[], true)] {
         let records = scored(workshop, "score-woven", &[&task], "gold", cache);
         let new: Vec<&Value> = of_kind(&records, "execution").filter(|record| record["code"] == "new").collect();
-        assert!(new.iter().all(|record| record["outcome"] == "pass" && record["measured"]["path"] == "direct"), "{new:?}");
+        assert!(
+            new.iter().all(|record| record["outcome"] == "pass" && record["measured"]["path"] == "direct"),
+            "{new:?}"
+        );
         let [coverage] = of_kind(&records, "coverage").collect::<Vec<_>>()[..] else { panic!("{records:?}") };
         assert_eq!(coverage["coverage"], 100.0, "{coverage}");
         let [mutation] = of_kind(&records, "mutation").collect::<Vec<_>>()[..] else { panic!("{records:?}") };
