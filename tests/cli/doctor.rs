@@ -173,7 +173,7 @@ fn mirror_and_progress_are_told() {
 fn an_unusable_data_directory_is_no_end_of_the_examination() {
     let line = CommandLine::new();
     line.write("data/version", "99\n");
-    assert_snapshot!(checks(&line.run(&["doctor", "--offline"]), &["data", "origin"]), @r"
+    assert_snapshot!(checks(&line.run(&["doctor", "--offline", "--engine", "native"]), &["data", "origin"]), @r"
     exit 6
     fail  data directory  the data directory `[DIRECTORY]/data` has version `99`, this program knows version 1
                           → use the program that wrote it, or name another directory with `--data-dir`

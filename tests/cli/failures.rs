@@ -89,6 +89,8 @@ fn check(name: &str, text: &str) {
         (r"done in [0-9]+ m?s", "done in [TIME]"),
         // Other tests' processes die on purpose.
         (r"removed [^\n]* left behind\n", ""),
+        // Where there is no daemon.
+        (r"no Docker or Podman answers: the built-in engine runs the containers\n", ""),
     ];
     with_settings!({filters => filters}, { assert_snapshot!(name, text) });
 }
@@ -316,14 +318,18 @@ fn a_lock_for_another_manifest_gives_no_image() {
     let line = locked();
     stored(&line);
     assert!(line.run(&BUILD).starts_with("exit 0"));
-    let before = line.files();
+    // Where there is no daemon the built-in engine marks its place.
+    let files = || -> Vec<String> {
+        line.files().into_iter().filter(|path| !path.starts_with("data/store/unpacked/")).collect()
+    };
+    let before = files();
     override_manifest(&line, "jdk = 11");
     check("lock-of-another-java", &line.run(&BUILD));
     override_manifest(&line, "build.maven_arguments = [\"-Pother\"]");
     check("lock-of-other-arguments", &line.run(&BUILD));
     let text = line.run(&["validate", "first/one"]);
     assert!(text.contains("has no image of its present locks"), "{text}");
-    assert_eq!(line.files(), before);
+    assert_eq!(files(), before);
     override_manifest(&line, "build.debian_packages = [\"openjfx\"]");
     check("unsupported-override", &line.run(&BUILD));
     // What changes nothing of what Maven resolves leaves all as it was.
