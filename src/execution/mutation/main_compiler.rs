@@ -5,6 +5,7 @@
 //! (module descriptors, warnings as errors, processors that look at all sources), is compiled with all sources of the call.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::NoMutants;
 use crate::execution::cell::{Environment, Executor};
@@ -49,6 +50,8 @@ pub struct MainCompiler<'a> {
     source: Vec<u8>,
     /// The source's declarations, where texts with the same ones can be compiled alone.
     declarations: Option<String>,
+    /// All sources together are known to come out as the build has them.
+    whole_is_built: AtomicBool,
 }
 
 impl<'a> MainCompiler<'a> {
@@ -90,6 +93,7 @@ impl<'a> MainCompiler<'a> {
             tree,
             source: source.to_owned(),
             declarations: java::declarations(source),
+            whole_is_built: AtomicBool::new(false),
         };
         if this.declarations.is_some() {
             match this.alone(source).await? {
@@ -98,9 +102,21 @@ impl<'a> MainCompiler<'a> {
                 Err(reason) => return Ok(Err(reason)),
             }
         }
-        Ok(match this.whole(source).await? {
+        Ok(this.checked().await?.map(|()| this))
+    }
+
+    /// Says why all sources together do not come out as the build has them, where they don't: what the build does to the others'
+    /// classes would be missing of every text that is compiled with them.
+    async fn checked(&self) -> std::io::Result<Result<(), NoMutants>> {
+        if self.whole_is_built.load(Ordering::Relaxed) {
+            return Ok(Ok(()));
+        }
+        Ok(match self.whole(&self.source).await? {
             Ok(Answer::Compiled(files)) => match files.first() {
-                None => Ok(this),
+                None => {
+                    self.whole_is_built.store(true, Ordering::Relaxed);
+                    Ok(())
+                }
                 Some((other, _)) => Err(NoMutants::unfit(format!(
                     "`{other}` is not what the compiler makes: the build changes it afterwards, or compiles otherwise"
                 ))),
@@ -109,7 +125,8 @@ impl<'a> MainCompiler<'a> {
                 let said = errors.first().map_or("", |error| error.message.as_str());
                 Err(NoMutants::unfit(format!("the main sources do not compile a second time: {said}")))
             }
-            Ok(Answer::Broken(cause)) => Err(NoMutants::unfit(format!("the warm compiler breaks: {cause}"))),
+            // Not every time, perhaps: it must not decide who judges.
+            Ok(Answer::Broken(cause)) => Err(NoMutants::certain(format!("the warm compiler breaks: {cause}"))),
             Ok(Answer::Lost(cause)) => Err(NoMutants::passing(format!("the warm compiler was lost: {cause}"))),
             Err(reason) => Err(reason),
         })
@@ -138,10 +155,15 @@ impl<'a> MainCompiler<'a> {
         }
         let answer = match answer {
             Some(answer) => answer,
-            None => match self.whole(text.as_bytes()).await? {
-                Ok(answer) => answer,
-                Err(reason) => return Ok(Err(reason)),
-            },
+            None => {
+                if let Err(reason) = self.checked().await? {
+                    return Ok(Err(reason));
+                }
+                match self.whole(text.as_bytes()).await? {
+                    Ok(answer) => answer,
+                    Err(reason) => return Ok(Err(reason)),
+                }
+            }
         };
         Ok(match answer {
             Answer::Compiled(files) => Ok(MainCompilation::Compiled(files)),
@@ -338,6 +360,7 @@ mod tests {
                 compiled(&BUILT[..1], &[]),
                 compiled(&CHANGED[..1], &[]),
                 compiled(&CHANGED[..1], &[]),
+                compiled(&BUILT, &[]),
                 compiled(&CHANGED, &[]),
                 compiled(&CHANGED[..1], &[]),
                 errors(),
@@ -348,10 +371,22 @@ mod tests {
         assert_eq!((place.given(OTHER_BODY), place.given(USER)), (1, 0), "a body concerns no other source");
         let both = changed(&["target/classes/A.class", "target/classes/B.class"]);
         assert_eq!(changes(&compiler, OTHER_DECLARATION).await, both);
-        assert_eq!((place.given(OTHER_DECLARATION), place.given(USER)), (2, 1));
+        assert_eq!((place.given(OTHER_DECLARATION), place.given(USER)), (2, 2), "once as the build has it");
         assert_eq!(changes(&compiler, OTHER_DECLARATION).await, Ok(None), "it compiles alone, and the other does not");
-        assert_eq!((place.given(OTHER_DECLARATION), place.given(USER)), (4, 2));
-        assert_eq!((place.given(SOURCE), place.engine.started().len()), (1, 1));
+        assert_eq!((place.given(OTHER_DECLARATION), place.given(USER)), (4, 3));
+        assert_eq!((place.given(SOURCE), place.engine.started().len()), (2, 1));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_compiled_with_others_that_the_build_changes_afterwards() {
+        let alone = || compiled(&CHANGED[..1], &[]);
+        let woven = compiled(&[BUILT[0], CHANGED[1]], &[]);
+        let place = Place::new(move |_| lives(&[compiled(&BUILT[..1], &[]), alone(), alone(), woven.clone()]));
+        let compiler = place.compiler().await.unwrap();
+        assert_eq!(changes(&compiler, OTHER_BODY).await, changed(&["target/classes/A.class"]), "it concerns no other");
+        let reason = compiler.compile(OTHER_DECLARATION).await.unwrap().unwrap_err();
+        assert!(reason.maven_may_tell && reason.cause.contains("`target/classes/B.class`"), "{reason:?}");
+        assert_eq!((place.given(OTHER_DECLARATION), place.given(USER)), (1, 1));
     }
 
     #[tokio::test]

@@ -143,14 +143,19 @@ impl Scoring<'_> {
         for path in paths {
             let identity = self.identity(job, &facts, environment, path);
             self.take_kept((executor, &identity), job, (&files, &lines), &mut todo, records)?;
-            let judge = match path {
-                ExecutionPath::Direct => Some(JudgedBy::Warm),
-                ExecutionPath::Maven if mutants_by_maven => Some(JudgedBy::Maven),
-                ExecutionPath::Maven => self.judge(executor, environment, job, &facts, &todo).await?,
+            let judges: &[JudgedBy] = match path {
+                ExecutionPath::Direct => &[JudgedBy::Warm],
+                ExecutionPath::Maven if mutants_by_maven => &[JudgedBy::Maven],
+                ExecutionPath::Maven => match self.judge(executor, environment, job, &facts, &todo).await? {
+                    // It may have turned out to be none for the build.
+                    Some(JudgedBy::Warm) => &[JudgedBy::Warm, JudgedBy::Maven],
+                    Some(JudgedBy::Maven) => &[JudgedBy::Maven],
+                    None => &[],
+                },
             };
-            if let Some(by) = judge {
+            for by in judges {
                 let kept = (executor, &identity, &shared.mutants);
-                self.take_mutated(kept, job, (&lines, by), &mut todo.mutate, records)?;
+                self.take_mutated(kept, job, (&lines, *by), &mut todo.mutate, records)?;
             }
             if todo.is_empty() {
                 return Ok(Ok(()));
@@ -222,6 +227,13 @@ impl Scoring<'_> {
             true => executor.run_and_cover(cell, cover).await?,
             false => Default::default(),
         };
+        let control = match mutate {
+            Some(request) if !launches => self.control(executor, cell, request).await?,
+            _ => None,
+        };
+        if let Some((request, reason)) = mutate.zip(control) {
+            return Ok((executed, covered, request.without(&[], &reason)));
+        }
         let on_mutants = match mutate.zip(cell.input.module.as_ref()) {
             Some((request, module)) if !request.passing_with(&executed).is_empty() => {
                 self.on_mutants(executor, cell, module, request, &executed).await?
@@ -229,6 +241,23 @@ impl Scoring<'_> {
             _ => Vec::new(),
         };
         Ok((executed, covered, on_mutants))
+    }
+
+    /// Says why methods that passed elsewhere meet no mutants as Maven compiles them, where one does not pass there without:
+    /// each mutant would be killed.
+    async fn control(
+        &self,
+        executor: &Executor,
+        cell: &CellRequest<'_>,
+        request: &MutationRequest<'_>,
+    ) -> std::io::Result<Option<NoMutants>> {
+        let methods: Vec<MethodId> = request.passing.iter().map(|one| one.method.clone()).collect();
+        let records = executor.run_cell(&CellRequest { methods: &methods, repeats: 1, ..*cell }).await?;
+        let other = records.iter().find(|record| record.outcome != Outcome::Pass);
+        Ok(other.map(|record| {
+            let cause = format!("without a mutant, as Maven compiles it: {}: {}", record.outcome, record.detail);
+            NoMutants::of(cause, matches!(record.outcome, Outcome::InfraFail(_)))
+        }))
     }
 
     /// Runs methods that pass as Maven compiles them on mutants.
