@@ -21,6 +21,7 @@ use crate::lock::archive::LockArchiveError;
 use crate::lock::policy::PolicyError;
 use crate::lock::toolchain::ToolchainError;
 use crate::manifest::ManifestError;
+use crate::report::leaderboard::LeaderboardError;
 use crate::report::score::ReportError;
 use crate::resolution::door::DoorError;
 use crate::resolution::repository::LockError;
@@ -206,6 +207,9 @@ pub enum CommandError {
     /// Runs can't be reported.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// A published leaderboard can't be read.
+    #[error(transparent)]
+    Leaderboard(#[from] LeaderboardError),
     /// An origin is missing, as `doctor` found.
     #[error(transparent)]
     MissingOrigin(#[from] MissingOrigin),
@@ -293,8 +297,14 @@ impl CommandError {
             }
             Self::Report(ReportError::OtherCommand { .. }) => ExitStatus::Usage,
             Self::Report(ReportError::NoInputs(_)) => ExitStatus::Mismatch,
-            Self::Predictions(PredictionsError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+            Self::Predictions(PredictionsError::Io(error)) | Self::Leaderboard(LeaderboardError::Io(error))
+                if error.kind() == io::ErrorKind::NotFound =>
+            {
                 ExitStatus::Usage
+            }
+            Self::Leaderboard(LeaderboardError::Io(_)) => ExitStatus::Infrastructure,
+            Self::Leaderboard(LeaderboardError::TooLarge { .. } | LeaderboardError::Shape { .. }) => {
+                ExitStatus::BadInput
             }
             Self::Predictions(PredictionsError::Io(_)) => ExitStatus::Infrastructure,
             Self::Predictions(_) => ExitStatus::BadInput,
@@ -383,6 +393,11 @@ impl CommandError {
             }
             Self::Report(ReportError::NoInputs(_)) => Some("score again in a new run".to_owned()),
             Self::Predictions(error) => Some(error.hint()),
+            Self::Leaderboard(LeaderboardError::Io(_)) => Some("check the path and its permissions".to_owned()),
+            Self::Leaderboard(_) => Some(
+                "the file has `tracks`, each a list of agents with `tasks`: `d`, and values between 0 and 1 or null"
+                    .to_owned(),
+            ),
             Self::Jar(JarError::Io(_))
             | Self::Lock(LockError::Io(_) | LockError::Door(DoorError::Socket { .. }))
             | Self::Run(RunError::Io(_)) => Some("check the data directory's permissions and free space".to_owned()),

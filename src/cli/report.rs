@@ -6,10 +6,13 @@ use clap::{Args, ValueEnum};
 
 use super::Context;
 use crate::error::CommandError;
-use crate::execution::runs::find;
+use crate::execution::runs::{describe, find};
 use crate::output::{OutputFormat, Table, counted};
+use crate::report::leaderboard::calibration::calibrate;
+use crate::report::leaderboard::{self, formats, leaderboard};
 use crate::report::score::formats::{csv, html, junit, markdown, notes, table};
 use crate::report::score::{ScoreReport, ScoredModel, figures, read};
+use crate::submission::GOLD;
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
@@ -20,6 +23,10 @@ pub(super) struct ReportArguments {
     /// How the report is written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: ReportFormat,
+    /// Hold the developers' tests of a run of `gold` against a published leaderboard instead, by task where dates tell tasks
+    /// apart; as text, json or markdown
+    #[arg(long, value_name = "FILE")]
+    published: Option<PathBuf>,
 }
 
 /// The forms of a report.
@@ -38,11 +45,16 @@ enum ReportFormat {
     Junit,
     /// One page that needs nothing else
     Html,
+    /// JSON in the shape of the published leaderboard: a row for each task, told by its date
+    Leaderboard,
 }
 
 pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), CommandError> {
     let paths = arguments.runs.iter().map(|run| path(run, context)).collect::<Result<Vec<_>, _>>()?;
     let models = read(&paths)?;
+    if let Some(file) = &arguments.published {
+        return held_against(file, &models, arguments.format, context);
+    }
     let report = figures(&models);
     match arguments.format {
         ReportFormat::Text => print_text(&report, &models, context),
@@ -51,7 +63,58 @@ pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), 
         ReportFormat::Csv => context.output.written(|out| csv::write(out, &models)),
         ReportFormat::Junit => context.output.written(|out| junit::write(out, &report, &models)),
         ReportFormat::Html => context.output.written(|out| html::write(out, &report, &models)),
+        ReportFormat::Leaderboard => {
+            let ended =
+                paths.iter().map(|path| Ok(describe(path)?.finished)).collect::<Result<Vec<_>, CommandError>>()?;
+            context.output.json(&leaderboard(&models, ended.into_iter().flatten().max()))
+        }
     }
+}
+
+/// Holds the developers' tests among the models against a published leaderboard.
+fn held_against(
+    file: &Path,
+    models: &[ScoredModel],
+    format: ReportFormat,
+    context: &Context,
+) -> Result<(), CommandError> {
+    let [gold] = models.iter().filter(|model| model.model == GOLD).collect::<Vec<_>>()[..] else {
+        return Err(CommandError::Usage {
+            message: "`--published` takes one run that scored `gold`".to_owned(),
+            hint: "run `testevo-sandbox score --predictions gold` first, and name that run alone".to_owned(),
+        });
+    };
+    if !gold.complete {
+        context.events.warning(format!("run {} is incomplete: what it lacks is in no value", gold.run_id));
+    }
+    let calibration = calibrate(gold, &leaderboard::read(file)?);
+    match format {
+        ReportFormat::Json => context.output.json(&calibration),
+        ReportFormat::Markdown => context.output.bytes(formats::markdown(&calibration).as_bytes()),
+        ReportFormat::Text => {
+            table_of(&formats::AGREEMENT, formats::agreement(&calibration), context)?;
+            context.output.lines("\nAgents, over the file:\n")?;
+            table_of(&formats::AGENTS, formats::agents(&calibration), context)?;
+            context.output.lines("\nDifferences:\n")?;
+            table_of(&formats::DIFFERENCES, formats::differences(&calibration), context)
+        }
+        ReportFormat::Csv | ReportFormat::Junit | ReportFormat::Html | ReportFormat::Leaderboard => {
+            Err(CommandError::Usage {
+                message: "`--published` is written as text, json or markdown".to_owned(),
+                hint: "choose one of these with `--format`".to_owned(),
+            })
+        }
+    }
+}
+
+fn table_of<const COLUMNS: usize>(
+    headings: &[&str; COLUMNS],
+    rows: Vec<[String; COLUMNS]>,
+    context: &Context,
+) -> Result<(), CommandError> {
+    let mut table = Table::with_headings(headings);
+    rows.into_iter().for_each(|row| table.row(row));
+    context.output.table(&table)
 }
 
 /// Returns a run's directory: what has a slash in it is one already.

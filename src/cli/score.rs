@@ -31,7 +31,7 @@ use crate::execution::scoring::left::{Left, counts, left};
 use crate::execution::scoring::record::ScoreRecord;
 use crate::execution::scoring::trees::SubmissionTrees;
 use crate::execution::stage::RunError;
-use crate::focal::Focal;
+use crate::focal::store::KnownFocal;
 use crate::output::{OutputFormat, counted};
 use crate::report::score::{COMMAND, figures, read};
 use crate::submission::predictions::{Predictions, Selection, read as read_predictions};
@@ -317,16 +317,20 @@ async fn score(
 }
 
 /// Returns what a run's records say of the tasks' focal methods, by repository.
-fn focal_of(tasks: &[Task], records: &[ScoreRecord]) -> BTreeMap<RepositoryName, BTreeMap<TaskId, Vec<Focal>>> {
-    let repositories: BTreeMap<&TaskId, &RepositoryName> =
-        tasks.iter().map(|task| (&task.id, &task.repository)).collect();
-    let mut found: BTreeMap<RepositoryName, BTreeMap<TaskId, Vec<Focal>>> = BTreeMap::new();
+fn focal_of(tasks: &[Task], records: &[ScoreRecord]) -> BTreeMap<RepositoryName, BTreeMap<TaskId, KnownFocal>> {
+    let (mut focal, mut own) = (BTreeMap::new(), BTreeMap::new());
     for record in records {
-        if let ScoreRecord::Focal(record) = record
-            && let Some(repository) = repositories.get(&record.task_id)
-        {
-            found.entry((*repository).clone()).or_default().insert(record.task_id.clone(), record.focal.clone());
+        match record {
+            ScoreRecord::Focal(record) => drop(focal.insert(&record.task_id, &record.focal)),
+            ScoreRecord::OwnFocal(record) if !record.lost => drop(own.insert(&record.task_id, &record.methods)),
+            _ => {}
         }
+    }
+    let mut found: BTreeMap<RepositoryName, BTreeMap<TaskId, KnownFocal>> = BTreeMap::new();
+    for task in tasks {
+        let Some(focal) = focal.get(&task.id) else { continue };
+        let known = KnownFocal { focal: (*focal).clone(), own: own.get(&task.id).map(|own| (*own).clone()) };
+        found.entry(task.repository.clone()).or_default().insert(task.id.clone(), known);
     }
     found
 }
@@ -341,8 +345,9 @@ fn seed_of(digest: Digest) -> u64 {
 mod tests {
     use super::*;
     use crate::execution::scoring::left::LeftKind;
-    use crate::execution::scoring::record::{FocalRecord, SCORE_SCHEMA};
-    use crate::focal::{Found, Rule};
+    use crate::execution::scoring::record::{FocalRecord, OwnFocalRecord, SCORE_SCHEMA};
+    use crate::focal::own::{Basis, OwnFocal};
+    use crate::focal::{Focal, Found, Rule};
     use crate::task::Track;
 
     #[test]
@@ -363,17 +368,32 @@ mod tests {
         let focal = |method: &str| {
             vec![Focal { method: method.parse().unwrap(), found: Found::Gone { rule: Rule::OldExtent } }]
         };
+        let own = |test: &str| vec![OwnFocal::whole(test.parse().unwrap(), &[], Basis::NoneEntered, None)];
         // Nothing was looked for in t4, and t5 is none of the selected.
         let records = [("t3", "A#m"), ("t2", "B#m"), ("t1", "C#m"), ("t5", "D#m")].map(|(id, method)| {
             let task_id = id.parse().unwrap();
             ScoreRecord::Focal(FocalRecord { schema: SCORE_SCHEMA, task_id, focal: focal(method) })
         });
-        let of = |found: &[(&str, &str)]| -> BTreeMap<TaskId, Vec<Focal>> {
-            found.iter().map(|(id, method)| (id.parse().unwrap(), focal(method))).collect()
+        // What was lost of t2 is found out another time.
+        let owns = [("t1", false), ("t2", true)].map(|(id, lost)| {
+            ScoreRecord::OwnFocal(OwnFocalRecord {
+                schema: SCORE_SCHEMA,
+                task_id: id.parse().unwrap(),
+                methods: if lost { Vec::new() } else { own("ATest#m") },
+                cause: None,
+                lost,
+                isolation_missing: Vec::new(),
+            })
+        });
+        let records: Vec<ScoreRecord> = records.into_iter().chain(owns).collect();
+        let of = |found: &[(&str, &str, Option<Vec<OwnFocal>>)]| -> BTreeMap<TaskId, KnownFocal> {
+            let known =
+                |method: &str, own: &Option<Vec<OwnFocal>>| KnownFocal { focal: focal(method), own: own.clone() };
+            found.iter().map(|(id, method, own)| (id.parse().unwrap(), known(method, own))).collect()
         };
         let expected = BTreeMap::from([
-            ("o/a".parse().unwrap(), of(&[("t1", "C#m"), ("t3", "A#m")])),
-            ("o/b".parse().unwrap(), of(&[("t2", "B#m")])),
+            ("o/a".parse().unwrap(), of(&[("t1", "C#m", Some(own("ATest#m"))), ("t3", "A#m", None)])),
+            ("o/b".parse().unwrap(), of(&[("t2", "B#m", None)])),
         ]);
         assert_eq!(focal_of(&tasks, &records), expected);
     }

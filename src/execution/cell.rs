@@ -380,10 +380,23 @@ impl Executor {
         module: &ModuleArguments,
     ) -> std::io::Result<Result<(), (Outcome, String)>> {
         let logs = CellLogs::create(self.logs.as_deref(), &request.task.id, request.cell)?;
-        match self.compile(request, module, &logs).await?.0 {
-            Compiled::Ready(ready) => remove(&ready.archive).map(Ok),
-            Compiled::Failed { outcome, detail } => Ok(Err((outcome, detail))),
+        match self.compile_tree(request, module, &logs).await? {
+            Ok(ready) => remove(&ready.archive).map(Ok),
+            Err(failed) => Ok(Err(failed)),
         }
+    }
+
+    /// Returns a cell's tree as the reference path compiles it; where it does not, what that comes to and why.
+    pub(super) async fn compile_tree(
+        &self,
+        request: &CellRequest<'_>,
+        module: &ModuleArguments,
+        logs: &CellLogs,
+    ) -> std::io::Result<Result<Ready, (Outcome, String)>> {
+        Ok(match self.compile(request, module, logs).await?.0 {
+            Compiled::Ready(ready) => Ok(ready),
+            Compiled::Failed { outcome, detail } => Err((outcome, detail)),
+        })
     }
 
     async fn launch_alone(

@@ -10,29 +10,29 @@ use std::path::Path;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+use super::agent::{Agent, AgentData};
 use super::cell::{CellRequest, Environment, Executor, Ready};
 use super::fault::{ATTEMPTS, Spool, command_end, not_done, of_engine, unique};
 use super::limits::ExecutionLimits;
-use super::logs::{CellLogs, method_name};
-use super::maven::{self, Launch, PROJECT, TREE, launch_program};
+use super::logs::CellLogs;
+use super::maven::{PROJECT, TREE};
 use crate::digest::Digest;
 use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
 use crate::focal::FocalLines;
 use crate::metrics::coverage::FocalCoverage;
-use crate::outcome::Outcome;
-use crate::outcome::launch::{LaunchFacts, classify, shortened};
+use crate::outcome::launch::shortened;
 use crate::task::MethodId;
-use crate::workspace::cells::class_of_method;
 
 mod xml;
 
 pub(super) use xml::attribute;
 pub use xml::{XmlError, read_xml};
 
-const AGENT: &str = "/opt/jacoco/agent.jar";
-const ANALYSER: &str = "/opt/jacoco/cli.jar";
-/// Where the agent writes; it makes the directory in the container's fresh scratch.
+const AGENT_JAR: &str = "/opt/jacoco/agent.jar";
+/// JaCoCo's command line.
+pub(super) const ANALYSER: &str = "/opt/jacoco/cli.jar";
+/// Where the agent writes.
 const DATA: &str = "/work/jacoco/jacoco.exec";
 /// The most data that one launch may write, in bytes: a bit for each branch of each class.
 const MOST_DATA_BYTES: u64 = 32 << 20;
@@ -107,26 +107,16 @@ pub fn focal_coverage(focal: &[FocalLines], lines: &BTreeMap<SourceFile, Lines>)
     focal.iter().map(of).collect()
 }
 
-/// Returns the argument that puts the agent on a JVM.
-pub(super) fn agent() -> String {
-    agent_of(DATA, false)
+/// Returns the coverage agent. It makes the directory that it writes in, in the container's fresh scratch.
+pub(super) fn agent() -> Agent {
+    let argument = agent_of(DATA, false);
+    Agent { name: "coverage", argument, writes: (DATA.to_owned(), MOST_DATA_BYTES), mounts: Vec::new() }
 }
 
 /// Returns the argument that has the agent write to a file, or append to what other JVMs wrote there.
 pub(super) fn agent_of(file: &str, append: bool) -> String {
-    format!("-javaagent:{AGENT}=destfile={file},append={append},output=file,dumponexit=true,jmx=false")
+    format!("-javaagent:{AGENT_JAR}=destfile={file},append={append},output=file,dumponexit=true,jmx=false")
 }
-
-/// Returns where the agent writes, and how much it may.
-pub(super) fn data_file() -> (String, u64) {
-    (DATA.to_owned(), MOST_DATA_BYTES)
-}
-
-/// What the agent wrote of a method's launch; or why there is nothing, and whether trying again may help.
-pub(super) type Data = Result<Vec<u8>, (String, bool)>;
-
-/// What is kept where the agent wrote nothing that can be used.
-pub(super) const NO_DATA: &str = "the coverage agent wrote no data, or too much";
 
 /// A compiled tree whose classes are analysed.
 pub(super) struct Classes<'a> {
@@ -147,68 +137,9 @@ impl Executor {
         methods: &[MethodId],
         logs: &CellLogs,
     ) -> std::io::Result<Vec<MethodCoverage>> {
-        let mut data = Vec::new();
-        for method in methods {
-            data.push((method.clone(), self.launch_with_agent(request, ready, module, method, logs).await?));
-        }
+        let data = self.launch_all_with(&agent(), request, ready, module, methods, logs).await?;
         let classes = Classes { archive: &ready.archive, class_path: &ready.class_path };
         self.analyse(request.environment, &classes, data, cover.files).await
-    }
-
-    async fn launch_with_agent(
-        &self,
-        request: &CellRequest<'_>,
-        ready: &Ready,
-        module: &str,
-        method: &MethodId,
-        logs: &CellLogs,
-    ) -> std::io::Result<Data> {
-        let class = class_of_method(&request.input.class, method);
-        let launch = Launch {
-            java_home: &request.environment.java_home,
-            console: maven::console_for(&ready.class_path, request.environment.jdk, request.environment.launcher),
-            module,
-            class_path: &ready.class_path,
-            class: &class,
-            method: method.method(),
-            settings: &ready.settings,
-            // An agent looks at every class as it is loaded.
-            class_archive: false,
-        };
-        let (program, java, sent) = covering_program(&launch, &self.limits);
-        let limits = (self.limits.launch, self.limits.launch_scratch_bytes);
-        let image = request.environment.image;
-        let spec = maven::container("cover", image, ready.archive.clone(), &self.jars, limits, program);
-        let name = format!("{}-coverage", method_name(&request.input.class, method));
-        logs.invocation(&name, &spec.program, java)?;
-        let spool = Spool::create(&self.temporary)?;
-        let run = {
-            let _shared = self.alone.read().await;
-            match session::run(self.engine.as_ref(), &spec, spool.path()).await {
-                Ok(run) => run,
-                Err(error) => return Ok(Err((of_engine(&error).detail, true))),
-            }
-        };
-        logs.command(&name, run.step(java))?;
-        let Some((output, end)) = run.step(java).zip(command_end(&run, java)) else {
-            return Ok(Err((not_done(&run, "coverage").detail, true)));
-        };
-        let events = output.events.bytes()?;
-        let facts = LaunchFacts {
-            end,
-            oom_killed: run.memory_limit_met_in(java),
-            events: &events,
-            class: &class,
-            method: method.method(),
-        };
-        let verdict = classify(&facts);
-        if verdict.outcome != Outcome::Pass {
-            return Ok(Err(not_passed(verdict.outcome, &verdict.detail)));
-        }
-        match run.step(sent).filter(|step| step.result() == Some(&StepResult::Done)) {
-            Some(sent) => Ok(Ok(sent.content.bytes()?.into_owned())),
-            None => Ok(Err((NO_DATA.to_owned(), false))),
-        }
     }
 
     /// Analyses what the agent wrote of several launches, all in one container.
@@ -216,7 +147,7 @@ impl Executor {
         &self,
         environment: &Environment,
         classes: &Classes<'_>,
-        data: Vec<(MethodId, Data)>,
+        data: Vec<(MethodId, AgentData)>,
         files: &[SourceFile],
     ) -> std::io::Result<Vec<MethodCoverage>> {
         let mut covered = Vec::new();
@@ -274,12 +205,6 @@ impl Executor {
     }
 }
 
-/// Says that a method that passes does not with the agent.
-pub(super) fn not_passed(outcome: Outcome, detail: &str) -> (String, bool) {
-    let cause = format!("with the coverage agent: {outcome}: {detail}");
-    (shortened(&cause), matches!(outcome, Outcome::InfraFail(_)))
-}
-
 fn analysed(run: &ContainerRun, java: usize, sent: usize, files: &[SourceFile]) -> std::io::Result<Analysed> {
     let Some(end) = command_end(run, java) else { return Ok((Err(not_done(run, "analysis").detail), true)) };
     if end.exit_code != Some(0) {
@@ -294,18 +219,6 @@ fn analysed(run: &ContainerRun, java: usize, sent: usize, files: &[SourceFile]) 
     };
     let xml = sent.content.bytes()?;
     Ok((read_xml(&xml, files).map_err(|error| error.to_string()), false))
-}
-
-/// Returns the program that launches a method with the agent, and the indexes of the JVM and of its data.
-fn covering_program(launch: &Launch<'_>, limits: &ExecutionLimits) -> (Program, usize, usize) {
-    let (mut program, steps) = launch_program(std::slice::from_ref(launch), limits);
-    let java = steps[0].java;
-    if let Some(Step::Run(command)) = program.steps.get_mut(java) {
-        command.argv.insert(1, agent());
-    }
-    program.steps.push(Step::SendFile { path: DATA.to_owned(), max_bytes: MOST_DATA_BYTES });
-    let sent = program.steps.len() - 1;
-    (program, java, sent)
 }
 
 /// Returns the program that makes XML of each method's data, and the indexes of each JVM and its XML.

@@ -1,4 +1,4 @@
-//! Our own jars: the launcher, the recorder and the warm compiler, compiled from the sources that this program carries.
+//! Our own jars: the launcher, the recorder, the warm compiler and the tracer, compiled from the sources that this program carries.
 //!
 //! They are no image content, so that mending them changes no image and no proof. A sealed container compiles them once
 //! with a development kit of the toolchain; the store keeps them by digest, and containers see them read-only.
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+use super::coverage::ANALYSER;
 use super::maven::ToolJars;
 use crate::artifact::store::{Store, StoreError};
 use crate::data_dir::write_atomically;
@@ -74,6 +75,12 @@ const SOURCES: &[(&str, &str)] = sources![
     "runner/src/testevo/runner/Sources.java",
     "runner/src/testevo/runner/Target.java",
     "runner/src/testevo/runner/Trial.java",
+    "tracer/resources/META-INF/MANIFEST.MF",
+    "tracer/src/testevo/tracer/Agent.java",
+    "tracer/src/testevo/tracer/Entries.java",
+    "tracer/src/testevo/tracer/Probe.java",
+    "tracer/src/testevo/tracer/Report.java",
+    "tracer/src/testevo/tracer/Tracing.java",
 ];
 
 const MIB: u64 = 1 << 20;
@@ -94,6 +101,7 @@ struct Remembered {
     runner: Digest,
     recorder: Digest,
     compiler: Digest,
+    tracer: Digest,
 }
 
 /// Returns the jars that were compiled in the image of this recipe, if the store has them whole. No image is needed.
@@ -101,7 +109,7 @@ pub fn remembered(image_recipe: &Digest, store: &Store) -> Option<ToolJars> {
     // A record that can't be read is as good as none: the jars are compiled again and the record replaced.
     let bytes = fs::read(record_path(image_recipe, store)).ok()?;
     let jars: Remembered = serde_json::from_slice(&bytes).ok()?;
-    let whole = [jars.runner, jars.recorder, jars.compiler].iter().all(|jar| store.verify(jar).is_ok());
+    let whole = [jars.runner, jars.recorder, jars.compiler, jars.tracer].iter().all(|jar| store.verify(jar).is_ok());
     whole.then(|| jars.paths(store))
 }
 
@@ -129,6 +137,7 @@ impl Remembered {
             runner: store.path(&self.runner),
             recorder: store.path(&self.recorder),
             compiler: store.path(&self.compiler),
+            tracer: store.path(&self.tracer),
         }
     }
 }
@@ -139,7 +148,7 @@ fn record_path(image_recipe: &Digest, store: &Store) -> PathBuf {
 
 /// What decides the jars' bytes: the sources and the image that has the compiler.
 fn identity(image_recipe: &Digest) -> Digest {
-    let mut text = format!("2\0{image_recipe}\0");
+    let mut text = format!("3\0{image_recipe}\0");
     for (path, content) in SOURCES {
         text.push_str(path);
         text.push('\0');
@@ -157,16 +166,24 @@ async fn compile(
     fs::create_dir_all(temporary)?;
     let archive = temporary.join("java-sources.tar");
     fs::write(&archive, source_archive()?)?;
-    let spec = container(compiler, &archive);
+    let (spec, steps) = container(compiler, &archive);
     let run = session::run(engine, &spec, temporary).await?;
-    let runner = jar(&content(&run, RUNNER_ARCHIVE)?, &[])?;
-    let resources: Vec<(&str, &str)> = SOURCES
-        .iter()
-        .filter_map(|(path, text)| path.strip_prefix("recorder/resources/").map(|path| (path, *text)))
-        .collect();
-    let recorder = jar(&content(&run, RECORDER_ARCHIVE)?, &resources)?;
-    let compiler = jar(&content(&run, COMPILER_ARCHIVE)?, &[])?;
-    Ok(Remembered { runner: store.put(&runner)?, recorder: store.put(&recorder)?, compiler: store.put(&compiler)? })
+    let archive = |name: &str| -> Result<Digest, JarError> {
+        let step = steps.get(name).copied().unwrap_or_default();
+        Ok(store.put(&jar(&content(&run, step)?, &resources(name))?)?)
+    };
+    Ok(Remembered {
+        runner: archive("runner")?,
+        recorder: archive("recorder")?,
+        compiler: archive("compiler")?,
+        tracer: archive("tracer")?,
+    })
+}
+
+/// Returns the files of a jar that are not compiled.
+fn resources(jar: &str) -> Vec<(&'static str, &'static str)> {
+    let folder = format!("{jar}/resources/");
+    SOURCES.iter().filter_map(|(path, text)| Some((path.strip_prefix(&folder)?, *text))).collect()
 }
 
 fn source_archive() -> std::io::Result<Vec<u8>> {
@@ -181,11 +198,16 @@ fn source_archive() -> std::io::Result<Vec<u8>> {
     archive.into_inner()
 }
 
-const RUNNER_ARCHIVE: usize = 7;
-const RECORDER_ARCHIVE: usize = 8;
-const COMPILER_ARCHIVE: usize = 9;
+/// Each jar with the class path that it is compiled against and the folders of its sources.
+const JARS: [(&str, &str, &[&str]); 4] = [
+    ("runner", "/opt/junit/console.jar", &["json/", "runner/"]),
+    ("recorder", "/opt/maven/lib/*", &["json/", "recorder/"]),
+    ("compiler", "/work/none", &["compiler/"]),
+    ("tracer", ANALYSER, &["tracer/"]),
+];
 
-fn container(compiler: &Compiler, archive: &Path) -> ContainerSpec {
+/// Returns the container, and for each jar the step that sends its classes.
+fn container(compiler: &Compiler, archive: &Path) -> (ContainerSpec, BTreeMap<&'static str, usize>) {
     let javac = |class_path: &str, output: &str, folders: &[&str]| {
         let mut argv = vec![format!("{}/bin/javac", compiler.java_home)];
         let words: &[&str] = if compiler.jdk == 8 { &["-source", "8", "-target", "8"] } else { &["--release", "8"] };
@@ -204,19 +226,16 @@ fn container(compiler: &Compiler, archive: &Path) -> ContainerSpec {
             only_after_success_of: None,
         })
     };
-    let steps = vec![
-        Step::Unpack { archive: "/testevo/input/tree.tar".into(), into: "/work/src".into() },
-        Step::MakeDirectory { path: "/work/runner".into() },
-        Step::MakeDirectory { path: "/work/recorder".into() },
-        Step::MakeDirectory { path: "/work/compiler".into() },
-        javac("/opt/junit/console.jar", "/work/runner", &["json/", "runner/"]),
-        javac("/opt/maven/lib/*", "/work/recorder", &["json/", "recorder/"]),
-        javac("/work/none", "/work/compiler", &["compiler/"]),
-        Step::SendArchive { root: "/work/runner".into(), max_bytes: 16 * MIB },
-        Step::SendArchive { root: "/work/recorder".into(), max_bytes: 16 * MIB },
-        Step::SendArchive { root: "/work/compiler".into(), max_bytes: 16 * MIB },
-    ];
-    ContainerSpec {
+    let mut steps = vec![Step::Unpack { archive: "/testevo/input/tree.tar".into(), into: "/work/src".into() }];
+    let mut sent = BTreeMap::new();
+    for (name, class_path, folders) in JARS {
+        let output = format!("/work/{name}");
+        steps.push(Step::MakeDirectory { path: output.clone() });
+        steps.push(javac(class_path, &output, folders));
+        sent.insert(name, steps.len());
+        steps.push(Step::SendArchive { root: output, max_bytes: 16 * MIB });
+    }
+    let spec = ContainerSpec {
         purpose: "own-jars".to_owned(),
         image: compiler.image,
         mounts: vec![ReadOnlyMount { source: archive.to_owned(), target: "/testevo/input/tree.tar".to_owned() }],
@@ -227,7 +246,8 @@ fn container(compiler: &Compiler, archive: &Path) -> ContainerSpec {
         ],
         limits: ContainerLimits { memory_bytes: 2048 * MIB, cpus: 2, processes: 256, wall_seconds: 660 },
         program: Program { schema: PROGRAM_SCHEMA, door_port: None, steps },
-    }
+    };
+    (spec, sent)
 }
 
 fn content(run: &ContainerRun, step: usize) -> Result<Vec<u8>, JarError> {
@@ -302,8 +322,8 @@ mod tests {
         let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
         let recipe = Digest::of(b"recipe");
         assert!(remembered(&recipe, &store).is_none());
-        let [runner, recorder, compiler] = [b"1", b"2", b"3"].map(|jar| store.put(jar).unwrap());
-        let jars = Remembered { runner, recorder, compiler };
+        let [runner, recorder, compiler, tracer] = [b"1", b"2", b"3", b"4"].map(|jar| store.put(jar).unwrap());
+        let jars = Remembered { runner, recorder, compiler, tracer };
         fs::create_dir_all(store.root().join("prepared")).unwrap();
         fs::write(record_path(&recipe, &store), serde_json::to_vec(&jars).unwrap()).unwrap();
         assert_eq!(remembered(&recipe, &store).unwrap().recorder, store.path(&recorder));

@@ -31,6 +31,8 @@ pub const SWAPPED: &str = "/testevo/input/swapped.tar";
 pub const REPLACED: &str = "/testevo/input/replaced.tar";
 const RECORDER: &str = "/testevo/recorder.jar";
 const RUNNER: &str = "/testevo/runner.jar";
+/// Where launches that are traced see the tracer; its manifest names the place.
+pub(super) const TRACER: &str = "/testevo/tracer.jar";
 /// Where launches see their class archive.
 pub(super) const CLASS_ARCHIVE: &str = "/testevo/classes.jsa";
 /// What the recorder writes.
@@ -455,9 +457,19 @@ pub struct ToolJars {
     pub recorder: std::path::PathBuf,
     /// `images/compiler`, compiled.
     pub compiler: std::path::PathBuf,
+    /// `images/tracer`, compiled.
+    pub tracer: std::path::PathBuf,
 }
 
 impl ToolJars {
+    /// Returns jars of these names below a directory, which need not be there.
+    #[cfg(test)]
+    pub(crate) fn below(directory: &Path) -> Self {
+        let [runner, recorder, compiler, tracer] =
+            ["runner", "recorder", "compiler", "tracer"].map(|name| directory.join(name));
+        Self { runner, recorder, compiler, tracer }
+    }
+
     fn mounts(&self) -> [ReadOnlyMount; 2] {
         [
             ReadOnlyMount { source: self.runner.clone(), target: RUNNER.to_owned() },

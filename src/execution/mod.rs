@@ -4,6 +4,7 @@
 //! what is kept of each method, [`run_directory`] where, and [`stage`] runs what there is to do. [`scoring`] does the same for
 //! submissions. [`jars`] are our own tools inside containers, [`sharing`] what makes their JVMs start sooner.
 
+mod agent;
 pub mod ahead;
 mod bounded;
 pub mod cell;
@@ -35,6 +36,7 @@ pub mod scoring;
 pub mod sharing;
 pub mod stage;
 pub mod surefire;
+pub mod tracing;
 pub mod trees;
 pub mod validation;
 pub mod verdicts;

@@ -13,6 +13,7 @@ use crate::workspace::changes::{Changes, changes};
 use crate::workspace::java_source::package_of;
 use crate::workspace::{Repository, RevisionTree, WorkspaceError};
 
+pub mod own;
 pub mod store;
 
 /// An anchor beside a method belongs to it up to this many lines away.
@@ -61,6 +62,26 @@ pub struct FocalLines {
     pub last_line: usize,
     /// Those of its lines that the new revision adds, ascending.
     pub added: Vec<usize>,
+}
+
+impl FocalLines {
+    /// Tells whether these are the same lines of the same file.
+    pub fn is_same_extent(&self, other: &Self) -> bool {
+        (&self.path, self.first_line, self.last_line) == (&other.path, other.first_line, other.last_line)
+    }
+}
+
+/// Returns the lines of the focal methods that were found, each extent once: places of own focal methods are places in this.
+pub fn extents(focal: &[Focal]) -> Vec<&FocalLines> {
+    let mut lines: Vec<&FocalLines> = Vec::new();
+    for focal in focal {
+        if let Found::Resolved(found) = &focal.found
+            && !lines.iter().any(|known| known.is_same_extent(found))
+        {
+            lines.push(found);
+        }
+    }
+    lines
 }
 
 /// How a focal method was found.

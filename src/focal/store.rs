@@ -1,54 +1,85 @@
 //! Focal methods as they were found, kept beside the tasks: `focal/<owner>__<name>.json` in the data directory.
 //!
-//! They follow from the tasks and the repository alone, so the file can be made again at any time; it is for people and for
-//! other programs, and nothing here decides by it.
+//! They follow from the tasks, the repository and launches of the developers' tests, so the file can be made again at any time;
+//! it is for people and for other programs, and nothing here decides by it.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::Focal;
+use super::own::OwnFocal;
 use crate::canonical_json::canonical_json;
 use crate::data_dir::write_atomically;
 use crate::task::{RepositoryName, TaskId};
 
-const FOCAL_SCHEMA: u32 = 1;
+const FOCAL_SCHEMA: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct File {
     schema: u32,
     repository: RepositoryName,
-    tasks: BTreeMap<TaskId, Vec<Focal>>,
+    tasks: BTreeMap<TaskId, KnownFocal>,
 }
 
-/// Keeps what was found for tasks of a repository, beside what is kept of its others. The caller sees to it that nobody else
-/// does so meanwhile.
+/// What is known of a task's focal methods.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KnownFocal {
+    /// Where they are, in published order.
+    pub focal: Vec<Focal>,
+    /// Which are each test method's own; `None` until a launch of the developers' test has told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Vec<OwnFocal>>,
+}
+
+/// Returns what is kept of a repository's tasks. What can't be read, or was written by another version, is lost without harm:
+/// all of it can be found again.
 ///
 /// # Errors
 /// The file system's.
-pub fn keep(directory: &Path, repository: &RepositoryName, found: BTreeMap<TaskId, Vec<Focal>>) -> io::Result<()> {
+pub fn kept(directory: &Path, repository: &RepositoryName) -> io::Result<BTreeMap<TaskId, KnownFocal>> {
+    Ok(read(directory, repository)?.1)
+}
+
+/// Keeps what was found for tasks of a repository, beside what is kept of its others; what is known of own focal methods
+/// stays where nothing new is. The caller sees to it that nobody else does so meanwhile.
+///
+/// # Errors
+/// The file system's.
+pub fn keep(directory: &Path, repository: &RepositoryName, found: BTreeMap<TaskId, KnownFocal>) -> io::Result<()> {
     fs_err::create_dir_all(directory)?;
-    let path = directory.join(format!("{}.json", repository.file_stem()));
-    let there = match fs_err::read(&path) {
-        Ok(bytes) => Some(bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
-    let mut file = File { schema: FOCAL_SCHEMA, repository: repository.clone(), tasks: BTreeMap::new() };
-    // What can't be read, or was written by another version, is lost without harm: all of it can be found again.
-    if let Some(Ok(kept)) = there.as_deref().map(serde_json::from_slice::<File>)
-        && (kept.schema, &kept.repository) == (FOCAL_SCHEMA, repository)
-    {
-        file.tasks = kept.tasks;
+    let (there, mut tasks) = read(directory, repository)?;
+    for (task, mut known) in found {
+        // Places are those of the same list.
+        let before = tasks.remove(&task).filter(|before| before.focal == known.focal);
+        known.own = known.own.or_else(|| before?.own);
+        tasks.insert(task, known);
     }
-    file.tasks.extend(found);
-    let bytes = canonical_json(&file)?;
+    let bytes = canonical_json(&File { schema: FOCAL_SCHEMA, repository: repository.clone(), tasks })?;
     match there {
         Some(there) if there == bytes => Ok(()),
-        _ => write_atomically(&path, &bytes),
+        _ => write_atomically(&path(directory, repository), &bytes),
     }
+}
+
+fn path(directory: &Path, repository: &RepositoryName) -> PathBuf {
+    directory.join(format!("{}.json", repository.file_stem()))
+}
+
+/// The file's bytes, and what it says of tasks.
+type Contents = (Option<Vec<u8>>, BTreeMap<TaskId, KnownFocal>);
+
+fn read(directory: &Path, repository: &RepositoryName) -> io::Result<Contents> {
+    let bytes = match fs_err::read(path(directory, repository)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((None, BTreeMap::new())),
+        Err(error) => return Err(error),
+    };
+    let file = serde_json::from_slice::<File>(&bytes).ok();
+    let file = file.filter(|file| (file.schema, &file.repository) == (FOCAL_SCHEMA, repository));
+    Ok((Some(bytes), file.map(|file| file.tasks).unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -56,9 +87,9 @@ mod tests {
     use super::*;
     use crate::focal::{Found, Rule, Unresolved};
 
-    fn found(task: &str, found: Found) -> BTreeMap<TaskId, Vec<Focal>> {
-        let focal = Focal { method: "A#m".parse().unwrap(), found };
-        BTreeMap::from([(task.parse().unwrap(), vec![focal])])
+    fn found(task: &str, found: Found) -> BTreeMap<TaskId, KnownFocal> {
+        let focal = vec![Focal { method: "A#m".parse().unwrap(), found }];
+        BTreeMap::from([(task.parse().unwrap(), KnownFocal { focal, own: None })])
     }
 
     #[test]
@@ -72,7 +103,7 @@ mod tests {
         let unresolved = || Found::Unresolved { reason: Unresolved::NoAnchor };
         let check = |first: &str| {
             let expected = format!(
-                r#"{{"repository":"o/n","schema":1,"tasks":{{"t1":[{first}],"t2":[{{"found":"gone","method":"A#m","rule":"old_extent"}}]}}}}"#
+                r#"{{"repository":"o/n","schema":2,"tasks":{{"t1":{{"focal":[{first}]}},"t2":{{"focal":[{{"found":"gone","method":"A#m","rule":"old_extent"}}]}}}}}}"#
             );
             assert_eq!(fs_err::read_to_string(&path).unwrap(), expected);
         };
@@ -86,7 +117,7 @@ mod tests {
         keep(&directory, &repository, found("t1", gone())).unwrap();
         check(r#"{"found":"gone","method":"A#m","rule":"old_extent"}"#);
         let whole = fs_err::read_to_string(&path).unwrap();
-        for other in ["{".to_owned(), whole.replace("\"schema\":1", "\"schema\":7"), whole.replace("o/n", "o/m")] {
+        for other in ["{".to_owned(), whole.replace("\"schema\":2", "\"schema\":7"), whole.replace("o/n", "o/m")] {
             fs_err::write(&path, &other).unwrap();
             keep(&directory, &repository, found("t2", gone())).unwrap();
             assert!(!fs_err::read_to_string(&path).unwrap().contains("t1"), "{other}");

@@ -317,7 +317,7 @@ fn wide_of(task: &TaskScore, value: impl Fn(&MethodScore) -> Option<f64>) -> Opt
 }
 
 /// Returns the mean of the values that are there.
-fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+pub fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let (sum, number) = values.flatten().fold((0.0, 0usize), |(sum, number), value| (sum + value, number + 1));
     (number > 0).then(|| sum / number as f64)
 }

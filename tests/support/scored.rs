@@ -234,6 +234,7 @@ impl ScoredRun<'_> {
             coverage_range: Some(coverage / 2.0),
             cause: None,
             lost: false,
+            own: None,
             cached: false,
             isolation_missing: Vec::new(),
         };
@@ -251,6 +252,7 @@ impl ScoredRun<'_> {
             mutants: outcomes.collect(),
             cause: None,
             lost: false,
+            elsewhere: 0,
             cached: false,
             isolation_missing: Vec::new(),
         };

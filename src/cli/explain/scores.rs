@@ -6,6 +6,8 @@ use serde_json::json;
 
 use crate::cli::Context;
 use crate::error::CommandError;
+use crate::execution::scoring::record::FocalRecord;
+use crate::focal::own::OwnFocal;
 use crate::output::OutputFormat;
 use crate::report::score::{ScoredModel, ScoredTask, read};
 use crate::task::selector::{NameKind, SelectorError};
@@ -24,6 +26,7 @@ pub(super) fn run(path: PathBuf, task: &str, format: OutputFormat, context: &Con
                     "submission": scored.submission,
                     "start_compiles": scored.start.as_ref().and_then(|start| start.start_compiles),
                     "focal": scored.focal.as_ref().map(|focal| &focal.focal),
+                    "own_focal": scored.own.as_ref().map(|own| &own.methods),
                     "methods": scored.methods.iter().map(|method| json!({
                         "method": method.method,
                         "verdict": method.verdict,
@@ -80,6 +83,9 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
                 }
             }
         }
+        if let Some((focal, own)) = scored.focal.as_ref().zip(scored.own.as_ref()) {
+            text.extend(own.of(&method.method).map(|own| format!("  focal     {}\n", own_focal(own, focal))));
+        }
         if let Some(coverage) = &method.coverage {
             match (&coverage.cause, coverage.coverage) {
                 (Some(cause), _) if coverage.lost => text.push_str(&format!("  coverage  lost: {cause}\n")),
@@ -107,12 +113,28 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
             }
             Some((Some(cause), _)) => text.push_str(&format!("{}: not run on mutants: {cause}\n", method.method)),
             Some((None, Some(kills))) => text.push_str(&format!(
-                "{}: {} of {} mutants killed, {} strictly\n",
-                method.method, kills.killed, kills.count, kills.killed_strict
+                "{}: {} of {} mutants killed, {} strictly; {} elsewhere\n",
+                method.method,
+                kills.killed,
+                kills.count,
+                kills.killed_strict,
+                method.mutation.as_ref().map_or(0, |mutation| mutation.elsewhere)
             )),
             _ => {}
         }
     }
     text.push('\n');
     text
+}
+
+/// Says which focal methods a test method is measured against, and why.
+fn own_focal(own: &OwnFocal, focal: &FocalRecord) -> String {
+    let lines = focal.lines();
+    let name = |place: &usize| {
+        let lines = lines.get(*place)?;
+        Some(format!("{}:{}-{}", lines.path, lines.first_line, lines.last_line))
+    };
+    let names: Vec<String> = own.own.iter().filter_map(name).collect();
+    let cause = own.cause.as_deref().map(|cause| format!(": {cause}")).unwrap_or_default();
+    format!("{} ({}{cause})", names.join(", "), own.basis.phrase())
 }

@@ -26,12 +26,11 @@ impl Place {
         let alone = Arc::new(RwLock::new(()));
         let lock = Arc::clone(&alone);
         let engine = Arc::new(Scripted::new(move |number, spec| script(number, spec, &lock)));
-        let jar = |name: &str| directory.path().join(name);
         let executor = Executor {
             engine: Arc::<Scripted>::clone(&engine),
             engine_name: "scripted".to_owned(),
             isolation_missing: Vec::new(),
-            jars: ToolJars { runner: jar("runner"), recorder: jar("recorder"), compiler: jar("compiler") },
+            jars: ToolJars::below(directory.path()),
             limits: ExecutionLimits::from(&crate::manifest::Limits::default()),
             temporary: directory.path().to_owned(),
             logs: None,

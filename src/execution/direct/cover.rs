@@ -1,9 +1,10 @@
-//! Launches with the coverage agent on board, and what it wrote, analysed.
+//! Launches with an agent on board, and what the coverage agent wrote, analysed.
 
 use super::{Direct, LaunchOptions, MethodLaunch, SwappedTree};
+use crate::execution::agent::{Agent, AgentData};
 use crate::execution::cell::{Environment, Executor};
-use crate::execution::coverage::{self, Classes, MethodCoverage, NO_DATA, SourceFile};
-use crate::execution::logs::{CellLogs, method_name};
+use crate::execution::coverage::{self, Classes, MethodCoverage, SourceFile};
+use crate::execution::logs::CellLogs;
 use crate::outcome::Outcome;
 use crate::task::MethodId;
 
@@ -19,7 +20,7 @@ pub struct Covering<'a> {
 }
 
 impl Direct {
-    /// Launches methods with the agent and returns what each covered.
+    /// Launches methods with the coverage agent and returns what each covered.
     ///
     /// # Errors
     /// The file system's.
@@ -31,25 +32,41 @@ impl Direct {
         covering: &Covering<'_>,
         methods: impl Iterator<Item = &'a MethodId>,
     ) -> std::io::Result<Vec<MethodCoverage>> {
+        let at = (covering.class, covering.logs);
+        let data = self.launch_all_with(&coverage::agent(), executor, environment, swapped, at, methods).await?;
+        let revision = &swapped.masked.revision;
+        let classes = Classes { archive: &swapped.masked.tree, class_path: &revision.class_path };
+        executor.analyse(environment, &classes, data, covering.files).await
+    }
+
+    /// Launches methods of a test file's class with an agent and returns what it wrote of each.
+    pub(in crate::execution) async fn launch_all_with<'a>(
+        &self,
+        agent: &Agent,
+        executor: &Executor,
+        environment: &Environment,
+        swapped: &SwappedTree,
+        (class, logs): (&str, &CellLogs),
+        methods: impl Iterator<Item = &'a MethodId>,
+    ) -> std::io::Result<Vec<(MethodId, AgentData)>> {
         let options = LaunchOptions {
-            jvm_arguments: vec![coverage::agent()],
-            files: vec![coverage::data_file()],
+            jvm_arguments: vec![agent.argument.clone()],
+            files: vec![agent.writes.clone()],
+            mounts: agent.mounts.clone(),
             ..LaunchOptions::default()
         };
         let mut data = Vec::new();
         for method in methods {
-            let name = format!("coverage-{}", method_name(covering.class, method));
-            let launch = MethodLaunch { class: covering.class, method, options: &options, name: &name };
-            let mut one = self.launch(executor, environment, swapped, &launch, covering.logs).await?;
+            let name = agent.log_name(class, method);
+            let launch = MethodLaunch { class, method, options: &options, name: &name };
+            let mut one = self.launch(executor, environment, swapped, &launch, logs).await?;
             let written = match (one.outcome, one.files.pop().flatten()) {
                 (Outcome::Pass, Some(data)) => Ok(data),
-                (Outcome::Pass, None) => Err((NO_DATA.to_owned(), false)),
-                (outcome, _) => Err(coverage::not_passed(outcome, &one.detail)),
+                (Outcome::Pass, None) => Err(agent.wrote_nothing()),
+                (outcome, _) => Err(agent.not_passed(outcome, &one.detail)),
             };
             data.push((method.clone(), written));
         }
-        let revision = &swapped.masked.revision;
-        let classes = Classes { archive: &swapped.masked.tree, class_path: &revision.class_path };
-        executor.analyse(environment, &classes, data, covering.files).await
+        Ok(data)
     }
 }

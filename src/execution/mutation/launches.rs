@@ -7,6 +7,7 @@ use crate::execution::cell::{Environment, Executor};
 use crate::execution::direct::{Direct, LaunchOptions, MethodLaunch, SwappedTree, write_files};
 use crate::execution::fault::unique;
 use crate::execution::logs::{CellLogs, method_name};
+use crate::focal::FocalLines;
 use crate::outcome::Outcome;
 use crate::task::MethodId;
 
@@ -26,6 +27,8 @@ pub struct Passing {
     pub method: MethodId,
     /// How long its JVM took, in milliseconds, where that is known.
     pub launch_ms: Option<u64>,
+    /// Its own focal methods: it is run on mutants in these.
+    pub own: Vec<FocalLines>,
 }
 
 /// Launches methods on mutants.

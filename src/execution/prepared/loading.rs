@@ -24,12 +24,11 @@ const RECORDING: &str = r#"{"event":"recording_started","schema":2}
 
 /// Returns what executes by a script.
 pub(in crate::execution) fn executor(engine: &Arc<Scripted>, data_dir: &DataDir) -> Executor {
-    let jar = |name: &str| data_dir.temporary().join(name);
     Executor {
         engine: Arc::<Scripted>::clone(engine),
         engine_name: "scripted".to_owned(),
         isolation_missing: Vec::new(),
-        jars: ToolJars { runner: jar("runner"), recorder: jar("recorder"), compiler: jar("compiler") },
+        jars: ToolJars::below(&data_dir.temporary()),
         limits: ExecutionLimits::from(&crate::manifest::Limits::default()),
         temporary: data_dir.temporary(),
         logs: None,

@@ -4,12 +4,15 @@
 use std::sync::Arc;
 
 use super::mutated::{MutatedMethods, MutationRequest, Way, mutated};
-use crate::execution::cell::Executor;
+use crate::execution::cell::{Environment, Executor};
 use crate::execution::coverage::{CoverageRequest, MethodCoverage};
-use crate::execution::direct::{Covering, Direct, DirectCell, ExecutedCell, Unfit};
+use crate::execution::direct::{Covering, Direct, DirectCell, ExecutedCell, Swap, Unfit};
+use crate::execution::maven::ModuleArguments;
+use crate::execution::prepared::RevisionInput;
 use crate::execution::record::CellRecord;
 use crate::execution::trees::Trees;
 use crate::outcome::Outcome;
+use crate::task::{Side, Task};
 
 /// A submission's cell.
 pub(super) struct SubmissionCell<'a> {
@@ -58,4 +61,33 @@ pub(super) async fn run_cell(
         None => Vec::new(),
     };
     Ok(Ok((records, covered, mutated)))
+}
+
+/// A task's new code, for texts that are put in the target file's place.
+pub(super) struct NewCode<'a> {
+    /// Writes the revision's tree.
+    pub(super) trees: &'a Arc<Trees>,
+    /// The task.
+    pub(super) task: &'a Task,
+    /// Git's id of the revision's tree.
+    pub(super) tree: &'a str,
+    /// The target file's module.
+    pub(super) module: &'a ModuleArguments,
+}
+
+/// Puts a text in the target file's place on new code and compiles it; `None` where new code does not fit the direct path.
+pub(super) async fn swap(
+    direct: &Direct,
+    (executor, environment): (&Executor, &Environment),
+    on: &NewCode<'_>,
+    text: &[u8],
+) -> std::io::Result<Option<Swap>> {
+    let input = RevisionInput { tree: on.tree.to_owned(), module: on.module.clone() };
+    let (trees, task) = (Arc::clone(on.trees), on.task.clone());
+    let archive = move || trees.revision(&task, Side::New);
+    let Ok(revision) = direct.revision(executor, environment, &input, archive).await? else { return Ok(None) };
+    match direct.masked(executor, &revision, on.task.test_file.as_str()).await? {
+        Ok(masked) => Ok(Some(direct.swap(executor, environment, &masked, text).await?)),
+        Err(_) => Ok(None),
+    }
 }

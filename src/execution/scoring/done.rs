@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::record::{FocalRecord, ScoreRecord, SubmissionRecord};
+use super::record::{FocalRecord, OwnFocalRecord, ScoreRecord, SubmissionRecord};
 use crate::outcome::Outcome;
 use crate::task::{MethodId, Side, TaskId};
 
@@ -10,6 +10,7 @@ use crate::task::{MethodId, Side, TaskId};
 pub(super) struct Done<'a> {
     pub(super) submissions: BTreeMap<(&'a str, &'a TaskId), &'a SubmissionRecord>,
     pub(super) focal: BTreeMap<&'a TaskId, &'a FocalRecord>,
+    pub(super) own: BTreeMap<&'a TaskId, &'a OwnFocalRecord>,
     pub(super) executions: BTreeSet<(&'a str, &'a TaskId, Side, &'a MethodId, u32)>,
     /// Methods that passed on new code in the first repeat, with how long their JVM took, in milliseconds.
     pub(super) passed: BTreeMap<(&'a str, &'a TaskId, &'a MethodId), Option<u64>>,
@@ -23,6 +24,7 @@ impl<'a> Done<'a> {
         let mut done = Self {
             submissions: BTreeMap::new(),
             focal: BTreeMap::new(),
+            own: BTreeMap::new(),
             executions: BTreeSet::new(),
             passed: BTreeMap::new(),
             covered: BTreeSet::new(),
@@ -35,6 +37,10 @@ impl<'a> Done<'a> {
                 }
                 ScoreRecord::Focal(one) => {
                     done.focal.insert(&one.task_id, one);
+                }
+                ScoreRecord::OwnFocal(one) if one.lost => {}
+                ScoreRecord::OwnFocal(one) => {
+                    done.own.insert(&one.task_id, one);
                 }
                 // What was never tried, because something of ours was not there then, may be there now.
                 ScoreRecord::Execution(one) if one.attempts == 0 && matches!(one.outcome, Outcome::InfraFail(_)) => {}
@@ -93,6 +99,7 @@ mod tests {
             task_id: "t1".parse().unwrap(),
             method: "ATest#m".parse().unwrap(),
             kills: None,
+            elsewhere: 0,
             mutation_score: None,
             mutants: Vec::new(),
             cause: Some("x".into()),

@@ -12,6 +12,7 @@ use super::kept::LinesToMutate;
 use super::lost::{Due, unmeasured};
 use super::mutated::{JudgedBy, MutatedMethods, MutationRequest, Way, asks_maven, mutated};
 use super::order::shuffle;
+use super::own::TaskFocal;
 use super::record::ScoreRecord;
 use super::sets::RunMutants;
 use super::{Scoring, blocking, cell_of, file_name, first_bytes};
@@ -28,7 +29,6 @@ use crate::execution::prepared::{CompiledRevision, RevisionInput};
 use crate::execution::record::{CellRecord, ExecutionPath};
 use crate::execution::stage::RunError;
 use crate::execution::trees::CellFacts;
-use crate::focal::FocalLines;
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{MethodId, RepositoryName, Side, Task};
 
@@ -44,8 +44,8 @@ pub(super) struct Job<'a> {
     pub(super) cover: Vec<MethodId>,
     /// Methods that passed and of which nothing is known on mutants.
     pub(super) mutate: Vec<Passing>,
-    /// Lines of the task's focal methods.
-    pub(super) focal: Vec<FocalLines>,
+    /// The task's focal methods.
+    pub(super) focal: TaskFocal,
     /// Protections that the engine can't give. What is kept was measured without the same ones: keys name them.
     pub(super) isolation_missing: &'a [String],
 }
@@ -105,7 +105,7 @@ impl Scoring<'_> {
         };
         let due = Due {
             coverage: self.coverage && !job.focal.is_empty(),
-            mutation: self.mutation && !lines_to_mutate(&job.focal).is_empty(),
+            mutation: self.mutation && !lines_to_mutate(&job.focal.lines).is_empty(),
         };
         let lost = unmeasured(job, due, &records, cause.as_deref());
         records.extend(lost);
@@ -132,8 +132,8 @@ impl Scoring<'_> {
             Ok(facts) => facts,
             Err(error) => return Ok(Err(Fault::source(&error.to_string()))),
         };
-        let files = if self.coverage { source_files(&job.focal) } else { Vec::new() };
-        let lines = if self.mutation { lines_to_mutate(&job.focal) } else { BTreeMap::new() };
+        let files = if self.coverage { source_files(&job.focal.lines) } else { Vec::new() };
+        let lines = if self.mutation { lines_to_mutate(&job.focal.lines) } else { BTreeMap::new() };
         let mut todo = Todo { methods: job.methods.clone(), cover: job.cover.clone(), mutate: job.mutate.clone() };
         // The order of methods is a part of the order of executions.
         shuffle(&mut todo.methods, self.seed ^ first_bytes(job.file));
@@ -351,7 +351,8 @@ impl Scoring<'_> {
             }
         }
         let (mutants, cache) = (&shared.mutants, &self.cache);
-        Ok(Some(MutationRequest { mutants, cache, task_id: job.task.id.clone(), files, passing: passing.to_vec() }))
+        let (task_id, focal) = (job.task.id.clone(), job.focal.clone());
+        Ok(Some(MutationRequest { mutants, cache, task_id, focal, files, passing: passing.to_vec() }))
     }
 
     fn identity<'a>(

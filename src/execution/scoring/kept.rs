@@ -13,7 +13,7 @@ use crate::execution::coverage::{Lines, MethodCoverage, SourceFile, coverage_key
 use crate::execution::mutation::NoMutants;
 use crate::execution::mutation::launches::Passing;
 use crate::execution::record::{CellRecord, Measured};
-use crate::metrics::coverage::{coverage, coverage_range};
+use crate::metrics::coverage::{FocalCoverage, coverage, coverage_range};
 use crate::metrics::mutation::Kills;
 use crate::outcome::Outcome;
 use crate::outcome::launch::shortened;
@@ -36,7 +36,7 @@ impl Scoring<'_> {
                     let passed = kept.first().is_some_and(|first| first.outcome == Outcome::Pass);
                     cover.extend((passed && !files.is_empty()).then(|| method.clone()));
                     let launch_ms = kept.first().and_then(|first| first.measured.launch_ms);
-                    let passing = || Passing { method: method.clone(), launch_ms };
+                    let passing = || Passing { own: job.focal.own(&method), method: method.clone(), launch_ms };
                     mutate.extend((passed && !lines.is_empty()).then(passing));
                     records.extend(kept.into_iter().map(ScoreRecord::Execution));
                 }
@@ -67,7 +67,7 @@ impl Scoring<'_> {
     ) -> std::io::Result<()> {
         for passing in std::mem::take(mutate) {
             let launch = executor.key(identity, &passing.method, 1, identity.path);
-            let known = self.cache.value::<Mutated>(mutation_key(launch, by, &job.task.id, lines))?;
+            let known = self.cache.value::<Mutated>(mutation_key(launch, by, &job.task.id, (lines, &passing.own)))?;
             match known.filter(|known| mutants.are_met(&job.task.id, &known.sets)) {
                 Some(known) => records.extend(mutation_records(job, &passing.method, Ok(known), true)),
                 None => mutate.push(passing),
@@ -91,7 +91,8 @@ impl Scoring<'_> {
                 && Kills::of(&known.outcomes()).is_some()
             {
                 let launch = executor.key(identity, &method, 1, identity.path);
-                self.cache.put_value(mutation_key(launch, known.by, &job.task.id, lines), known)?;
+                self.cache
+                    .put_value(mutation_key(launch, known.by, &job.task.id, (lines, &job.focal.own(&method))), known)?;
             }
             records.extend(mutation_records(job, &method, result, false));
         }
@@ -163,16 +164,19 @@ impl Scoring<'_> {
 pub(super) fn coverage_record(job: &Job<'_>, measured: MethodCoverage, cached: bool) -> CoverageRecord {
     let lost = measured.lines.is_err() && measured.may_pass;
     let (focal, cause) = match measured.lines {
-        Ok(lines) => (focal_coverage(&job.focal, &lines), None),
+        Ok(lines) => (focal_coverage(&job.focal.lines, &lines), None),
         Err(cause) => (Vec::new(), Some(shortened(&cause))),
     };
+    let places = job.focal.places(&measured.method);
+    let own: Vec<FocalCoverage> = places.iter().filter_map(|place| focal.get(*place)).cloned().collect();
     CoverageRecord {
         schema: SCORE_SCHEMA,
         model: job.model.to_owned(),
         task_id: job.task.id.clone(),
         method: measured.method,
-        coverage: coverage(&focal),
-        coverage_range: coverage_range(&focal),
+        own: Some(places),
+        coverage: coverage(&own),
+        coverage_range: coverage_range(&own),
         focal,
         cause,
         lost,
@@ -195,6 +199,8 @@ pub(super) fn mutation_records(
         Ok(mutated) => (mutated.sets, mutated.mutants, None),
         Err(reason) => (Vec::new(), Vec::new(), Some(shortened(&reason.cause))),
     };
+    let kept: usize = sets.iter().map(|set| set.kept.len()).sum();
+    let elsewhere = kept.saturating_sub(mutants.len());
     let outcomes: Vec<Outcome> = mutants.iter().map(|mutant| mutant.outcome).collect();
     let kills = if cause.is_none() { Kills::of(&outcomes) } else { None };
     let lost = may_pass || (cause.is_none() && kills.is_none());
@@ -205,6 +211,7 @@ pub(super) fn mutation_records(
         task_id: job.task.id.clone(),
         method: method.clone(),
         kills,
+        elsewhere,
         mutation_score: kills.as_ref().and_then(Kills::score),
         mutants,
         cause: cause.or_else(|| kills.is_none().then(|| ended.to_owned())),

@@ -35,6 +35,8 @@ pub enum LeftKind {
     Start,
     /// Where focal methods are.
     Focal,
+    /// Which focal methods are each test method's own.
+    OwnFocal,
 }
 
 impl LeftKind {
@@ -46,6 +48,7 @@ impl LeftKind {
             Self::Mutation => ("mutation score", "mutation scores"),
             Self::Start => ("starting file", "starting files"),
             Self::Focal => ("task's focal methods", "tasks' focal methods"),
+            Self::OwnFocal => ("task's own focal methods by test", "tasks' own focal methods by test"),
         }
     }
 }
@@ -84,6 +87,9 @@ pub fn left(records: &[ScoreRecord], measured: &[Task]) -> Vec<Left> {
             }
             ScoreRecord::Start(one) if one.lost => {
                 (LeftKind::Start, &one.task_id, String::new(), line(one.detail.as_deref()))
+            }
+            ScoreRecord::OwnFocal(one) if one.lost => {
+                (LeftKind::OwnFocal, &one.task_id, String::new(), line(one.cause.as_deref()))
             }
             ScoreRecord::Focal(one) => {
                 found.insert(&one.task_id);

@@ -14,6 +14,7 @@ pub mod left;
 mod lost;
 mod mutated;
 pub mod order;
+mod own;
 pub mod record;
 mod resolution;
 mod sets;
@@ -39,17 +40,17 @@ use super::stage::{RunError, Stage};
 use super::trees::Trees;
 use crate::digest::Digest;
 use crate::event::EventSink;
-use crate::focal::FocalLines;
 use crate::outcome::launch::shortened;
 use crate::outcome::{HarnessReason, Outcome};
 use crate::submission::GOLD;
 use crate::submission::predictions::Predictions;
-use crate::task::{Cell, MethodId, RepositoryName, Revision, Side, Task, TaskId};
+use crate::task::{Cell, MethodId, RepositoryName, Revision, Side, Task, TaskId, Track};
 use crate::workspace::WorkspaceError;
 
 use self::done::Done;
 use self::job::{Job, Shared};
 use self::order::shuffle;
+use self::own::TaskFocal;
 use self::sets::RunMutants;
 use cache::ResultCache;
 use record::{ExecutionRecord, SCORE_SCHEMA, ScoreRecord};
@@ -107,15 +108,18 @@ impl Scoring<'_> {
         let submissions = run.path().join(SUBMISSIONS);
         fs::create_dir_all(&submissions)?;
         self.resolve_all(run, &mut records, &submissions, cancellation).await?;
-        self.compile_starts(run, &mut records, cancellation).await?;
-        let mut jobs = self.missing(run, &mut records)?;
-        shuffle(&mut jobs, self.seed);
+        let mut records = self.compile_starts(run, records, (events, cancellation)).await?;
         let shared = Shared {
             executors: self.executors_of_models(run.path()),
             submissions: &submissions,
             mutants: RunMutants::of(run.path(), &records),
         };
         let shared = &shared;
+        if self.coverage || self.mutation {
+            records = self.find_own(run, records, shared, (events, cancellation)).await?;
+        }
+        let mut jobs = self.missing(run, &mut records)?;
+        shuffle(&mut jobs, self.seed);
         let jobs = jobs.into_iter().map(|job| {
             let item = format!("{} {} {}", job.model, job.task.id, side_name(job.code));
             (item, async move { self.execute(&job, shared).await })
@@ -140,9 +144,11 @@ impl Scoring<'_> {
         self.predictions.models.keys().map(String::as_str).chain(reference.then_some(GOLD))
     }
 
-    /// Tells whether a side's executions count for a model. The reference is only measured, which needs new code.
-    fn counts(&self, model: &str, code: Side) -> bool {
-        code == Side::New || self.predictions.models.contains_key(model)
+    /// Tells whether a side's executions count for a model's submission. The reference is only measured, which needs new code,
+    /// and no figure of an update has to do with old code.
+    fn counts(&self, model: &str, task: &Task, code: Side) -> bool {
+        let has_old = task.track == Track::TestGeneration && self.predictions.models.contains_key(model);
+        code == Side::New || has_old
     }
 
     /// Returns the cells for which not every method and repeat has a record, or not every passing method a coverage. What
@@ -154,7 +160,7 @@ impl Scoring<'_> {
             let done = Done::of(records);
             for (model, task) in self.pairs() {
                 let Some(submission) = done.submissions.get(&(model, &task.id)) else { continue };
-                for code in [Side::New, Side::Old].into_iter().filter(|code| self.counts(model, *code)) {
+                for code in [Side::New, Side::Old].into_iter().filter(|code| self.counts(model, task, *code)) {
                     let lacks = |method: &&MethodId| {
                         let there = |repeat| done.executions.contains(&(model, &task.id, code, *method, repeat));
                         !(1..=self.repeats).all(there)
@@ -174,8 +180,9 @@ impl Scoring<'_> {
                     unexecuted.extend(self.unexecuted(model, task, code, &without, outcome, detail));
                     let measured = (self.coverage || self.mutation) && code == Side::New;
                     let focal = done.focal.get(&task.id).filter(|_| measured);
-                    let focal: Vec<FocalLines> =
-                        focal.map(|focal| focal.lines().into_iter().cloned().collect()).unwrap_or_default();
+                    // Where a fault keeps own focal methods from being known, the run measures nothing of the task.
+                    let focal = focal.zip(done.own.get(&task.id)).map(|(focal, own)| TaskFocal::of(focal, own));
+                    let focal = focal.unwrap_or_default();
                     let unmeasured = |known: &BTreeSet<(&str, &TaskId, &MethodId)>| -> Vec<MethodId> {
                         let lacks = |method: &&MethodId| {
                             let name = (model, &task.id, *method);
@@ -186,11 +193,11 @@ impl Scoring<'_> {
                     };
                     let wanted = |yes: bool, known| if yes { unmeasured(known) } else { Vec::new() };
                     let cover = wanted(self.coverage && !focal.is_empty(), &done.covered);
-                    let mutate = wanted(self.mutation && !lines_to_mutate(&focal).is_empty(), &done.mutated);
+                    let mutate = wanted(self.mutation && !lines_to_mutate(&focal.lines).is_empty(), &done.mutated);
                     let launch_ms = |method: &MethodId| done.passed.get(&(model, &task.id, method)).copied().flatten();
                     let mutate = mutate.into_iter();
-                    let mutate: Vec<Passing> =
-                        mutate.map(|method| Passing { launch_ms: launch_ms(&method), method }).collect();
+                    let passing = |method| Passing { launch_ms: launch_ms(&method), own: focal.own(&method), method };
+                    let mutate: Vec<Passing> = mutate.map(passing).collect();
                     let executor = self.executors.get(&task.repository);
                     let isolation_missing =
                         executor.map(|executor| executor.isolation_missing.as_slice()).unwrap_or_default();

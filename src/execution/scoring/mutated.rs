@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::cache::ResultCache;
+use super::own::TaskFocal;
 use super::record::MutantOutcome;
 use super::sets::RunMutants;
 use crate::digest::Digest;
@@ -15,6 +16,7 @@ use crate::execution::mutation::launches::{MUTANT_SECONDS, MutantLaunches, Passi
 use crate::execution::mutation::reference;
 use crate::execution::mutation::{self, Judge, MainCompiler, Mutants, MutatedFile, NoMutants, mutants_key};
 use crate::execution::record::CellRecord;
+use crate::focal::FocalLines;
 use crate::metrics::mutation::MutantSet;
 use crate::outcome::Outcome;
 use crate::task::{MethodId, TaskId};
@@ -70,6 +72,8 @@ pub(super) struct MutationRequest<'a> {
     pub(super) cache: &'a ResultCache,
     /// The task.
     pub(super) task_id: TaskId,
+    /// Its focal methods.
+    pub(super) focal: TaskFocal,
     /// The files, or why they can't be had.
     pub(super) files: Result<Vec<FileToMutate>, NoMutants>,
     /// Methods to run on mutants that are not launched now.
@@ -80,8 +84,11 @@ impl MutationRequest<'_> {
     /// Returns these methods and those that pass by records of a launch just now.
     pub(super) fn passing_with(&self, records: &[CellRecord]) -> Vec<Passing> {
         let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
-        let passed =
-            passed.map(|record| Passing { method: record.method.clone(), launch_ms: record.measured.launch_ms });
+        let passed = passed.map(|record| Passing {
+            own: self.focal.own(&record.method),
+            method: record.method.clone(),
+            launch_ms: record.measured.launch_ms,
+        });
         self.passing.iter().cloned().chain(passed).collect()
     }
 
@@ -101,7 +108,7 @@ pub(super) struct Mutated {
     pub(super) by: JudgedBy,
     /// The mutants.
     pub(super) sets: Vec<MutantSet>,
-    /// What became of the method on each kept one, in order.
+    /// What became of the method on each kept one in its own focal methods, in order.
     pub(super) mutants: Vec<MutantOutcome>,
 }
 
@@ -112,13 +119,13 @@ impl Mutated {
     }
 }
 
-/// Returns the key of what a method does to a task's mutants of lines, given the key of its launch: which mutants are kept
-/// follows from the task and from who says which compile.
+/// Returns the key of what a method does to a task's mutants of lines in its own focal methods, given the key of its launch:
+/// which mutants are kept follows from the task and from who says which compile.
 pub(super) fn mutation_key(
     launch: Digest,
     by: JudgedBy,
     task_id: &TaskId,
-    lines: &BTreeMap<String, Vec<usize>>,
+    (lines, own): (&BTreeMap<String, Vec<usize>>, &[FocalLines]),
 ) -> Digest {
     #[derive(Serialize)]
     struct Keyed<'a> {
@@ -129,8 +136,10 @@ pub(super) fn mutation_key(
         by: JudgedBy,
         task_id: &'a TaskId,
         lines: &'a BTreeMap<String, Vec<usize>>,
+        own: Vec<(&'a str, usize, usize)>,
     }
-    let keyed = Keyed { schema: 4, what: "mutation", seconds: MUTANT_SECONDS, launch, by, task_id, lines };
+    let own = own.iter().map(|own| (own.path.as_str(), own.first_line, own.last_line)).collect();
+    let keyed = Keyed { schema: 5, what: "mutation", seconds: MUTANT_SECONDS, launch, by, task_id, lines, own };
     Digest::of_plain(&keyed)
 }
 
@@ -181,22 +190,24 @@ async fn met(
     let mut found: Vec<Vec<MutantOutcome>> = vec![Vec::new(); passing.len()];
     let mut before = 0;
     for (mutants, source) in sets.iter().filter(|(mutants, _)| !mutants.texts.is_empty()) {
+        let met = mutants.set.kept.iter().map(|mutant| meeting(passing, &mutants.set.path, mutant.line)).collect();
+        let on = OnFile { mutants, source, before, met };
         let became = match way {
             Way::Direct { direct, swapped, class, logs } => {
                 let methods = passing;
                 let launches = MutantLaunches { direct, executor, environment, swapped, class, methods, logs };
-                launched(launches, (mutants, source), before).await?
+                launched(launches, &on).await?
             }
-            Way::Reference { cell, .. } => Ok(rebuilt(executor, cell, passing, mutants, before).await?),
+            Way::Reference { cell, .. } => Ok(rebuilt(executor, cell, passing, &on).await?),
         };
         before += mutants.texts.len();
         let became = match became {
             Ok(became) => became,
             Err(reason) => return Ok(Err(reason)),
         };
-        for (mutant, outcomes) in mutants.set.kept.iter().zip(became) {
-            for (outcome, found) in outcomes.into_iter().zip(&mut found) {
-                found.push(MutantOutcome { id: mutant.id, outcome });
+        for ((mutant, outcomes), met) in mutants.set.kept.iter().zip(became).zip(on.met) {
+            for (outcome, place) in outcomes.into_iter().zip(met) {
+                found[place].push(MutantOutcome { id: mutant.id, outcome });
             }
         }
     }
@@ -231,22 +242,55 @@ async fn sets<'a>(
     Ok(Ok(sets))
 }
 
-/// Launches methods on each mutant of a source and returns what becomes of them, in order. So many mutants of other sources
-/// came before.
+/// The kept mutants of a source, and who meets which.
+struct OnFile<'a> {
+    mutants: &'a Mutants,
+    source: &'a [u8],
+    /// So many mutants of other sources came before.
+    before: usize,
+    /// For each mutant the places of the methods that meet it.
+    met: Vec<Vec<usize>>,
+}
+
+impl<'a> OnFile<'a> {
+    /// Returns number, text, and the methods that meet it, of each mutant.
+    fn each<'b>(&'b self, methods: &'b [Passing]) -> impl Iterator<Item = (usize, &'a str, Vec<Passing>)> + 'b {
+        let texts = self.mutants.texts.iter().zip(&self.met).enumerate();
+        texts.map(|(number, (text, met))| {
+            let methods = met.iter().map(|place| methods[*place].clone()).collect();
+            (self.before + number + 1, text.as_str(), methods)
+        })
+    }
+}
+
+/// Returns the places of the methods in whose own focal methods a line is: only these are scored on its mutants.
+fn meeting(passing: &[Passing], path: &str, line: usize) -> Vec<usize> {
+    let has =
+        |one: &Passing| one.own.iter().any(|own| own.path == path && (own.first_line..=own.last_line).contains(&line));
+    (0..passing.len()).filter(|place| has(&passing[*place])).collect()
+}
+
+/// Launches methods on the mutants that they meet and returns what becomes of them, in order.
 async fn launched(
     launches: MutantLaunches<'_>,
-    (mutants, source): (&Mutants, &[u8]),
-    before: usize,
+    on: &OnFile<'_>,
 ) -> std::io::Result<Result<Vec<Vec<Outcome>>, NoMutants>> {
     let MutantLaunches { direct, executor, environment, swapped, .. } = launches;
-    let (path, revision) = (&mutants.set.path, &swapped.masked.revision);
-    let compiler = match MainCompiler::new(direct, executor, environment, revision, path, source).await? {
+    let (path, revision) = (&on.mutants.set.path, &swapped.masked.revision);
+    if on.met.iter().all(Vec::is_empty) {
+        return Ok(Ok(vec![Vec::new(); on.met.len()]));
+    }
+    let compiler = match MainCompiler::new(direct, executor, environment, revision, path, on.source).await? {
         Ok(compiler) => compiler,
         Err(reason) => return Ok(Err(reason)),
     };
     let mut became = Vec::new();
-    for (number, text) in mutants.texts.iter().enumerate() {
-        match launches.on(&compiler, (before + number + 1, text)).await? {
+    for (number, text, methods) in on.each(launches.methods) {
+        if methods.is_empty() {
+            became.push(Vec::new());
+            continue;
+        }
+        match (MutantLaunches { methods: &methods, ..launches }).on(&compiler, (number, text)).await? {
             Ok(Some(outcomes)) => became.push(outcomes),
             Ok(None) => {
                 let cause = format!("a mutant of {path} compiled before and does not now");
@@ -258,19 +302,20 @@ async fn launched(
     Ok(Ok(became))
 }
 
-/// Has Maven build each mutant of a source, and returns what becomes of methods on it, in order. So many of other
-/// sources came before.
+/// Has Maven build each mutant of a source that methods meet, and returns what becomes of these on it, in order.
 async fn rebuilt(
     executor: &Executor,
     cell: &CellRequest<'_>,
     methods: &[Passing],
-    mutants: &Mutants,
-    before: usize,
+    on: &OnFile<'_>,
 ) -> std::io::Result<Vec<Vec<Outcome>>> {
     let mut became = Vec::new();
-    for (number, text) in mutants.texts.iter().enumerate() {
-        let mutant = OtherText { number: before + number + 1, path: &mutants.set.path, text };
-        became.push(reference::run(executor, cell, methods, mutant).await?);
+    for (number, text, methods) in on.each(methods) {
+        let mutant = OtherText { number, path: &on.mutants.set.path, text };
+        became.push(match methods.is_empty() {
+            true => Vec::new(),
+            false => reference::run(executor, cell, &methods, mutant).await?,
+        });
     }
     Ok(became)
 }

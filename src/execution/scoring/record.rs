@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::execution::record::Measured;
 use crate::execution::run_directory::RunRecord;
-use crate::focal::{Focal, FocalLines, Found};
+use crate::focal::own::OwnFocal;
+use crate::focal::{Focal, FocalLines, extents};
 use crate::metrics::coverage::FocalCoverage;
 use crate::metrics::mutation::{Kills, MutantSet};
 use crate::outcome::{HarnessReason, Outcome};
@@ -24,6 +25,8 @@ pub enum ScoreRecord {
     Submission(SubmissionRecord),
     /// Where a task's focal methods are.
     Focal(FocalRecord),
+    /// Which of a task's focal methods are each test method's own.
+    OwnFocal(OwnFocalRecord),
     /// Whether a generation task's starting file compiles.
     Start(StartRecord),
     /// One launch of one method.
@@ -127,17 +130,33 @@ pub struct FocalRecord {
 impl FocalRecord {
     /// Returns the lines of the focal methods that were found, each extent once.
     pub fn lines(&self) -> Vec<&FocalLines> {
-        let mut lines: Vec<&FocalLines> = Vec::new();
-        for focal in &self.focal {
-            if let Found::Resolved(found) = &focal.found
-                && !lines.iter().any(|known| {
-                    (&known.path, known.first_line, known.last_line) == (&found.path, found.first_line, found.last_line)
-                })
-            {
-                lines.push(found);
-            }
-        }
-        lines
+        extents(&self.focal)
+    }
+}
+
+/// Which of a task's focal methods are each test method's own: the same for the developers' tests and every submission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnFocalRecord {
+    /// [`SCORE_SCHEMA`].
+    pub schema: u32,
+    /// The task.
+    pub task_id: TaskId,
+    /// Per target method; places are those of [`FocalRecord::lines`]. Empty where that was lost.
+    pub methods: Vec<OwnFocal>,
+    /// Why that could not be found out, where it was lost.
+    pub cause: Option<String>,
+    /// Whether a fault that no submission is to blame for kept it from being found out: nothing is measured of the task, and the
+    /// next run tries again.
+    pub lost: bool,
+    /// Protections that the engine could not give, sorted, as in [`Measured::isolation_missing`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub isolation_missing: Vec<String>,
+}
+
+impl OwnFocalRecord {
+    /// Returns what is known of a test method.
+    pub fn of(&self, method: &MethodId) -> Option<&OwnFocal> {
+        self.methods.iter().find(|own| own.method == *method)
     }
 }
 
@@ -157,7 +176,7 @@ pub struct StartRecord {
     pub lost: bool,
 }
 
-/// What a passing method covered of the focal methods.
+/// What a passing method covered of its own focal methods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoverageRecord {
     /// [`SCORE_SCHEMA`].
@@ -168,11 +187,15 @@ pub struct CoverageRecord {
     pub task_id: TaskId,
     /// The target method.
     pub method: MethodId,
-    /// Per focal method that was found, in the order of [`FocalRecord::lines`]; empty where nothing was measured.
+    /// Per focal method of the task that was found, in the order of [`FocalRecord::lines`]; empty where nothing was
+    /// measured.
     pub focal: Vec<FocalCoverage>,
-    /// Over executable lines, percent.
+    /// Places in `focal` of the method's own focal methods; `None` in records of earlier programs, where all counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Vec<usize>>,
+    /// Over executable lines of its own focal methods, percent.
     pub coverage: Option<f64>,
-    /// Over all lines of the focal methods, percent.
+    /// Over all lines of its own focal methods, percent.
     pub coverage_range: Option<f64>,
     /// Why nothing was measured.
     pub cause: Option<String>,
@@ -210,11 +233,14 @@ pub struct MutationRecord {
     pub task_id: TaskId,
     /// The target method.
     pub method: MethodId,
-    /// Mutants, killed ones, strictly killed ones; `None` where that could not be measured.
+    /// Mutants in its own focal methods, killed ones, strictly killed ones; `None` where that could not be measured.
     pub kills: Option<Kills>,
+    /// The task's other kept mutants, which the method does not meet: `kept = count + elsewhere`.
+    #[serde(default)]
+    pub elsewhere: usize,
     /// In [0, 1]; `None` where there are no mutants or nothing was measured.
     pub mutation_score: Option<f64>,
-    /// What became of the method on each mutant, in the order of the sets.
+    /// What became of the method on each mutant that it met, in the order of the sets.
     pub mutants: Vec<MutantOutcome>,
     /// Why nothing was measured.
     pub cause: Option<String>,
@@ -261,6 +287,7 @@ impl RunRecord for ScoreRecord {
             Self::Submission(record) => record.schema,
             Self::Execution(record) => record.schema,
             Self::Focal(record) => record.schema,
+            Self::OwnFocal(record) => record.schema,
             Self::Start(record) => record.schema,
             Self::Coverage(record) => record.schema,
             Self::Mutants(record) => record.schema,
@@ -273,13 +300,16 @@ impl RunRecord for ScoreRecord {
             Self::Submission(record) => (0, record.model.as_str(), &record.task_id),
             Self::Focal(record) => (1, "", &record.task_id),
             Self::Start(record) => (6, "", &record.task_id),
+            Self::OwnFocal(record) => (7, "", &record.task_id),
             Self::Execution(record) => (2, record.model.as_str(), &record.task_id),
             Self::Coverage(record) => (3, record.model.as_str(), &record.task_id),
             Self::Mutants(record) => (4, "", &record.task_id),
             Self::Mutation(record) => (5, record.model.as_str(), &record.task_id),
         };
         let (code, method, repeat) = match self {
-            Self::Submission(_) | Self::Focal(_) | Self::Start(_) | Self::Mutants(_) => (None, None, 0),
+            Self::Submission(_) | Self::Focal(_) | Self::OwnFocal(_) | Self::Start(_) | Self::Mutants(_) => {
+                (None, None, 0)
+            }
             Self::Execution(record) => (Some(record.code), Some(record.method.clone()), record.repeat),
             Self::Coverage(record) => (None, Some(record.method.clone()), 0),
             Self::Mutation(record) => (None, Some(record.method.clone()), 0),

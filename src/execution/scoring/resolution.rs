@@ -61,7 +61,7 @@ impl Scoring<'_> {
                     let outcome = Outcome::InfraFail(InfraReason::Source);
                     let sides = [Side::Old, Side::New].into_iter();
                     sides
-                        .filter(|code| self.counts(model, *code))
+                        .filter(|code| self.counts(model, task, *code))
                         .flat_map(|code| self.unexecuted(model, task, code, &task.test_methods, outcome, &cause))
                         .map(ScoreRecord::Execution)
                         .collect()

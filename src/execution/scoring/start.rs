@@ -4,19 +4,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use super::direct::{NewCode, swap};
 use super::record::{SCORE_SCHEMA, ScoreRecord, StartRecord};
 use super::{Scoring, blocking};
 use crate::digest::Digest;
+use crate::event::EventSink;
 use crate::execution::cell::{CellIdentity, CellRequest};
 use crate::execution::direct::Swap;
-use crate::execution::prepared::RevisionInput;
 use crate::execution::record::ExecutionPath;
 use crate::execution::run_directory::RunDirectory;
-use crate::execution::stage::RunError;
+use crate::execution::stage::{RunError, Stage};
 use crate::outcome::launch::shortened;
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, Side, Task, TaskId, Track};
@@ -26,16 +26,16 @@ use crate::task::{Cell, Side, Task, TaskId, Track};
 type Compiles = Result<Option<(bool, Option<String>)>, (Outcome, String)>;
 
 impl Scoring<'_> {
-    /// Compiles the starting files that no record is about yet, each once.
+    /// Compiles the starting files that no record is about yet, each once, and returns all records.
     pub(super) async fn compile_starts(
         &self,
         run: &mut RunDirectory,
-        records: &mut Vec<ScoreRecord>,
-        cancellation: &CancellationToken,
-    ) -> Result<(), RunError> {
+        records: Vec<ScoreRecord>,
+        (events, cancellation): (&EventSink, &CancellationToken),
+    ) -> Result<Vec<ScoreRecord>, RunError> {
         let mut known: BTreeSet<TaskId> = BTreeSet::new();
         let mut handed_in: BTreeSet<TaskId> = BTreeSet::new();
-        for record in records.iter() {
+        for record in &records {
             match record {
                 ScoreRecord::Start(start) if !start.lost => {
                     known.insert(start.task_id.clone());
@@ -53,27 +53,27 @@ impl Scoring<'_> {
                 && self.environments.contains_key(&task.repository)
         });
         let wanted: Vec<&Task> = wanted.collect();
-        let mut compiling = futures_util::stream::iter(wanted)
-            .map(|task| async move { Ok::<_, std::io::Error>((task, self.start_compiles(task).await?)) })
-            .buffer_unordered(self.jobs.max(1));
-        loop {
-            let finished = tokio::select! {
-                finished = compiling.next() => finished,
-                () = cancellation.cancelled() => return Err(RunError::Interrupted),
+        let jobs = wanted.into_iter().map(|task| {
+            let compiled = async move {
+                let (start_compiles, detail, lost) = match self.start_compiles(task).await? {
+                    Ok(None) => (None, None, false),
+                    Ok(Some((compiles, detail))) => (Some(compiles), detail, false),
+                    Err((outcome, detail)) => (None, Some(shortened(&format!("{outcome}: {detail}"))), true),
+                };
+                let task_id = task.id.clone();
+                let record = StartRecord { schema: SCORE_SCHEMA, task_id, start_compiles, detail, lost };
+                Ok(vec![ScoreRecord::Start(record)])
             };
-            let Some(finished) = finished else { return Ok(()) };
-            let (task, compiles) = finished?;
-            let (start_compiles, detail, lost) = match compiles {
-                Ok(None) => (None, None, false),
-                Ok(Some((compiles, detail))) => (Some(compiles), detail, false),
-                Err((outcome, detail)) => (None, Some(shortened(&format!("{outcome}: {detail}"))), true),
-            };
-            let task_id = task.id.clone();
-            let record =
-                ScoreRecord::Start(StartRecord { schema: SCORE_SCHEMA, task_id, start_compiles, detail, lost });
-            run.append(&record)?;
-            records.push(record);
-        }
+            (task.id.to_string(), compiled)
+        });
+        let summary = |records: &[ScoreRecord]| match records {
+            [ScoreRecord::Start(StartRecord { start_compiles: Some(true), .. })] => "compiles".to_owned(),
+            [ScoreRecord::Start(StartRecord { start_compiles: Some(false), .. })] => "does not compile".to_owned(),
+            [ScoreRecord::Start(StartRecord { lost: true, .. })] => "lost".to_owned(),
+            _ => "no file".to_owned(),
+        };
+        let stage = Stage { name: "starting files", jobs: self.jobs, events, cancellation };
+        stage.run(run, records, jobs, summary).await
     }
 
     /// Compiles the starting file of a task on its new code, unless that was done before.
@@ -107,18 +107,12 @@ impl Scoring<'_> {
         }
         let mut compiles: Option<Compiles> = None;
         if let Some(direct) = &self.direct {
-            let input = RevisionInput { tree: facts.tree.clone(), module: module.clone() };
-            let (trees, wanted) = (Arc::clone(&self.revisions), task.clone());
-            let archive = move || trees.revision(&wanted, Side::New);
-            if let Ok(revision) = direct.revision(executor, environment, &input, archive).await?
-                && let Ok(masked) = direct.masked(executor, &revision, task.test_file.as_str()).await?
-            {
-                compiles = match direct.swap(executor, environment, &masked, &start).await? {
-                    Swap::Compiled(_) => Some(Ok(Some((true, None)))),
-                    Swap::Failed { detail, .. } => Some(Ok(Some((false, Some(detail))))),
-                    Swap::Unfit(_) => None,
-                };
-            }
+            let on = NewCode { trees: &self.revisions, task, tree: &facts.tree, module };
+            compiles = match swap(direct, (executor, environment), &on, &start).await? {
+                Some(Swap::Compiled(_)) => Some(Ok(Some((true, None)))),
+                Some(Swap::Failed { detail, .. }) => Some(Ok(Some((false, Some(detail))))),
+                Some(Swap::Unfit(_)) | None => None,
+            };
         }
         let compiles = match compiles {
             Some(compiles) => compiles,

@@ -14,7 +14,10 @@ use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_en
 use crate::engine::spec::{StepResult, Stream};
 use crate::event::Event;
 use crate::execution::coverage::{MethodCoverage, SourceFile, coverage_key};
+use crate::execution::maven::ToolJars;
 use crate::execution::prepared::loading::{environment, executor};
+use crate::execution::tracing::trace_key;
+use crate::focal::{FocalLines, Rule};
 use crate::sample::SampleRepository;
 use crate::submission::Content;
 use crate::task::{Track, published};
@@ -116,7 +119,9 @@ impl Place {
         let items = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&items);
         let events = EventSink::new(move |event| {
-            if let Event::ItemStarted { item, .. } = event {
+            if let Event::ItemStarted { stage, item } = event
+                && stage == "score"
+            {
                 heard.lock().unwrap().push(item);
             }
         });
@@ -211,7 +216,7 @@ async fn what_passed_and_can_not_be_measured_is_lost_and_tried_again() {
     let (records, cells) = place.score(&Given { image: false, ..ALL }, &mut run, place.passed()).await;
     let missing = causes("infra_fail(image): the repository has no image");
     assert_eq!(lost(&records), (methods, methods, missing), "{records:?}");
-    assert_eq!(cells.len(), 1, "old code has nothing to measure: {cells:?}");
+    assert_eq!(cells.len(), 1, "{cells:?}");
     let found = left(&records, &place.tasks);
     let expected = BTreeMap::from([(LeftKind::Coverage, methods), (LeftKind::Mutation, methods)]);
     assert_eq!(counts(&found), expected, "{found:?}");
@@ -248,7 +253,7 @@ async fn what_passed_and_can_not_be_measured_is_lost_and_tried_again() {
 
 #[tokio::test]
 async fn what_was_never_launched_is_not_lost_but_left() {
-    let place = Place::new(&["rounding"], gone);
+    let place = Place::new(&["new-class"], gone);
     let methods = place.tasks[0].test_methods.len();
     let given = Given { image: false, repeats: 2, ..ALL };
     let (records, _) = place.score(&given, &mut place.begin("r"), Vec::new()).await;
@@ -294,7 +299,7 @@ async fn measurements_name_what_the_engine_can_not_enforce() {
         methods: Vec::new(),
         cover: Vec::new(),
         mutate: Vec::new(),
-        focal: Vec::new(),
+        focal: TaskFocal::default(),
         isolation_missing: &["memory".to_owned()],
     };
     let method = place.tasks[0].test_methods[0].clone();
@@ -322,7 +327,7 @@ async fn what_is_launched_again_is_measured_by_that_alone() {
     place
         .with(&given, async |scoring| {
             let jobs = scoring.missing(&mut run, &mut known).unwrap();
-            assert_eq!(jobs.len(), 2);
+            assert_eq!(jobs.len(), 1, "an update has nothing to do with old code");
             for job in jobs {
                 assert_eq!(job.methods, place.tasks[0].test_methods);
                 assert!(job.cover.is_empty() && job.mutate.is_empty());
@@ -338,7 +343,8 @@ async fn the_seed_decides_the_order_of_cells() {
     for (number, seed) in [1, 1, 2].into_iter().enumerate() {
         let mut run = place.begin(&format!("r{number}"));
         let (_, order) = place.score(&Given { image: false, seed, ..ALL }, &mut run, Vec::new()).await;
-        assert_eq!(order.len(), 2 * place.tasks.len());
+        let cells = |task: &Task| if task.track == Track::TestGeneration { 2 } else { 1 };
+        assert_eq!(order.len(), place.tasks.iter().map(cells).sum::<usize>());
         orders.push(order);
     }
     let [one, same, other] = &orders[..] else { panic!("three runs") };
@@ -358,7 +364,10 @@ async fn starts(place: &Place, given: &Given, run_id: &str) -> Vec<StartRecord> 
             scoring.resolve_all(&mut run, &mut records, &submissions, &never).await.unwrap();
         })
         .await;
-    place.with(given, async |scoring| scoring.compile_starts(&mut run, &mut records, &never).await.unwrap()).await;
+    let events = EventSink::none();
+    let compiled =
+        async |scoring: &Scoring<'_>| scoring.compile_starts(&mut run, records, (&events, &never)).await.unwrap();
+    let records = place.with(given, compiled).await;
     let starts = records.into_iter().filter_map(|record| match record {
         ScoreRecord::Start(one) => Some(one),
         _ => None,
@@ -432,19 +441,36 @@ fn keys_of_measurements_name_their_inputs() {
     let file = |package: &str, name: &str| SourceFile { package: package.to_owned(), name: name.to_owned() };
     let lines = |path: &str, lines: &[usize]| BTreeMap::from([(path.to_owned(), lines.to_vec())]);
     let task = |id: &str| id.parse::<TaskId>().unwrap();
+    let own = |first_line, last_line| {
+        let (path, package) = ("A.java".to_owned(), "p".to_owned());
+        [FocalLines { rule: Rule::Extent, path, package, first_line, last_line, added: Vec::new() }]
+    };
+    let mutation = |of: &str, by, id: &str, (path, some): (&str, &[usize]), own: &[FocalLines]| {
+        mutation_key(launch(of), by, &task(id), (&lines(path, some), own))
+    };
+    let trace = |launch: &Digest, tracer: &str, files: &[SourceFile]| {
+        let jars = ToolJars { tracer: Path::new(tracer).to_owned(), ..ToolJars::below(Path::new("/x")) };
+        trace_key(*launch, &jars, files)
+    };
     let keys = [
         ("coverage", coverage_key(launch("a"), &[file("p", "A.java")])),
         ("its launch", coverage_key(launch("b"), &[file("p", "A.java")])),
         ("its package", coverage_key(launch("a"), &[file("q", "A.java")])),
         ("its file", coverage_key(launch("a"), &[file("p", "B.java")])),
         ("its number of files", coverage_key(launch("a"), &[file("p", "A.java"), file("p", "B.java")])),
-        ("mutation", mutation_key(launch("a"), JudgedBy::Warm, &task("t"), &lines("A.java", &[1]))),
-        ("its launch", mutation_key(launch("b"), JudgedBy::Warm, &task("t"), &lines("A.java", &[1]))),
-        ("its judge", mutation_key(launch("a"), JudgedBy::Maven, &task("t"), &lines("A.java", &[1]))),
-        ("its task", mutation_key(launch("a"), JudgedBy::Warm, &task("u"), &lines("A.java", &[1]))),
-        ("its path", mutation_key(launch("a"), JudgedBy::Warm, &task("t"), &lines("B.java", &[1]))),
-        ("its lines", mutation_key(launch("a"), JudgedBy::Warm, &task("t"), &lines("A.java", &[2]))),
-        ("its number of lines", mutation_key(launch("a"), JudgedBy::Warm, &task("t"), &lines("A.java", &[1, 2]))),
+        ("mutation", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 2))),
+        ("its launch", mutation("b", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 2))),
+        ("its judge", mutation("a", JudgedBy::Maven, "t", ("A.java", &[1]), &own(1, 2))),
+        ("its task", mutation("a", JudgedBy::Warm, "u", ("A.java", &[1]), &own(1, 2))),
+        ("its path", mutation("a", JudgedBy::Warm, "t", ("B.java", &[1]), &own(1, 2))),
+        ("its lines", mutation("a", JudgedBy::Warm, "t", ("A.java", &[2]), &own(1, 2))),
+        ("its number of lines", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1, 2]), &own(1, 2))),
+        ("its own focal methods", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 1))),
+        ("all of them", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &[])),
+        ("trace", trace(&launch("a"), "tracer", &[file("p", "A.java")])),
+        ("its launch", trace(&launch("b"), "tracer", &[file("p", "A.java")])),
+        ("its tracer", trace(&launch("a"), "other", &[file("p", "A.java")])),
+        ("its files", trace(&launch("a"), "tracer", &[file("p", "B.java")])),
         ("start", start::start_key(launch("a"))),
         ("its launch", start::start_key(launch("b"))),
         ("no measurement", launch("a")),
@@ -454,5 +480,5 @@ fn keys_of_measurements_name_their_inputs() {
             assert_ne!(key, same, "{name} and {other}");
         }
     }
-    assert_eq!(keys[5].1, mutation_key(launch("a"), JudgedBy::Warm, &task("t"), &lines("A.java", &[1])));
+    assert_eq!(keys[5].1, mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 2)));
 }

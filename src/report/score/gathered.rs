@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::execution::scoring::record::{
-    CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, ScoreRecord, StartRecord, SubmissionRecord,
+    CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, OwnFocalRecord, ScoreRecord, StartRecord,
+    SubmissionRecord,
 };
 use crate::metrics::aggregate::Adequacy;
 use crate::metrics::mutation::MutantSet;
@@ -34,6 +35,7 @@ pub(super) struct OfModel {
 #[derive(Default)]
 pub(super) struct OfTask {
     pub(super) focal: Option<Arc<FocalRecord>>,
+    pub(super) own: Option<Arc<OwnFocalRecord>>,
     pub(super) start: Option<StartRecord>,
     pub(super) mutants: Arc<Vec<MutantSet>>,
 }
@@ -72,6 +74,10 @@ impl Gathered {
             ScoreRecord::Focal(record) => {
                 let task = self.task(&record.task_id);
                 task.focal = Some(Arc::new(record));
+            }
+            ScoreRecord::OwnFocal(record) => {
+                let task = self.task(&record.task_id);
+                task.own = Some(Arc::new(record));
             }
             ScoreRecord::Submission(record) => {
                 let model = self.model(&record.model, &record.task_id);

@@ -9,7 +9,7 @@ use super::{COMMAND, Instances, ReportError};
 use crate::execution::runs::{RunState, StoredRun, describe, for_each_record, read_without_records};
 use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
 use crate::execution::scoring::record::{
-    CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, StartRecord, SubmissionRecord,
+    CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, OwnFocalRecord, StartRecord, SubmissionRecord,
 };
 use crate::metrics::aggregate::{MeasuredAdequacy, MethodScore, TaskScore};
 use crate::metrics::category::{Category, Integrity, Verdict, judge};
@@ -53,6 +53,8 @@ pub struct ScoredTask {
     pub jdk: u32,
     /// Where its focal methods are; `None` where that was not looked for.
     pub focal: Option<Arc<FocalRecord>>,
+    /// Which of them are each test method's own; `None` where nothing was measured, and in runs of earlier programs.
+    pub own: Option<Arc<OwnFocalRecord>>,
     /// What the submission came to; `None` where it could not be resolved.
     pub submission: Option<SubmissionRecord>,
     /// Whether its starting file compiles; `None` where that was not looked at, as for update tasks.
@@ -174,7 +176,10 @@ impl Context<'_> {
         let reference = self.reference.get(&task.id);
         let pred_lost = records.lost(&task.test_methods);
         let gold_lost = reference.map(|reference| reference.lost(&task.test_methods)).unwrap_or_default();
-        let focal = shared.and_then(|shared| shared.focal.clone());
+        let own = shared.and_then(|shared| shared.own.clone());
+        // Without own focal methods nothing is measured, as without focal methods.
+        let own_lost = own.as_ref().is_some_and(|own| own.lost);
+        let focal = shared.and_then(|shared| shared.focal.clone()).filter(|_| !own_lost);
         let lost = [pred_lost.coverage, pred_lost.mutation, gold_lost.coverage, gold_lost.mutation];
         let looked_for = self.coverage || self.mutation;
         let whole = (focal.is_some() || !looked_for) && !lost.contains(&true);
@@ -215,6 +220,7 @@ impl Context<'_> {
             task: Arc::clone(task),
             jdk,
             focal: focal.filter(|_| looked_for),
+            own: own.filter(|own| looked_for && !own.lost),
             submission,
             start: shared.and_then(|shared| shared.start.clone()),
             mutants: shared.map(|shared| Arc::clone(&shared.mutants)).unwrap_or_default(),

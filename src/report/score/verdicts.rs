@@ -27,6 +27,7 @@ pub fn render(run_id: &str, records: &[ScoreRecord], process: &Invocation) -> Re
             ScoreRecord::Coverage(one) => format!("{} {} {} coverage", one.model, one.task_id, one.method),
             ScoreRecord::Mutation(one) => format!("{} {} {} mutation", one.model, one.task_id, one.method),
             ScoreRecord::Start(one) => format!("{} start", one.task_id),
+            ScoreRecord::OwnFocal(one) => format!("{} own focal", one.task_id),
             ScoreRecord::Submission(_) | ScoreRecord::Focal(_) | ScoreRecord::Mutants(_) => String::new(),
         };
         if let (Some(fields), false) = (value.as_object_mut(), name.is_empty()) {

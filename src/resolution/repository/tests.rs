@@ -68,12 +68,11 @@ impl Place {
         let central = ("central".to_owned(), format!("file://{}", self.directory.path().join("central").display()));
         let options = OriginOptions::new([(&central.0, &central.1)], false, None).unwrap();
         let origins = Origins::new(options, Machine::at(self.directory.path(), None, &[]), self.directory.path());
-        let jar = |name: &str| self.directory.path().join(name);
         let locking = Locking {
             engine: Arc::<Scripted>::clone(engine),
             client: Client::new(origins, self.store.clone(), EventSink::none()).unwrap(),
             store: self.store.clone(),
-            jars: ToolJars { runner: jar("runner"), recorder: jar("recorder"), compiler: jar("compiler") },
+            jars: ToolJars::below(self.directory.path()),
             image: Digest::of(b"image"),
             jdk: 8,
             java_home: "/jdk".to_owned(),

@@ -161,11 +161,11 @@ fn task<'a>(model: &'a ScoredModel, scored: &'a ScoredTask, attachments: &mut At
         "dropped": submission.map(|one| one.dropped.iter().map(|dropped| dropped.path.as_str()).collect::<Vec<_>>()),
         "focal": focal,
         "logs": logs,
-        "methods": scored.methods.iter().map(method).collect::<Vec<_>>(),
+        "methods": scored.methods.iter().map(|one| method(scored, one)).collect::<Vec<_>>(),
     })
 }
 
-fn method(method: &ScoredMethod) -> Value {
+fn method(scored: &ScoredTask, method: &ScoredMethod) -> Value {
     let cells = |records: &[ExecutionRecord]| -> Vec<Value> {
         let cell = |record: &ExecutionRecord| {
             json!({
@@ -180,14 +180,20 @@ fn method(method: &ScoredMethod) -> Value {
     let covered = method.coverage.as_ref().map(|one| {
         one.focal.iter().map(|focal| json!({ "lines": focal.lines, "covered": focal.covered })).collect::<Vec<_>>()
     });
-    let kills = method.mutation.as_ref().and_then(|record| record.kills.as_ref());
+    let killed = method.mutation.as_ref().and_then(|record| {
+        let kills = record.kills.as_ref()?;
+        let elsewhere = if record.elsewhere > 0 { format!(", {} elsewhere", record.elsewhere) } else { String::new() };
+        Some(format!("{} of {}{elsewhere}", kills.killed, kills.count))
+    });
+    let own = scored.own.as_ref().and_then(|own| own.of(&method.method));
     json!({
         "method": method.method.method(),
         "category": method.verdict.paper_verdict.map(|category| category.name()),
         "strict": method.verdict.strict_success,
         "coverage": method.score.pred.coverage,
         "gold": method.score.gold.coverage,
-        "killed": kills.map(|kills| format!("{} of {}", kills.killed, kills.count)),
+        "killed": killed,
+        "own": own.map(|own| &own.own),
         "covered": covered,
         "new": cells(&method.new),
         "old": cells(&method.old),

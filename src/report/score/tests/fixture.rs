@@ -160,6 +160,7 @@ impl Fixture {
             focal,
             cause: None,
             lost: covered.is_none(),
+            own: None,
             cached: false,
             isolation_missing: Vec::new(),
         }));
@@ -178,6 +179,7 @@ impl Fixture {
             mutants: Vec::new(),
             cause: None,
             lost: killed.is_none(),
+            elsewhere: 0,
             cached: false,
             isolation_missing: Vec::new(),
         }));

@@ -1,0 +1,247 @@
+//! Which of a task's focal methods are each test method's own: found from launches of the developers' tests on new code before
+//! anything is measured, never from a submission. Source: protocol §4.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::direct::{NewCode, swap};
+use super::done::Done;
+use super::job::Shared;
+use super::record::{FocalRecord, OwnFocalRecord, SCORE_SCHEMA, ScoreRecord};
+use super::{Scoring, blocking};
+use crate::event::EventSink;
+use crate::execution::agent::AgentData;
+use crate::execution::cell::{CellIdentity, CellRequest, Environment, Executor};
+use crate::execution::coverage::{SourceFile, source_files};
+use crate::execution::direct::Swap;
+use crate::execution::logs::CellLogs;
+use crate::execution::maven::ModuleArguments;
+use crate::execution::record::ExecutionPath;
+use crate::execution::run_directory::RunDirectory;
+use crate::execution::stage::{RunError, Stage};
+use crate::execution::tracing::{Trace, agent, read_trace, trace_key};
+use crate::execution::trees::CellFacts;
+use crate::focal::FocalLines;
+use crate::focal::own::{Basis, OwnFocal};
+use crate::outcome::launch::shortened;
+use crate::output::counted;
+use crate::submission::GOLD;
+use crate::task::{Cell, MethodId, Side, Task, TaskId};
+
+/// A task's focal methods, as its test methods are measured against them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TaskFocal {
+    /// All that were found, each extent once.
+    pub(super) lines: Vec<FocalLines>,
+    own: BTreeMap<MethodId, Vec<usize>>,
+}
+
+impl TaskFocal {
+    /// Returns what two records say.
+    pub(super) fn of(focal: &FocalRecord, own: &OwnFocalRecord) -> Self {
+        Self {
+            lines: focal.lines().into_iter().cloned().collect(),
+            own: own.methods.iter().map(|own| (own.method.clone(), own.own.clone())).collect(),
+        }
+    }
+
+    /// Returns the places of a test method's own ones.
+    pub(super) fn places(&self, method: &MethodId) -> Vec<usize> {
+        self.own.get(method).cloned().unwrap_or_else(|| (0..self.lines.len()).collect())
+    }
+
+    /// Returns a test method's own ones.
+    pub(super) fn own(&self, method: &MethodId) -> Vec<FocalLines> {
+        self.places(method).into_iter().filter_map(|place| self.lines.get(place)).cloned().collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+/// What a method of the developers' tests entered; or why that is not known, and whether trying again may help.
+type Traced = Result<Trace, (String, bool)>;
+
+/// The developers' test file of a task on new code.
+struct Gold<'a> {
+    task: &'a Task,
+    executor: &'a Executor,
+    environment: &'a Environment,
+    text: Vec<u8>,
+    facts: CellFacts,
+    files: &'a [SourceFile],
+}
+
+impl Scoring<'_> {
+    /// Finds the own focal methods of all tasks of which something is to be measured and that have no record of it yet, and
+    /// returns all records.
+    pub(super) async fn find_own(
+        &self,
+        run: &mut RunDirectory,
+        records: Vec<ScoreRecord>,
+        shared: &Shared<'_>,
+        (events, cancellation): (&EventSink, &CancellationToken),
+    ) -> Result<Vec<ScoreRecord>, RunError> {
+        let wanted: Vec<(&Task, Vec<FocalLines>)> = {
+            let done = Done::of(&records);
+            let executed = done.submissions.values().filter(|submission| submission.post_image.is_some());
+            let executed: BTreeSet<&TaskId> = executed.map(|submission| &submission.task_id).collect();
+            let wanted =
+                self.tasks.iter().filter(|task| executed.contains(&task.id) && !done.own.contains_key(&task.id));
+            let with_lines = wanted.filter_map(|task| {
+                let lines = done.focal.get(&task.id)?.lines();
+                (!lines.is_empty()).then(|| (task, lines.into_iter().cloned().collect()))
+            });
+            with_lines.collect()
+        };
+        let jobs = wanted.into_iter().map(|(task, focal)| {
+            let found = async move { Ok(vec![ScoreRecord::OwnFocal(self.own_of(task, focal, shared).await?)]) };
+            (task.id.to_string(), found)
+        });
+        let summary = |records: &[ScoreRecord]| match records {
+            [ScoreRecord::OwnFocal(one)] if one.lost => "lost".to_owned(),
+            [ScoreRecord::OwnFocal(one)] => counted(one.methods.len(), "method", "methods"),
+            _ => String::new(),
+        };
+        let stage = Stage { name: "focal methods", jobs: self.jobs, events, cancellation };
+        stage.run(run, records, jobs, summary).await
+    }
+
+    async fn own_of(
+        &self,
+        task: &Task,
+        focal: Vec<FocalLines>,
+        shared: &Shared<'_>,
+    ) -> std::io::Result<OwnFocalRecord> {
+        let executor = shared.executors.get(&(GOLD, &task.repository));
+        let record = |methods: Result<Vec<OwnFocal>, String>| OwnFocalRecord {
+            schema: SCORE_SCHEMA,
+            task_id: task.id.clone(),
+            lost: methods.is_err(),
+            cause: methods.as_ref().err().map(|cause| shortened(cause)),
+            methods: methods.unwrap_or_default(),
+            isolation_missing: executor.map(|executor| executor.isolation_missing.clone()).unwrap_or_default(),
+        };
+        if focal.len() == 1 {
+            let only = |method: &MethodId| OwnFocal::whole(method.clone(), &focal, Basis::Only, None);
+            return Ok(record(Ok(task.test_methods.iter().map(only).collect())));
+        }
+        let (Some(executor), Some(environment)) = (executor, self.environments.get(&task.repository)) else {
+            return Ok(record(Err("the repository has no image".to_owned())));
+        };
+        let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
+        let described = blocking(move || {
+            let text = trees.new_file(&wanted, wanted.test_file.as_str())?;
+            let facts = trees.describe(&wanted, Side::New, text.clone())?;
+            Ok((text, facts))
+        });
+        let (text, facts) = match described.await? {
+            Ok(described) => described,
+            Err(error) => return Ok(record(Err(error.to_string()))),
+        };
+        let files = source_files(&focal);
+        let gold = Gold { task, executor, environment, text, facts, files: &files };
+        let mut methods = Vec::new();
+        for (method, traced) in self.trace(&gold).await? {
+            methods.push(match traced {
+                Ok(trace) => {
+                    let mut own = OwnFocal::entered(method, &focal, &trace.entered);
+                    let untraced = trace.untraced.first();
+                    own.cause = untraced.map(|class| shortened(&format!("the tracer could not change {class}")));
+                    own
+                }
+                Err((cause, true)) => return Ok(record(Err(cause))),
+                Err((cause, false)) => OwnFocal::whole(method, &focal, Basis::NotTraced, Some(shortened(&cause))),
+            });
+        }
+        Ok(record(Ok(methods)))
+    }
+
+    /// Returns what each target method of the developers' test file enters, unless that was found before.
+    async fn trace(&self, gold: &Gold<'_>) -> std::io::Result<Vec<(MethodId, Traced)>> {
+        let Gold { task, executor, environment, facts, files, .. } = gold;
+        let Some(module) = &facts.module else {
+            let cause = "the target file lies in no module of this tree".to_owned();
+            return Ok(task.test_methods.iter().map(|method| (method.clone(), Err((cause.clone(), false)))).collect());
+        };
+        let path = if self.direct.is_some() { ExecutionPath::Direct } else { ExecutionPath::Maven };
+        let identity =
+            CellIdentity { task, cell: Cell::Nn, environment, tree: &facts.tree, swapped: facts.swapped(), path };
+        let key = |method: &MethodId| trace_key(executor.key(&identity, method, 1, path), &executor.jars, files);
+        let mut known = BTreeMap::new();
+        for method in &task.test_methods {
+            if let Some(trace) = self.cache.value::<Trace>(key(method))? {
+                known.insert(method, trace);
+            }
+        }
+        let unknown = task.test_methods.iter().filter(|method| !known.contains_key(method));
+        let unknown: Vec<MethodId> = unknown.cloned().collect();
+        let mut traced: BTreeMap<MethodId, Traced> = BTreeMap::new();
+        if !unknown.is_empty() {
+            for (method, data) in self.launch_traced(gold, module, &unknown).await? {
+                let trace = data.and_then(|text| read_trace(&text).map_err(|error| (error.to_string(), false)));
+                if let Ok(trace) = &trace {
+                    self.cache.put_value(key(&method), trace)?;
+                }
+                traced.insert(method, trace);
+            }
+        }
+        traced.extend(known.into_iter().map(|(method, trace)| (method.clone(), Ok(trace))));
+        Ok(task.test_methods.iter().filter_map(|method| traced.remove_entry(method)).collect())
+    }
+
+    /// Launches methods of the developers' test file with the tracer, on the direct path where that fits.
+    async fn launch_traced(
+        &self,
+        gold: &Gold<'_>,
+        module: &ModuleArguments,
+        methods: &[MethodId],
+    ) -> std::io::Result<Vec<(MethodId, AgentData)>> {
+        let Gold { task, executor, environment, text, facts, files } = gold;
+        let agent = agent(&executor.jars, files);
+        let none = |cause: &str, may_pass: bool| {
+            let cause = |method: &MethodId| (method.clone(), Err((cause.to_owned(), may_pass)));
+            methods.iter().map(cause).collect()
+        };
+        if let Some(direct) = &self.direct {
+            let on = NewCode { trees: &self.revisions, task, tree: &facts.tree, module };
+            match swap(direct, (executor, environment), &on, text).await? {
+                Some(Swap::Compiled(swapped)) => {
+                    let logs = CellLogs::create(executor.logs.as_deref(), &task.id, Cell::Nn)?;
+                    let at = (facts.class.as_str(), &logs);
+                    return direct.launch_all_with(&agent, executor, environment, &swapped, at, methods.iter()).await;
+                }
+                Some(Swap::Failed { detail, .. }) => {
+                    return Ok(none(&format!("the developers' test does not compile: {detail}"), false));
+                }
+                // Only Maven can say.
+                Some(Swap::Unfit(_)) | None => {}
+            }
+        }
+        let (trees, wanted, text, described) = (Arc::clone(&self.trees), (*task).clone(), text.clone(), facts.clone());
+        let written = blocking(move || trees.write(&wanted, Side::New, &text, &described)).await?;
+        let input = match written {
+            Ok(input) => input,
+            Err(error) => return Ok(none(&error.to_string(), true)),
+        };
+        let request = CellRequest {
+            task,
+            cell: Cell::Nn,
+            input: &input,
+            environment,
+            methods,
+            repeats: 1,
+            path: ExecutionPath::Maven,
+            apart: true,
+            other_text: None,
+        };
+        let data = executor.compile_and_launch_with(&agent, &request, module).await;
+        match fs_err::remove_file(&input.archive) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => data,
+        }
+    }
+}

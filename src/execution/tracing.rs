@@ -1,0 +1,127 @@
+//! Which methods of some source files a launch enters, by our tracer. JaCoCo does not say so: it marks no line of a method
+//! that throws before its first probe. Source: protocol §4.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::agent::Agent;
+use super::coverage::SourceFile;
+use super::fault::file_name;
+use super::maven::{TRACER, ToolJars};
+use crate::digest::Digest;
+use crate::engine::spec::ReadOnlyMount;
+use crate::focal::own::Entered;
+
+/// Where the tracer writes.
+const TRACE: &str = "/work/tracer.txt";
+/// The most that it may write, in bytes.
+const MOST_TRACE_BYTES: u64 = 16 << 20;
+
+/// What a launch entered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// The methods of the wanted source files.
+    pub entered: Vec<Entered>,
+    /// Classes of their packages that the tracer could not change: of these nothing is known.
+    pub untraced: Vec<String>,
+}
+
+/// Why what the tracer wrote can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// It is no UTF-8, or a line is none of the tracer's.
+    #[error("the tracer's file has a line that is none: line {0}")]
+    Line(usize),
+    /// Its last line is missing.
+    #[error("the tracer's file was cut off")]
+    CutOff,
+}
+
+/// Returns the tracer of these source files.
+pub(super) fn agent(jars: &ToolJars, files: &[SourceFile]) -> Agent {
+    let mut argument = format!("-javaagent:{TRACER}={TRACE}");
+    for SourceFile { package, name } in files {
+        argument.push(',');
+        if !package.is_empty() {
+            argument.push_str(package);
+            argument.push('/');
+        }
+        argument.push_str(name);
+    }
+    let mounts = vec![ReadOnlyMount { source: jars.tracer.clone(), target: TRACER.to_owned() }];
+    Agent { name: "trace", argument, writes: (TRACE.to_owned(), MOST_TRACE_BYTES), mounts }
+}
+
+/// Returns the key of what a method enters of these files, given the key of its launch.
+pub fn trace_key(launch: Digest, jars: &ToolJars, files: &[SourceFile]) -> Digest {
+    #[derive(Serialize)]
+    struct Keyed<'a> {
+        schema: u32,
+        what: &'a str,
+        launch: Digest,
+        tracer: &'a str,
+        files: &'a [SourceFile],
+    }
+    Digest::of_plain(&Keyed { schema: 1, what: "trace", launch, tracer: file_name(&jars.tracer), files })
+}
+
+/// Reads what the tracer wrote.
+///
+/// # Errors
+/// [`TraceError`].
+pub fn read_trace(text: &[u8]) -> Result<Trace, TraceError> {
+    let mut trace = Trace::default();
+    for (index, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let wrong = || TraceError::Line(index + 1);
+        let line = line.strip_suffix(b"\n").ok_or(TraceError::CutOff)?;
+        let line = std::str::from_utf8(line).map_err(|_| wrong())?;
+        let fields: Vec<&str> = line.split('\t').collect();
+        match fields.as_slice() {
+            ["end"] => return Ok(trace),
+            ["untraced", class] => trace.untraced.push((*class).to_owned()),
+            ["entered", source, method, lines] => {
+                let (package, file) = source.rsplit_once('/').unwrap_or(("", source));
+                let lines = lines.split(',').filter(|line| !line.is_empty()).map(str::parse);
+                trace.entered.push(Entered {
+                    package: package.to_owned(),
+                    file: file.to_owned(),
+                    method: (*method).to_owned(),
+                    lines: lines.collect::<Result<BTreeSet<usize>, _>>().map_err(|_| wrong())?,
+                });
+            }
+            _ => return Err(wrong()),
+        }
+    }
+    Err(TraceError::CutOff)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_tracer_is_told_of_files_and_what_it_wrote_is_read() {
+        let file = |package: &str| SourceFile { package: package.to_owned(), name: "A.java".to_owned() };
+        let agent = agent(&ToolJars::below(Path::new("/x")), &[file("p/q"), file("")]);
+        assert_eq!(agent.argument, "-javaagent:/testevo/tracer.jar=/work/tracer.txt,p/q/A.java,A.java");
+        let manifest = include_str!("../../images/tracer/resources/META-INF/MANIFEST.MF");
+        assert!(manifest.contains(&format!("Boot-Class-Path: {} {TRACER}\n", super::super::coverage::ANALYSER)));
+        let text = "untraced\tp/q/B\nentered\tp/q/A.java\tm\t3,5\nentered\tA.java\t<init>\t\nend\n";
+        let trace = read_trace(text.as_bytes()).unwrap();
+        assert_eq!(trace.untraced, ["p/q/B"]);
+        let [first, second] = trace.entered.as_slice() else { panic!("{trace:?}") };
+        assert_eq!((first.package.as_str(), first.file.as_str(), first.method.as_str()), ("p/q", "A.java", "m"));
+        assert_eq!(first.lines, BTreeSet::from([3, 5]));
+        assert_eq!((second.package.as_str(), second.file.as_str(), second.lines.len()), ("", "A.java", 0));
+        let shown = |text: &[u8]| read_trace(text).unwrap_err().to_string();
+        for cut in [&b""[..], b"untraced\tp/q/B\n", b"end", b"entered\tA.java\tm\t3"] {
+            assert_eq!(shown(cut), "the tracer's file was cut off", "{}", String::from_utf8_lossy(cut));
+        }
+        for bad in [&b"\xff\nend\n"[..], b"left\tA\nend\n", b"entered\tA.java\tm\tx\nend\n", b"\nend\n"] {
+            assert_eq!(shown(bad), "the tracer's file has a line that is none: line 1");
+        }
+    }
+}

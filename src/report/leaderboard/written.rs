@@ -1,0 +1,66 @@
+//! Scored runs in the published leaderboard's shape.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::{Entry, Leaderboard, Row};
+use crate::metrics::aggregate::{Adequacy, mean};
+use crate::metrics::category::Category;
+use crate::report::score::{ScoredMethod, ScoredModel, ScoredTask};
+use crate::task::Track;
+
+/// Returns scored models as a leaderboard that was made at a time, RFC 3339. Models of one name in several runs are an entry
+/// each.
+pub fn leaderboard(models: &[ScoredModel], generated_at: Option<String>) -> Leaderboard {
+    let mut tracks: BTreeMap<Track, Vec<Entry>> = BTreeMap::new();
+    for model in models {
+        let mut rows: BTreeMap<Track, Vec<Row>> = BTreeMap::new();
+        for scored in &model.tasks {
+            rows.entry(scored.task.track).or_default().push(row(scored));
+        }
+        for (track, tasks) in rows {
+            let agent = model.model.clone();
+            tracks.entry(track).or_default().push(Entry { agent, tasks, ..Entry::default() });
+        }
+    }
+    let metric_definitions = json!({
+        "d": "date of the new revision",
+        "pass": "share of target methods that pass on new code",
+        "exec": "share that fails on new code",
+        "cmpl": "share that does not compile on new code",
+        "hrns": "share without a test, or of an edit that can't be applied",
+        "cov": "mean line coverage of own focal methods, over methods that pass on new code and have a value",
+        "mut": "mean mutation score in own focal methods, over methods that pass on new code and have a value",
+        "disc": "share that passes on new code, and fails or does not compile on old code",
+    });
+    Leaderboard { generated_at, metric_definitions, tracks }
+}
+
+fn row(scored: &ScoredTask) -> Row {
+    let methods = || scored.methods.iter().filter(|method| method.verdict.paper_verdict.is_some());
+    let share = |fits: &dyn Fn(Category) -> bool| {
+        let fits = |method: &ScoredMethod| method.verdict.paper_verdict.is_some_and(fits);
+        rounded(mean(methods().map(|method| Some(if fits(method) { 1.0 } else { 0.0 }))))
+    };
+    let value = |of: fn(&Adequacy) -> Option<f64>| {
+        let passed = methods().filter(|method| method.verdict.paper_verdict.is_some_and(Category::passed_on_new));
+        mean(passed.map(|method| of(&method.score.pred)))
+    };
+    let disc = share(&|category| category == Category::Success);
+    Row {
+        d: scored.task.rev2_date.clone(),
+        pass: share(&Category::passed_on_new),
+        exec: share(&|category| category == Category::ExecFail),
+        cmpl: share(&|category| category == Category::CmplFail),
+        hrns: share(&|category| category == Category::HrnsFail),
+        cov: rounded(value(|values| values.coverage).map(|percent| percent / 100.0)),
+        mutation: rounded(value(|values| values.mutation)),
+        disc: disc.filter(|_| scored.task.track == Track::TestGeneration),
+    }
+}
+
+/// Published values have four digits.
+fn rounded(value: Option<f64>) -> Option<f64> {
+    value.map(|value| (value * 10_000.0).round() / 10_000.0)
+}
