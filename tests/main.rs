@@ -5,5 +5,6 @@
 mod architecture;
 mod cli;
 mod engine;
+mod identity;
 mod miniature;
 mod support;

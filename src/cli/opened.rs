@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use tokio::sync::RwLock;
 
-use super::workbench::{Workbench, blocking, environment, init_digest};
+use super::workbench::{Workbench, blocking, environment};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::execution::cell::{Environment, Executor};
+use crate::execution::identity::identity;
 use crate::execution::limits::ExecutionLimits;
 use crate::execution::maven::ToolJars;
 use crate::execution::trees::Trees;
@@ -51,7 +52,7 @@ impl Opened {
         }
         let description = engine.describe().await?;
         let engine_name = format!("{} {}", description.name, description.version);
-        let version = format!("{} ({})", env!("CARGO_PKG_VERSION"), &init_digest().await?.hex()[..12]);
+        let version = format!("{} ({})", env!("CARGO_PKG_VERSION"), &identity().hex()[..12]);
         let trees = workbench.trees(paths.clone());
         Ok(Self { engine, engine_name, version, jars, environments, executors, paths, trees })
     }

@@ -13,7 +13,7 @@ use crate::artifact::fetch::{Client, FetchError, FetchItem};
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
 use crate::artifact::store::Store;
 use crate::data_dir::{DataDir, HeldLock};
-use crate::digest::{Digest, HashingWriter};
+use crate::digest::Digest;
 use crate::engine::docker::{Daemon, DockerEngine};
 use crate::engine::native::NativeEngine;
 use crate::engine::{Engine, EngineError, own_executable};
@@ -22,6 +22,7 @@ use crate::execution::ahead::Ahead;
 use crate::execution::cell::{Environment, Executor};
 use crate::execution::compiler::Compilers;
 use crate::execution::direct::Direct;
+use crate::execution::identity::identity;
 use crate::execution::images::ensure_loaded;
 use crate::execution::inputs::RunTools;
 use crate::execution::jars::{self, Compiler};
@@ -329,7 +330,7 @@ impl<'a> Workbench<'a> {
             limits,
             temporary: self.data_dir.temporary(),
             logs,
-            init: init_digest().await?,
+            identity: identity(),
             alone: Arc::clone(alone),
             believes_timeouts: false,
             class_archives: class_archives.cloned(),
@@ -402,16 +403,5 @@ pub(super) async fn run_tools(
     class_archives: bool,
 ) -> Result<RunTools, CommandError> {
     let isolation_missing = engine.describe().await?.isolation.unenforced;
-    Ok(RunTools::new(init_digest().await?, jars, isolation_missing, class_archives))
-}
-
-pub(super) async fn init_digest() -> Result<Digest, CommandError> {
-    let path = own_executable()?;
-    blocking(move || {
-        let mut hasher = HashingWriter::new(std::io::sink());
-        let hash = || std::io::copy(&mut fs_err::File::open(path)?, &mut hasher);
-        hash().map_err(CommandError::Runtime)?;
-        Ok(hasher.finish().1)
-    })
-    .await
+    Ok(RunTools::new(identity(), jars, isolation_missing, class_archives))
 }

@@ -52,8 +52,8 @@ pub struct Executor {
     pub temporary: PathBuf,
     /// The run's `logs`, where there is a run.
     pub logs: Option<PathBuf>,
-    /// Digest of the init that containers run, a part of every key.
-    pub init: Digest,
+    /// What of this program decides executions, a part of every key.
+    pub identity: Digest,
     /// Held shared by every execution, and alone by the second run of a timeout. One for all executors of a process.
     pub alone: Arc<RwLock<()>>,
     /// Whether a launch's timeout is believed at once, since its limit is many times what it takes.
@@ -308,7 +308,7 @@ impl Executor {
             runner: file_name(&self.jars.runner),
             recorder: file_name(&self.jars.recorder),
             compiler: file_name(&self.jars.compiler),
-            init: self.init,
+            identity: self.identity,
             limits: self.limits,
             repeat,
             class_archive: self.maps_class_archives(identity.environment),

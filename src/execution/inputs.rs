@@ -49,8 +49,9 @@ pub struct RunInputs {
 /// Programs of our own that decide results, and what the engine can't protect. Source: design §7.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTools {
-    /// Digest of the init.
-    pub init: Digest,
+    /// What of the program decides executions; earlier programs wrote the digest of the whole.
+    #[serde(rename = "init")]
+    pub identity: Digest,
     /// The launcher's jar by digest.
     pub runner: String,
     /// The recorder's jar by digest.
@@ -66,10 +67,10 @@ pub struct RunTools {
 
 impl RunTools {
     /// Returns the tools by the names of their jars, which are digests.
-    pub fn new(init: Digest, jars: &ToolJars, isolation_missing: Vec<String>, class_archives: bool) -> Self {
+    pub fn new(identity: Digest, jars: &ToolJars, isolation_missing: Vec<String>, class_archives: bool) -> Self {
         let name = |path| file_name(path).to_owned();
         let (runner, recorder, compiler) = (name(&jars.runner), name(&jars.recorder), name(&jars.compiler));
-        Self { init, runner, recorder, compiler, isolation_missing, class_archives }
+        Self { identity, runner, recorder, compiler, isolation_missing, class_archives }
     }
 }
 

@@ -35,8 +35,8 @@ pub struct ExecutionInputs<'a> {
     pub recorder: &'a str,
     /// The compiler's jar by digest.
     pub compiler: &'a str,
-    /// The init by digest.
-    pub init: Digest,
+    /// What of this program decides executions.
+    pub identity: Digest,
     /// Limits.
     pub limits: ExecutionLimits,
     /// Counted from 1.
@@ -50,7 +50,7 @@ pub struct ExecutionInputs<'a> {
 impl ExecutionInputs<'_> {
     /// Returns the key.
     pub fn key(&self) -> Digest {
-        /// The commands' fixed flags stand in the program, whose digest is the init's.
+        /// The commands' fixed flags stand in what the identity is of.
         #[derive(Serialize)]
         struct Keyed<'a> {
             schema: u32,
@@ -93,7 +93,7 @@ mod tests {
             runner: "runner",
             recorder: "recorder",
             compiler: "compiler",
-            init: digest("init"),
+            identity: digest("identity"),
             limits: ExecutionLimits::from(&crate::manifest::Limits::default()),
             repeat: 1,
             class_archive: false,
@@ -117,7 +117,7 @@ mod tests {
             ("runner", |inputs| inputs.runner = "other"),
             ("recorder", |inputs| inputs.recorder = "other"),
             ("compiler", |inputs| inputs.compiler = "other"),
-            ("init", |inputs| inputs.init = digest("other")),
+            ("identity", |inputs| inputs.identity = digest("other")),
             ("limits", |inputs| inputs.limits.launch_heap_mib += 1),
             ("repeat", |inputs| inputs.repeat = 2),
             ("class_archive", |inputs| inputs.class_archive = true),
@@ -233,7 +233,7 @@ mod tests {
             ("runner", |asked| asked.executor.jars.runner = "/x/other-runner".into()),
             ("recorder", |asked| asked.executor.jars.recorder = "/x/other-recorder".into()),
             ("compiler", |asked| asked.executor.jars.compiler = "/x/other-compiler".into()),
-            ("init", |asked| asked.executor.init = digest("other")),
+            ("identity", |asked| asked.executor.identity = digest("other")),
             ("limits", |asked| asked.executor.limits.launch_command.wall_seconds += 1),
             ("isolation", |asked| asked.executor.isolation_missing = vec!["seccomp".to_owned()]),
         ];

@@ -16,6 +16,7 @@ pub mod direct;
 pub mod explain;
 mod fault;
 pub mod floor;
+pub mod identity;
 pub mod images;
 pub mod inputs;
 pub mod jars;

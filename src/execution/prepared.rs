@@ -159,7 +159,7 @@ struct Keyed<'a> {
     maven_arguments: &'a [String],
     surefire: Surefire,
     recorder: &'a str,
-    init: Digest,
+    identity: Digest,
     limits: super::limits::ExecutionLimits,
 }
 
@@ -435,7 +435,7 @@ fn key(executor: &Executor, environment: &Environment, revision: &RevisionInput)
         maven_arguments: &environment.maven_arguments,
         surefire: environment.surefire,
         recorder: file_name(&executor.jars.recorder),
-        init: executor.init,
+        identity: executor.identity,
         limits: executor.limits,
     };
     Digest::of_plain(&keyed)

@@ -58,8 +58,8 @@ struct Keyed<'a> {
     runner: &'a str,
     /// In seconds since the epoch: a JVM takes no archive of a jar with another time than the one it sees.
     runner_modified: u64,
-    /// The commands' flags stand in the program, whose digest is the init's.
-    init: Digest,
+    /// The commands' flags stand in what it is of.
+    identity: Digest,
 }
 
 /// An archive, or `None` where none could be made.
@@ -335,7 +335,7 @@ fn key(executor: &Executor, environment: &Environment, console: &str) -> io::Res
         console,
         runner: file_name(runner),
         runner_modified: modified.duration_since(SystemTime::UNIX_EPOCH).map_err(io::Error::other)?.as_secs(),
-        init: executor.init,
+        identity: executor.identity,
     };
     Ok(Digest::of(&serde_json::to_vec(&keyed)?))
 }

@@ -79,7 +79,13 @@ fn submissions_made_for_a_category_come_to_it() {
     let focal: Value = serde_json::from_slice(&fs_err::read(focal).unwrap()).unwrap();
     for miniature in &repository.miniatures {
         let kept = &focal["tasks"][format!("{}__{}", repository.name.file_stem(), miniature.name)];
-        assert_eq!((kept[0]["found"].as_str(), kept.as_array().map(Vec::len)), (Some("resolved"), Some(1)), "{focal}");
+        let found = &kept["focal"];
+        assert_eq!(
+            (found[0]["found"].as_str(), found.as_array().map(Vec::len)),
+            (Some("resolved"), Some(1)),
+            "{focal}"
+        );
+        assert!(kept["own"].as_array().unwrap().iter().all(|own| own["basis"] == "only"), "{focal}");
     }
     let mut wrong = Vec::new();
     for (name, category) in &expected {
@@ -234,6 +240,73 @@ pub(super) fn the_builds_classes_are_measured(workshop: &Workshop, repository: &
         assert!(mutation["kills"]["killed"].as_u64().is_some_and(|killed| killed > 0), "{mutation}");
         assert_eq!((&mutation["cause"], &mutation["cached"]), (&Value::Null, &json!(cached)), "{mutation}");
     }
+}
+
+/// A test method is measured against the focal methods that the developers' one enters, and every submission's method of its
+/// name against the same, whatever it enters itself. What was found out is found again, and shown.
+pub(super) fn own_focal_methods_are_measured(workshop: &Workshop, repository: &SampleRepository) {
+    let task = format!("{}__own-focal", repository.name.file_stem());
+    let other = "package mini;\nclass LimitsTest {\n  @org.junit.jupiter.api.Test void lowIsRefused() { new Limits().high(3); }\n  \
+                 @org.junit.jupiter.api.Test void highIsMoved() { new Limits().high(3); }\n}\n";
+    let line = json!({ "instance_id": task, "model_name_or_path": "other", "model_file": other });
+    let file = workshop.sources.join("own-focal.jsonl");
+    fs_err::write(&file, format!("{line}\n")).unwrap();
+    for cache in [&["--no-cache"][..], &[], &["--path", "maven", "--no-mutation"]] {
+        let records = scored(workshop, "score-own-focal", &[&task], file.to_str().unwrap(), cache);
+        let [own] = of_kind(&records, "own_focal").collect::<Vec<_>>()[..] else { panic!("{records:?}") };
+        let own = |method: &str| {
+            let found = own["methods"].as_array().unwrap().iter().find(|one| one["method"] == method);
+            let found = found.unwrap_or_else(|| panic!("{own}"));
+            (found["basis"].as_str().unwrap().to_owned(), found["own"].clone())
+        };
+        // JaCoCo marks no line of a method that throws before its first probe; it is entered all the same.
+        assert_eq!(own("LimitsTest#lowIsRefused"), ("entered".to_owned(), json!([0])));
+        assert_eq!(own("LimitsTest#highIsMoved"), ("entered".to_owned(), json!([1])));
+        let of = |kind, model: &str, method: &str| {
+            let found = of_kind(&records, kind).find(|one| one["model"] == model && one["method"] == method);
+            found.unwrap_or_else(|| panic!("{kind} {model} {method}: {records:?}")).clone()
+        };
+        for (model, method, coverage, whole) in [
+            ("gold", "LimitsTest#lowIsRefused", 0.0, 0),
+            ("gold", "LimitsTest#highIsMoved", 100.0, 2),
+            ("other", "LimitsTest#lowIsRefused", 0.0, 2),
+            ("other", "LimitsTest#highIsMoved", 100.0, 2),
+        ] {
+            let record = of("coverage", model, method);
+            assert_eq!(record["coverage"], coverage, "{record}");
+            let lines = record["focal"].as_array().unwrap();
+            let covered = lines.iter().map(|one| one["covered"].as_array().unwrap().len()).sum::<usize>();
+            assert_eq!((lines.len(), covered), (2, whole), "what it covers elsewhere is kept: {record}");
+        }
+        if cache.contains(&"--no-mutation") {
+            continue;
+        }
+        let [sets] = of_kind(&records, "mutants").collect::<Vec<_>>()[..] else { panic!("{records:?}") };
+        let kept = sets["sets"][0]["kept"].as_array().unwrap();
+        let lines = |lines: std::ops::RangeInclusive<u64>| {
+            kept.iter().filter(|one| lines.contains(&one["line"].as_u64().unwrap())).count()
+        };
+        let (low, high) = (lines(6..=8), lines(10..=13));
+        assert!(low > 0 && high > 0 && low + high == kept.len(), "{sets}");
+        for (method, count) in [("LimitsTest#lowIsRefused", low), ("LimitsTest#highIsMoved", high)] {
+            for model in ["gold", "other"] {
+                let record = of("mutation", model, method);
+                let number = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
+                assert_eq!(number(&record["kills"]["count"]), count, "{record}");
+                assert_eq!(record["mutants"].as_array().unwrap().len(), count, "{record}");
+                assert_eq!(number(&record["elsewhere"]), kept.len() - count, "{record}");
+            }
+        }
+        assert!(of("mutation", "gold", "LimitsTest#highIsMoved")["kills"]["killed"].as_u64().unwrap() > 0);
+        assert_eq!(of("mutation", "other", "LimitsTest#lowIsRefused")["kills"]["killed"], 0);
+    }
+    let (code, shown) = workshop.try_run(&["tasks", "focal", &task]);
+    assert_eq!(code, Some(0));
+    let row = |method: &str| shown.lines().find(|line| line.contains(method)).unwrap_or_else(|| panic!("{shown}"));
+    assert!(
+        row("Limits#low").contains("  lowIsRefused  ") && row("Limits#high").contains("  highIsMoved  "),
+        "{shown}"
+    );
 }
 
 /// Maven with JaCoCo and the mutator's own command say the same as scoring; what is kept is not found out again, and a

@@ -1,6 +1,7 @@
 //! What several tests share.
 
 pub(crate) mod command;
+pub(crate) mod imports;
 pub(crate) mod locks;
 pub(crate) mod miniature;
 pub(crate) mod scored;

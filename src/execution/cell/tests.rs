@@ -34,7 +34,7 @@ impl Place {
             limits: ExecutionLimits::from(&crate::manifest::Limits::default()),
             temporary: directory.path().to_owned(),
             logs: None,
-            init: Digest::of(b"init"),
+            identity: Digest::of(b"identity"),
             alone,
             believes_timeouts: false,
             class_archives: None,

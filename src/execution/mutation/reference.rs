@@ -62,7 +62,7 @@ impl ReferenceBuild<'_> {
             module: String,
             maven_arguments: &'a [String],
             recorder: &'a str,
-            init: Digest,
+            identity: Digest,
             limits: ExecutionLimits,
         }
         let keyed = Keyed {
@@ -71,7 +71,7 @@ impl ReferenceBuild<'_> {
             module: self.module.identity(),
             maven_arguments: &environment.maven_arguments,
             recorder: file_name(&executor.jars.recorder),
-            init: executor.init,
+            identity: executor.identity,
             limits: executor.limits,
         };
         Digest::of_plain(&keyed)

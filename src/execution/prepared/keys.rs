@@ -33,7 +33,7 @@ fn every_input_changes_the_key() {
         ("profiles", |asked| asked.revision.module.profiles = vec!["core".to_owned()]),
         ("whole", |asked| asked.revision.module.whole = true),
         ("recorder", |asked| asked.executor.jars.recorder = "/x/other".into()),
-        ("init", |asked| asked.executor.init = Digest::of(b"other")),
+        ("identity", |asked| asked.executor.identity = Digest::of(b"other")),
         ("limits of the build", |asked| asked.executor.limits.compile.memory_bytes += 1),
         ("limits of launches", |asked| asked.executor.limits.launch_heap_mib += 1),
     ];

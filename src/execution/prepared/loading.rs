@@ -32,7 +32,7 @@ pub(in crate::execution) fn executor(engine: &Arc<Scripted>, data_dir: &DataDir)
         limits: ExecutionLimits::from(&crate::manifest::Limits::default()),
         temporary: data_dir.temporary(),
         logs: None,
-        init: Digest::of(b"init"),
+        identity: Digest::of(b"identity"),
         alone: Arc::new(RwLock::new(())),
         believes_timeouts: false,
         class_archives: None,

@@ -184,10 +184,10 @@ fn every_input_of_a_build_changes_its_key() {
     let directory = tempfile::tempdir().unwrap();
     let (engine, data_dir) =
         (Arc::new(Scripted::new(|_, _| panic!("nothing is built"))), DataDir::open(directory.path()).unwrap());
-    let key = |tree: &str, directory_of: &str, argument: &str, init: &[u8], seconds: u64| {
+    let key = |tree: &str, directory_of: &str, argument: &str, identity: &[u8], seconds: u64| {
         let module = ModuleArguments { directory: directory_of.to_owned(), ..ModuleArguments::default() };
         let environment = Environment { maven_arguments: vec![argument.to_owned()], ..environment() };
-        let mut executor = Executor { init: Digest::of(init), ..executor(&engine, &data_dir) };
+        let mut executor = Executor { identity: Digest::of(identity), ..executor(&engine, &data_dir) };
         executor.limits.compile_command.wall_seconds = seconds;
         ReferenceBuild { archive: Path::new("a"), tree, module: &module }.key(&executor, &environment)
     };
