@@ -20,6 +20,7 @@ use crate::digest::Digest;
 use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
 use crate::focal::FocalLines;
+use crate::focal::own::OwnMethod;
 use crate::metrics::coverage::FocalCoverage;
 use crate::outcome::launch::shortened;
 use crate::task::MethodId;
@@ -95,6 +96,17 @@ pub fn source_files(focal: &[FocalLines]) -> Vec<SourceFile> {
 fn source_file(focal: &FocalLines) -> SourceFile {
     let name = focal.path.rsplit('/').next().unwrap_or(&focal.path).to_owned();
     SourceFile { package: focal.package.clone(), name }
+}
+
+/// Returns what of a test method's own focal methods is covered, given the lines of their files.
+pub fn own_coverage(own: &[OwnMethod], lines: &BTreeMap<SourceFile, Lines>) -> Vec<FocalCoverage> {
+    let none = Lines::new();
+    let of = |own: &OwnMethod| {
+        let file = SourceFile { package: own.package.clone(), name: own.file.clone() };
+        let file = lines.get(&file).unwrap_or(&none);
+        FocalCoverage::of_lines((own.first_line, own.last_line), &own.lines, file)
+    };
+    own.iter().map(of).collect()
 }
 
 /// Returns what of the focal methods is covered, given the lines of their files.

@@ -77,6 +77,8 @@ const SOURCES: &[(&str, &str)] = sources![
     "runner/src/testevo/runner/Trial.java",
     "tracer/resources/META-INF/MANIFEST.MF",
     "tracer/src/testevo/tracer/Agent.java",
+    "tracer/src/testevo/tracer/Callers.java",
+    "tracer/src/testevo/tracer/Directories.java",
     "tracer/src/testevo/tracer/Entries.java",
     "tracer/src/testevo/tracer/Probe.java",
     "tracer/src/testevo/tracer/Report.java",

@@ -1,12 +1,11 @@
-//! Which methods of some source files a launch enters, by our tracer. JaCoCo does not say so: it marks no line of a method
-//! that throws before its first probe. Source: protocol §4.
+//! Which methods of the project a launch enters and which of them tests call, by our tracer. JaCoCo does not say so: it knows no
+//! caller, and marks no line of a method that throws before its first probe. Source: protocol §4.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use super::agent::Agent;
-use super::coverage::SourceFile;
 use super::fault::file_name;
 use super::maven::{TRACER, ToolJars};
 use crate::digest::Digest;
@@ -21,9 +20,9 @@ const MOST_TRACE_BYTES: u64 = 16 << 20;
 /// What a launch entered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
-    /// The methods of the wanted source files.
+    /// The methods of the project's main classes.
     pub entered: Vec<Entered>,
-    /// Classes of their packages that the tracer could not change: of these nothing is known.
+    /// Classes that the tracer could not change: of these nothing is known.
     pub untraced: Vec<String>,
 }
 
@@ -38,32 +37,23 @@ pub enum TraceError {
     CutOff,
 }
 
-/// Returns the tracer of these source files.
-pub(super) fn agent(jars: &ToolJars, files: &[SourceFile]) -> Agent {
-    let mut argument = format!("-javaagent:{TRACER}={TRACE}");
-    for SourceFile { package, name } in files {
-        argument.push(',');
-        if !package.is_empty() {
-            argument.push_str(package);
-            argument.push('/');
-        }
-        argument.push_str(name);
-    }
+/// Returns the tracer.
+pub(super) fn agent(jars: &ToolJars) -> Agent {
+    let argument = format!("-javaagent:{TRACER}={TRACE}");
     let mounts = vec![ReadOnlyMount { source: jars.tracer.clone(), target: TRACER.to_owned() }];
     Agent { name: "trace", argument, writes: (TRACE.to_owned(), MOST_TRACE_BYTES), mounts }
 }
 
-/// Returns the key of what a method enters of these files, given the key of its launch.
-pub fn trace_key(launch: Digest, jars: &ToolJars, files: &[SourceFile]) -> Digest {
+/// Returns the key of what a method enters, given the key of its launch.
+pub fn trace_key(launch: Digest, jars: &ToolJars) -> Digest {
     #[derive(Serialize)]
     struct Keyed<'a> {
         schema: u32,
         what: &'a str,
         launch: Digest,
         tracer: &'a str,
-        files: &'a [SourceFile],
     }
-    Digest::of_plain(&Keyed { schema: 1, what: "trace", launch, tracer: file_name(&jars.tracer), files })
+    Digest::of_plain(&Keyed { schema: 1, what: "trace", launch, tracer: file_name(&jars.tracer) })
 }
 
 /// Reads what the tracer wrote.
@@ -80,13 +70,17 @@ pub fn read_trace(text: &[u8]) -> Result<Trace, TraceError> {
         match fields.as_slice() {
             ["end"] => return Ok(trace),
             ["untraced", class] => trace.untraced.push((*class).to_owned()),
-            ["entered", source, method, lines] => {
+            ["entered", class, source, method, descriptor, lines, callers] => {
                 let (package, file) = source.rsplit_once('/').unwrap_or(("", source));
                 let lines = lines.split(',').filter(|line| !line.is_empty()).map(str::parse);
+                let callers = callers.split(',').filter(|caller| !caller.is_empty());
                 trace.entered.push(Entered {
+                    class: (*class).to_owned(),
                     package: package.to_owned(),
                     file: file.to_owned(),
                     method: (*method).to_owned(),
+                    descriptor: (*descriptor).to_owned(),
+                    callers: callers.map(str::to_owned).collect(),
                     lines: lines.collect::<Result<BTreeSet<usize>, _>>().map_err(|_| wrong())?,
                 });
             }
@@ -103,24 +97,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tracer_is_told_of_files_and_what_it_wrote_is_read() {
-        let file = |package: &str| SourceFile { package: package.to_owned(), name: "A.java".to_owned() };
-        let agent = agent(&ToolJars::below(Path::new("/x")), &[file("p/q"), file("")]);
-        assert_eq!(agent.argument, "-javaagent:/testevo/tracer.jar=/work/tracer.txt,p/q/A.java,A.java");
+    fn what_the_tracer_wrote_is_read() {
+        let agent = agent(&ToolJars::below(Path::new("/x")));
+        assert_eq!(agent.argument, "-javaagent:/testevo/tracer.jar=/work/tracer.txt");
         let manifest = include_str!("../../images/tracer/resources/META-INF/MANIFEST.MF");
         assert!(manifest.contains(&format!("Boot-Class-Path: {} {TRACER}\n", super::super::coverage::ANALYSER)));
-        let text = "untraced\tp/q/B\nentered\tp/q/A.java\tm\t3,5\nentered\tA.java\t<init>\t\nend\n";
+        let text = "untraced\tp/q/B\nentered\tp/q/A$I\tp/q/A.java\tm\t(I)V\t3,5\tp.ATest#m,p.ATest#n\nentered\tA\tA.java\t<init>\t()V\t\t\nend\n";
         let trace = read_trace(text.as_bytes()).unwrap();
         assert_eq!(trace.untraced, ["p/q/B"]);
         let [first, second] = trace.entered.as_slice() else { panic!("{trace:?}") };
         assert_eq!((first.package.as_str(), first.file.as_str(), first.method.as_str()), ("p/q", "A.java", "m"));
+        assert_eq!((first.class.as_str(), first.descriptor.as_str()), ("p/q/A$I", "(I)V"));
         assert_eq!(first.lines, BTreeSet::from([3, 5]));
+        assert_eq!(first.callers, BTreeSet::from(["p.ATest#m".to_owned(), "p.ATest#n".to_owned()]));
+        assert_eq!(second.callers, BTreeSet::new());
         assert_eq!((second.package.as_str(), second.file.as_str(), second.lines.len()), ("", "A.java", 0));
         let shown = |text: &[u8]| read_trace(text).unwrap_err().to_string();
-        for cut in [&b""[..], b"untraced\tp/q/B\n", b"end", b"entered\tA.java\tm\t3"] {
+        for cut in [&b""[..], b"untraced\tp/q/B\n", b"end", b"entered\tA\tA.java\tm\t()V\t3\t"] {
             assert_eq!(shown(cut), "the tracer's file was cut off", "{}", String::from_utf8_lossy(cut));
         }
-        for bad in [&b"\xff\nend\n"[..], b"left\tA\nend\n", b"entered\tA.java\tm\tx\nend\n", b"\nend\n"] {
+        for bad in [&b"\xff\nend\n"[..], b"left\tA\nend\n", b"entered\tA\tA.java\tm\t()V\tx\t\nend\n", b"\nend\n"] {
             assert_eq!(shown(bad), "the tracer's file has a line that is none: line 1");
         }
     }

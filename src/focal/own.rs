@@ -1,5 +1,5 @@
-//! A test method's own focal methods: those of its task's that the developers' test method enters on new code. Source:
-//! protocol §4.
+//! A test method's own focal methods: the production methods that the developers' test method calls on new code, changed by the
+//! commit or not. Source: protocol §4; docs/scoring.md has the evidence.
 
 use std::collections::BTreeSet;
 
@@ -8,44 +8,70 @@ use serde::{Deserialize, Serialize};
 use super::FocalLines;
 use crate::task::MethodId;
 
-/// A method that a launch entered, as its class file has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A method of the project's main classes that a launch entered, as its class file has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entered {
+    /// Binary name of its class, parts by `/`.
+    pub class: String,
     /// Package of its source file, parts by `/`; empty for the unnamed one.
     pub package: String,
     /// Name of its source file.
     pub file: String,
-    /// Its name; `<init>` for a constructor.
+    /// Its name; `<init>` for a constructor, `<clinit>` for a class's initializer.
     pub method: String,
+    /// Its descriptor, which tells overloads apart.
+    pub descriptor: String,
     /// Lines that its code has instructions of, counted from 1.
     pub lines: BTreeSet<usize>,
+    /// Methods of test classes that call it with nothing of the project between, `class#method`.
+    pub callers: BTreeSet<String>,
 }
 
-/// Which of a task's focal methods are a test method's own.
+/// A test method's own focal methods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnFocal {
     /// The test method.
     pub method: MethodId,
     /// Why these.
     pub basis: Basis,
-    /// Places in the task's focal methods that were found, each extent once, ascending.
-    pub own: Vec<usize>,
-    /// What the basis rests on where that is not the launch itself.
+    /// The methods, sorted.
+    pub own: Vec<OwnMethod>,
+    /// What could not be seen, or why nothing could.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+}
+
+/// One of a test method's own focal methods.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OwnMethod {
+    /// Package of its source file, parts by `/`.
+    pub package: String,
+    /// Name of its source file.
+    pub file: String,
+    /// Its first line: of its declaration where the task lists it, else of its code.
+    pub first_line: usize,
+    /// Its last line, likewise.
+    pub last_line: usize,
+    /// `Class#method`, the class without its package.
+    pub name: String,
+    /// Lines of its code, ascending; those of lambdas and local classes within it are not its own.
+    pub lines: Vec<usize>,
+    /// Its place in the task's focal methods that were found, each extent once; `None` where the task does not list it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<usize>,
 }
 
 /// Why a test method has these focal methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// The developers' test method enters them.
+    /// The developers' test method calls them, itself or from a lambda in it.
+    Called,
+    /// It calls none itself; these are the listed ones that it enters.
     Entered,
-    /// The task has no other; no launch was needed.
-    Only,
-    /// The developers' test method enters none, so the task's whole list counts.
+    /// It enters none of the listed ones either, so the task's whole list counts.
     NoneEntered,
-    /// It could not be seen what the developers' test method enters, so the task's whole list counts.
+    /// It could not be seen what it calls, so the task's whole list counts.
     NotTraced,
 }
 
@@ -53,38 +79,93 @@ impl Basis {
     /// Returns the reason in words.
     pub fn phrase(self) -> &'static str {
         match self {
-            Self::Entered => "the developers' test enters them",
-            Self::Only => "the task has no other",
-            Self::NoneEntered => "all: the developers' test enters none",
-            Self::NotTraced => "all: it is not known what the developers' test enters",
+            Self::Called => "the developers' test calls them",
+            Self::Entered => "the developers' test enters them and calls none itself",
+            Self::NoneEntered => "all that the task lists: the developers' test enters none",
+            Self::NotTraced => "all that the task lists: it is not known what the developers' test calls",
         }
     }
 }
 
 impl OwnFocal {
-    /// Returns the own ones of `focal` of a test method that entered these methods.
-    pub fn entered(method: MethodId, focal: &[FocalLines], entered: &[Entered]) -> Self {
-        let is_entered = |one: &&FocalLines| entered.iter().any(|method| enters(method, one));
-        let own: Vec<usize> = (0..focal.len()).filter(|place| is_entered(&&focal[*place])).collect();
+    /// Returns the own ones of a test method that entered these methods, given those that its task lists.
+    pub fn of(method: MethodId, listed: &[FocalLines], entered: &[Entered]) -> Self {
+        let is_called = |one: &&Entered| !one.method.starts_with('<') && one.is_called_by(&method);
+        let called: BTreeSet<OwnMethod> =
+            entered.iter().filter(is_called).map(|one| OwnMethod::entered(one, listed)).collect();
+        if !called.is_empty() {
+            return Self { method, basis: Basis::Called, own: called.into_iter().collect(), cause: None };
+        }
+        let places = (0..listed.len()).filter(|place| entered.iter().any(|one| one.is(&listed[*place])));
+        let own: BTreeSet<OwnMethod> = places.map(|place| OwnMethod::listed(listed, place)).collect();
         match own.is_empty() {
-            true => Self::whole(method, focal, Basis::NoneEntered, None),
-            false => Self { method, basis: Basis::Entered, own, cause: None },
+            true => Self::whole(method, listed, Basis::NoneEntered, None),
+            false => Self { method, basis: Basis::Entered, own: own.into_iter().collect(), cause: None },
         }
     }
 
     /// Returns the whole list.
-    pub fn whole(method: MethodId, focal: &[FocalLines], basis: Basis, cause: Option<String>) -> Self {
-        Self { method, basis, own: (0..focal.len()).collect(), cause }
+    pub fn whole(method: MethodId, listed: &[FocalLines], basis: Basis, cause: Option<String>) -> Self {
+        let own: BTreeSet<OwnMethod> = (0..listed.len()).map(|place| OwnMethod::listed(listed, place)).collect();
+        Self { method, basis, own: own.into_iter().collect(), cause }
+    }
+
+    /// Returns the places of those that the task lists.
+    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        self.own.iter().filter_map(|own| own.listed)
     }
 }
 
-/// Tells whether a method that was entered is this focal one, or lies within it as a lambda or a local class does. Code of field
-/// initializers is part of every constructor, so lines decide, and no range of them.
-fn enters(entered: &Entered, focal: &FocalLines) -> bool {
-    let file = focal.path.rsplit('/').next().unwrap_or(&focal.path);
-    entered.package == focal.package
-        && entered.file == file
-        && entered.lines.range(focal.first_line..=focal.last_line.max(focal.first_line)).next().is_some()
+impl OwnMethod {
+    fn entered(one: &Entered, listed: &[FocalLines]) -> Self {
+        let place = listed.iter().position(|listed| one.is(listed));
+        let declared = place.and_then(|place| listed.get(place));
+        let class = one.class.rsplit('/').next().unwrap_or(&one.class);
+        Self {
+            package: one.package.clone(),
+            file: one.file.clone(),
+            first_line: declared.map_or_else(|| one.lines.first().copied().unwrap_or_default(), |one| one.first_line),
+            last_line: declared.map_or_else(|| one.lines.last().copied().unwrap_or_default(), |one| one.last_line),
+            name: format!("{class}#{}", one.method),
+            lines: one.lines.iter().copied().collect(),
+            listed: place,
+        }
+    }
+
+    fn listed(listed: &[FocalLines], place: usize) -> Self {
+        let FocalLines { path, package, first_line, last_line, .. } = &listed[place];
+        let file = file_name(path);
+        Self {
+            package: package.clone(),
+            file: file.to_owned(),
+            first_line: *first_line,
+            last_line: *last_line,
+            name: format!("{file}:{first_line}"),
+            lines: (*first_line..=*last_line).collect(),
+            listed: Some(place),
+        }
+    }
+}
+
+impl Entered {
+    /// Tells whether a test method calls it, itself or from a lambda in it; the method may be inherited from another class.
+    fn is_called_by(&self, test: &MethodId) -> bool {
+        let lambda = format!("lambda${}$", test.method());
+        let names = self.callers.iter().filter_map(|caller| caller.rsplit_once('#'));
+        names.into_iter().any(|(_, name)| name == test.method() || name.starts_with(&lambda))
+    }
+
+    /// Tells whether it is this focal method, or lies within it as a local class's method does. Code of field initializers is
+    /// part of every constructor, so lines decide, and no range of them.
+    fn is(&self, focal: &FocalLines) -> bool {
+        self.package == focal.package
+            && self.file == file_name(&focal.path)
+            && self.lines.range(focal.first_line..=focal.last_line.max(focal.first_line)).next().is_some()
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 #[cfg(test)]
@@ -97,25 +178,58 @@ mod tests {
         FocalLines { rule: Rule::Extent, path, package, first_line, last_line, added: Vec::new() }
     }
 
-    fn entered(file: &str, method: &str, lines: &[usize]) -> Entered {
-        let (package, file, method) = ("p/q".to_owned(), file.to_owned(), method.to_owned());
-        Entered { package, file, method, lines: lines.iter().copied().collect() }
+    fn entered(class: &str, method: &str, lines: &[usize], callers: &[&str]) -> Entered {
+        Entered {
+            class: format!("p/q/{class}"),
+            package: "p/q".to_owned(),
+            file: format!("{class}.java"),
+            method: method.to_owned(),
+            descriptor: "()V".to_owned(),
+            lines: lines.iter().copied().collect(),
+            callers: callers.iter().map(|caller| (*caller).to_owned()).collect(),
+        }
     }
 
     #[test]
-    fn what_is_entered_is_own_and_where_nothing_is_all_are() {
-        let focal = [focal("src/p/q/A.java", 10, 14), focal("src/p/q/A.java", 20, 20), focal("src/p/q/B.java", 10, 14)];
+    fn what_the_test_calls_is_own() {
+        let listed =
+            [focal("src/p/q/A.java", 10, 14), focal("src/p/q/A.java", 20, 20), focal("src/p/q/B.java", 10, 14)];
         let of = |entered: &[Entered]| {
-            let own = OwnFocal::entered("ATest#m".parse().unwrap(), &focal, entered);
-            (own.basis, own.own)
+            let own = OwnFocal::of("p.q.ATest#m".parse().unwrap(), &listed, entered);
+            let names: Vec<(String, Option<usize>)> =
+                own.own.iter().map(|own| (own.name.clone(), own.listed)).collect();
+            (own.basis, names)
         };
-        assert_eq!(of(&[entered("A.java", "m", &[11, 12])]), (Basis::Entered, vec![0]));
-        // A constructor's lines begin with those of field initializers and end with its own.
-        assert_eq!(of(&[entered("A.java", "<init>", &[3, 20])]), (Basis::Entered, vec![1]));
-        assert_eq!(of(&[entered("A.java", "m", &[14]), entered("B.java", "m", &[10])]), (Basis::Entered, vec![0, 2]));
-        assert_eq!(of(&[entered("A.java", "n", &[15, 30])]), (Basis::NoneEntered, vec![0, 1, 2]));
-        let other = Entered { package: "p".to_owned(), ..entered("A.java", "m", &[11]) };
-        assert_eq!(of(&[other]), (Basis::NoneEntered, vec![0, 1, 2]));
-        assert_eq!(of(&[]), (Basis::NoneEntered, vec![0, 1, 2]));
+        let own = |name: &str, listed| (name.to_owned(), listed);
+        // Listed or not; constructors are none, nor is what another test or the project itself calls.
+        let calls = ["p.q.ATest#m"];
+        assert_eq!(
+            of(&[
+                entered("A", "f", &[11, 12], &calls),
+                entered("A", "g", &[30], &["p.q.ATest#lambda$m$0"]),
+                entered("A", "<init>", &[3, 20], &calls),
+                entered("B", "f", &[11], &["p.q.ATest#other", "p.q.ATest#lambda$mm$0"]),
+                entered("B", "g", &[14], &[]),
+            ]),
+            (Basis::Called, vec![own("A#f", Some(0)), own("A#g", None)])
+        );
+        // One that calls none itself has the listed ones that it enters. A constructor's lines begin with field initializers'.
+        let helped = [entered("A", "<init>", &[3, 20], &[]), entered("B", "f", &[14], &["p.q.ATest#help"])];
+        assert_eq!(of(&helped), (Basis::Entered, vec![own("A.java:20", Some(1)), own("B.java:10", Some(2))]));
+        let all = vec![own("A.java:10", Some(0)), own("A.java:20", Some(1)), own("B.java:10", Some(2))];
+        assert_eq!(of(&[entered("A", "n", &[15, 30], &[])]), (Basis::NoneEntered, all.clone()));
+        let elsewhere = Entered { package: "p".to_owned(), ..entered("A", "m", &[11], &[]) };
+        assert_eq!(of(&[elsewhere]), (Basis::NoneEntered, all));
+    }
+
+    #[test]
+    fn overloads_are_told_apart_by_their_lines() {
+        let listed = [focal("src/p/q/A.java", 10, 14)];
+        let calls = ["p.q.ATest#m"];
+        let methods = [entered("A", "f", &[12], &calls), entered("A", "f", &[22], &calls)];
+        let own = OwnFocal::of("p.q.ATest#m".parse().unwrap(), &listed, &methods);
+        let found: Vec<_> = own.own.iter().map(|own| (own.first_line, own.last_line, own.lines.clone())).collect();
+        assert_eq!(found, [(10, 14, vec![12]), (22, 22, vec![22])]);
+        assert_eq!(own.places().collect::<Vec<_>>(), [0]);
     }
 }

@@ -18,6 +18,14 @@ pub struct FocalCoverage {
 }
 
 impl FocalCoverage {
+    /// Returns what was covered of a method with these lines of code, ascending, in one file.
+    pub fn of_lines((first_line, last_line): (usize, usize), code: &[usize], file: &BTreeMap<usize, bool>) -> Self {
+        let listed = || code.iter().copied().filter_map(|line| Some((line, *file.get(&line)?)));
+        let lines = listed().map(|(line, _)| line).collect();
+        let covered = listed().filter(|(_, covered)| *covered).map(|(line, _)| line).collect();
+        Self { first_line, last_line, lines, covered }
+    }
+
     /// Returns what was covered of a range of lines of one file.
     pub fn of((first_line, last_line): (usize, usize), file: &BTreeMap<usize, bool>) -> Self {
         let range = file.range(first_line..=last_line.max(first_line));

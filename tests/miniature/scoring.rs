@@ -85,7 +85,7 @@ fn submissions_made_for_a_category_come_to_it() {
             (Some("resolved"), Some(1)),
             "{focal}"
         );
-        assert!(kept["own"].as_array().unwrap().iter().all(|own| own["basis"] == "only"), "{focal}");
+        assert!(kept["own"].as_array().unwrap().iter().all(|own| own["basis"] == "called"), "{focal}");
     }
     let mut wrong = Vec::new();
     for (name, category) in &expected {

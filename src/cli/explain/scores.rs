@@ -6,7 +6,6 @@ use serde_json::json;
 
 use crate::cli::Context;
 use crate::error::CommandError;
-use crate::execution::scoring::record::FocalRecord;
 use crate::focal::own::OwnFocal;
 use crate::output::OutputFormat;
 use crate::report::score::{ScoredModel, ScoredTask, read};
@@ -83,9 +82,8 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
                 }
             }
         }
-        if let Some((focal, own)) = scored.focal.as_ref().zip(scored.own.as_ref()) {
-            text.extend(own.of(&method.method).map(|own| format!("  focal     {}\n", own_focal(own, focal))));
-        }
+        let own = scored.own.as_ref().and_then(|own| own.of(&method.method));
+        text.extend(own.map(|own| format!("  focal     {}\n", own_focal(own))));
         if let Some(coverage) = &method.coverage {
             match (&coverage.cause, coverage.coverage) {
                 (Some(cause), _) if coverage.lost => text.push_str(&format!("  coverage  lost: {cause}\n")),
@@ -128,13 +126,8 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
 }
 
 /// Says which focal methods a test method is measured against, and why.
-fn own_focal(own: &OwnFocal, focal: &FocalRecord) -> String {
-    let lines = focal.lines();
-    let name = |place: &usize| {
-        let lines = lines.get(*place)?;
-        Some(format!("{}:{}-{}", lines.path, lines.first_line, lines.last_line))
-    };
-    let names: Vec<String> = own.own.iter().filter_map(name).collect();
+fn own_focal(own: &OwnFocal) -> String {
+    let names: Vec<&str> = own.own.iter().map(|own| own.name.as_str()).collect();
     let cause = own.cause.as_deref().map(|cause| format!(": {cause}")).unwrap_or_default();
     format!("{} ({}{cause})", names.join(", "), own.basis.phrase())
 }

@@ -47,7 +47,8 @@ pub(super) fn run(tasks: &[Task], format: OutputFormat, context: &Context) -> Re
             }
             context.output.table(&table)?;
             if found.values().any(|known| known.own.is_none()) {
-                let message = "`?`: `score --predictions gold` finds out which test methods enter a focal method";
+                let message =
+                    "`?`: `score --predictions gold` finds out which test methods have a focal method for their own";
                 context.events.message(message.to_owned());
             }
             for (rule, number) in counts {
@@ -72,7 +73,7 @@ fn own_of(found: &Found, known: &KnownFocal) -> String {
     let Some(own) = &known.own else { return "?".to_owned() };
     let extents = extents(&known.focal);
     let place = extents.iter().position(|other| other.is_same_extent(lines));
-    let has = |own: &&OwnFocal| place.is_some_and(|place| own.own.contains(&place));
+    let has = |own: &&OwnFocal| place.is_some_and(|place| own.places().any(|own| own == place));
     let names: Vec<&str> = own.iter().filter(has).map(|own| own.method.method()).collect();
     if names.len() == own.len() { "all".to_owned() } else { names.join(", ") }
 }

@@ -38,7 +38,6 @@ impl<'a> Done<'a> {
                 ScoreRecord::Focal(one) => {
                     done.focal.insert(&one.task_id, one);
                 }
-                ScoreRecord::OwnFocal(one) if one.lost => {}
                 ScoreRecord::OwnFocal(one) => {
                     done.own.insert(&one.task_id, one);
                 }

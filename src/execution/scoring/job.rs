@@ -18,7 +18,7 @@ use super::sets::RunMutants;
 use super::{Scoring, blocking, cell_of, file_name, first_bytes};
 use crate::digest::Digest;
 use crate::execution::cell::{CellIdentity, CellInput, CellRequest, Environment, Executor};
-use crate::execution::coverage::{CoverageRequest, source_files};
+use crate::execution::coverage::CoverageRequest;
 use crate::execution::direct::DirectCell;
 use crate::execution::fault::Fault;
 use crate::execution::maven::ModuleArguments;
@@ -103,6 +103,7 @@ impl Scoring<'_> {
                 Some(format!("{outcome}: {detail}"))
             }
         };
+        let cause = cause.or_else(|| job.focal.unknown.clone());
         let due = Due {
             coverage: self.coverage && !job.focal.is_empty(),
             mutation: self.mutation && !lines_to_mutate(&job.focal.lines).is_empty(),
@@ -132,9 +133,13 @@ impl Scoring<'_> {
             Ok(facts) => facts,
             Err(error) => return Ok(Err(Fault::source(&error.to_string()))),
         };
-        let files = if self.coverage { source_files(&job.focal.lines) } else { Vec::new() };
-        let lines = if self.mutation { lines_to_mutate(&job.focal.lines) } else { BTreeMap::new() };
-        let mut todo = Todo { methods: job.methods.clone(), cover: job.cover.clone(), mutate: job.mutate.clone() };
+        let is_known = job.focal.unknown.is_none();
+        let files = if self.coverage && is_known { job.focal.files() } else { Vec::new() };
+        let lines = if self.mutation && is_known { lines_to_mutate(&job.focal.lines) } else { BTreeMap::new() };
+        let mut todo = Todo { methods: job.methods.clone(), ..Todo::default() };
+        if is_known {
+            (todo.cover, todo.mutate) = (job.cover.clone(), job.mutate.clone());
+        }
         // The order of methods is a part of the order of executions.
         shuffle(&mut todo.methods, self.seed ^ first_bytes(job.file));
         let mut unfit = None;

@@ -9,11 +9,11 @@ use super::record::{CoverageRecord, ExecutionRecord, MutantsRecord, MutationReco
 use super::sets::RunMutants;
 use super::{Scoring, model_directory};
 use crate::execution::cell::{CellIdentity, Executor};
-use crate::execution::coverage::{Lines, MethodCoverage, SourceFile, coverage_key, focal_coverage};
+use crate::execution::coverage::{Lines, MethodCoverage, SourceFile, coverage_key, focal_coverage, own_coverage};
 use crate::execution::mutation::NoMutants;
 use crate::execution::mutation::launches::Passing;
 use crate::execution::record::{CellRecord, Measured};
-use crate::metrics::coverage::{FocalCoverage, coverage, coverage_range};
+use crate::metrics::coverage::{coverage, coverage_range};
 use crate::metrics::mutation::Kills;
 use crate::outcome::Outcome;
 use crate::outcome::launch::shortened;
@@ -36,7 +36,7 @@ impl Scoring<'_> {
                     let passed = kept.first().is_some_and(|first| first.outcome == Outcome::Pass);
                     cover.extend((passed && !files.is_empty()).then(|| method.clone()));
                     let launch_ms = kept.first().and_then(|first| first.measured.launch_ms);
-                    let passing = || Passing { own: job.focal.own(&method), method: method.clone(), launch_ms };
+                    let passing = || Passing { own: job.focal.mutated(&method), method: method.clone(), launch_ms };
                     mutate.extend((passed && !lines.is_empty()).then(passing));
                     records.extend(kept.into_iter().map(ScoreRecord::Execution));
                 }
@@ -91,8 +91,10 @@ impl Scoring<'_> {
                 && Kills::of(&known.outcomes()).is_some()
             {
                 let launch = executor.key(identity, &method, 1, identity.path);
-                self.cache
-                    .put_value(mutation_key(launch, known.by, &job.task.id, (lines, &job.focal.own(&method))), known)?;
+                self.cache.put_value(
+                    mutation_key(launch, known.by, &job.task.id, (lines, &job.focal.mutated(&method))),
+                    known,
+                )?;
             }
             records.extend(mutation_records(job, &method, result, false));
         }
@@ -163,20 +165,21 @@ impl Scoring<'_> {
 
 pub(super) fn coverage_record(job: &Job<'_>, measured: MethodCoverage, cached: bool) -> CoverageRecord {
     let lost = measured.lines.is_err() && measured.may_pass;
-    let (focal, cause) = match measured.lines {
-        Ok(lines) => (focal_coverage(&job.focal.lines, &lines), None),
-        Err(cause) => (Vec::new(), Some(shortened(&cause))),
+    let (focal, own, cause) = match measured.lines {
+        Ok(lines) => {
+            let own = own_coverage(job.focal.own(&measured.method), &lines);
+            (focal_coverage(&job.focal.lines, &lines), own, None)
+        }
+        Err(cause) => (Vec::new(), Vec::new(), Some(shortened(&cause))),
     };
-    let places = job.focal.places(&measured.method);
-    let own: Vec<FocalCoverage> = places.iter().filter_map(|place| focal.get(*place)).cloned().collect();
     CoverageRecord {
         schema: SCORE_SCHEMA,
         model: job.model.to_owned(),
         task_id: job.task.id.clone(),
         method: measured.method,
-        own: Some(places),
         coverage: coverage(&own),
         coverage_range: coverage_range(&own),
+        own: Some(own),
         focal,
         cause,
         lost,

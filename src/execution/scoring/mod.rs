@@ -180,7 +180,6 @@ impl Scoring<'_> {
                     unexecuted.extend(self.unexecuted(model, task, code, &without, outcome, detail));
                     let measured = (self.coverage || self.mutation) && code == Side::New;
                     let focal = done.focal.get(&task.id).filter(|_| measured);
-                    // Where a fault keeps own focal methods from being known, the run measures nothing of the task.
                     let focal = focal.zip(done.own.get(&task.id)).map(|(focal, own)| TaskFocal::of(focal, own));
                     let focal = focal.unwrap_or_default();
                     let unmeasured = |known: &BTreeSet<(&str, &TaskId, &MethodId)>| -> Vec<MethodId> {
@@ -196,7 +195,8 @@ impl Scoring<'_> {
                     let mutate = wanted(self.mutation && !lines_to_mutate(&focal.lines).is_empty(), &done.mutated);
                     let launch_ms = |method: &MethodId| done.passed.get(&(model, &task.id, method)).copied().flatten();
                     let mutate = mutate.into_iter();
-                    let passing = |method| Passing { launch_ms: launch_ms(&method), own: focal.own(&method), method };
+                    let passing =
+                        |method| Passing { launch_ms: launch_ms(&method), own: focal.mutated(&method), method };
                     let mutate: Vec<Passing> = mutate.map(passing).collect();
                     let executor = self.executors.get(&task.repository);
                     let isolation_missing =

@@ -85,7 +85,7 @@ impl MutationRequest<'_> {
     pub(super) fn passing_with(&self, records: &[CellRecord]) -> Vec<Passing> {
         let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
         let passed = passed.map(|record| Passing {
-            own: self.focal.own(&record.method),
+            own: self.focal.mutated(&record.method),
             method: record.method.clone(),
             launch_ms: record.measured.launch_ms,
         });

@@ -1,5 +1,5 @@
-//! Which of a task's focal methods are each test method's own: found from launches of the developers' tests on new code before
-//! anything is measured, never from a submission. Source: protocol §4.
+//! What each test method's own focal methods are: found from launches of the developers' tests on new code before anything is
+//! measured, never from a submission. Source: protocol §4.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::execution::stage::{RunError, Stage};
 use crate::execution::tracing::{Trace, agent, read_trace, trace_key};
 use crate::execution::trees::CellFacts;
 use crate::focal::FocalLines;
-use crate::focal::own::{Basis, OwnFocal};
+use crate::focal::own::{Basis, OwnFocal, OwnMethod};
 use crate::outcome::launch::shortened;
 use crate::output::counted;
 use crate::submission::GOLD;
@@ -33,9 +33,11 @@ use crate::task::{Cell, MethodId, Side, Task, TaskId};
 /// A task's focal methods, as its test methods are measured against them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TaskFocal {
-    /// All that were found, each extent once.
+    /// All listed ones that were found, each extent once.
     pub(super) lines: Vec<FocalLines>,
-    own: BTreeMap<MethodId, Vec<usize>>,
+    own: BTreeMap<MethodId, Vec<OwnMethod>>,
+    /// Why own ones are not known, where a fault of ours is to blame: nothing is measured then, and what was due is lost.
+    pub(super) unknown: Option<String>,
 }
 
 impl TaskFocal {
@@ -44,21 +46,38 @@ impl TaskFocal {
         Self {
             lines: focal.lines().into_iter().cloned().collect(),
             own: own.methods.iter().map(|own| (own.method.clone(), own.own.clone())).collect(),
+            unknown: own.lost.then(|| own.cause.clone().unwrap_or_default()),
         }
     }
 
-    /// Returns the places of a test method's own ones.
-    pub(super) fn places(&self, method: &MethodId) -> Vec<usize> {
-        self.own.get(method).cloned().unwrap_or_else(|| (0..self.lines.len()).collect())
-    }
-
     /// Returns a test method's own ones.
-    pub(super) fn own(&self, method: &MethodId) -> Vec<FocalLines> {
-        self.places(method).into_iter().filter_map(|place| self.lines.get(place)).cloned().collect()
+    pub(super) fn own(&self, method: &MethodId) -> &[OwnMethod] {
+        self.own.get(method).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns those of a test method's own ones that the task lists: its mutants lie in these.
+    pub(super) fn mutated(&self, method: &MethodId) -> Vec<FocalLines> {
+        let listed = self.own(method).iter().filter_map(|own| self.lines.get(own.listed?));
+        let mut lines: Vec<FocalLines> = Vec::new();
+        for one in listed {
+            if !lines.iter().any(|known| known.is_same_extent(one)) {
+                lines.push(one.clone());
+            }
+        }
+        lines
+    }
+
+    /// Returns the files in which something may be covered.
+    pub(super) fn files(&self) -> Vec<SourceFile> {
+        let own = self.own.values().flatten();
+        let own = own.map(|own| SourceFile { package: own.package.clone(), name: own.file.clone() });
+        let files: BTreeSet<SourceFile> = source_files(&self.lines).into_iter().chain(own).collect();
+        files.into_iter().collect()
+    }
+
+    /// Tells whether there is nothing to cover.
     pub(super) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.lines.is_empty() && self.own.values().all(Vec::is_empty) && self.unknown.is_none()
     }
 }
 
@@ -72,7 +91,6 @@ struct Gold<'a> {
     environment: &'a Environment,
     text: Vec<u8>,
     facts: CellFacts,
-    files: &'a [SourceFile],
 }
 
 impl Scoring<'_> {
@@ -89,13 +107,15 @@ impl Scoring<'_> {
             let done = Done::of(&records);
             let executed = done.submissions.values().filter(|submission| submission.post_image.is_some());
             let executed: BTreeSet<&TaskId> = executed.map(|submission| &submission.task_id).collect();
-            let wanted =
-                self.tasks.iter().filter(|task| executed.contains(&task.id) && !done.own.contains_key(&task.id));
-            let with_lines = wanted.filter_map(|task| {
+            let wanted = self
+                .tasks
+                .iter()
+                .filter(|task| executed.contains(&task.id) && done.own.get(&task.id).is_none_or(|own| own.lost));
+            let looked_for = wanted.filter_map(|task| {
                 let lines = done.focal.get(&task.id)?.lines();
-                (!lines.is_empty()).then(|| (task, lines.into_iter().cloned().collect()))
+                Some((task, lines.into_iter().cloned().collect()))
             });
-            with_lines.collect()
+            looked_for.collect()
         };
         let jobs = wanted.into_iter().map(|(task, focal)| {
             let found = async move { Ok(vec![ScoreRecord::OwnFocal(self.own_of(task, focal, shared).await?)]) };
@@ -125,10 +145,6 @@ impl Scoring<'_> {
             methods: methods.unwrap_or_default(),
             isolation_missing: executor.map(|executor| executor.isolation_missing.clone()).unwrap_or_default(),
         };
-        if focal.len() == 1 {
-            let only = |method: &MethodId| OwnFocal::whole(method.clone(), &focal, Basis::Only, None);
-            return Ok(record(Ok(task.test_methods.iter().map(only).collect())));
-        }
         let (Some(executor), Some(environment)) = (executor, self.environments.get(&task.repository)) else {
             return Ok(record(Err("the repository has no image".to_owned())));
         };
@@ -142,13 +158,12 @@ impl Scoring<'_> {
             Ok(described) => described,
             Err(error) => return Ok(record(Err(error.to_string()))),
         };
-        let files = source_files(&focal);
-        let gold = Gold { task, executor, environment, text, facts, files: &files };
+        let gold = Gold { task, executor, environment, text, facts };
         let mut methods = Vec::new();
         for (method, traced) in self.trace(&gold).await? {
             methods.push(match traced {
                 Ok(trace) => {
-                    let mut own = OwnFocal::entered(method, &focal, &trace.entered);
+                    let mut own = OwnFocal::of(method, &focal, &trace.entered);
                     let untraced = trace.untraced.first();
                     own.cause = untraced.map(|class| shortened(&format!("the tracer could not change {class}")));
                     own
@@ -162,7 +177,7 @@ impl Scoring<'_> {
 
     /// Returns what each target method of the developers' test file enters, unless that was found before.
     async fn trace(&self, gold: &Gold<'_>) -> std::io::Result<Vec<(MethodId, Traced)>> {
-        let Gold { task, executor, environment, facts, files, .. } = gold;
+        let Gold { task, executor, environment, facts, .. } = gold;
         let Some(module) = &facts.module else {
             let cause = "the target file lies in no module of this tree".to_owned();
             return Ok(task.test_methods.iter().map(|method| (method.clone(), Err((cause.clone(), false)))).collect());
@@ -170,7 +185,7 @@ impl Scoring<'_> {
         let path = if self.direct.is_some() { ExecutionPath::Direct } else { ExecutionPath::Maven };
         let identity =
             CellIdentity { task, cell: Cell::Nn, environment, tree: &facts.tree, swapped: facts.swapped(), path };
-        let key = |method: &MethodId| trace_key(executor.key(&identity, method, 1, path), &executor.jars, files);
+        let key = |method: &MethodId| trace_key(executor.key(&identity, method, 1, path), &executor.jars);
         let mut known = BTreeMap::new();
         for method in &task.test_methods {
             if let Some(trace) = self.cache.value::<Trace>(key(method))? {
@@ -200,8 +215,8 @@ impl Scoring<'_> {
         module: &ModuleArguments,
         methods: &[MethodId],
     ) -> std::io::Result<Vec<(MethodId, AgentData)>> {
-        let Gold { task, executor, environment, text, facts, files } = gold;
-        let agent = agent(&executor.jars, files);
+        let Gold { task, executor, environment, text, facts } = gold;
+        let agent = agent(&executor.jars);
         let none = |cause: &str, may_pass: bool| {
             let cause = |method: &MethodId| (method.clone(), Err((cause.to_owned(), may_pass)));
             methods.iter().map(cause).collect()

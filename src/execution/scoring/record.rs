@@ -25,7 +25,7 @@ pub enum ScoreRecord {
     Submission(SubmissionRecord),
     /// Where a task's focal methods are.
     Focal(FocalRecord),
-    /// Which of a task's focal methods are each test method's own.
+    /// What each test method's own focal methods are.
     OwnFocal(OwnFocalRecord),
     /// Whether a generation task's starting file compiles.
     Start(StartRecord),
@@ -134,14 +134,14 @@ impl FocalRecord {
     }
 }
 
-/// Which of a task's focal methods are each test method's own: the same for the developers' tests and every submission.
+/// What each test method's own focal methods are: the same for the developers' tests and every submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnFocalRecord {
     /// [`SCORE_SCHEMA`].
     pub schema: u32,
     /// The task.
     pub task_id: TaskId,
-    /// Per target method; places are those of [`FocalRecord::lines`]. Empty where that was lost.
+    /// Per target method; places are those in [`FocalRecord::lines`]. Empty where that was lost.
     pub methods: Vec<OwnFocal>,
     /// Why that could not be found out, where it was lost.
     pub cause: Option<String>,
@@ -190,9 +190,10 @@ pub struct CoverageRecord {
     /// Per focal method of the task that was found, in the order of [`FocalRecord::lines`]; empty where nothing was
     /// measured.
     pub focal: Vec<FocalCoverage>,
-    /// Places in `focal` of the method's own focal methods; `None` in records of earlier programs, where all counted.
+    /// Per own focal method, in the order of [`OwnFocal::own`]; empty where nothing was measured, `None` in records of earlier
+    /// programs, where all of `focal` counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub own: Option<Vec<usize>>,
+    pub own: Option<Vec<FocalCoverage>>,
     /// Over executable lines of its own focal methods, percent.
     pub coverage: Option<f64>,
     /// Over all lines of its own focal methods, percent.

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use super::kept::{coverage_record, mutation_records};
 use super::left::{LeftKind, counts, left};
 use super::mutated::{JudgedBy, Mutated, mutation_key};
-use super::record::{CoverageRecord, MutationRecord, StartRecord};
+use super::record::{CoverageRecord, MutationRecord, OwnFocalRecord, StartRecord};
 use super::*;
 use crate::data_dir::DataDir;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
@@ -17,6 +17,7 @@ use crate::execution::coverage::{MethodCoverage, SourceFile, coverage_key};
 use crate::execution::maven::ToolJars;
 use crate::execution::prepared::loading::{environment, executor};
 use crate::execution::tracing::trace_key;
+use crate::focal::own::{Basis, OwnFocal, OwnMethod};
 use crate::focal::{FocalLines, Rule};
 use crate::sample::SampleRepository;
 use crate::submission::Content;
@@ -131,7 +132,34 @@ impl Place {
         (records, items)
     }
 
-    /// Returns passing launches of all methods on both sides.
+    /// Returns what own focal methods are: a line of a source.
+    fn own(&self) -> Vec<ScoreRecord> {
+        let own = |method: &MethodId| OwnFocal {
+            method: method.clone(),
+            basis: Basis::Called,
+            own: vec![OwnMethod {
+                package: "shop".to_owned(),
+                file: "Price.java".to_owned(),
+                first_line: 4,
+                last_line: 6,
+                name: "Price#discounted".to_owned(),
+                lines: vec![5],
+                listed: Some(0),
+            }],
+            cause: None,
+        };
+        let of = |task: &Task| OwnFocalRecord {
+            schema: SCORE_SCHEMA,
+            task_id: task.id.clone(),
+            methods: task.test_methods.iter().map(own).collect(),
+            cause: None,
+            lost: false,
+            isolation_missing: Vec::new(),
+        };
+        self.tasks.iter().map(|task| ScoreRecord::OwnFocal(of(task))).collect()
+    }
+
+    /// Returns passing launches of all methods on both sides, and their own focal methods.
     fn passed(&self) -> Vec<ScoreRecord> {
         let all = self.tasks.iter().flat_map(|task| task.test_methods.iter().map(move |method| (task, method)));
         let both = all.flat_map(|(task, method)| [Side::New, Side::Old].map(|code| (task, method, code)));
@@ -151,7 +179,7 @@ impl Place {
             cached: false,
             measured: Measured::default(),
         });
-        passed.map(ScoreRecord::Execution).collect()
+        passed.map(ScoreRecord::Execution).chain(self.own()).collect()
     }
 }
 
@@ -252,6 +280,27 @@ async fn what_passed_and_can_not_be_measured_is_lost_and_tried_again() {
 }
 
 #[tokio::test]
+async fn without_own_focal_methods_everything_that_was_due_is_lost() {
+    let place = Place::new(&["rounding"], gone);
+    let methods = place.tasks[0].test_methods.len();
+    let mut run = place.begin("r");
+    let passed: Vec<ScoreRecord> =
+        place.passed().into_iter().filter(|record| !matches!(record, ScoreRecord::OwnFocal(_))).collect();
+    let (records, _) = place.score(&ALL, &mut run, passed).await;
+    let (coverage, mutation, causes) = lost(&records);
+    assert_eq!((coverage, mutation), (methods, methods), "{records:?}");
+    assert!(causes.iter().all(|cause| cause.starts_with("with the trace agent: infra_fail(engine)")), "{causes:?}");
+    assert_eq!(place.engine.started(), ["compile"; 3], "nothing is measured");
+    let expected =
+        BTreeMap::from([(LeftKind::Coverage, methods), (LeftKind::Mutation, methods), (LeftKind::OwnFocal, 1)]);
+    assert_eq!(counts(&left(&records, &place.tasks)), expected);
+
+    // The next run tries that again first.
+    place.score(&ALL, &mut run, records).await;
+    assert_eq!(place.engine.started(), ["compile"; 6]);
+}
+
+#[tokio::test]
 async fn what_was_never_launched_is_not_lost_but_left() {
     let place = Place::new(&["new-class"], gone);
     let methods = place.tasks[0].test_methods.len();
@@ -260,7 +309,8 @@ async fn what_was_never_launched_is_not_lost_but_left() {
     assert_eq!(lost(&records), (0, 0, BTreeSet::new()), "nothing is known to pass");
     let found = left(&records, &place.tasks);
     // Both sides, both repeats: nothing of ours is hidden because no verdict needs it.
-    assert_eq!(counts(&found), BTreeMap::from([(LeftKind::Launch, 4 * methods)]), "{found:?}");
+    let expected = BTreeMap::from([(LeftKind::Launch, 4 * methods), (LeftKind::OwnFocal, 1)]);
+    assert_eq!(counts(&found), expected, "{found:?}");
     for words in
         ["on old code, launch 1: ", "on old code, launch 2: ", "on new code, launch 1: ", "on new code, launch 2: "]
     {
@@ -448,9 +498,9 @@ fn keys_of_measurements_name_their_inputs() {
     let mutation = |of: &str, by, id: &str, (path, some): (&str, &[usize]), own: &[FocalLines]| {
         mutation_key(launch(of), by, &task(id), (&lines(path, some), own))
     };
-    let trace = |launch: &Digest, tracer: &str, files: &[SourceFile]| {
+    let trace = |launch: &Digest, tracer: &str| {
         let jars = ToolJars { tracer: Path::new(tracer).to_owned(), ..ToolJars::below(Path::new("/x")) };
-        trace_key(*launch, &jars, files)
+        trace_key(*launch, &jars)
     };
     let keys = [
         ("coverage", coverage_key(launch("a"), &[file("p", "A.java")])),
@@ -467,10 +517,9 @@ fn keys_of_measurements_name_their_inputs() {
         ("its number of lines", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1, 2]), &own(1, 2))),
         ("its own focal methods", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 1))),
         ("all of them", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &[])),
-        ("trace", trace(&launch("a"), "tracer", &[file("p", "A.java")])),
-        ("its launch", trace(&launch("b"), "tracer", &[file("p", "A.java")])),
-        ("its tracer", trace(&launch("a"), "other", &[file("p", "A.java")])),
-        ("its files", trace(&launch("a"), "tracer", &[file("p", "B.java")])),
+        ("trace", trace(&launch("a"), "tracer")),
+        ("its launch", trace(&launch("b"), "tracer")),
+        ("its tracer", trace(&launch("a"), "other")),
         ("start", start::start_key(launch("a"))),
         ("its launch", start::start_key(launch("b"))),
         ("no measurement", launch("a")),

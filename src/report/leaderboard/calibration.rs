@@ -189,12 +189,12 @@ impl Ours<'_> {
         let all = self.scored.focal.as_ref().map_or(0, |focal| focal.lines().len());
         let methods = self.scored.methods.iter().map(|method| {
             let own = self.scored.own.as_ref().and_then(|own| own.of(&method.method));
-            let own_focal = own.map(|own| format!("{} of {all}", own.own.len())).unwrap_or_default();
+            let own_focal = own.map(|own| format!("{} with {} of {all} listed", own.own.len(), own.places().count()));
+            let own_focal = own_focal.unwrap_or_default();
             let counts = match value {
                 Value::Coverage => method.coverage.as_ref().and_then(|record| {
                     record.coverage?;
-                    let own = record.own.clone().unwrap_or_else(|| (0..record.focal.len()).collect());
-                    let own: Vec<_> = own.iter().filter_map(|place| record.focal.get(*place)).collect();
+                    let own = record.own.as_ref().unwrap_or(&record.focal);
                     let (covered, lines) = own
                         .iter()
                         .fold((0, 0), |(covered, lines), one| (covered + one.covered.len(), lines + one.lines.len()));

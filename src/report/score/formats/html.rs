@@ -193,7 +193,7 @@ fn method(scored: &ScoredTask, method: &ScoredMethod) -> Value {
         "coverage": method.score.pred.coverage,
         "gold": method.score.gold.coverage,
         "killed": killed,
-        "own": own.map(|own| &own.own),
+        "own": own.map(|own| own.places().collect::<Vec<_>>()),
         "covered": covered,
         "new": cells(&method.new),
         "old": cells(&method.old),

@@ -9,13 +9,17 @@ import java.util.TreeSet;
 final class Entries {
     /** A method with code, and the lines that the class file has of it. */
     static final class Entry {
+        final String className;
         final String source;
         final String method;
+        final String descriptor;
         final SortedSet<Integer> lines = new TreeSet<Integer>();
 
-        Entry(String source, String method) {
+        Entry(String className, String source, String method, String descriptor) {
+            this.className = className;
             this.source = source;
             this.method = method;
+            this.descriptor = descriptor;
         }
     }
 
@@ -35,14 +39,8 @@ final class Entries {
         untraced.add(name);
     }
 
-    synchronized List<Entry> entered() {
-        List<Entry> entered = new ArrayList<Entry>();
-        for (int number = 0; number < entries.size(); number++) {
-            if (Probe.entered(number)) {
-                entered.add(entries.get(number));
-            }
-        }
-        return entered;
+    synchronized List<Entry> all() {
+        return new ArrayList<Entry>(entries);
     }
 
     synchronized List<String> untraced() {

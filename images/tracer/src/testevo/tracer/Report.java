@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.OutputStreamWriter;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 
 /** Writes what was entered as the JVM ends. */
 final class Report implements Runnable {
@@ -22,8 +23,11 @@ final class Report implements Runnable {
             for (String name : entries.untraced()) {
                 out.write("untraced\t" + name + "\n");
             }
-            for (Entries.Entry entry : entries.entered()) {
-                out.write("entered\t" + entry.source + "\t" + entry.method + "\t" + joined(entry.lines) + "\n");
+            List<Entries.Entry> all = entries.all();
+            for (int number = 0; number < all.size(); number++) {
+                if (Probe.entered(number)) {
+                    out.write(line(all.get(number), joined(Probe.callers().of(number))));
+                }
             }
             // A file without this line was cut off.
             out.write("end\n");
@@ -32,10 +36,15 @@ final class Report implements Runnable {
         }
     }
 
-    private static String joined(Iterable<Integer> lines) {
+    private static String line(Entries.Entry entry, String callers) {
+        return "entered\t" + entry.className + "\t" + entry.source + "\t" + entry.method + "\t" + entry.descriptor + "\t"
+                + joined(entry.lines) + "\t" + callers + "\n";
+    }
+
+    private static String joined(Iterable<?> parts) {
         StringBuilder text = new StringBuilder();
-        for (int line : lines) {
-            text.append(text.length() == 0 ? "" : ",").append(line);
+        for (Object part : parts) {
+            text.append(text.length() == 0 ? "" : ",").append(part);
         }
         return text.toString();
     }

@@ -2,8 +2,6 @@ package testevo.tracer;
 
 import java.lang.instrument.ClassFileTransformer;
 import java.security.ProtectionDomain;
-import java.util.HashSet;
-import java.util.Set;
 import org.jacoco.cli.internal.asm.ClassReader;
 import org.jacoco.cli.internal.asm.ClassVisitor;
 import org.jacoco.cli.internal.asm.ClassWriter;
@@ -11,34 +9,37 @@ import org.jacoco.cli.internal.asm.Label;
 import org.jacoco.cli.internal.asm.MethodVisitor;
 import org.jacoco.cli.internal.asm.Opcodes;
 
-/** Puts a call of {@link Probe#enter} before the first instruction of every method of the wanted source files. */
+/** Puts a call of {@link Probe#enter} before the first instruction of every method of the project's own classes. */
 final class Tracing implements ClassFileTransformer {
     private static final int API = Opcodes.ASM9;
 
-    private final Set<String> sources;
-    private final Set<String> packages = new HashSet<String>();
+    private final Directories directories;
     private final Entries entries;
 
-    Tracing(Set<String> sources, Entries entries) {
-        this.sources = sources;
+    Tracing(Directories directories, Entries entries) {
+        this.directories = directories;
         this.entries = entries;
-        for (String source : sources) {
-            packages.add(packageOf(source));
-        }
     }
 
     @Override
     public byte[] transform(ClassLoader loader, String name, Class<?> redefined, ProtectionDomain domain, byte[] bytes) {
         // Classes of the JVM itself, and classes without a name of their own.
-        if (loader == null || name == null || redefined != null || !packages.contains(packageOf(name))) {
+        if (loader == null || name == null || redefined != null) {
+            return null;
+        }
+        if (directories.isTest(domain)) {
+            Probe.callers().addTest(name.replace('/', '.'));
+            return null;
+        }
+        if (!directories.isMain(domain)) {
             return null;
         }
         try {
             ClassReader reader = new ClassReader(bytes);
             ClassWriter writer = new ClassWriter(reader, 0);
-            TracedClass traced = new TracedClass(writer, packageOf(name));
+            TracedClass traced = new TracedClass(writer, name);
             reader.accept(traced, 0);
-            return traced.isWanted ? writer.toByteArray() : null;
+            return traced.source == null ? null : writer.toByteArray();
         } catch (Throwable unknown) {
             // A class file of a later release, or one that is no sound class file: it stays as it is.
             entries.addUntraced(name);
@@ -46,32 +47,65 @@ final class Tracing implements ClassFileTransformer {
         }
     }
 
-    private static String packageOf(String name) {
-        return name.substring(0, name.lastIndexOf('/') + 1);
-    }
-
-    /** A class on its way through; where its source is not wanted nothing is changed. */
+    /** A class on its way through; one that names no source stays as it is. */
     private final class TracedClass extends ClassVisitor {
-        private final String inPackage;
+        private final String name;
         private String source;
-        private boolean isWanted;
+        private boolean isEnum;
 
-        TracedClass(ClassVisitor next, String inPackage) {
+        TracedClass(ClassVisitor next, String name) {
             super(API, next);
-            this.inPackage = inPackage;
+            this.name = name;
+        }
+
+        @Override
+        public void visit(int version, int access, String own, String signature, String base, String[] interfaces) {
+            isEnum = (access & Opcodes.ACC_ENUM) != 0;
+            super.visit(version, access, own, signature, base, interfaces);
         }
 
         @Override
         public void visitSource(String file, String debug) {
-            source = inPackage + file;
-            isWanted = sources.contains(source);
+            if (file != null) {
+                source = name.substring(0, name.lastIndexOf('/') + 1) + file;
+            }
             super.visitSource(file, debug);
         }
 
         @Override
-        public MethodVisitor visitMethod(int access, String name, String descriptor, String signature, String[] thrown) {
-            MethodVisitor next = super.visitMethod(access, name, descriptor, signature, thrown);
-            return isWanted && next != null ? new TracedMethod(next, source, name) : next;
+        public MethodVisitor visitMethod(int access, String method, String descriptor, String signature, String[] thrown) {
+            MethodVisitor next = super.visitMethod(access, method, descriptor, signature, thrown);
+            if (next == null || source == null) {
+                return next;
+            }
+            if ((access & Opcodes.ACC_BRIDGE) != 0) {
+                return new Bridge(next, name.replace('/', '.'), method);
+            }
+            boolean isCompilers = (access & Opcodes.ACC_SYNTHETIC) != 0 || (isEnum && isOfEveryEnum(method, descriptor));
+            return isCompilers ? next : new TracedMethod(next, new Entries.Entry(name, source, method, descriptor));
+        }
+
+        private boolean isOfEveryEnum(String method, String descriptor) {
+            return (method.equals("values") && descriptor.equals("()[L" + name + ";"))
+                    || (method.equals("valueOf") && descriptor.equals("(Ljava/lang/String;)L" + name + ";"));
+        }
+    }
+
+    /** A method that calls another one of its name, whose caller is its own. */
+    private static final class Bridge extends MethodVisitor {
+        private final String className;
+        private final String method;
+
+        Bridge(MethodVisitor next, String className, String method) {
+            super(API, next);
+            this.className = className;
+            this.method = method;
+        }
+
+        @Override
+        public void visitLineNumber(int line, Label start) {
+            Probe.callers().addBridge(className, method, line);
+            super.visitLineNumber(line, start);
         }
     }
 
@@ -79,9 +113,9 @@ final class Tracing implements ClassFileTransformer {
     private final class TracedMethod extends MethodVisitor {
         private final Entries.Entry entry;
 
-        TracedMethod(MethodVisitor next, String source, String name) {
+        TracedMethod(MethodVisitor next, Entries.Entry entry) {
             super(API, next);
-            entry = new Entries.Entry(source, name);
+            this.entry = entry;
         }
 
         @Override
