@@ -1,5 +1,6 @@
 //! `report`: what scoring runs add up to, in the form that is wanted.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -13,6 +14,7 @@ use crate::report::leaderboard::{self, formats, leaderboard};
 use crate::report::score::formats::{csv, html, junit, markdown, notes, table};
 use crate::report::score::{ScoreReport, ScoredModel, figures, read};
 use crate::submission::GOLD;
+use crate::task::TaskId;
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
@@ -23,7 +25,7 @@ pub(super) struct ReportArguments {
     /// How the report is written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: ReportFormat,
-    /// Hold the developers' tests of a run of `gold` against a published leaderboard instead, by task where dates tell tasks
+    /// Hold the developers' tests of runs of `gold` against a published leaderboard instead, by task where dates tell tasks
     /// apart; as text, json or markdown
     #[arg(long, value_name = "FILE")]
     published: Option<PathBuf>,
@@ -78,16 +80,28 @@ fn held_against(
     format: ReportFormat,
     context: &Context,
 ) -> Result<(), CommandError> {
-    let [gold] = models.iter().filter(|model| model.model == GOLD).collect::<Vec<_>>()[..] else {
+    let gold: Vec<&ScoredModel> = models.iter().filter(|model| model.model == GOLD).collect();
+    if gold.is_empty() {
         return Err(CommandError::Usage {
-            message: "`--published` takes one run that scored `gold`".to_owned(),
-            hint: "run `testevo-sandbox score --predictions gold` first, and name that run alone".to_owned(),
+            message: "`--published` takes runs that scored `gold`".to_owned(),
+            hint: "run `testevo-sandbox score --predictions gold` first".to_owned(),
         });
-    };
-    if !gold.complete {
-        context.events.warning(format!("run {} is incomplete: what it lacks is in no value", gold.run_id));
     }
-    let calibration = calibrate(gold, &leaderboard::read(file)?);
+    let mut seen: BTreeMap<&TaskId, &str> = BTreeMap::new();
+    for model in &gold {
+        for scored in &model.tasks {
+            if let Some(other) = seen.insert(&scored.task.id, &model.run_id) {
+                return Err(CommandError::Usage {
+                    message: format!("the runs {other} and {} both have {}", model.run_id, scored.task.id),
+                    hint: "name runs that have no task in common".to_owned(),
+                });
+            }
+        }
+        if !model.complete {
+            context.events.warning(format!("run {} is incomplete: what it lacks is in no value", model.run_id));
+        }
+    }
+    let calibration = calibrate(&gold, &leaderboard::read(file)?);
     match format {
         ReportFormat::Json => context.output.json(&calibration),
         ReportFormat::Markdown => context.output.bytes(formats::markdown(&calibration).as_bytes()),

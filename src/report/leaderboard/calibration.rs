@@ -20,13 +20,13 @@ const TOLERANCE: f64 = 0.000_55;
 /// Version of the calibration's schema.
 pub const CALIBRATION_SCHEMA: u32 = 1;
 
-/// The developers' tests of a run held against a leaderboard.
+/// The developers' tests of some runs held against a leaderboard.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Calibration {
     /// [`CALIBRATION_SCHEMA`].
     pub schema: u32,
-    /// The run whose developers' tests these are.
-    pub run_id: String,
+    /// The runs whose developers' tests these are.
+    pub runs: Vec<String>,
     /// By track and value.
     pub agreement: Vec<Agreement>,
     /// The agents' own means over the file.
@@ -147,10 +147,10 @@ struct Ours<'a> {
     mutation: Option<f64>,
 }
 
-/// Holds the developers' tests, scored as a model, against a leaderboard.
-pub fn calibrate(model: &ScoredModel, leaderboard: &Leaderboard) -> Calibration {
+/// Holds the developers' tests, scored as a model in runs that have no task in common, against a leaderboard.
+pub fn calibrate(models: &[&ScoredModel], leaderboard: &Leaderboard) -> Calibration {
     let mut groups: BTreeMap<(Track, &str), Vec<Ours<'_>>> = BTreeMap::new();
-    for scored in &model.tasks {
+    for scored in models.iter().flat_map(|model| &model.tasks) {
         groups.entry((scored.task.track, scored.task.rev2_date.as_str())).or_default().push(ours(scored));
     }
     let mut agreement = Vec::new();
@@ -167,7 +167,8 @@ pub fn calibrate(model: &ScoredModel, leaderboard: &Leaderboard) -> Calibration 
         }
     }
     let agents = agents_means(leaderboard);
-    Calibration { schema: CALIBRATION_SCHEMA, run_id: model.run_id.clone(), agreement, agents, differences }
+    let runs = models.iter().map(|model| model.run_id.clone()).collect();
+    Calibration { schema: CALIBRATION_SCHEMA, runs, agreement, agents, differences }
 }
 
 fn ours(scored: &ScoredTask) -> Ours<'_> {

@@ -1,6 +1,14 @@
+use std::sync::Arc;
+
 use serde_json::json;
 
+use super::calibration::{Agreement, Value, calibrate};
 use super::*;
+use crate::metrics::aggregate::{Adequacy, MethodScore};
+use crate::metrics::category::{Category, Integrity, judge};
+use crate::outcome::{ExecReason, Outcome};
+use crate::report::score::{Instances, ScoredMethod, ScoredModel, ScoredTask};
+use crate::task::Task;
 
 fn parsed(value: &serde_json::Value) -> Result<Leaderboard, String> {
     parse(value.to_string().as_bytes())
@@ -65,4 +73,146 @@ fn what_is_no_leaderboard_is_named() {
     assert_eq!(parsed(&json!({"runs": []})).unwrap_err(), "it has neither `tracks` nor `groups`");
     assert!(parsed(&json!({"tracks": {"other": []}})).unwrap_err().contains("other"));
     assert!(parse(b"{").is_err());
+}
+
+/// Returns the developers' tests of tasks: id, track, date, and coverage (percent) and mutation score of each method.
+fn gold(tasks: &[(&str, Track, &str, &[(Option<f64>, Option<f64>)])]) -> ScoredModel {
+    let task = |(id, track, date, methods): &(&str, Track, &str, &[(Option<f64>, Option<f64>)])| {
+        let names: Vec<_> = (0..methods.len()).map(|number| format!("ATest#m{number}").parse().unwrap()).collect();
+        let task = Task {
+            id: id.parse().unwrap(),
+            repository: "o/n".parse().unwrap(),
+            track: *track,
+            rev1: "a".repeat(40).parse().unwrap(),
+            rev2: "b".repeat(40).parse().unwrap(),
+            rev1_date: (*date).to_owned(),
+            rev2_date: (*date).to_owned(),
+            test_file: "ATest.java".parse().unwrap(),
+            test_methods: names.clone(),
+            focal_methods: Vec::new(),
+        };
+        let method = |(method, (coverage, mutation)): (_, &(Option<f64>, Option<f64>))| {
+            let failed = Outcome::ExecFail(ExecReason::Assertion);
+            let verdict = judge(*track, &[Outcome::Pass], &[failed], Integrity::NotEvaluated);
+            let pred = Adequacy { coverage: *coverage, mutation: *mutation, ..Adequacy::default() };
+            let score = MethodScore { category: Some(Category::Success), pred, ..MethodScore::default() };
+            ScoredMethod { method, verdict, new: Vec::new(), old: Vec::new(), coverage: None, mutation: None, score }
+        };
+        ScoredTask {
+            task: Arc::new(task),
+            jdk: 17,
+            focal: None,
+            own: None,
+            submission: None,
+            start: None,
+            mutants: Arc::default(),
+            measured: Default::default(),
+            methods: names.into_iter().zip(*methods).map(method).collect(),
+        }
+    };
+    ScoredModel {
+        run_id: "r".to_owned(),
+        path: PathBuf::new(),
+        model: "gold".to_owned(),
+        complete: true,
+        tasks: tasks.iter().map(task).collect(),
+        missing: Vec::new(),
+        unknown: Vec::new(),
+        instances: Instances::default(),
+        not_selected: 0,
+        repeated: 0,
+    }
+}
+
+/// Returns a leaderboard of update rows: for each agent date, coverage and mutation score.
+fn agents(rows: &[&[(&str, Option<f64>, Option<f64>)]]) -> Leaderboard {
+    let row = |(date, cov, mutation): &(&str, Option<f64>, Option<f64>)| Row {
+        d: (*date).to_owned(),
+        cov: *cov,
+        mutation: *mutation,
+        pass: Some(if cov.is_some() { 1.0 } else { 0.0 }),
+        ..Row::default()
+    };
+    let entry = |(number, rows): (usize, &&[(&str, Option<f64>, Option<f64>)])| Entry {
+        agent: format!("agent {number}"),
+        tasks: rows.iter().map(row).collect(),
+        ..Entry::default()
+    };
+    let entries = rows.iter().enumerate().map(entry).collect();
+    let tracks = BTreeMap::from([(Track::TestUpdate, entries)]);
+    Leaderboard { generated_at: None, metric_definitions: serde_json::Value::Null, tracks }
+}
+
+#[test]
+fn gold_is_held_against_rows_that_only_dates_tell_apart() {
+    let update = Track::TestUpdate;
+    let (one, two, three, four) = ("2020-01-01", "2020-02-02", "2020-03-03", "2020-04-04");
+    let model = gold(&[
+        // Equal, by the mean over its methods.
+        ("t1", update, one, &[(Some(50.0), Some(0.5)), (Some(100.0), None)]),
+        // A multiset, of which one is equal.
+        ("t2", update, two, &[(Some(100.0), None)]),
+        ("t3", update, two, &[(Some(20.0), Some(1.0))]),
+        // Agents differ; ours is one of them.
+        ("t4", update, three, &[(Some(66.666), Some(0.0))]),
+        // Rows of other tasks as well.
+        ("t5", update, four, &[(Some(10.0), None)]),
+    ]);
+    let board = agents(&[
+        &[
+            (one, Some(0.75), Some(0.5)),
+            (two, Some(0.3), None),
+            (two, Some(1.0), None),
+            (three, Some(0.6667), Some(0.0)),
+            (four, Some(0.1), None),
+            (four, Some(0.2), None),
+        ],
+        &[
+            (one, Some(0.75), Some(0.25)),
+            (two, Some(1.0), None),
+            (two, Some(0.3), None),
+            (three, Some(0.9), Some(0.0)),
+            (four, Some(0.1), None),
+            (four, Some(0.2), None),
+        ],
+        // One that does not pass says nothing of the tasks.
+        &[
+            (one, None, None),
+            (two, None, None),
+            (two, None, None),
+            (three, None, None),
+            (four, None, None),
+            (four, None, None),
+        ],
+    ]);
+    let found = calibrate(&[&model], &board);
+    let [coverage, mutation] = found.agreement.as_slice() else { panic!("{found:?}") };
+    let counts = |one: &Agreement| [one.tasks, one.by_task, one.by_multiset, one.left_out];
+    assert_eq!((coverage.value, counts(coverage)), (Value::Coverage, [5, 2, 2, 1]));
+    assert_eq!((coverage.agreed, coverage.equal_where_agreed), (3, 2));
+    assert_eq!((coverage.published, coverage.equal_to_some), (4, 3));
+    let rounded = |value: Option<f64>| value.map(|value| (value * 1000.0).round() / 1000.0);
+    assert_eq!(rounded(coverage.mean), Some(0.654), "over compared tasks alone");
+    // Smallest beside smallest: 0, -0.1, 0, and 0.667 beside the mean of 0.667 and 0.9.
+    assert_eq!((rounded(coverage.mean_difference), rounded(coverage.median_difference)), (Some(-0.054), Some(-0.05)));
+    assert_eq!((mutation.value, counts(mutation)), (Value::Mutation, [5, 2, 2, 1]));
+    assert_eq!((mutation.agreed, mutation.equal_where_agreed), (1, 1));
+    assert_eq!((mutation.published, mutation.equal_to_some), (2, 2));
+    assert_eq!((mutation.both_undefined, mutation.only_ours, mutation.only_theirs), (1, 1, 0));
+    let differing: Vec<(Value, &str, bool)> =
+        found.differences.iter().map(|one| (one.value, one.date.as_str(), one.agreed)).collect();
+    assert_eq!(differing, [(Value::Coverage, two, true), (Value::Mutation, two, false)]);
+}
+
+#[test]
+fn runs_are_written_in_the_leaderboards_shape() {
+    let model =
+        gold(&[("t1", Track::TestGeneration, "2020-01-01", &[(Some(50.0), None), (Some(100.0 / 3.0), Some(1.0))])]);
+    let board = leaderboard(&[model], Some("2026-01-01T00:00:00Z".to_owned()));
+    let value = serde_json::to_value(&board).unwrap();
+    let row = json!({
+        "d": "2020-01-01", "pass": 1.0, "exec": 0.0, "cmpl": 0.0, "hrns": 0.0, "cov": 0.4167, "mut": 1.0, "disc": 1.0,
+    });
+    assert_eq!(value["tracks"]["test_generation"][0]["tasks"], json!([row]));
+    assert_eq!(parse(value.to_string().as_bytes()).unwrap(), board, "what is written is read");
 }
