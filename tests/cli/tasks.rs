@@ -60,21 +60,23 @@ fn focal_methods_are_found_and_kept() {
     assert_snapshot!(focal(&[]), @"
     exit 0
     ---- stdout
-    task                             method            found             lines  added  file
-    testevo__sample__fixed-bug       Stock#take        resolved(extent)  10-15  3      src/main/java/shop/Stock.java
-    testevo__sample__new-class       Voucher#isValid   resolved(extent)  10-12  3      src/main/java/shop/Voucher.java
-    testevo__sample__renamed-method  Cart#total        resolved(extent)  13-15  2      src/main/java/shop/Cart.java
-    testevo__sample__rounding        Price#discounted  resolved(extent)  4-6    1      src/main/java/shop/Price.java
-    testevo__sample__stricter-input  Label#text        resolved(extent)  6-8    1      src/main/java/shop/Label.java
+    task                             method            found             lines  added  own of  file
+    testevo__sample__fixed-bug       Stock#take        resolved(extent)  10-15  3      ?       src/main/java/shop/Stock.java
+    testevo__sample__new-class       Voucher#isValid   resolved(extent)  10-12  3      ?       src/main/java/shop/Voucher.java
+    testevo__sample__renamed-method  Cart#total        resolved(extent)  13-15  2      ?       src/main/java/shop/Cart.java
+    testevo__sample__rounding        Price#discounted  resolved(extent)  4-6    1      ?       src/main/java/shop/Price.java
+    testevo__sample__stricter-input  Label#text        resolved(extent)  6-8    1      ?       src/main/java/shop/Label.java
     5 resolved(extent)
+    ---- stderr
+    `?`: `score --predictions gold` finds out which test methods have a focal method for their own
     ");
     let all = kept();
-    assert_snapshot!(all, @r#"{"repository":"testevo/sample","schema":1,"tasks":{"testevo__sample__fixed-bug":[{"added":[11,12,13],"first_line":10,"found":"resolved","last_line":15,"method":"Stock#take","package":"shop","path":"src/main/java/shop/Stock.java","rule":"extent"}],"testevo__sample__new-class":[{"added":[10,11,12],"first_line":10,"found":"resolved","last_line":12,"method":"Voucher#isValid","package":"shop","path":"src/main/java/shop/Voucher.java","rule":"extent"}],"testevo__sample__renamed-method":[{"added":[13,14],"first_line":13,"found":"resolved","last_line":15,"method":"Cart#total","package":"shop","path":"src/main/java/shop/Cart.java","rule":"extent"}],"testevo__sample__rounding":[{"added":[5],"first_line":4,"found":"resolved","last_line":6,"method":"Price#discounted","package":"shop","path":"src/main/java/shop/Price.java","rule":"extent"}],"testevo__sample__stricter-input":[{"added":[7],"first_line":6,"found":"resolved","last_line":8,"method":"Label#text","package":"shop","path":"src/main/java/shop/Label.java","rule":"extent"}]}}"#);
+    assert_snapshot!(all, @r#"{"repository":"testevo/sample","schema":2,"tasks":{"testevo__sample__fixed-bug":{"focal":[{"added":[11,12,13],"first_line":10,"found":"resolved","last_line":15,"method":"Stock#take","package":"shop","path":"src/main/java/shop/Stock.java","rule":"extent"}]},"testevo__sample__new-class":{"focal":[{"added":[10,11,12],"first_line":10,"found":"resolved","last_line":12,"method":"Voucher#isValid","package":"shop","path":"src/main/java/shop/Voucher.java","rule":"extent"}]},"testevo__sample__renamed-method":{"focal":[{"added":[13,14],"first_line":13,"found":"resolved","last_line":15,"method":"Cart#total","package":"shop","path":"src/main/java/shop/Cart.java","rule":"extent"}]},"testevo__sample__rounding":{"focal":[{"added":[5],"first_line":4,"found":"resolved","last_line":6,"method":"Price#discounted","package":"shop","path":"src/main/java/shop/Price.java","rule":"extent"}]},"testevo__sample__stricter-input":{"focal":[{"added":[7],"first_line":6,"found":"resolved","last_line":8,"method":"Label#text","package":"shop","path":"src/main/java/shop/Label.java","rule":"extent"}]}}}"#);
     assert_snapshot!(focal(&["testevo__sample__rounding", "testevo__sample__new-class", "--format", "json"]), @r#"
     exit 0
     ---- stdout
-    {"focal":[{"added":[10,11,12],"first_line":10,"found":"resolved","last_line":12,"method":"Voucher#isValid","package":"shop","path":"src/main/java/shop/Voucher.java","rule":"extent"}],"task_id":"testevo__sample__new-class"}
-    {"focal":[{"added":[5],"first_line":4,"found":"resolved","last_line":6,"method":"Price#discounted","package":"shop","path":"src/main/java/shop/Price.java","rule":"extent"}],"task_id":"testevo__sample__rounding"}
+    {"focal":[{"added":[10,11,12],"first_line":10,"found":"resolved","last_line":12,"method":"Voucher#isValid","package":"shop","path":"src/main/java/shop/Voucher.java","rule":"extent"}],"own":null,"task_id":"testevo__sample__new-class"}
+    {"focal":[{"added":[5],"first_line":4,"found":"resolved","last_line":6,"method":"Price#discounted","package":"shop","path":"src/main/java/shop/Price.java","rule":"extent"}],"own":null,"task_id":"testevo__sample__rounding"}
     {"found":{"resolved(extent)":2},"schema":1,"tasks":2}
     "#);
     assert_eq!(kept(), all, "what was found for other tasks stays");
@@ -86,13 +88,15 @@ fn focal_methods_are_found_and_kept() {
     assert_snapshot!(focal(&["--track", "update"]), @"
     exit 0
     ---- stdout
-    task                             method            found                  lines  added  file
-    testevo__sample__renamed-method  Cart#total        resolved(extent)       13-15  2      src/main/java/shop/Cart.java
+    task                             method            found                  lines  added  own of  file
+    testevo__sample__renamed-method  Cart#total        resolved(extent)       13-15  2      ?       src/main/java/shop/Cart.java
     testevo__sample__rounding        Price#discounted  unresolved(far_away)
     testevo__sample__stricter-input  Label#title       unresolved(no_method)
     1 resolved(extent)
     1 unresolved(far_away)
     1 unresolved(no_method)
+    ---- stderr
+    `?`: `score --predictions gold` finds out which test methods have a focal method for their own
     ");
     let found = r#"{"added":[5],"first_line":4,"found":"resolved","last_line":6,"method":"Price#discounted","package":"shop","path":"src/main/java/shop/Price.java","rule":"extent"}"#;
     let far_away = r#"{"found":"unresolved","method":"Price#discounted","reason":"far_away"}"#;

@@ -36,7 +36,6 @@ fn jupiter_17() {
     reports_are_kept(&checked, "jupiter");
     errors_are_kept(&checked);
     chance_is_told(&checked.workshop);
-    super::scoring::own_focal_methods_are_measured(&checked.workshop, &checked.repository);
 }
 
 #[test]

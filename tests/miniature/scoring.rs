@@ -15,6 +15,7 @@ use super::execution::Workshop;
 use super::interruption::{Running, verdicts};
 use super::submissions;
 use super::verdict::summary;
+use crate::support::miniature;
 
 /// Scores the developers' tests of a repository that was built, and compares categories.
 pub(super) fn gold_is_scored_as_expected(workshop: &Workshop, repository: &SampleRepository) {
@@ -244,7 +245,11 @@ pub(super) fn the_builds_classes_are_measured(workshop: &Workshop, repository: &
 
 /// A test method is measured against the methods that the developers' one calls, listed or not, and every submission's method of its
 /// name against the same, whatever it calls itself. What was found out is found again, and shown.
-pub(super) fn own_focal_methods_are_measured(workshop: &Workshop, repository: &SampleRepository) {
+#[test]
+fn own_focal_methods_are_measured() {
+    let repository = miniature::load("jupiter-17");
+    let workshop = Workshop::new(&repository);
+    workshop.prepare(&repository, "");
     let task = format!("{}__own-focal", repository.name.file_stem());
     let other = "package mini;\nclass LimitsTest {\n  @org.junit.jupiter.api.Test void lowIsRefused() { new Limits().high(3); }\n  \
                  @org.junit.jupiter.api.Test void highIsMoved() { new Limits().high(3); }\n}\n";
@@ -252,7 +257,7 @@ pub(super) fn own_focal_methods_are_measured(workshop: &Workshop, repository: &S
     let file = workshop.sources.join("own-focal.jsonl");
     fs_err::write(&file, format!("{line}\n")).unwrap();
     for cache in [&["--no-cache"][..], &[], &["--path", "maven", "--no-mutation"]] {
-        let records = scored(workshop, "score-own-focal", &[&task], file.to_str().unwrap(), cache);
+        let records = scored(&workshop, "score-own-focal", &[&task], file.to_str().unwrap(), cache);
         let [own] = of_kind(&records, "own_focal").collect::<Vec<_>>()[..] else { panic!("{records:?}") };
         let own = |method: &str| {
             let found = own["methods"].as_array().unwrap().iter().find(|one| one["method"] == method);
@@ -265,7 +270,7 @@ pub(super) fn own_focal_methods_are_measured(workshop: &Workshop, repository: &S
         // method calls nor a constructor is own.
         let called = "called".to_owned();
         assert_eq!(own("LimitsTest#lowIsRefused"), (called.clone(), vec![json!(["Limits#low", 0, [7]])]));
-        let moved = vec![json!(["Limits#describe", null, [16]]), json!(["Limits#high", 1, [11, 12]])];
+        let moved = vec![json!(["Limits#high", 1, [11, 12]]), json!(["Limits#describe", null, [16]])];
         assert_eq!(own("LimitsTest#highIsMoved"), (called, moved));
         let of = |kind, model: &str, method: &str| {
             let found = of_kind(&records, kind).find(|one| one["model"] == model && one["method"] == method);
@@ -286,7 +291,7 @@ pub(super) fn own_focal_methods_are_measured(workshop: &Workshop, repository: &S
         if cache.contains(&"--no-mutation") {
             continue;
         }
-        let [sets] = of_kind(&records, "mutants").collect::<Vec<_>>()[..] else { panic!("{records:?}") };
+        let sets = of_kind(&records, "mutants").next().unwrap_or_else(|| panic!("{records:?}"));
         let kept = sets["sets"][0]["kept"].as_array().unwrap();
         let lines = |lines: std::ops::RangeInclusive<u64>| {
             kept.iter().filter(|one| lines.contains(&one["line"].as_u64().unwrap())).count()

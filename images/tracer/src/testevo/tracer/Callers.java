@@ -23,9 +23,9 @@ final class Callers {
         bridges.add(place(className, method, line));
     }
 
-    /** Looks at the stack of a probe: the probe itself, the traced method, and whoever called it. */
+    /** Looks at the stack of a probe: the probe's two methods, the traced method, and whoever called it. */
     synchronized void note(int number, StackTraceElement[] stack) {
-        int at = 2;
+        int at = 3;
         while (at < stack.length && bridges.contains(place(stack[at]))) {
             at++;
         }

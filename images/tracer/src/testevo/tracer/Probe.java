@@ -7,21 +7,26 @@ public final class Probe {
     /** So many entries of a method are looked at for who calls it. */
     private static final int MOST_LOOKS = 2000;
 
-    private static final int[] ENTRIES = new int[MOST];
+    private static final int[] LOOKS = new int[MOST];
     private static final Callers CALLERS = new Callers();
 
     private Probe() {}
 
-    /** Notes that the method of this number was entered. Threads may race for the count: it only has to end the looks. */
+    /** Notes that the method of this number was entered. It is small enough for a compiler to put it in the method's place. */
     public static void enter(int number) {
-        if (ENTRIES[number] < MOST_LOOKS) {
-            ENTRIES[number]++;
-            CALLERS.note(number, new Throwable().getStackTrace());
+        if (LOOKS[number] < MOST_LOOKS) {
+            look(number);
         }
     }
 
+    /** Looks at who called the method. Threads may race for the count: it only has to end the looks. */
+    private static void look(int number) {
+        LOOKS[number]++;
+        CALLERS.note(number, new Throwable().getStackTrace());
+    }
+
     static boolean entered(int number) {
-        return ENTRIES[number] > 0;
+        return LOOKS[number] > 0;
     }
 
     static Callers callers() {
