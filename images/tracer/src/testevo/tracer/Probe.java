@@ -5,7 +5,7 @@ public final class Probe {
     /** Methods that can be told apart; those of later classes are not traced. */
     static final int MOST = 1 << 16;
     /** So many entries of a method are looked at for who calls it. */
-    private static final int MOST_LOOKS = 2000;
+    private static final int MOST_LOOKS = 10000;
 
     private static final int[] LOOKS = new int[MOST];
     private static final Callers CALLERS = new Callers();
@@ -22,7 +22,7 @@ public final class Probe {
     /** Looks at who called the method. Threads may race for the count: it only has to end the looks. */
     private static void look(int number) {
         LOOKS[number]++;
-        CALLERS.note(number, new Throwable().getStackTrace());
+        CALLERS.look(number);
     }
 
     static boolean entered(int number) {
