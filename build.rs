@@ -6,9 +6,9 @@
 //! listed file uses an unlisted one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use fs_err as fs;
 use sha2::{Digest as _, Sha256};
 
 const LIST: &str = "execution-sources.txt";
@@ -35,7 +35,7 @@ fn main() {
         }
     };
     for path in files.difference(&excluded) {
-        let content = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let content = fs::read(path).unwrap_or_else(|error| panic!("{error}"));
         // Tests decide nothing. No code stands behind a file's module of tests, which a lint sees to.
         let end = content.windows(TESTS.len()).position(|window| window == TESTS).unwrap_or(content.len());
         if !is_test(path) {
@@ -50,7 +50,7 @@ fn main() {
 }
 
 fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn is_test(path: &Path) -> bool {
@@ -63,9 +63,8 @@ fn collect(path: &Path, found: &mut BTreeSet<PathBuf>) {
         found.insert(path.to_owned());
         return;
     }
-    let entries = fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    for entry in entries {
-        let entry = entry.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    for entry in fs::read_dir(path).unwrap_or_else(|error| panic!("{error}")) {
+        let entry = entry.unwrap_or_else(|error| panic!("{error}"));
         collect(&entry.path(), found);
     }
 }

@@ -75,9 +75,16 @@ fn what_is_no_leaderboard_is_named() {
     assert!(parse(b"{").is_err());
 }
 
-/// Returns the developers' tests of tasks: id, track, date, and coverage (percent) and mutation score of each method.
-fn gold(tasks: &[(&str, Track, &str, &[(Option<f64>, Option<f64>)])]) -> ScoredModel {
-    let task = |(id, track, date, methods): &(&str, Track, &str, &[(Option<f64>, Option<f64>)])| {
+/// Coverage (percent) and mutation score of a method.
+type Values = (Option<f64>, Option<f64>);
+/// Id, track, date and methods of a task.
+type OfTask<'a> = (&'a str, Track, &'a str, &'a [Values]);
+/// Date, coverage and mutation score of a row.
+type OfRow<'a> = (&'a str, Option<f64>, Option<f64>);
+
+/// Returns the developers' tests of tasks.
+fn gold(tasks: &[OfTask<'_>]) -> ScoredModel {
+    let task = |(id, track, date, methods): &OfTask<'_>| {
         let names: Vec<_> = (0..methods.len()).map(|number| format!("ATest#m{number}").parse().unwrap()).collect();
         let task = Task {
             id: id.parse().unwrap(),
@@ -124,16 +131,16 @@ fn gold(tasks: &[(&str, Track, &str, &[(Option<f64>, Option<f64>)])]) -> ScoredM
     }
 }
 
-/// Returns a leaderboard of update rows: for each agent date, coverage and mutation score.
-fn agents(rows: &[&[(&str, Option<f64>, Option<f64>)]]) -> Leaderboard {
-    let row = |(date, cov, mutation): &(&str, Option<f64>, Option<f64>)| Row {
+/// Returns a leaderboard of update rows, for each agent.
+fn agents(rows: &[&[OfRow<'_>]]) -> Leaderboard {
+    let row = |(date, cov, mutation): &OfRow<'_>| Row {
         d: (*date).to_owned(),
         cov: *cov,
         mutation: *mutation,
         pass: Some(if cov.is_some() { 1.0 } else { 0.0 }),
         ..Row::default()
     };
-    let entry = |(number, rows): (usize, &&[(&str, Option<f64>, Option<f64>)])| Entry {
+    let entry = |(number, rows): (usize, &&[OfRow<'_>])| Entry {
         agent: format!("agent {number}"),
         tasks: rows.iter().map(row).collect(),
         ..Entry::default()
