@@ -18,7 +18,9 @@ fn main() {
     let list = read(Path::new(LIST));
     let (mut files, mut excluded, mut crates) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for line in list.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        println!("cargo::rerun-if-changed={}", line.trim_start_matches('!'));
+        if !line.starts_with("crate ") {
+            println!("cargo::rerun-if-changed={}", line.trim_start_matches('!'));
+        }
         match (line.strip_prefix('!'), line.strip_prefix("crate ")) {
             (Some(path), _) => collect(Path::new(path), &mut excluded),
             (_, Some(name)) => drop(crates.insert(name.to_owned())),
@@ -27,6 +29,7 @@ fn main() {
     }
     println!("cargo::rerun-if-changed={LIST}");
     println!("cargo::rerun-if-changed=Cargo.lock");
+    println!("cargo::rerun-if-changed=Cargo.toml");
     let mut hasher = Sha256::new();
     let mut add = |name: &str, content: &[u8]| {
         for part in [name.as_bytes(), content] {
@@ -40,6 +43,12 @@ fn main() {
         let end = content.windows(TESTS.len()).position(|window| window == TESTS).unwrap_or(content.len());
         if !is_test(path) {
             add(&path.display().to_string(), &content[..end]);
+        }
+    }
+    // Features of the listed crates.
+    for line in read(Path::new("Cargo.toml")).lines() {
+        if line.split_once(" = ").is_some_and(|(name, _)| crates.contains(name)) {
+            add("Cargo.toml", line.as_bytes());
         }
     }
     for (name, version) in locked(&read(Path::new("Cargo.lock")), crates) {
@@ -60,7 +69,10 @@ fn is_test(path: &Path) -> bool {
 fn collect(path: &Path, found: &mut BTreeSet<PathBuf>) {
     if !path.is_dir() {
         assert!(path.is_file(), "{LIST} names {}, which is not there", path.display());
-        found.insert(path.to_owned());
+        // What explains decides nothing.
+        if path.extension().is_none_or(|extension| extension != "md") {
+            found.insert(path.to_owned());
+        }
         return;
     }
     for entry in fs::read_dir(path).unwrap_or_else(|error| panic!("{error}")) {

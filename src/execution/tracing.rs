@@ -1,7 +1,7 @@
 //! Which methods of the project a launch enters and which of them tests call, by our tracer. JaCoCo does not say so: it knows no
 //! caller, and marks no line of a method that throws before its first probe. Source: protocol §4.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -22,8 +22,23 @@ const MOST_TRACE_BYTES: u64 = 16 << 20;
 pub struct Trace {
     /// The methods of the project's main classes.
     pub entered: Vec<Entered>,
+    /// Test classes that were loaded, each with what it extends and implements.
+    pub tests: BTreeMap<String, BTreeSet<String>>,
     /// Classes that the tracer could not change: of these nothing is known.
     pub untraced: Vec<String>,
+}
+
+impl Trace {
+    /// Returns a test class and all test classes that it inherits from.
+    pub fn lineage(&self, class: &str) -> BTreeSet<String> {
+        let (mut found, mut left) = (BTreeSet::new(), vec![class.to_owned()]);
+        while let Some(class) = left.pop() {
+            if found.insert(class.clone()) {
+                left.extend(self.tests.get(&class).into_iter().flatten().cloned());
+            }
+        }
+        found
+    }
 }
 
 /// Why what the tracer wrote can't be read.
@@ -69,10 +84,15 @@ pub fn read_trace(text: &[u8]) -> Result<Trace, TraceError> {
         let fields: Vec<&str> = line.split('\t').collect();
         match fields.as_slice() {
             ["end"] => return Ok(trace),
+            ["test", class, parents] => {
+                let parents = parents.split(',').filter(|parent| !parent.is_empty()).map(str::to_owned);
+                trace.tests.insert((*class).to_owned(), parents.collect());
+            }
             ["untraced", class] => trace.untraced.push((*class).to_owned()),
             ["entered", class, source, method, descriptor, lines, callers] => {
                 let (package, file) = source.rsplit_once('/').unwrap_or(("", source));
-                let lines = lines.split(',').filter(|line| !line.is_empty()).map(str::parse);
+                // Class files have no greater number.
+                let lines = lines.split(',').filter(|line| !line.is_empty()).map(|line| line.parse().map(u16::into));
                 let callers = callers.split(',').filter(|caller| !caller.is_empty());
                 trace.entered.push(Entered {
                     class: (*class).to_owned(),
@@ -102,9 +122,11 @@ mod tests {
         assert_eq!(agent.argument, "-javaagent:/testevo/tracer.jar=/work/tracer.txt");
         let manifest = include_str!("../../images/tracer/resources/META-INF/MANIFEST.MF");
         assert!(manifest.contains(&format!("Boot-Class-Path: {} {TRACER}\n", super::super::coverage::ANALYSER)));
-        let text = "untraced\tp/q/B\nentered\tp/q/A$I\tp/q/A.java\tm\t(I)V\t3,5\tp.ATest#m,p.ATest#n\nentered\tA\tA.java\t<init>\t()V\t\t\nend\n";
+        let text = "test\tp.ATest\tp.Base,java.lang.Object\ntest\tp.Base\t\nuntraced\tp/q/B\nentered\tp/q/A$I\tp/q/A.java\tm\t(I)V\t3,5\tp.ATest#m,p.ATest#n\nentered\tA\tA.java\t<init>\t()V\t\t\nend\n";
         let trace = read_trace(text.as_bytes()).unwrap();
         assert_eq!(trace.untraced, ["p/q/B"]);
+        let lineage = ["java.lang.Object", "p.ATest", "p.Base"].map(str::to_owned);
+        assert_eq!(trace.lineage("p.ATest"), BTreeSet::from(lineage));
         let [first, second] = trace.entered.as_slice() else { panic!("{trace:?}") };
         assert_eq!((first.package.as_str(), first.file.as_str(), first.method.as_str()), ("p/q", "A.java", "m"));
         assert_eq!((first.class.as_str(), first.descriptor.as_str()), ("p/q/A$I", "(I)V"));
@@ -116,7 +138,13 @@ mod tests {
         for cut in [&b""[..], b"untraced\tp/q/B\n", b"end", b"entered\tA\tA.java\tm\t()V\t3\t"] {
             assert_eq!(shown(cut), "the tracer's file was cut off", "{}", String::from_utf8_lossy(cut));
         }
-        for bad in [&b"\xff\nend\n"[..], b"left\tA\nend\n", b"entered\tA\tA.java\tm\t()V\tx\t\nend\n", b"\nend\n"] {
+        for bad in [
+            &b"\xff\nend\n"[..],
+            b"left\tA\nend\n",
+            b"entered\tA\tA.java\tm\t()V\t65536\t\nend\n",
+            b"entered\tA\tA.java\tm\t()V\tx\t\nend\n",
+            b"\nend\n",
+        ] {
             assert_eq!(shown(bad), "the tracer's file has a line that is none: line 1");
         }
     }

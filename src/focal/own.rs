@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::FocalLines;
 use crate::task::MethodId;
 
+/// The most own methods of a test method: a trace is a stranger's.
+const MOST_OWN: usize = 1_000;
+/// The most lines of these.
+const MOST_LINES: usize = 20_000;
+
 /// A method of the project's main classes that a launch entered, as its class file has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entered {
@@ -54,7 +59,8 @@ pub struct OwnMethod {
     pub last_line: usize,
     /// `Class#method`, the class without its package.
     pub name: String,
-    /// Lines of its code, ascending; those of lambdas and local classes within it are not its own.
+    /// Lines of its code, ascending, without those of lambdas and local classes within it; where the developers' test does not
+    /// call it, all lines of its declaration.
     pub lines: Vec<usize>,
     /// Its place in the task's focal methods that were found, each extent once; `None` where the task does not list it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,11 +94,17 @@ impl Basis {
 }
 
 impl OwnFocal {
-    /// Returns the own ones of a test method that entered these methods, given those that its task lists.
-    pub fn of(method: MethodId, listed: &[FocalLines], entered: &[Entered]) -> Self {
-        let is_called = |one: &&Entered| !one.method.starts_with('<') && one.is_called_by(&method);
+    /// Returns the own ones of a test method that entered these methods, given those that its task lists. The test method is
+    /// declared in one of `classes`: the launched class and what it inherits from.
+    pub fn of(method: MethodId, classes: &BTreeSet<String>, listed: &[FocalLines], entered: &[Entered]) -> Self {
+        let is_called = |one: &&Entered| !one.method.starts_with('<') && one.is_called_by(&method, classes);
         let called: BTreeSet<OwnMethod> =
             entered.iter().filter(is_called).map(|one| OwnMethod::entered(one, listed)).collect();
+        let lines: usize = called.iter().map(|one| one.lines.len()).sum();
+        if called.len() > MOST_OWN || lines > MOST_LINES {
+            let cause = format!("it calls {} methods of {lines} lines, which no test does", called.len());
+            return Self::whole(method, listed, Basis::NotTraced, Some(cause));
+        }
         if !called.is_empty() {
             return Self { method, basis: Basis::Called, own: called.into_iter().collect(), cause: None };
         }
@@ -110,9 +122,10 @@ impl OwnFocal {
         Self { method, basis, own: own.into_iter().collect(), cause }
     }
 
-    /// Returns the places of those that the task lists.
-    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
-        self.own.iter().filter_map(|own| own.listed)
+    /// Returns the places of those that the task lists, each once.
+    pub fn places(&self) -> impl Iterator<Item = usize> {
+        let places: BTreeSet<usize> = self.own.iter().filter_map(|own| own.listed).collect();
+        places.into_iter()
     }
 }
 
@@ -148,11 +161,14 @@ impl OwnMethod {
 }
 
 impl Entered {
-    /// Tells whether a test method calls it, itself or from a lambda in it; the method may be inherited from another class.
-    fn is_called_by(&self, test: &MethodId) -> bool {
+    /// Tells whether a test method of these classes calls it, itself or from a lambda in it. Java 8's compiler gives a lambda
+    /// within a lambda no method's name.
+    fn is_called_by(&self, test: &MethodId, classes: &BTreeSet<String>) -> bool {
         let lambda = format!("lambda${}$", test.method());
-        let names = self.callers.iter().filter_map(|caller| caller.rsplit_once('#'));
-        names.into_iter().any(|(_, name)| name == test.method() || name.starts_with(&lambda))
+        let is_test =
+            |name: &str| name == test.method() || name.starts_with(&lambda) || name.starts_with("lambda$null$");
+        let mut callers = self.callers.iter().filter_map(|caller| caller.rsplit_once('#'));
+        callers.any(|(class, name)| classes.contains(class) && is_test(name))
     }
 
     /// Tells whether it is this focal method, or lies within it as a local class's method does. Code of field initializers is
@@ -190,12 +206,27 @@ mod tests {
         }
     }
 
+    fn classes() -> BTreeSet<String> {
+        BTreeSet::from(["p.q.ATest".to_owned(), "java.lang.Object".to_owned()])
+    }
+
+    #[test]
+    fn what_no_test_can_call_is_not_believed() {
+        let listed = [focal("src/p/q/A.java", 10, 14)];
+        let many: Vec<Entered> =
+            (1..=MOST_OWN + 1).map(|line| entered("A", &format!("m{line}"), &[line], &["p.q.ATest#m"])).collect();
+        let own = OwnFocal::of("p.q.ATest#m".parse().unwrap(), &classes(), &listed, &many);
+        assert_eq!((own.basis, own.own.len()), (Basis::NotTraced, 1));
+        let own = OwnFocal::of("p.q.ATest#m".parse().unwrap(), &classes(), &listed, &many[1..]);
+        assert_eq!((own.basis, own.own.len()), (Basis::Called, MOST_OWN));
+    }
+
     #[test]
     fn what_the_test_calls_is_own() {
         let listed =
             [focal("src/p/q/A.java", 10, 14), focal("src/p/q/A.java", 20, 20), focal("src/p/q/B.java", 10, 14)];
         let of = |entered: &[Entered]| {
-            let own = OwnFocal::of("p.q.ATest#m".parse().unwrap(), &listed, entered);
+            let own = OwnFocal::of("p.q.ATest#m".parse().unwrap(), &classes(), &listed, entered);
             let names: Vec<(String, Option<usize>)> =
                 own.own.iter().map(|own| (own.name.clone(), own.listed)).collect();
             (own.basis, names)
@@ -210,6 +241,7 @@ mod tests {
                 entered("A", "<init>", &[3, 20], &calls),
                 entered("B", "f", &[11], &["p.q.ATest#other", "p.q.ATest#lambda$mm$0"]),
                 entered("B", "g", &[14], &[]),
+                entered("B", "h", &[14], &["p.q.Fixture#m"]),
             ]),
             (Basis::Called, vec![own("A#f", Some(0)), own("A#g", None)])
         );
@@ -227,7 +259,7 @@ mod tests {
         let listed = [focal("src/p/q/A.java", 10, 14)];
         let calls = ["p.q.ATest#m"];
         let methods = [entered("A", "f", &[12], &calls), entered("A", "f", &[22], &calls)];
-        let own = OwnFocal::of("p.q.ATest#m".parse().unwrap(), &listed, &methods);
+        let own = OwnFocal::of("p.q.ATest#m".parse().unwrap(), &classes(), &listed, &methods);
         let found: Vec<_> = own.own.iter().map(|own| (own.first_line, own.last_line, own.lines.clone())).collect();
         assert_eq!(found, [(10, 14, vec![12]), (22, 22, vec![22])]);
         assert_eq!(own.places().collect::<Vec<_>>(), [0]);

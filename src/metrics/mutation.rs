@@ -1,7 +1,7 @@
 //! Mutants and what they say of a test: which of those that were made are kept, and how many a test kills. Source:
 //! protocol §4.
 //!
-//! Always holds: `emitted = count + compile_failed + redundant + capped_out`.
+//! Always holds: `emitted = kept + compile_failed + redundant + capped_out` for a file of a task.
 
 use std::collections::BTreeSet;
 

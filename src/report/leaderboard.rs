@@ -2,7 +2,7 @@
 //!
 //! Its rows have no task id, only the new revision's date. [`calibration`] says what can be told from that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ mod written;
 pub use written::leaderboard;
 
 /// The largest file that is read, in bytes.
-const MOST_BYTES: u64 = 256 << 20;
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Why a file is no published leaderboard.
 #[derive(Debug, thiserror::Error)]
@@ -198,6 +198,14 @@ fn of_groups(excerpt: Excerpt) -> Result<Leaderboard, String> {
 }
 
 fn check(leaderboard: &Leaderboard) -> Result<(), String> {
+    let mut names = BTreeSet::new();
+    let entries = leaderboard.tracks.iter().flat_map(|(track, all)| all.iter().map(move |one| (track, one.name())));
+    for (track, name) in entries {
+        if !names.insert((track, name.clone())) {
+            let track = crate::report::score::formats::table::track_name(*track);
+            return Err(format!("{track}: {name} is there twice"));
+        }
+    }
     for (track, entry) in leaderboard.tracks.iter().flat_map(|(track, all)| all.iter().map(move |one| (track, one))) {
         for (number, row) in entry.tasks.iter().enumerate() {
             let wrong = |what: String| {

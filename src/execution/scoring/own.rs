@@ -29,6 +29,7 @@ use crate::outcome::launch::shortened;
 use crate::output::counted;
 use crate::submission::GOLD;
 use crate::task::{Cell, MethodId, Side, Task, TaskId};
+use crate::workspace::cells::class_of_method;
 
 /// A task's focal methods, as its test methods are measured against them.
 #[derive(Clone, Debug, Default)]
@@ -163,9 +164,10 @@ impl Scoring<'_> {
         for (method, traced) in self.trace(&gold).await? {
             methods.push(match traced {
                 Ok(trace) => {
-                    let mut own = OwnFocal::of(method, &focal, &trace.entered);
-                    let untraced = trace.untraced.first();
-                    own.cause = untraced.map(|class| shortened(&format!("the tracer could not change {class}")));
+                    let classes = trace.lineage(&class_of_method(&gold.facts.class, &method));
+                    let mut own = OwnFocal::of(method, &classes, &focal, &trace.entered);
+                    let untraced = trace.untraced.first().map(|class| format!("the tracer could not change {class}"));
+                    own.cause = own.cause.or_else(|| untraced.as_deref().map(shortened));
                     own
                 }
                 Err((cause, true)) => return Ok(record(Err(cause))),
@@ -188,7 +190,7 @@ impl Scoring<'_> {
         let key = |method: &MethodId| trace_key(executor.key(&identity, method, 1, path), &executor.jars);
         let mut known = BTreeMap::new();
         for method in &task.test_methods {
-            if let Some(trace) = self.cache.value::<Trace>(key(method))? {
+            if let Some(trace) = self.cache.value::<Result<Trace, String>>(key(method))? {
                 known.insert(method, trace);
             }
         }
@@ -198,13 +200,17 @@ impl Scoring<'_> {
         if !unknown.is_empty() {
             for (method, data) in self.launch_traced(gold, module, &unknown).await? {
                 let trace = data.and_then(|text| read_trace(&text).map_err(|error| (error.to_string(), false)));
-                if let Ok(trace) = &trace {
-                    self.cache.put_value(key(&method), trace)?;
+                // Also that it can't be told: another run must not find another answer.
+                match &trace {
+                    Ok(trace) => self.cache.put_value(key(&method), &Ok::<_, ()>(trace))?,
+                    Err((cause, false)) => self.cache.put_value(key(&method), &Err::<(), _>(cause))?,
+                    Err((_, true)) => {}
                 }
                 traced.insert(method, trace);
             }
         }
-        traced.extend(known.into_iter().map(|(method, trace)| (method.clone(), Ok(trace))));
+        let known = known.into_iter().map(|(method, trace)| (method.clone(), trace.map_err(|cause| (cause, false))));
+        traced.extend(known);
         Ok(task.test_methods.iter().filter_map(|method| traced.remove_entry(method)).collect())
     }
 

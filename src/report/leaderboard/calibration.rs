@@ -174,8 +174,10 @@ pub fn calibrate(models: &[&ScoredModel], leaderboard: &Leaderboard) -> Calibrat
 fn ours(scored: &ScoredTask) -> Ours<'_> {
     let over =
         |value: fn(&Adequacy) -> Option<f64>| mean(scored.methods.iter().map(|method| value(&method.score.pred)));
+    // Where something was lost, the rest is no task's value.
     let coverage = over(|values| values.coverage).map(|percent| percent / 100.0);
-    Ours { scored, coverage, mutation: over(|values| values.mutation) }
+    let coverage = coverage.filter(|_| scored.measured.coverage_pred);
+    Ours { scored, coverage, mutation: over(|values| values.mutation).filter(|_| scored.measured.mutation_pred) }
 }
 
 impl Ours<'_> {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::calibration::{Agreement, Value, calibrate};
 use super::*;
-use crate::metrics::aggregate::{Adequacy, MethodScore};
+use crate::metrics::aggregate::{Adequacy, MeasuredAdequacy, MethodScore};
 use crate::metrics::category::{Category, Integrity, judge};
 use crate::outcome::{ExecReason, Outcome};
 use crate::report::score::{Instances, ScoredMethod, ScoredModel, ScoredTask};
@@ -113,7 +113,7 @@ fn gold(tasks: &[OfTask<'_>]) -> ScoredModel {
             submission: None,
             start: None,
             mutants: Arc::default(),
-            measured: Default::default(),
+            measured: MeasuredAdequacy { coverage_pred: true, mutation_pred: true, ..MeasuredAdequacy::default() },
             methods: names.into_iter().zip(*methods).map(method).collect(),
         }
     };

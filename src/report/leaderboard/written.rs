@@ -11,16 +11,20 @@ use crate::report::score::{ScoredMethod, ScoredModel, ScoredTask};
 use crate::task::Track;
 
 /// Returns scored models as a leaderboard that was made at a time, RFC 3339. Models of one name in several runs are an entry
-/// each.
+/// each, named with the run.
 pub fn leaderboard(models: &[ScoredModel], generated_at: Option<String>) -> Leaderboard {
     let mut tracks: BTreeMap<Track, Vec<Entry>> = BTreeMap::new();
+    let runs_of = |name: &str| models.iter().filter(|model| model.model == name).count();
     for model in models {
         let mut rows: BTreeMap<Track, Vec<Row>> = BTreeMap::new();
         for scored in &model.tasks {
             rows.entry(scored.task.track).or_default().push(row(scored));
         }
         for (track, tasks) in rows {
-            let agent = model.model.clone();
+            let agent = match runs_of(&model.model) {
+                1 => model.model.clone(),
+                _ => format!("{} ({})", model.model, model.run_id),
+            };
             tracks.entry(track).or_default().push(Entry { agent, tasks, ..Entry::default() });
         }
     }
@@ -54,8 +58,10 @@ fn row(scored: &ScoredTask) -> Row {
         exec: share(&|category| category == Category::ExecFail),
         cmpl: share(&|category| category == Category::CmplFail),
         hrns: share(&|category| category == Category::HrnsFail),
-        cov: rounded(value(|values| values.coverage).map(|percent| percent / 100.0)),
-        mutation: rounded(value(|values| values.mutation)),
+        // Where something was lost, the rest is no task's value.
+        cov: rounded(value(|values| values.coverage).map(|percent| percent / 100.0))
+            .filter(|_| scored.measured.coverage_pred),
+        mutation: rounded(value(|values| values.mutation)).filter(|_| scored.measured.mutation_pred),
         disc: disc.filter(|_| scored.task.track == Track::TestGeneration),
     }
 }

@@ -31,11 +31,15 @@ pub fn render(run_id: &str, records: &[ScoreRecord], process: &Invocation) -> Re
             ScoreRecord::Submission(_) | ScoreRecord::Focal(_) | ScoreRecord::Mutants(_) => String::new(),
         };
         if let (Some(fields), false) = (value.as_object_mut(), name.is_empty()) {
-            // A message may hold an address or a time, the key names the init, which differs between builds, and engines
-            // differ in what they can't enforce.
+            // A message may hold an address or a time, the key names what decides executions, which differs between
+            // builds, and engines differ in what they can't enforce.
             let volatile = ["attempts", "cached", "cause", "detail", "isolation_missing", "key", "measured"];
-            let parts: serde_json::Map<String, Value> =
+            let mut parts: serde_json::Map<String, Value> =
                 volatile.into_iter().filter_map(|field| Some((field.to_owned(), fields.remove(field)?))).collect();
+            // Own focal methods have causes of their own.
+            let methods = fields.get_mut("methods").and_then(Value::as_array_mut).into_iter().flatten();
+            let causes: Vec<Value> = methods.filter_map(|method| method.as_object_mut()?.remove("cause")).collect();
+            parts.extend((!causes.is_empty()).then(|| ("causes".to_owned(), causes.into())));
             measured.insert(name, parts);
         }
         verdicts.push(value);

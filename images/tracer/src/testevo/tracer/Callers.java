@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -17,29 +18,43 @@ final class Callers {
         }
     }
 
+    private static final int MOST_READS = 1000;
+
     private final Stack stack = new Stack();
     private final Set<String> tests = Collections.newSetFromMap(new ConcurrentHashMap<String, Boolean>());
     private final Set<String> bridges = new HashSet<String>();
+    private final Set<String> bridgeClasses = Collections.newSetFromMap(new ConcurrentHashMap<String, Boolean>());
+    private final Map<String, Set<String>> inherited = new TreeMap<String, Set<String>>();
+    /** So many whole stacks are read for a method: they cost the most. */
+    private final short[] reads = new short[Probe.MOST];
     private final Map<Integer, Set<String>> found = new HashMap<Integer, Set<String>>();
 
-    /** Says that a class, by its name as stack traces have it, is a test's. */
-    void addTest(String className) {
+    /** Says that a class, by its name as stack traces have it, is a test's, and what it inherits from. */
+    synchronized void addTest(String className, Set<String> parents) {
         tests.add(className);
+        inherited.put(className, parents);
+    }
+
+    /** Returns what each test class inherits from. */
+    synchronized Map<String, Set<String>> tests() {
+        return new TreeMap<String, Set<String>>(inherited);
     }
 
     /** Says where a method stands that the compiler made to call another one of its name. */
     synchronized void addBridge(String className, String method, int line) {
         bridges.add(place(className, method, line));
+        bridgeClasses.add(className);
     }
 
     /** Looks at who called the traced method that called a probe. */
     void look(int number) {
-        if (mayBeTest()) {
+        if (reads[number] < MOST_READS && mayBeTest()) {
+            reads[number]++;
             note(number, new Throwable().getStackTrace());
         }
     }
 
-    /** Tells whether the first class on the stack that is neither ours nor the traced one is a test's. */
+    /** Tells whether the first class on the stack that can be the caller's, neither ours nor the traced one, is a test's. */
     private boolean mayBeTest() {
         Class<?> traced = null;
         for (Class<?> one : stack.classes()) {
@@ -48,7 +63,7 @@ final class Callers {
             }
             if (traced == null) {
                 traced = one;
-            } else if (one != traced) {
+            } else if (one != traced && !bridgeClasses.contains(one.getName()) && !one.getName().contains("$$Lambda")) {
                 return tests.contains(one.getName());
             }
         }

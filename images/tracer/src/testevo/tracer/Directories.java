@@ -29,7 +29,8 @@ final class Directories {
             }
             if (tests == null) {
                 tests = directory;
-            } else {
+            } else if (!directory.endsWith("/test-classes/")) {
+                // Tests of other modules, from which tests here may borrow, are neither.
                 main.add(directory);
             }
         }

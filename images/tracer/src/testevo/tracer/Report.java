@@ -6,6 +6,8 @@ import java.io.OutputStreamWriter;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 
 /** Writes what was entered as the JVM ends. */
 final class Report implements Runnable {
@@ -22,6 +24,9 @@ final class Report implements Runnable {
         try (Writer out = new OutputStreamWriter(new FileOutputStream(path), StandardCharsets.UTF_8)) {
             for (String name : entries.untraced()) {
                 out.write("untraced\t" + name + "\n");
+            }
+            for (Map.Entry<String, Set<String>> test : Probe.callers().tests().entrySet()) {
+                out.write("test\t" + test.getKey() + "\t" + joined(test.getValue()) + "\n");
             }
             List<Entries.Entry> all = entries.all();
             for (int number = 0; number < all.size(); number++) {

@@ -2,6 +2,8 @@ package testevo.tracer;
 
 import java.lang.instrument.ClassFileTransformer;
 import java.security.ProtectionDomain;
+import java.util.Set;
+import java.util.TreeSet;
 import org.jacoco.cli.internal.asm.ClassReader;
 import org.jacoco.cli.internal.asm.ClassVisitor;
 import org.jacoco.cli.internal.asm.ClassWriter;
@@ -27,14 +29,15 @@ final class Tracing implements ClassFileTransformer {
         if (loader == null || name == null || redefined != null) {
             return null;
         }
-        if (directories.isTest(domain)) {
-            Probe.callers().addTest(name.replace('/', '.'));
-            return null;
-        }
-        if (!directories.isMain(domain)) {
+        boolean isTest = directories.isTest(domain);
+        if (!isTest && !directories.isMain(domain)) {
             return null;
         }
         try {
+            if (isTest) {
+                addTest(name, new ClassReader(bytes));
+                return null;
+            }
             ClassReader reader = new ClassReader(bytes);
             ClassWriter writer = new ClassWriter(reader, 0);
             TracedClass traced = new TracedClass(writer, name);
@@ -45,6 +48,17 @@ final class Tracing implements ClassFileTransformer {
             entries.addUntraced(name);
             return null;
         }
+    }
+
+    private static void addTest(String name, ClassReader reader) {
+        Set<String> parents = new TreeSet<String>();
+        for (String parent : reader.getInterfaces()) {
+            parents.add(parent.replace('/', '.'));
+        }
+        if (reader.getSuperName() != null) {
+            parents.add(reader.getSuperName().replace('/', '.'));
+        }
+        Probe.callers().addTest(name.replace('/', '.'), parents);
     }
 
     /** A class on its way through; one that names no source stays as it is. */
