@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use crate::support::imports::sources;
+
 /// Imports against the order, which ARCHITECTURE.md names.
 const EXCEPTIONS: [(&str, &str); 3] = [("data_dir", "artifact"), ("artifact", "lock"), ("artifact", "image")];
 
@@ -23,18 +25,9 @@ fn order(text: &str) -> BTreeMap<String, usize> {
 /// Returns the top-level modules, each with its files.
 fn modules() -> BTreeMap<String, Vec<PathBuf>> {
     let mut modules: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    let mut left = vec![root().join("src")];
-    while let Some(directory) = left.pop() {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                left.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let below = path.strip_prefix(root().join("src")).unwrap();
-                let name = below.iter().next().unwrap().to_str().unwrap();
-                modules.entry(name.trim_end_matches(".rs").to_owned()).or_default().push(path);
-            }
-        }
+    for file in sources(root()) {
+        let name = file.iter().nth(1).unwrap().to_str().unwrap();
+        modules.entry(name.trim_end_matches(".rs").to_owned()).or_default().push(root().join(&file));
     }
     for of_the_crate in ["lib", "main"] {
         modules.remove(of_the_crate).unwrap();
