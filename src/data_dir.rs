@@ -21,7 +21,6 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::artifact::store::{Store, StoreError};
 use crate::umask::Umask;
 
 const VERSION: &str = "1";
@@ -60,9 +59,6 @@ pub enum DataDirError {
         /// What its `version` file says.
         found: String,
     },
-    /// The store below it can't be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// An open data directory.
@@ -128,14 +124,6 @@ impl DataDir {
     /// Returns who this process is, for things that must be told from those of dead owners.
     pub fn owner(&self) -> &Owner {
         &self.owner
-    }
-
-    /// Returns the store below this directory.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub fn store(&self) -> Result<Store, StoreError> {
-        Store::open(&self.root.join("store"), &self.temporary())
     }
 
     /// Removes this process's temporary files, at its orderly end; one that is killed leaves them to [`DataDir::sweep`].

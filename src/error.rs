@@ -19,12 +19,12 @@ use crate::image::ImageError;
 use crate::lock::LockFileError;
 use crate::lock::archive::LockArchiveError;
 use crate::lock::policy::PolicyError;
-use crate::lock::toolchain::ToolchainError;
 use crate::manifest::ManifestError;
 use crate::report::leaderboard::LeaderboardError;
 use crate::report::score::ReportError;
 use crate::resolution::door::DoorError;
 use crate::resolution::repository::LockError;
+use crate::resolution::toolchain::ToolchainError;
 use crate::sample::SampleError;
 use crate::settings::SettingsError;
 use crate::submission::predictions::PredictionsError;
@@ -233,7 +233,7 @@ impl CommandError {
             Self::Usage { .. } | Self::Settings(_) => ExitStatus::Usage,
             Self::InfrastructureLeft { .. } | Self::Output(_) | Self::Runtime(_) => ExitStatus::Infrastructure,
             Self::DataDir(DataDirError::UnknownVersion { .. }) => ExitStatus::Mismatch,
-            Self::DataDir(DataDirError::Io { .. } | DataDirError::Store(_)) => ExitStatus::Infrastructure,
+            Self::DataDir(DataDirError::Io { .. }) => ExitStatus::Infrastructure,
             Self::Published(_)
             | Self::Manifest(
                 ManifestError::Malformed { .. }
@@ -249,7 +249,7 @@ impl CommandError {
             | Self::TaskFile(TaskFileError::UnknownSchema { .. }) => ExitStatus::Mismatch,
             Self::Manifest(ManifestError::Missing { .. }) | Self::Selection(_) => ExitStatus::Usage,
             Self::Workspace(error) => of_workspace(error),
-            Self::Engine(error) => of_engine(error),
+            Self::Engine(error) => engine_status(error),
             Self::Origin(error) => of_origin(error),
             Self::MissingOrigin(_) => ExitStatus::Origin,
             Self::Fetch(error) => of_fetch(error),
@@ -264,15 +264,15 @@ impl CommandError {
             Self::LockArchive(LockArchiveError::UnknownSchema { .. }) => ExitStatus::Mismatch,
             Self::LockArchive(LockArchiveError::Io { .. }) => ExitStatus::Infrastructure,
             Self::Image(error) => of_image(error),
-            Self::Load(LoadError::Engine(error)) => of_engine(error),
+            Self::Load(LoadError::Engine(error)) => engine_status(error),
             Self::Load(LoadError::Image(error)) => of_image(error),
-            Self::Jar(JarError::Engine(error)) => of_engine(error),
+            Self::Jar(JarError::Engine(error)) => engine_status(error),
             Self::Jar(JarError::Store(error)) => of_store(error),
             Self::Jar(JarError::Io(_) | JarError::Compiler(_)) => ExitStatus::Infrastructure,
             Self::Lock(error) => match error {
                 LockError::Door(DoorError::Store(error)) | LockError::Store(error) => of_store(error),
                 LockError::Workspace(error) => of_workspace(error),
-                LockError::Engine(error) => of_engine(error),
+                LockError::Engine(error) => engine_status(error),
                 LockError::Fetch(error) => of_fetch(error),
                 LockError::LockFile(error) => of_lock_file(error),
                 LockError::Origin { .. } => ExitStatus::Origin,
@@ -408,7 +408,7 @@ impl CommandError {
             Self::DataDir(DataDirError::UnknownVersion { .. }) => {
                 Some("use the program that wrote it, or name another directory with `--data-dir`".to_owned())
             }
-            Self::DataDir(DataDirError::Io { .. } | DataDirError::Store(_)) => {
+            Self::DataDir(DataDirError::Io { .. }) => {
                 Some("check its permissions and free space, or name another directory with `--data-dir`".to_owned())
             }
             Self::Runtime(_) => Some("check the limits on processes and open files".to_owned()),
@@ -479,7 +479,7 @@ fn of_workspace(error: &WorkspaceError) -> ExitStatus {
     }
 }
 
-fn of_engine(error: &EngineError) -> ExitStatus {
+fn engine_status(error: &EngineError) -> ExitStatus {
     match error {
         EngineError::ImageMissing { .. } | EngineError::ImageNotLoaded { .. } => ExitStatus::Mismatch,
         EngineError::Spool(_) => ExitStatus::Infrastructure,

@@ -40,5 +40,6 @@ pub mod sample;
 pub mod settings;
 pub mod submission;
 pub mod task;
+pub mod thread;
 pub mod umask;
 pub mod workspace;

@@ -2,20 +2,15 @@
 
 use std::process::ExitCode;
 
-use testevo_sandbox::engine::init;
-use testevo_sandbox::engine::native::runtime;
+use testevo_sandbox::cli::{Cli, run};
+use testevo_sandbox::engine::inside_container;
 use testevo_sandbox::umask::Umask;
 
 fn main() -> ExitCode {
     // Before anything is made: containers must not depend on their caller's umask.
     let umask = Umask::take();
-    // The container's init must not start threads (it forks) or read arguments as the command line does.
-    if init::is_wanted() {
-        return init::main();
+    if let Some(code) = inside_container() {
+        return code;
     }
-    // Nor must the process that makes a container's namespaces.
-    if runtime::is_wanted() {
-        return runtime::main();
-    }
-    testevo_sandbox::cli::run(std::env::args_os(), umask).into()
+    run::<Cli>(std::env::args_os(), umask).into()
 }

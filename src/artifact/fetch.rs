@@ -8,13 +8,13 @@ mod guard;
 mod many;
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::{StatusCode, Url, header};
 
-use super::discover;
 use super::origin::{Origin, OriginError, OriginName, Origins};
 use super::store::{Store, StoreError};
 use crate::digest::Digest;
@@ -187,6 +187,13 @@ impl Wanted<'_> {
     }
 }
 
+/// Where an origin is that nothing on this machine names; `None` where it is not known either. Finding it means fetching from
+/// another origin, so the future holds the client's own: it must be boxed.
+pub type FoundOrigin<'a> = Pin<Box<dyn Future<Output = Result<Option<Origin>, FetchError>> + Send + 'a>>;
+
+/// Finds an origin through what a client fetches from others.
+pub type FindOrigin = for<'a> fn(&'a Client, &'a OriginName) -> FoundOrigin<'a>;
+
 /// Fetches from origins into one store. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
@@ -197,7 +204,8 @@ pub struct Client {
     store: Store,
     origins: Arc<Origins>,
     found: Arc<Mutex<BTreeMap<OriginName, Arc<Origin>>>>,
-    discovery: Arc<tokio::sync::Mutex<()>>,
+    find: Option<FindOrigin>,
+    finding: Arc<tokio::sync::Mutex<()>>,
     events: EventSink,
 }
 
@@ -222,9 +230,16 @@ impl Client {
             store,
             origins: Arc::new(origins),
             found: Arc::default(),
-            discovery: Arc::default(),
+            find: None,
+            finding: Arc::default(),
             events,
         })
+    }
+
+    /// Returns the client with a way to find origins that nothing on this machine names.
+    #[must_use]
+    pub fn finding_origins(self, find: FindOrigin) -> Self {
+        Self { find: Some(find), ..self }
     }
 
     /// Returns the store that everything fetched goes to.
@@ -253,12 +268,14 @@ impl Client {
         let origin = match self.origins.resolve(name) {
             Err(error @ OriginError::Unknown { .. }) => {
                 // Only one at a time looks, and the others find what it found.
-                let _looking = self.discovery.lock().await;
+                let _looking = self.finding.lock().await;
                 if let Some(origin) = self.remembered(name) {
                     return Ok(origin);
                 }
-                // Looking means fetching from another origin, so this future holds itself: it must be boxed.
-                Box::pin(discover::discover(self, name)).await?.ok_or(error)?
+                match self.find {
+                    Some(find) => find(self, name).await?.ok_or(error)?,
+                    None => return Err(error.into()),
+                }
             }
             other => other?,
         };

@@ -1,9 +1,9 @@
 //! Bytes by digest: the local store and the origins that serve what is missing.
 
-pub mod debian;
-pub mod discover;
+pub mod control;
 pub mod fetch;
 pub mod garbage;
+pub mod made;
 pub mod origin;
 pub mod pypi;
 pub mod store;

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use fs_err as fs;
 
+use crate::data_dir::DataDir;
 use crate::digest::{Digest, HashingWriter};
 
 /// What can be wrong with a store.
@@ -60,6 +61,14 @@ pub struct Store {
 }
 
 impl Store {
+    /// Returns the store of a data directory.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where its directories can't be made.
+    pub fn of(data_dir: &DataDir) -> Result<Self, StoreError> {
+        Self::open(&data_dir.root().join("store"), &data_dir.temporary())
+    }
+
     /// Returns the store in `root`, which is created where missing. Unfinished blobs are written below `temporary`,
     /// which must be on the same file system.
     ///

@@ -1,5 +1,7 @@
 //! `build-images`: from locks and bytes by digest to images that are shown to work without a network.
 
+mod preview;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -7,20 +9,20 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tokio::sync::RwLock;
 
 use super::Context;
 use super::failures::Failures;
-use super::preview;
 use super::selector::SelectorArguments;
 use super::workbench::{Workbench, blocking, by_repository, environment, sets_of};
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::engine::Engine;
 use crate::error::CommandError;
+use crate::execution::container::ToolJars;
+use crate::execution::executor::Executor;
 use crate::execution::limits::ExecutionLimits;
-use crate::execution::maven::ToolJars;
-use crate::execution::proof::{self, Needed, Proof, ProofError, Shown, Unproven};
+use crate::execution::proof::{self, NeededExecution, Proof, ProofError, ProofStep, Unproven};
+use crate::execution::record::milliseconds;
 use crate::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, ready_tag};
 use crate::manifest::RepositoryManifest;
 use crate::output::{OutputFormat, Table, counted};
@@ -294,13 +296,12 @@ async fn execute(
     jars: &ToolJars,
     manifest: &RepositoryManifest,
     built: &BuiltImage,
-    needed: &[Needed],
+    needed: &[NeededExecution],
     git: &Path,
-    told: &mut dyn FnMut(Shown) -> Result<(), ProofError>,
+    told: &mut dyn FnMut(ProofStep) -> Result<(), ProofError>,
 ) -> Result<Vec<Unproven>, CommandError> {
     let limits = ExecutionLimits::from(&manifest.limits);
-    let (alone, archives) = (Arc::new(RwLock::new(())), workbench.class_archives());
-    let executor = workbench.executor(engine, jars, limits, None, &alone, Some(&archives)).await?;
+    let executor = Executor { limits, ..workbench.executor(engine, jars).await? };
     let prepare = workbench.prepare(BTreeMap::from([(built.repository.clone(), git.to_owned())]));
     let jobs = workbench.context.options.jobs.get();
     let environment = environment(manifest, &built.image);
@@ -309,7 +310,12 @@ async fn execute(
 
 /// Returns one execution for each set that was not shown yet, or for every task and side; and what the image failed before,
 /// which only the same execution can make good.
-pub(super) fn needed(level: ProofLevel, tasks: &[&Task], found: &FoundSets, proof: Option<&Proof>) -> Vec<Needed> {
+pub(super) fn needed(
+    level: ProofLevel,
+    tasks: &[&Task],
+    found: &FoundSets,
+    proof: Option<&Proof>,
+) -> Vec<NeededExecution> {
     let failed: BTreeSet<(&str, Cell)> = proof
         .iter()
         .flat_map(|proof| &proof.failed)
@@ -332,7 +338,7 @@ pub(super) fn needed(level: ProofLevel, tasks: &[&Task], found: &FoundSets, proo
                 ProofLevel::Full => there.insert((set, Some((task.id.as_str(), cell)))),
             };
             if again || first {
-                needed.push(Needed { build_set: set.to_owned(), task: (*task).clone(), cell });
+                needed.push(NeededExecution { build_set: set.to_owned(), task: (*task).clone(), cell });
             }
         }
     }
@@ -354,10 +360,6 @@ fn summary(built: BuiltImage, proven: bool, unproven: Vec<Unproven>, compose_ms:
         compose_ms,
         proof_ms,
     }
-}
-
-fn milliseconds(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 fn write(built: &[Built], format: OutputFormat, context: &Context) -> Result<(), CommandError> {

@@ -6,9 +6,7 @@ use clap::Args;
 use fs_err as fs;
 
 use super::Context;
-use super::workbench::Workbench;
-use crate::artifact::fetch::{Client, FetchError};
-use crate::artifact::origin::{Machine, OriginOptions, Origins};
+use super::workbench::{Workbench, client};
 use crate::data_dir::DataDir;
 use crate::doctor::engines::{Engines, engines, program};
 use crate::doctor::native::{Native, native};
@@ -126,13 +124,6 @@ fn data_dir(context: &Context) -> (Result<&DataDir, CommandError>, Check) {
             (Err(error), check)
         }
     }
-}
-
-fn client(context: &Context, data_dir: &DataDir) -> Result<Client, FetchError> {
-    let options = &context.options;
-    let given = OriginOptions::new(&options.origins, options.offline, options.check_valid_until)?;
-    let origins = Origins::new(given, Machine::current(), data_dir.root());
-    Client::new(origins, data_dir.store()?, context.events.clone())
 }
 
 /// Returns the imported repositories and how far the work on them is, by the files that are there.

@@ -1,5 +1,7 @@
 //! `lock`: resolves, once and online, every byte that images are made from.
 
+mod preview;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,8 +11,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::failures::Failures;
-use super::locks::Growing;
-use super::preview;
+use super::locks::LockInProgress;
 use super::selector::SelectorArguments;
 use super::workbench::{Workbench, blocking, by_repository, sets_of};
 use crate::artifact::fetch::Client;
@@ -128,7 +129,7 @@ async fn lock<'a>(
     let majors: BTreeSet<u32> = wanted.iter().map(|(manifest, _)| manifest.jdk).collect();
     let toolchain = workbench.lock_toolchain(&client, &majors, arguments.update).await?;
     let engine = workbench.engine().await?;
-    let means = Means { workbench: &workbench, engine: &engine, client: &client, toolchain: &toolchain };
+    let means = LockContext { workbench: &workbench, engine: &engine, client: &client, toolchain: &toolchain };
     for (manifest, tasks) in &wanted {
         let one = context.until_interrupted(lock_repository(&means, manifest, tasks, arguments.update)).await;
         match failures.unless(&manifest.repository, one) {
@@ -157,7 +158,7 @@ async fn check(
 
 /// What repositories are locked with.
 #[derive(Clone, Copy)]
-struct Means<'a> {
+struct LockContext<'a> {
     workbench: &'a Workbench<'a>,
     engine: &'a Arc<dyn Engine>,
     client: &'a Client,
@@ -165,7 +166,7 @@ struct Means<'a> {
 }
 
 async fn lock_repository(
-    means: &Means<'_>,
+    means: &LockContext<'_>,
     manifest: &RepositoryManifest,
     tasks: &[&Task],
     update: bool,
@@ -209,14 +210,14 @@ async fn in_tree(
 
 /// Resolves the sets that the lock does not have yet; it is saved after each.
 async fn complete(
-    means: &Means<'_>,
+    means: &LockContext<'_>,
     manifest: &RepositoryManifest,
     opened: &Repository,
     found: &FoundSets,
     in_tree: BTreeMap<String, BTreeMap<String, MavenFile>>,
-    growing: &mut Growing,
+    growing: &mut LockInProgress,
 ) -> Result<Vec<Unresolved>, CommandError> {
-    let (Means { workbench, engine, client, toolchain }, repository) = (*means, &manifest.repository);
+    let (LockContext { workbench, engine, client, toolchain }, repository) = (*means, &manifest.repository);
     let jars = workbench.jars(engine.as_ref(), toolchain).await?;
     let image = workbench.compose(toolchain, manifest.jdk, None).await?;
     workbench.load(engine.as_ref(), &image, None, manifest.jdk).await?;
@@ -246,7 +247,7 @@ async fn complete(
         write_to(&opened.tree(&revisions[&set.id])?, None, &archive, &workbench.notices)?;
         Ok(archive.clone())
     };
-    let Growing { lock, path, .. } = growing;
+    let LockInProgress { lock, path, .. } = growing;
     let save = |lock: &RepositoryLock| -> Result<(), LockError> { Ok(lock.store(path)?) };
     Ok(locking.run(lock, &found.sets, &write_tree, &save).await?)
 }

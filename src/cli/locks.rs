@@ -21,7 +21,7 @@ impl Workbench<'_> {
     }
 
     /// Returns the toolchain lock as it was when this command first asked for it.
-    pub(super) fn toolchain(&self) -> Result<ToolchainLock, CommandError> {
+    pub fn toolchain(&self) -> Result<ToolchainLock, CommandError> {
         if let Some(known) = self.toolchain.get() {
             return Ok(known.clone());
         }
@@ -92,14 +92,18 @@ impl Workbench<'_> {
 
     /// Returns the lock that is to be completed for a manifest: the present one, or one beside it where everything is to
     /// be resolved anew, because that was asked for or because the present one is for another manifest.
-    pub(super) fn growing_lock(&self, manifest: &RepositoryManifest, anew: bool) -> Result<Growing, CommandError> {
+    pub(super) fn growing_lock(
+        &self,
+        manifest: &RepositoryManifest,
+        anew: bool,
+    ) -> Result<LockInProgress, CommandError> {
         let repository = &manifest.repository;
         let replaced = match self.repository_lock(repository)? {
             Some(lock) if lock.is_for(manifest) && !anew => {
-                return Ok(Growing { lock, path: self.lock_path(repository), replaced: None });
+                return Ok(LockInProgress { lock, path: self.lock_path(repository), replaced: None });
             }
             None => {
-                return Ok(Growing { lock: empty(manifest), path: self.lock_path(repository), replaced: None });
+                return Ok(LockInProgress { lock: empty(manifest), path: self.lock_path(repository), replaced: None });
             }
             replaced => replaced,
         };
@@ -112,14 +116,14 @@ impl Workbench<'_> {
             }
             None => empty(manifest),
         };
-        Ok(Growing { lock, path, replaced })
+        Ok(LockInProgress { lock, path, replaced })
     }
 
     /// Has a lock that was resolved anew take the present one's place, unless it lacks one of `sets` that the present one
     /// has for the same manifest.
     pub(super) fn finish_lock(
         &self,
-        growing: &Growing,
+        growing: &LockInProgress,
         manifest: &RepositoryManifest,
         sets: &[BuildSet],
     ) -> Result<(), CommandError> {
@@ -207,7 +211,7 @@ impl Workbench<'_> {
 }
 
 /// A lock that is being completed.
-pub(super) struct Growing {
+pub(super) struct LockInProgress {
     /// What it names so far.
     pub(super) lock: RepositoryLock,
     /// Where it is saved meanwhile.
@@ -216,7 +220,7 @@ pub(super) struct Growing {
     replaced: Option<RepositoryLock>,
 }
 
-impl Growing {
+impl LockInProgress {
     /// Returns how many of the sets the replaced lock has for this manifest and the new one lacks.
     fn lost(&self, manifest: &RepositoryManifest, sets: &[BuildSet]) -> usize {
         let Some(replaced) = self.replaced.as_ref().filter(|replaced| replaced.is_for(manifest)) else { return 0 };
@@ -361,7 +365,7 @@ mod tests {
         };
         let sets = sets(&["a", "b", "c"]);
         let growing = |new: &[&str], replaced: Option<RepositoryLock>| {
-            Growing { lock: lock(new), path: PathBuf::new(), replaced }.lost(&manifest, &sets)
+            LockInProgress { lock: lock(new), path: PathBuf::new(), replaced }.lost(&manifest, &sets)
         };
         // What other tasks need plays no part: the new lock is for those that were asked for.
         assert_eq!(growing(&["a"], Some(lock(&["a", "of another task"]))), 0);

@@ -2,7 +2,6 @@
 
 mod build_images;
 mod completions;
-mod crosscheck;
 mod demo;
 mod doctor;
 mod explain;
@@ -12,8 +11,6 @@ mod import;
 mod lock;
 mod locks;
 mod man;
-mod measure;
-mod opened;
 pub mod options;
 mod preview;
 mod progress;
@@ -25,7 +22,7 @@ pub mod stdout;
 mod store;
 mod tasks;
 mod validate;
-mod workbench;
+pub mod workbench;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -88,12 +85,6 @@ enum Command {
     Explain(explain::ExplainArguments),
     /// Do the whole job on a sample repository and explain it
     Demo(demo::DemoArguments),
-    /// Measure cells side by side: the paper's literal harness, the reference path, the direct path, the floor
-    #[command(hide = true)]
-    Measure(measure::MeasureArguments),
-    /// Compare coverage and mutants with what Maven, JaCoCo and Universal Mutator's own command make of the same tests
-    #[command(hide = true)]
-    Crosscheck(crosscheck::CrosscheckArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
     /// Print the manual page of the program or of a subcommand
@@ -163,7 +154,7 @@ impl Context {
     ///
     /// # Errors
     /// The work's, [`CommandError::Interrupted`].
-    async fn until_interrupted<T>(
+    pub async fn until_interrupted<T>(
         &self,
         work: impl Future<Output = Result<T, CommandError>>,
     ) -> Result<T, CommandError> {
@@ -232,19 +223,41 @@ impl Interrupts {
     }
 }
 
+/// A program with the global options.
+pub trait Program: Parser {
+    /// Returns the global options as typed.
+    fn global(&self) -> &GlobalArguments;
+
+    /// Does what the other arguments say.
+    ///
+    /// # Errors
+    /// [`CommandError`].
+    fn run(&self, context: &Context) -> Result<(), CommandError>;
+}
+
+impl Program for Cli {
+    fn global(&self) -> &GlobalArguments {
+        &self.global
+    }
+
+    fn run(&self, context: &Context) -> Result<(), CommandError> {
+        dispatch(&self.command, context)
+    }
+}
+
 /// Parses the arguments (the program's name first), does what they say, and returns the exit code.
-pub fn run(arguments: impl IntoIterator<Item = OsString>, umask: Umask) -> ExitStatus {
+pub fn run<P: Program>(arguments: impl IntoIterator<Item = OsString>, umask: Umask) -> ExitStatus {
     umask.relax();
-    let cli = match Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
+    let program = match P::try_parse_from(arguments) {
+        Ok(program) => program,
         Err(error) => {
             // Help and version go to stdout, complaints to stderr; where neither can be written nobody listens.
             let _ = error.print();
             return if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Fine };
         }
     };
-    let (color, format) = (cli.global.early_color(), cli.global.event_format());
-    match start(cli, umask) {
+    let (color, format) = (program.global().early_color(), program.global().event_format());
+    match start(&program, umask) {
         Ok(()) => ExitStatus::Fine,
         // The reader of stdout went away: there is nothing left to say, and nothing is wrong.
         Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitStatus::Fine,
@@ -259,9 +272,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, umask: Umask) -> ExitS
     }
 }
 
-fn start(cli: Cli, umask: Umask) -> Result<(), CommandError> {
+fn start(program: &impl Program, umask: Umask) -> Result<(), CommandError> {
     let started = Instant::now();
-    let options = cli.global.resolve()?;
+    let options = program.global().clone().resolve()?;
     let progress = match options.events {
         EventFormat::Json => progress::json_lines(),
         EventFormat::Text if io::stderr().is_terminal() && options.verbosity >= 0 => progress::terminal(options.color),
@@ -278,7 +291,7 @@ fn start(cli: Cli, umask: Umask) -> Result<(), CommandError> {
         started,
         data_dir: OnceLock::new(),
     };
-    let done = dispatch(&cli.command, &context);
+    let done = program.run(&context);
     drop(context);
     progress.finish();
     done
@@ -288,8 +301,6 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
     match command {
         Command::Doctor(arguments) => doctor::run(arguments, context),
         Command::Import(arguments) => import::run(arguments, context),
-        Command::Measure(arguments) => measure::run(arguments, context),
-        Command::Crosscheck(arguments) => crosscheck::run(arguments, context),
         Command::Tasks(arguments) => tasks::run(arguments, context),
         Command::Lock(arguments) => lock::run(arguments, context),
         Command::BuildImages(arguments) => build_images::run(arguments, context),

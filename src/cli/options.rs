@@ -10,10 +10,11 @@ use clap::Args;
 
 use crate::error::CommandError;
 use crate::host;
+use crate::manifest::DEFAULT_MEMORY_MIB;
 use crate::settings::{ColorChoice, EngineChoice, Settings};
 
 /// Memory that one job may need, in bytes.
-const MEMORY_PER_JOB: u64 = 4 << 30;
+const MEMORY_PER_JOB: u64 = DEFAULT_MEMORY_MIB << 20;
 
 /// How progress and messages are written to stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -36,7 +37,7 @@ pub enum RequiredIsolation {
 }
 
 /// The global options as typed.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArguments {
     /// What runs containers [default: the first daemon that answers, else native]

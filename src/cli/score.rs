@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use tokio::sync::RwLock;
 
 use super::Context;
 use super::preview;
@@ -19,7 +18,8 @@ use super::workbench::{Workbench, by_repository, environment, run_tools};
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::error::CommandError;
-use crate::execution::cell::Environment;
+use crate::execution::container::Environment;
+use crate::execution::executor::Executor;
 use crate::execution::inputs::RunInputs;
 use crate::execution::limits::ExecutionLimits;
 use crate::execution::record::ExecutionPath;
@@ -27,9 +27,9 @@ use crate::execution::run_directory::RunDirectory;
 use crate::execution::scoring::Scoring;
 use crate::execution::scoring::cache::ResultCache;
 use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
-use crate::execution::scoring::left::{Left, counts, left};
 use crate::execution::scoring::record::ScoreRecord;
 use crate::execution::scoring::trees::SubmissionTrees;
+use crate::execution::scoring::unscored::{Left, counts, left};
 use crate::execution::stage::RunError;
 use crate::focal::store::KnownFocal;
 use crate::output::{OutputFormat, counted};
@@ -263,12 +263,11 @@ async fn score(
         0 => format!("run {}", run.run_id()),
         records => format!("run {}, continued after {}", run.run_id(), counted(records, "record", "records")),
     });
-    let (alone, archives) = (Arc::new(RwLock::new(())), workbench.class_archives());
     let mut executors = BTreeMap::new();
     if let (Some(engine), Some(jars)) = (&engine, &jars) {
+        let executor = workbench.executor(engine, jars).await?;
         for (repository, limits) in limits {
-            let executor = workbench.executor(engine, jars, limits, None, &alone, Some(&archives)).await?;
-            executors.insert(repository, Arc::new(executor));
+            executors.insert(repository, Arc::new(Executor { limits, ..executor.clone() }));
         }
     }
     let scoring = Scoring {
@@ -294,8 +293,9 @@ async fn score(
         cache: ResultCache::new(workbench.data_dir.join("results"), !arguments.no_cache),
     };
     let records = scoring.run(&mut run, known, &context.events, &context.cancellation).await;
-    // With it its compilers end.
+    // With them their compilers and the containers that wait end.
     drop(scoring);
+    drop(executors);
     if let Some(engine) = engine {
         engine.close().await?;
     }
@@ -344,8 +344,8 @@ fn seed_of(digest: Digest) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execution::scoring::left::LeftKind;
     use crate::execution::scoring::record::{FocalRecord, OwnFocalRecord, SCORE_SCHEMA};
+    use crate::execution::scoring::unscored::LeftKind;
     use crate::focal::own::{Basis, OwnFocal};
     use crate::focal::{Focal, Found, Rule};
     use crate::task::Track;

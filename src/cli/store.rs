@@ -12,9 +12,10 @@ use serde_json::json;
 use super::Context;
 use super::workbench::Workbench;
 use crate::artifact::garbage::{Garbage, Verified, collect, verify};
+use crate::artifact::made::{PrunePolicy, prune};
 use crate::error::CommandError;
-use crate::execution::prepared::{Keeping, prune};
-use crate::execution::sharing;
+use crate::execution::prepared::Prepared;
+use crate::execution::sharing::ClassArchive;
 use crate::lock::archive::{LockArchive, LockArchiveError};
 use crate::lock::{LockFile, LockFileError, ToolchainLock};
 use crate::manifest::RepositoryManifest;
@@ -80,7 +81,7 @@ pub(super) fn run(arguments: &StoreArguments, context: &Context) -> Result<(), C
     match &arguments.command {
         StoreCommand::Verify { repair, format } => verify_all(&workbench, *repair && !context.options.dry_run, *format),
         StoreCommand::Gc { min_age, prepared_days, prepared_gib, format } => {
-            let keeping = Keeping {
+            let keeping = PrunePolicy {
                 always: Duration::from_secs(min_age.saturating_mul(3600)),
                 age: Duration::from_secs(prepared_days.saturating_mul(86_400)),
                 most_bytes: prepared_gib.saturating_mul(1 << 30),
@@ -123,11 +124,13 @@ fn verify_all(workbench: &Workbench<'_>, repair: bool, format: OutputFormat) -> 
     }
 }
 
-fn collect_garbage(workbench: &Workbench<'_>, keeping: &Keeping, format: OutputFormat) -> Result<(), CommandError> {
+fn collect_garbage(workbench: &Workbench<'_>, keeping: &PrunePolicy, format: OutputFormat) -> Result<(), CommandError> {
     let (context, dry_run) = (workbench.context, workbench.context.options.dry_run);
     // First, so that what they name is garbage.
-    let prepared = prune(&workbench.store, keeping, dry_run).map_err(CommandError::Runtime)?;
-    let archives = sharing::prune(&workbench.store, keeping, dry_run).map_err(CommandError::Runtime)?;
+    let prepared = prune::<Prepared>(&workbench.store, keeping, dry_run).map_err(CommandError::Runtime)?;
+    // They are few and small beside revisions.
+    let archives = PrunePolicy { most_bytes: u64::MAX, ..*keeping };
+    let archives = prune::<ClassArchive>(&workbench.store, &archives, dry_run).map_err(CommandError::Runtime)?;
     let garbage: Garbage = collect(&workbench.store, keeping.always, dry_run)?;
     match format {
         OutputFormat::Json => context.output.json(&json!({

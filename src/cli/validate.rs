@@ -6,7 +6,6 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use tokio::sync::RwLock;
 
 use super::Context;
 use super::preview;
@@ -14,7 +13,8 @@ use super::selector::SelectorArguments;
 use super::workbench::{Workbench, by_repository, environment, run_tools};
 use crate::canonical_json::canonical_json;
 use crate::error::CommandError;
-use crate::execution::cell::Environment;
+use crate::execution::container::Environment;
+use crate::execution::executor::Executor;
 use crate::execution::inputs::RunInputs;
 use crate::execution::limits::ExecutionLimits;
 use crate::execution::record::{CellRecord, ExecutionPath};
@@ -184,13 +184,14 @@ pub(super) async fn validate(
         0 => format!("run {}", run.run_id()),
         records => format!("run {}, continued after {}", run.run_id(), counted(records, "record", "records")),
     });
-    let alone = Arc::new(RwLock::new(()));
-    let archives = (!arguments.no_class_archives).then(|| workbench.class_archives());
+    let mut executor = workbench.executor(&engine, &jars).await?;
+    if arguments.no_class_archives {
+        executor.class_archives = None;
+    }
     let mut executors = BTreeMap::new();
     for (repository, limits) in limits {
         let logs = Some(run.path().join("logs"));
-        let executor = workbench.executor(&engine, &jars, limits, logs, &alone, archives.as_ref()).await?;
-        executors.insert(repository, Arc::new(executor));
+        executors.insert(repository, Arc::new(Executor { limits, logs, ..executor.clone() }));
     }
     let direct = arguments.paths().contains(&ExecutionPath::Direct);
     let direct = direct.then(|| Arc::new(workbench.direct(&engine, &jars)));
@@ -205,9 +206,9 @@ pub(super) async fn validate(
         direct: direct.clone(),
     };
     let records = validation.run(&mut run, known, &context.events, &context.cancellation).await;
-    // With it its compilers end.
+    // With them their compilers and the containers that wait end.
     drop(validation);
-    drop(direct);
+    drop((direct, executors, executor));
     engine.close().await?;
     let records = records.map_err(|error| match error {
         RunError::Interrupted => CommandError::Interrupted,

@@ -5,8 +5,6 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use tokio::sync::RwLock;
-
 use super::Context;
 use super::options::RequiredIsolation;
 use crate::artifact::fetch::{Client, FetchError, FetchItem};
@@ -18,16 +16,18 @@ use crate::engine::docker::{Daemon, DockerEngine};
 use crate::engine::native::NativeEngine;
 use crate::engine::{Engine, EngineError, own_executable};
 use crate::error::CommandError;
-use crate::execution::ahead::Ahead;
-use crate::execution::cell::{Environment, Executor};
 use crate::execution::compiler::Compilers;
+use crate::execution::container::Environment;
+use crate::execution::container::ToolJars;
 use crate::execution::direct::Direct;
+use crate::execution::executor::Executor;
 use crate::execution::identity::identity;
 use crate::execution::images::ensure_loaded;
 use crate::execution::inputs::RunTools;
 use crate::execution::jars::{self, Compiler};
 use crate::execution::limits::ExecutionLimits;
-use crate::execution::maven::{ModuleArguments, ToolJars};
+use crate::execution::maven::ModuleArguments;
+use crate::execution::pool::ContainerPool;
 use crate::execution::prepared::PreparedRevisions;
 use crate::execution::proof::Prepare;
 use crate::execution::sharing::ClassArchives;
@@ -37,11 +37,12 @@ use crate::image::recipe::java_home;
 use crate::image::{Catalog, Image, compose, ready_tag, tag, toolchain_recipe_digest};
 use crate::lock::items::{repository_items, toolchain_items};
 use crate::lock::policy::ToolchainPolicy;
-use crate::lock::toolchain::{LockMode, ToolchainRequest, lock_toolchain};
 use crate::lock::{LockFile as _, LockFileError, RepositoryLock, ToolchainLock};
-use crate::manifest::RepositoryManifest;
+use crate::manifest::{Limits, RepositoryManifest};
 use crate::output::counted;
+use crate::resolution::debian::defaults;
 use crate::resolution::sets::{FoundSets, find_sets};
+use crate::resolution::toolchain::{LockMode, ToolchainRequest, lock_toolchain};
 use crate::settings::EngineChoice;
 use crate::task::{Cell, RepositoryName, Revision, Task};
 use crate::workspace::{Notices, Repository};
@@ -50,22 +51,29 @@ use crate::workspace::{Notices, Repository};
 const DOWNLOADS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
 /// The things themselves, opened once.
-pub(super) struct Workbench<'a> {
-    pub(super) context: &'a Context,
-    pub(super) data_dir: DataDir,
-    pub(super) store: Store,
+pub struct Workbench<'a> {
+    /// The invocation.
+    pub context: &'a Context,
+    /// The data directory.
+    pub data_dir: DataDir,
+    /// Its store.
+    pub store: Store,
     /// Read once per command: repositories share it.
     pub(super) toolchain: OnceLock<ToolchainLock>,
     /// Digests of what images with a development kit have of it, by the kit's major version.
     pub(super) toolchain_digests: Mutex<BTreeMap<u32, Digest>>,
     /// Told what trees lack, once a command.
-    pub(super) notices: Arc<Notices>,
+    pub notices: Arc<Notices>,
 }
 
 impl<'a> Workbench<'a> {
-    pub(super) fn open(context: &'a Context) -> Result<Self, CommandError> {
+    /// Opens the data directory.
+    ///
+    /// # Errors
+    /// [`CommandError::DataDir`], [`CommandError::Store`].
+    pub fn open(context: &'a Context) -> Result<Self, CommandError> {
         let data_dir = context.data_dir()?.clone();
-        let store = data_dir.store()?;
+        let store = Store::of(&data_dir)?;
         Ok(Self {
             context,
             data_dir,
@@ -77,7 +85,7 @@ impl<'a> Workbench<'a> {
     }
 
     /// Reaches the engine, checks that it holds what is required, and removes what dead owners left in it.
-    pub(super) async fn engine(&self) -> Result<Arc<dyn Engine>, CommandError> {
+    pub async fn engine(&self) -> Result<Arc<dyn Engine>, CommandError> {
         let events = &self.context.events;
         let engine: Arc<dyn Engine> = match self.context.options.engine {
             EngineChoice::Auto => match self.daemon(&Daemon::Any).await {
@@ -118,13 +126,14 @@ impl<'a> Workbench<'a> {
     }
 
     pub(super) fn client(&self) -> Result<Client, CommandError> {
-        let options = &self.context.options;
-        let origins = OriginOptions::new(&options.origins, options.offline, options.check_valid_until)?;
-        let origins = Origins::new(origins, Machine::current(), self.data_dir.root());
-        Ok(Client::new(origins, self.store.clone(), self.context.events.clone())?)
+        Ok(client(self.context, &self.data_dir)?)
     }
 
-    pub(super) fn manifest(&self, repository: &RepositoryName) -> Result<RepositoryManifest, CommandError> {
+    /// Reads a repository's manifest.
+    ///
+    /// # Errors
+    /// [`CommandError::Manifest`]; [`CommandError::OtherRepository`] for one of another repository.
+    pub fn manifest(&self, repository: &RepositoryName) -> Result<RepositoryManifest, CommandError> {
         let path = self.manifest_path(repository);
         let manifest = RepositoryManifest::load(&path)?;
         match manifest.repository == *repository {
@@ -211,7 +220,7 @@ impl<'a> Workbench<'a> {
     }
 
     /// Returns our own jars, compiled with the oldest development kit of the toolchain.
-    pub(super) async fn jars(&self, engine: &dyn Engine, toolchain: &ToolchainLock) -> Result<ToolJars, CommandError> {
+    pub async fn jars(&self, engine: &dyn Engine, toolchain: &ToolchainLock) -> Result<ToolJars, CommandError> {
         let Some(jdk) = toolchain.jdks.iter().map(|jdk| jdk.major).min() else {
             return Err(CommandError::Usage {
                 message: "the toolchain lock has no development kit".to_owned(),
@@ -238,11 +247,7 @@ impl<'a> Workbench<'a> {
     }
 
     /// Returns a repository's image, loaded; it must have been built from its present locks.
-    pub(super) async fn ready_image(
-        &self,
-        engine: &dyn Engine,
-        manifest: &RepositoryManifest,
-    ) -> Result<Image, CommandError> {
+    pub async fn ready_image(&self, engine: &dyn Engine, manifest: &RepositoryManifest) -> Result<Image, CommandError> {
         let repository = &manifest.repository;
         let built = Catalog::open(&self.data_dir)?.get(repository)?;
         let locks = self.lock_digests(repository, manifest.jdk)?;
@@ -263,11 +268,7 @@ impl<'a> Workbench<'a> {
     }
 
     /// Opens a repository that has every revision of the tasks.
-    pub(super) async fn repository(
-        &self,
-        manifest: &RepositoryManifest,
-        tasks: &[&Task],
-    ) -> Result<Repository, CommandError> {
+    pub async fn repository(&self, manifest: &RepositoryManifest, tasks: &[&Task]) -> Result<Repository, CommandError> {
         let sources = self.context.sources()?;
         let (name, url) = (&manifest.repository, &manifest.clone_url);
         let revisions: Vec<Revision> = tasks.iter().flat_map(|task| [task.rev1.clone(), task.rev2.clone()]).collect();
@@ -275,7 +276,7 @@ impl<'a> Workbench<'a> {
     }
 
     /// Returns the trees of repositories that were opened before.
-    pub(super) fn trees(&self, paths: BTreeMap<RepositoryName, PathBuf>) -> Arc<Trees> {
+    pub fn trees(&self, paths: BTreeMap<RepositoryName, PathBuf>) -> Arc<Trees> {
         Arc::new(Trees::new(paths, self.data_dir.temporary(), Arc::clone(&self.notices)))
     }
 
@@ -285,57 +286,47 @@ impl<'a> Workbench<'a> {
         Arc::new(move |task: &Task, cell: Cell| trees.cell(task, cell))
     }
 
-    /// Returns the direct path, with at most `jobs` warm compilers and as many containers started ahead.
+    /// Returns the direct path, with at most `jobs` warm compilers.
     pub(super) fn direct(&self, engine: &Arc<dyn Engine>, jars: &ToolJars) -> Direct {
-        let jobs = self.context.options.jobs.get();
-        self.direct_of(engine, jars, jobs, jobs)
+        self.direct_with(engine, jars, self.context.options.jobs.get())
     }
 
-    /// Returns the direct path with so many warm compilers and containers started ahead.
-    pub(super) fn direct_of(
-        &self,
-        engine: &Arc<dyn Engine>,
-        jars: &ToolJars,
-        compilers: usize,
-        ahead: usize,
-    ) -> Direct {
+    /// Returns the direct path with so many warm compilers.
+    pub fn direct_with(&self, engine: &Arc<dyn Engine>, jars: &ToolJars, compilers: usize) -> Direct {
         let prepared = PreparedRevisions::new(&self.data_dir, &self.store, &self.context.events);
         let temporary = self.data_dir.temporary();
-        let compilers = Compilers::new(Arc::clone(engine), jars.compiler.clone(), temporary.clone(), compilers);
-        let ahead = Ahead::new(Arc::clone(engine), temporary, ahead);
-        Direct::new(prepared, compilers, ahead, &jars.compiler)
+        Direct::new(prepared, Compilers::new(Arc::clone(engine), jars.compiler.clone(), temporary, compilers))
     }
 
-    /// Returns what makes and finds class archives, one for all executors of a process.
-    pub(super) fn class_archives(&self) -> Arc<ClassArchives> {
-        Arc::new(ClassArchives::new(&self.data_dir, &self.store, &self.context.events))
-    }
-
-    /// Returns what executes the cells of repositories with these limits, and with these class archives.
-    pub(super) async fn executor(
-        &self,
-        engine: &Arc<dyn Engine>,
-        jars: &ToolJars,
-        limits: ExecutionLimits,
-        logs: Option<PathBuf>,
-        alone: &Arc<RwLock<()>>,
-        class_archives: Option<&Arc<ClassArchives>>,
-    ) -> Result<Executor, CommandError> {
+    /// Returns what executes cells, with default limits, without logs, and with at most `jobs` containers started ahead. What it
+    /// is cloned to shares class archives, containers, and the right to run alone: there is one of these in a process.
+    pub async fn executor(&self, engine: &Arc<dyn Engine>, jars: &ToolJars) -> Result<Executor, CommandError> {
         let description = engine.describe().await?;
+        let temporary = self.data_dir.temporary();
+        let jobs = self.context.options.jobs.get();
         Ok(Executor {
             engine: Arc::clone(engine),
             engine_name: format!("{} {}", description.name, description.version),
             isolation_missing: description.isolation.unenforced,
             jars: jars.clone(),
-            limits,
-            temporary: self.data_dir.temporary(),
-            logs,
+            limits: ExecutionLimits::from(&Limits::default()),
+            temporary: temporary.clone(),
+            logs: None,
             identity: identity(),
-            alone: Arc::clone(alone),
-            believes_timeouts: false,
-            class_archives: class_archives.cloned(),
+            exclusive: Arc::default(),
+            trusts_first_timeout: false,
+            pool: Arc::new(ContainerPool::new(Arc::clone(engine), temporary, jobs)),
+            class_archives: Some(Arc::new(ClassArchives::new(&self.data_dir, &self.store, &self.context.events))),
         })
     }
+}
+
+/// Returns what fetches from the origins that the options and this machine name, into a data directory's store.
+pub(super) fn client(context: &Context, data_dir: &DataDir) -> Result<Client, FetchError> {
+    let options = &context.options;
+    let origins = OriginOptions::new(&options.origins, options.offline, options.check_valid_until)?;
+    let origins = Origins::new(origins, Machine::current(), data_dir.root());
+    Ok(Client::new(origins, Store::of(data_dir)?, context.events.clone())?.finding_origins(defaults::find))
 }
 
 /// Returns the locked files of these digests, each once.
@@ -352,7 +343,7 @@ pub(super) fn items(
 }
 
 /// Returns a repository's environment.
-pub(super) fn environment(manifest: &RepositoryManifest, image: &Image) -> Environment {
+pub fn environment(manifest: &RepositoryManifest, image: &Image) -> Environment {
     Environment {
         image: image.config_digest,
         toolchain: image.toolchain(),
@@ -387,7 +378,7 @@ pub(super) fn by_repository(tasks: &[Task]) -> BTreeMap<RepositoryName, Vec<&Tas
 }
 
 /// Runs work that blocks on a thread of its own.
-pub(super) async fn blocking<T: Send + 'static>(
+pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, CommandError> + Send + 'static,
 ) -> Result<T, CommandError> {
     match tokio::task::spawn_blocking(work).await {

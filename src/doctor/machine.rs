@@ -9,13 +9,14 @@ use serde_json::json;
 use super::{Check, gibibytes};
 use crate::host;
 use crate::image::tree::SOURCE_DATE_EPOCH;
+use crate::manifest::DEFAULT_MEMORY_MIB;
 
 /// Images, layers, locked files and the engine's copy of them for one repository, in bytes.
 const DISK_FOR_ONE: u64 = 4 << 30;
 /// The same for a few dozen repositories with shared layers, in bytes.
 const DISK_FOR_MANY: u64 = 25 << 30;
 /// What one compiling container may use, in bytes.
-const MEMORY_PER_JOB: u64 = 4 << 30;
+const MEMORY_PER_JOB: u64 = DEFAULT_MEMORY_MIB << 20;
 /// Beyond this many seconds certificates and signed indexes may be refused.
 const CLOCK_TOLERANCE: i64 = 300;
 
@@ -81,8 +82,11 @@ fn resources_of(processors: usize, memory: Option<u64>, available: Option<u64>, 
         Some(memory) if memory.saturating_add(needed / 8) < needed => Check::warn(
             "resources",
             detail,
-            "a job may use 4 GiB while it compiles: run fewer at once with `--jobs`, or lower \
-             `compile_memory_mib` in the manifests",
+            format!(
+                "a job may use {} while it compiles: run fewer at once with `--jobs`, or lower `compile_memory_mib` in the \
+                 manifests",
+                gibibytes(MEMORY_PER_JOB)
+            ),
         ),
         _ => Check::ok("resources", detail),
     };

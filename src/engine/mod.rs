@@ -279,6 +279,17 @@ pub struct Isolation {
     pub unenforced: Vec<String>,
 }
 
+/// Does this process's part where it was started inside a container, as its init or as its runtime; `None` where a user started it.
+/// Every program that starts containers asks this first in its `main`: engines start their own executable again.
+pub fn inside_container() -> Option<std::process::ExitCode> {
+    // The container's init must not start threads (it forks) or read arguments as the command line does.
+    if init::is_wanted() {
+        return Some(init::main());
+    }
+    // Nor must the process that makes a container's namespaces.
+    native::runtime::is_wanted().then(native::runtime::main)
+}
+
 /// Returns this program's own file, which becomes the init of containers.
 ///
 /// # Errors

@@ -57,7 +57,7 @@ pub struct Place {
 
 /// What lies at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lying {
+pub enum EntryKind {
     /// A regular file.
     File(Place),
     /// A directory with something in it.
@@ -120,17 +120,17 @@ impl CompiledTree {
     }
 
     /// Tells what lies at a path without `.` and `..`; the empty one is the tree itself.
-    pub fn at(&self, path: &str) -> Lying {
+    pub fn at(&self, path: &str) -> EntryKind {
         let parents = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|parent| !parent.is_empty());
         let entry = |path: &str| self.entries.get(path);
         if parents.filter_map(entry).any(|place| !place.directory) {
-            return Lying::Unclear;
+            return EntryKind::Unclear;
         }
         match entry(path) {
-            Some(place) if place.regular => Lying::File(*place),
-            Some(place) if !place.directory => Lying::Unclear,
-            _ if self.files_below(path).next().is_some() => Lying::Directory,
-            _ => Lying::Nothing,
+            Some(place) if place.regular => EntryKind::File(*place),
+            Some(place) if !place.directory => EntryKind::Unclear,
+            _ if self.files_below(path).next().is_some() => EntryKind::Directory,
+            _ => EntryKind::Nothing,
         }
     }
 

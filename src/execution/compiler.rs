@@ -13,9 +13,10 @@ use fs_err as fs;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
-use super::cell::Environment;
-use super::fault::unique;
-use super::maven::{HOME, environment};
+use super::container::Environment;
+use super::container::environment;
+use super::places::HOME;
+use super::temporary::unique;
 use crate::digest::Digest;
 use crate::engine::session::conversation::Conversation;
 use crate::engine::spec::{

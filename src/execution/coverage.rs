@@ -5,17 +5,21 @@
 //! container, and its XML is read without entities.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::agent::{Agent, AgentData};
-use super::cell::{CellRequest, Environment, Executor, Ready};
-use super::fault::{ATTEMPTS, Spool, command_end, not_done, of_engine, unique};
+use super::attempt::{Came, attempt};
+use super::built::Built;
+use super::container::Environment;
+use super::executor::Executor;
+use super::fault::{engine_fault, not_done};
 use super::limits::ExecutionLimits;
 use super::logs::CellLogs;
-use super::maven::{PROJECT, TREE};
+use super::places::{PROJECT, TREE};
+use super::steps::command_end;
+use super::temporary::{Spool, unique};
 use crate::digest::Digest;
 use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
@@ -27,8 +31,7 @@ use crate::task::MethodId;
 
 mod xml;
 
-pub(super) use xml::attribute;
-pub use xml::{XmlError, read_xml};
+pub use xml::{XmlError, attribute, read_xml};
 
 const AGENT_JAR: &str = "/opt/jacoco/agent.jar";
 /// JaCoCo's command line.
@@ -38,7 +41,7 @@ const DATA: &str = "/work/jacoco/jacoco.exec";
 /// The most data that one launch may write, in bytes: a bit for each branch of each class.
 const MOST_DATA_BYTES: u64 = 32 << 20;
 /// The largest XML, in bytes.
-pub(super) const MOST_XML_BYTES: u64 = 128 << 20;
+pub const MOST_XML_BYTES: u64 = 128 << 20;
 
 /// Lines that JaCoCo lists of one source file: whether any of a line's instructions was executed.
 pub type Lines = BTreeMap<usize, bool>;
@@ -126,45 +129,51 @@ pub(super) fn agent() -> Agent {
 }
 
 /// Returns the argument that has the agent write to a file, or append to what other JVMs wrote there.
-pub(super) fn agent_of(file: &str, append: bool) -> String {
+pub fn agent_of(file: &str, append: bool) -> String {
     format!("-javaagent:{AGENT_JAR}=destfile={file},append={append},output=file,dumponexit=true,jmx=false")
 }
 
-/// A compiled tree whose classes are analysed.
-pub(super) struct Classes<'a> {
-    /// Tar archive of the tree.
-    pub(super) archive: &'a Path,
-    /// The class path, the test's own directory first.
-    pub(super) class_path: &'a [String],
+/// What is covered of a compiled tree.
+#[derive(Clone, Copy)]
+pub struct Covering<'a> {
+    /// Binary name of the test class.
+    pub class: &'a str,
+    /// Source files of which lines are wanted.
+    pub files: &'a [SourceFile],
+    /// Where launches keep what they said.
+    pub logs: &'a CellLogs,
 }
 
 impl Executor {
-    /// Launches methods with the agent and analyses what it wrote.
-    pub(super) async fn cover(
+    /// Launches methods with the coverage agent and returns what each covered.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub async fn cover<'a>(
         &self,
-        request: &CellRequest<'_>,
-        cover: &CoverageRequest<'_>,
-        ready: &Ready,
-        module: &str,
-        methods: &[MethodId],
-        logs: &CellLogs,
+        environment: &Environment,
+        built: &Built,
+        covering: &Covering<'_>,
+        methods: impl Iterator<Item = &'a MethodId>,
     ) -> std::io::Result<Vec<MethodCoverage>> {
-        let data = self.launch_all_with(&agent(), request, ready, module, methods, logs).await?;
-        let classes = Classes { archive: &ready.archive, class_path: &ready.class_path };
-        self.analyse(request.environment, &classes, data, cover.files).await
+        let at = (covering.class, covering.logs);
+        let data = self.launch_with(&agent(), environment, built, at, methods).await?;
+        self.analyse(environment, built, data, covering.files).await
     }
 
     /// Analyses what the agent wrote of several launches, all in one container.
-    pub(super) async fn analyse(
+    async fn analyse(
         &self,
         environment: &Environment,
-        classes: &Classes<'_>,
+        built: &Built,
         data: Vec<(MethodId, AgentData)>,
         files: &[SourceFile],
     ) -> std::io::Result<Vec<MethodCoverage>> {
         let mut covered = Vec::new();
         let mut methods = Vec::new();
-        let mut mounts = vec![ReadOnlyMount { source: classes.archive.to_owned(), target: TREE.to_owned() }];
+        // The first of the archives has the main classes.
+        let tree = built.archives.first().cloned().unwrap_or_default();
+        let mut mounts = vec![ReadOnlyMount { source: tree, target: TREE.to_owned() }];
         let spool = Spool::create(&self.temporary)?;
         for (method, data) in data {
             match data {
@@ -180,7 +189,8 @@ impl Executor {
         if methods.is_empty() {
             return Ok(covered);
         }
-        let (program, steps) = analysing_program(&environment.java_home, classes, files, methods.len(), &self.limits);
+        let (program, steps) =
+            analysing_program(&environment.java_home, &built.class_path, files, methods.len(), &self.limits);
         let spec = ContainerSpec {
             purpose: "analyse".to_owned(),
             image: environment.image,
@@ -193,27 +203,24 @@ impl Executor {
             limits: self.limits.compile,
             program,
         };
-        let mut attempt = 1;
-        loop {
+        let once = async |_| {
             let output = Spool::create(&self.temporary)?;
-            let run = {
-                let _shared = self.alone.read().await;
-                session::run(self.engine.as_ref(), &spec, output.path()).await
-            };
-            let mut analysed_methods = Vec::new();
-            for (method, (java, sent)) in methods.iter().zip(&steps) {
+            let run = session::run(self.engine.as_ref(), &spec, output.path()).await;
+            let of = |(method, (java, sent)): (&MethodId, &(usize, usize))| {
                 let (lines, may_pass) = match &run {
                     Ok(run) => analysed(run, *java, *sent, files)?,
-                    Err(error) => (Err(of_engine(error).detail), true),
+                    Err(error) => (Err(engine_fault(error).detail), true),
                 };
-                analysed_methods.push(MethodCoverage { method: method.clone(), lines, may_pass });
-            }
-            if attempt == ATTEMPTS || !analysed_methods.iter().any(|one| one.lines.is_err() && one.may_pass) {
-                covered.extend(analysed_methods);
-                return Ok(covered);
-            }
-            attempt += 1;
-        }
+                Ok(MethodCoverage { method: method.clone(), lines, may_pass })
+            };
+            methods.iter().zip(&steps).map(of).collect::<std::io::Result<Vec<_>>>()
+        };
+        let came = |analysed: &Vec<MethodCoverage>| match analysed.iter().any(|one| one.may_pass) {
+            true => Came::Fault,
+            false => Came::Answer,
+        };
+        covered.extend(attempt(&self.exclusive, once, came).await?);
+        Ok(covered)
     }
 }
 
@@ -236,7 +243,7 @@ fn analysed(run: &ContainerRun, java: usize, sent: usize, files: &[SourceFile]) 
 /// Returns the program that makes XML of each method's data, and the indexes of each JVM and its XML.
 fn analysing_program(
     java_home: &str,
-    classes: &Classes<'_>,
+    class_path: &[String],
     files: &[SourceFile],
     number: usize,
     limits: &ExecutionLimits,
@@ -245,7 +252,7 @@ fn analysing_program(
         Step::MakeDirectory { path: "/work/xml".to_owned() },
         Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() },
     ];
-    let directories = class_directories(classes.class_path);
+    let directories = class_directories(class_path);
     // A JVM knows other releases' versions of a class in jars alone; for JaCoCo they are other classes of the same name.
     steps.extend(directories.iter().map(|path| Step::Remove { path: format!("{path}/META-INF/versions") }));
     let directories = package_directories(&directories, files);
@@ -265,7 +272,7 @@ fn analysing_program(
 
 /// Returns the directories of main classes on a test class path, the module's own and its siblings'. The first one on it is
 /// the tests' own.
-pub(super) fn class_directories(class_path: &[String]) -> Vec<&String> {
+pub fn class_directories(class_path: &[String]) -> Vec<&String> {
     class_path.iter().skip(1).filter(|path| path.starts_with(PROJECT) && !path.ends_with(".jar")).collect()
 }
 
@@ -289,7 +296,7 @@ fn package_directories(directories: &[&String], files: &[SourceFile]) -> Vec<Str
 }
 
 /// Returns the command that makes XML of an agent's data and directories of classes.
-pub(super) fn report_command(
+pub fn report_command(
     java_home: &str,
     data: &str,
     directories: &[&String],

@@ -1,13 +1,11 @@
 //! The direct path: a code revision is compiled once, a cell is one file compiled again and each method launched in a JVM
-//! and a container of its own. Source: design §7.
+//! and a container of its own.
 //!
 //! In steps, each of use alone: [`Direct::revision`] prepares, [`Direct::masked`] leaves the target file out,
-//! [`Direct::swap`] puts a text in its place and compiles, [`Direct::launch`] runs one method; [`Direct::run_cell`] does a
+//! [`Direct::swap`] puts a text in its place and compiles, [`Executor::launch`] runs one method; [`Direct::run_cell`] does a
 //! whole cell. What the direct path can't do exactly as Maven would is `Unfit`, and the caller takes the reference path.
 
 mod checks;
-mod cover;
-mod launch;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -18,22 +16,26 @@ use std::time::Instant;
 use fs_err as fs;
 use tokio::sync::OnceCell;
 
-pub use self::cover::Covering;
-pub use self::launch::{LaunchOptions, LaunchedMethod, MethodLaunch};
-use super::ahead::Ahead;
-use super::cell::{CellIdentity, Environment, Executor, Launched};
+use super::attempt::ATTEMPTS;
+use super::built::Built;
 use super::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Input};
-use super::fault::{ATTEMPTS, milliseconds, unique};
-use super::logs::{CellLogs, method_name};
+use super::container::Environment;
+use super::executor::{Executor, Launched};
+use super::logs::CellLogs;
 use super::masked::MaskedRevision;
-use super::prepared::{CompiledRevision, Prepared, PreparedRevisions, RevisionInput, blocking};
+use super::prepared::{CompiledRevision, Prepared, PreparedRevisions, RevisionInput};
+use super::record::milliseconds;
 use super::record::{CellRecord, ExecutionPath, Measured};
+use super::request::CellIdentity;
+use super::temporary::TemporaryFile;
+use super::temporary::unique;
 use super::trees::CellFacts;
 use crate::digest::Digest;
 use crate::engine::EngineError;
 use crate::outcome::compile::of_diagnostics;
 use crate::outcome::{CompileReason, Outcome};
 use crate::task::MethodId;
+use crate::thread::blocking;
 use crate::workspace::TREE_TIME;
 
 /// Masked revisions that are kept for the next cell.
@@ -65,9 +67,6 @@ type Masked = Arc<OnceCell<Result<Arc<MaskedRevision>, Unfit>>>;
 pub struct Direct {
     prepared: PreparedRevisions,
     compilers: Compilers,
-    ahead: Ahead,
-    /// The compiler's jar by digest, a part of every key.
-    compiler: String,
     masked: Mutex<Vec<((Digest, String), Masked)>>,
 }
 
@@ -75,16 +74,8 @@ pub struct Direct {
 pub struct SwappedTree {
     /// The tree without the file.
     pub masked: Arc<MaskedRevision>,
-    pub(super) archive: PathBuf,
-}
-
-impl Drop for SwappedTree {
-    fn drop(&mut self) {
-        // What can't be removed now goes with this process's temporary directory.
-        if let Err(error) = fs::remove_file(&self.archive) {
-            tracing::debug!("{error}");
-        }
-    }
+    /// What methods are launched on.
+    pub built: Built,
 }
 
 /// What came of putting a text in the target file's place.
@@ -125,11 +116,9 @@ pub struct ExecutedCell {
 }
 
 impl Direct {
-    /// Returns the direct path over prepared revisions, compilers and containers started ahead; `compiler` is the compiler's
-    /// jar.
-    pub fn new(prepared: PreparedRevisions, compilers: Compilers, ahead: Ahead, compiler: &Path) -> Self {
-        let compiler = super::fault::file_name(compiler).to_owned();
-        Self { prepared, compilers, ahead, compiler, masked: Mutex::default() }
+    /// Returns the direct path over prepared revisions and compilers.
+    pub fn new(prepared: PreparedRevisions, compilers: Compilers) -> Self {
+        Self { prepared, compilers, masked: Mutex::default() }
     }
 
     /// Returns a code revision, prepared where it was not. `archive` writes the revision's own tree and returns where.
@@ -182,7 +171,8 @@ impl Direct {
         let made = cell.get_or_try_init(|| async {
             let (store, revision) = (self.prepared.store().clone(), Arc::clone(revision));
             let (test_file, temporary) = (test_file.to_owned(), executor.temporary.clone());
-            let masked = blocking(move || MaskedRevision::new(&store, revision, &test_file, &temporary)).await?;
+            let mask = move || MaskedRevision::new(&store, revision, &test_file, &temporary);
+            let masked = blocking(mask).await.map_err(std::io::Error::from)?;
             Ok::<_, std::io::Error>(masked.map(Arc::new).map_err(Unfit::certain))
         });
         match made.await {
@@ -231,10 +221,18 @@ impl Direct {
         let output = super::prepared::in_tree(&masked.revision.test_output);
         let mut files: Vec<(String, &[u8])> = vec![(masked.test_file.clone(), text)];
         files.extend(classes.iter().map(|(path, content)| (format!("{output}/{path}"), content.as_slice())));
-        let archive = executor.temporary.join(format!("swapped-{}.tar", unique()));
-        let swapped = SwappedTree { masked: Arc::clone(masked), archive };
-        write_files(&swapped.archive, files.iter().map(|(path, content)| (path.as_str(), *content)))?;
-        Ok(Swap::Compiled(swapped))
+        let own = TemporaryFile::new(executor.temporary.join(format!("swapped-{}.tar", unique())));
+        write_files(own.path(), files.iter().map(|(path, content)| (path.as_str(), *content)))?;
+        let revision = &masked.revision;
+        let built = Built {
+            path: ExecutionPath::Direct,
+            archives: vec![masked.tree.clone(), own.path().to_owned()],
+            module: revision.module.clone(),
+            class_path: revision.class_path.clone(),
+            settings: revision.settings.clone(),
+            _own: own,
+        };
+        Ok(Swap::Compiled(SwappedTree { masked: Arc::clone(masked), built }))
     }
 
     /// Compiles, in a warm compiler; one that can't be started is tried again.
@@ -250,7 +248,7 @@ impl Direct {
         let mut attempt = 1;
         loop {
             let answer = {
-                let _shared = executor.alone.read().await;
+                let _shared = executor.exclusive.read().await;
                 self.compilers.compile(environment, request).await
             };
             match answer {
@@ -288,7 +286,13 @@ impl Direct {
         let mut measured = executor.measured(&logs);
         measured.path = ExecutionPath::Direct;
         let all = |outcome, detail: &str, attempts, measured: &Measured| {
-            let launched = || Launched { outcome, detail: detail.to_owned(), attempts, measured: measured.clone() };
+            let launched = || Launched {
+                outcome,
+                detail: detail.to_owned(),
+                attempts,
+                measured: measured.clone(),
+                files: Vec::new(),
+            };
             executor.records(identity, cell.methods, cell.repeats, launched)
         };
         let unlaunched = |records| Ok(Ok(ExecutedCell { records, launched: None }));
@@ -306,7 +310,7 @@ impl Direct {
             Err(unfit) => return Ok(Err(unfit)),
         };
         if !cell.methods.is_empty() {
-            self.expect_launch(executor, environment, &revision).await;
+            executor.expect_launch(environment, &revision.class_path).await;
         }
         let masked = match self.masked(executor, &revision, identity.task.test_file.as_str()).await? {
             Ok(masked) => masked,
@@ -324,34 +328,9 @@ impl Direct {
             }
             Swap::Unfit(unfit) => return Ok(Err(unfit)),
         };
-        let mut records = Vec::new();
-        let options = LaunchOptions::default();
-        for repeat in 1..=cell.repeats {
-            for method in cell.methods {
-                let name = format!("direct-{}-{repeat}", method_name(&cell.facts.class, method));
-                let launch = MethodLaunch { class: &cell.facts.class, method, options: &options, name: &name };
-                let one = self.launch(executor, environment, &swapped, &launch, &logs).await?;
-                let measured = Measured {
-                    prepare_ms: measured.prepare_ms,
-                    compile_ms: measured.compile_ms,
-                    logs: measured.logs.clone(),
-                    ..one.measured
-                };
-                let one = Launched { outcome: one.outcome, detail: one.detail, attempts: one.attempts, measured };
-                records.push(executor.record(identity, method, repeat, one));
-            }
-        }
+        let launches = (cell.facts.class.as_str(), cell.methods, cell.repeats);
+        let records = executor.launch_all(identity, &swapped.built, launches, &measured, &logs).await?;
         Ok(Ok(ExecutedCell { records, launched: Some((swapped, logs)) }))
-    }
-
-    /// Waits until the containers that are started ahead wait.
-    pub async fn settled(&self) {
-        self.ahead.settled().await;
-    }
-
-    /// Returns the compiler's jar by digest.
-    pub fn compiler(&self) -> &str {
-        &self.compiler
     }
 }
 

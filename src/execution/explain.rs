@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::fault::MOST_ATTEMPTS;
+use super::attempt::MOST_ATTEMPTS;
 use super::logs::command_of;
 use super::record::{CellRecord, ExecutionPath};
 use super::run_directory::RunDirectoryError;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::cell::Environment;
-use super::fault::file_name;
+use super::container::Environment;
+use super::container::ToolJars;
+use super::container::file_name;
 use super::limits::ExecutionLimits;
-use super::maven::ToolJars;
 use super::record::ExecutionPath;
 use super::surefire::Surefire;
 use crate::digest::Digest;
@@ -46,7 +46,7 @@ pub struct RunInputs {
     pub tools: Option<RunTools>,
 }
 
-/// Programs of our own that decide results, and what the engine can't protect. Source: design §7.
+/// Programs of our own that decide results, and what the engine can't protect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTools {
     /// What of the program decides executions; earlier programs wrote the digest of the whole.

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+use super::container::ToolJars;
 use super::coverage::ANALYSER;
-use super::maven::ToolJars;
 use crate::artifact::store::{Store, StoreError};
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;

@@ -1,4 +1,4 @@
-//! Execution keys: equal keys mean equal inputs. Source: design §7.
+//! Execution keys: equal keys mean equal inputs.
 
 use serde::Serialize;
 
@@ -71,9 +71,11 @@ mod tests {
     use super::*;
     use crate::data_dir::DataDir;
     use crate::engine::scripted::{Said, Scripted};
-    use crate::execution::cell::{CellIdentity, Environment, Executor};
-    use crate::execution::prepared::loading::{environment, executor};
-    use crate::task::{Cell, MethodId, Task, Track};
+    use crate::execution::container::Environment;
+    use crate::execution::executor::Executor;
+    use crate::execution::request::CellIdentity;
+    use crate::execution::scripted::{environment, executor, task};
+    use crate::task::{Cell, MethodId, Task};
 
     fn digest(text: &str) -> Digest {
         Digest::of(text.as_bytes())
@@ -200,18 +202,7 @@ mod tests {
         let asked = || Asked {
             executor: executor(&engine, &data_dir),
             environment: environment(),
-            task: Task {
-                id: "t".parse().unwrap(),
-                repository: "o/n".parse().unwrap(),
-                track: Track::TestUpdate,
-                rev1: "a".repeat(40).parse().unwrap(),
-                rev2: "b".repeat(40).parse().unwrap(),
-                rev1_date: "2020-01-01".to_owned(),
-                rev2_date: "2020-01-01".to_owned(),
-                test_file: "ATest.java".parse().unwrap(),
-                test_methods: Vec::new(),
-                focal_methods: Vec::new(),
-            },
+            task: task(),
             tree: "tree".to_owned(),
             swapped: Some(digest("text")),
             method: "ATest#m".parse().unwrap(),

@@ -2,7 +2,7 @@
 
 use crate::engine::spec::{CommandLimits, ContainerLimits};
 
-/// Limits of design §7.
+/// Limits of every execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ExecutionLimits {
     /// Of the container that compiles.

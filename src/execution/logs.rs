@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
-use super::bounded;
 use super::run_directory::RunDirectoryError;
+use super::run_file;
 use crate::digest::Digest;
 use crate::engine::session::StepOutput;
 use crate::engine::spec::{Command, Program, Step, StepResult};
@@ -157,7 +157,7 @@ fn log_stem(name: &str) -> String {
 /// [`RunDirectoryError::Io`], [`RunDirectoryError::Malformed`].
 pub(super) fn command_of(directory: &Path, name: &str) -> Result<Option<Command>, RunDirectoryError> {
     let path = directory.join(format!("{}{COMMAND_SUFFIX}", log_stem(name)));
-    let Some(bytes) = bounded::read(&path)? else { return Ok(None) };
+    let Some(bytes) = run_file::read(&path)? else { return Ok(None) };
     let malformed = |error: serde_json::Error| RunDirectoryError::Malformed { path, reason: error.to_string() };
     serde_json::from_slice(&bytes).map(Some).map_err(malformed)
 }

@@ -11,10 +11,10 @@ use fs_err as fs;
 
 use super::compiled_tree::{CompiledTree, MOST_READ_BYTES, Place, TreeError};
 use super::compiler::{Files, Input};
-use super::fault::unique;
-use super::maven::PROJECT;
+use super::places::PROJECT;
 use super::prepared::{CompiledRevision, PreparedError, in_tree};
 use super::recording::CompilerCall;
+use super::temporary::unique;
 use tokio::sync::OnceCell;
 
 use crate::artifact::store::Store;
@@ -379,10 +379,10 @@ fn mentioning(
 }
 
 /// A source that stands for a file that is not there, and its classes.
-type Shown = ((String, Place), BTreeSet<String>);
+type ShownSource = ((String, Place), BTreeSet<String>);
 
 /// Returns the smallest source that classes come from, one beside `path` before all others, and these classes.
-fn shown(whole: &CompiledTree, output: &str, sources: &Sources, path: &str) -> Result<Option<Shown>, TreeError> {
+fn shown(whole: &CompiledTree, output: &str, sources: &Sources, path: &str) -> Result<Option<ShownSource>, TreeError> {
     let directory = |path: &str| path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
     let own = directory(path);
     let mut sources: Vec<&(String, Place)> = sources.iter().collect();

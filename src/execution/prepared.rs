@@ -1,45 +1,43 @@
 //! Prepared revisions: a code revision compiled once by Maven, kept in the store with what the recorder wrote.
 //!
-//! `store/prepared/<key>.json` names blobs of the store: the compiled tree as an archive, the recording, and what of the
-//! project is on the class path, directories as jars, for the warm compiler. The key is a digest of everything that decides them. The
-//! description appears by one atomic rename after its blobs, so that a killed or a second maker does no harm; whoever
-//! reads one checks every blob. A revision whose own tests do not compile is kept as failed: the direct path has nothing
-//! to start from then.
+//! Its description ([`crate::artifact::made`]) names blobs of the store: the compiled tree as an archive, the recording, and what of
+//! the project is on the class path, directories as jars, for the warm compiler. The key is a digest of everything that decides
+//! them. A revision whose own tests do not compile is kept as failed: the direct path has nothing to start from then.
 
 mod fitness;
 mod inputs;
-mod pruning;
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Read as _};
+use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::sync::Arc;
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
-use tokio::sync::OnceCell;
 
-use self::inputs::{Build, look};
-pub use self::pruning::{Keeping, prune};
-pub(super) use self::pruning::{Marks, remove_unused};
-use super::cell::{Environment, Executor};
+use self::inputs::{Sources, look};
+use super::build::{BuildEnd, BuildRequest, MavenBuild};
 use super::compiled_tree::TreeError;
-use super::fault::{ATTEMPTS, Fault, Spool, command_end, done, file_name, memory_limit_met, not_done, of_engine};
+use super::container::Environment;
+use super::container::file_name;
+use super::executor::Executor;
+use super::fault::Fault;
 use super::logs::CellLogs;
-use super::maven::{self, MavenSettings, ModuleArguments, PROJECT, compile_program};
+use super::maven::ModuleArguments;
+use super::places::PROJECT;
 use super::recording::{CompilerCall, Recording};
 use super::surefire::{JvmSettings, Surefire};
+use crate::artifact::made::{Described, Fresh, Kind, Made, MadeError};
 use crate::artifact::store::{Store, StoreError};
-use crate::data_dir::{DataDir, DataDirError, write_atomically};
+use crate::data_dir::DataDir;
 use crate::digest::Digest;
-use crate::engine::session::{self, Captured};
+use crate::engine::session::Captured;
 use crate::event::EventSink;
 use crate::outcome::Outcome;
-use crate::outcome::compile::{Compilation, CompileFacts, classify};
+use crate::thread::blocking;
 
 /// Version of the description's schema.
-pub const PREPARED_SCHEMA: u32 = 4;
+pub const PREPARED_SCHEMA: u32 = 5;
 
 /// What can go wrong with prepared revisions besides the build itself.
 #[derive(Debug, thiserror::Error)]
@@ -50,9 +48,9 @@ pub enum PreparedError {
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The lock could not be taken.
+    /// It can't be found or kept.
     #[error(transparent)]
-    DataDir(#[from] DataDirError),
+    Made(#[from] MadeError),
     /// The build made more than is looked through: only Maven can compile with it.
     #[error("{0}")]
     TooLarge(String),
@@ -142,11 +140,15 @@ impl CompiledRevision {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-struct Description {
-    schema: u32,
-    key: Digest,
-    prepared: Prepared,
+impl Described for Prepared {
+    const KIND: Kind = Kind { directory: "prepared", schema: PREPARED_SCHEMA, name: "a prepared revision" };
+
+    fn blobs(&self) -> Vec<Digest> {
+        match self {
+            Self::Compiled(revision) => revision.blobs().collect(),
+            Self::Failed { .. } => Vec::new(),
+        }
+    }
 }
 
 /// Everything that decides what a prepared revision holds.
@@ -163,34 +165,20 @@ struct Keyed<'a> {
     limits: super::limits::ExecutionLimits,
 }
 
-type Memory = HashMap<Digest, Arc<OnceCell<Arc<Prepared>>>>;
-
 /// The prepared revisions of a data directory, as one process uses them.
 pub struct PreparedRevisions {
-    data_dir: DataDir,
-    store: Store,
-    events: EventSink,
-    /// What this process has made or checked; nothing is checked twice.
-    known: Mutex<Memory>,
-    marks: Marks,
+    made: Made<Prepared>,
 }
 
 impl PreparedRevisions {
     /// Returns those of `data_dir`.
     pub fn new(data_dir: &DataDir, store: &Store, events: &EventSink) -> Self {
-        let known = Mutex::new(HashMap::new());
-        Self {
-            data_dir: data_dir.clone(),
-            store: store.clone(),
-            events: events.clone(),
-            known,
-            marks: Marks::default(),
-        }
+        Self { made: Made::new(data_dir, store, events) }
     }
 
     /// Returns the store that blobs are in.
     pub fn store(&self) -> &Store {
-        &self.store
+        self.made.store()
     }
 
     /// Returns the prepared revision, made if the store does not have it whole. `archive` writes the revision's own tree
@@ -206,91 +194,19 @@ impl PreparedRevisions {
         archive: impl FnOnce() -> Result<PathBuf, String> + Send + 'static,
     ) -> Result<Arc<Prepared>, PreparedError> {
         let key = key(executor, environment, revision);
-        let cell = {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(known.entry(key).or_default())
-        };
-        // Whoever comes second in this process waits for the first.
-        let prepared = cell.get_or_try_init(|| async {
-            if let Some(found) = self.load(key).await? {
-                return Ok(Arc::new(found));
-            }
-            // And so does another process.
-            let (data_dir, events) = (self.data_dir.clone(), self.events.clone());
-            let _held = blocking(move || {
-                let waiting = |owner: &str| events.message(format!("waiting for {owner}, which prepares a revision"));
-                Ok(data_dir.lock(&format!("prepare-{}", &key.hex()[..2]), waiting)?)
-            })
-            .await?;
-            if let Some(found) = self.load(key).await? {
-                return Ok(Arc::new(found));
-            }
+        let make = async || {
             let made = self.make(executor, environment, revision, key, archive).await?;
-            Ok::<_, PreparedError>(Arc::new(made))
-        });
-        let prepared = prepared.await.cloned()?;
-        // A run may be longer than what is unused may be old.
-        if matches!(prepared.as_ref(), Prepared::Failed { outcome: Outcome::InfraFail(_), .. })
-            || !self.marks.mark(&self.path(key))?
-        {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            // Whoever comes next tries again, unless somebody does already.
-            if known.get(&key).is_some_and(|there| Arc::ptr_eq(there, &cell)) {
-                known.remove(&key);
-            }
-        }
-        Ok(prepared)
+            Ok(match &made {
+                Prepared::Failed { outcome: Outcome::InfraFail(_), .. } => Fresh::Passing(made),
+                _ => Fresh::Kept(made),
+            })
+        };
+        self.made.get(key, make).await
     }
 
     /// Forgets what this process knows of a prepared revision: its blobs were given up, and who asks next has it made anew.
     pub fn forget(&self, key: Digest) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.remove(&key);
-    }
-
-    fn path(&self, key: Digest) -> PathBuf {
-        self.store.root().join("prepared").join(format!("{}.json", key.hex()))
-    }
-
-    /// Returns a description whose blobs are all there and whole.
-    async fn load(&self, key: Digest) -> Result<Option<Prepared>, PreparedError> {
-        let (path, store) = (self.path(key), self.store.clone());
-        blocking(move || {
-            let mut bytes = Vec::new();
-            match fs::File::open(&path) {
-                Ok(mut file) => {
-                    // What was used last is pruned last, and nothing is pruned whose blobs are just being looked at.
-                    file.file().set_modified(SystemTime::now())?;
-                    file.read_to_end(&mut bytes)?;
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(error.into()),
-            }
-            let Ok(Description { schema: PREPARED_SCHEMA, key: found, prepared }) = serde_json::from_slice(&bytes)
-            else {
-                tracing::warn!(path = %path.display(), "a prepared revision can't be read and is made anew");
-                return Ok(None);
-            };
-            if found != key {
-                return Ok(None);
-            }
-            if let Prepared::Compiled(revision) = &prepared {
-                for digest in revision.blobs() {
-                    match store.verify(&digest) {
-                        Ok(()) => {}
-                        Err(StoreError::Missing { .. }) => return Ok(None),
-                        Err(StoreError::Corrupted { path, .. }) => {
-                            tracing::warn!(path = %path.display(), "a blob of a prepared revision is damaged");
-                            fs::remove_file(path)?;
-                            return Ok(None);
-                        }
-                        Err(error) => return Err(error.into()),
-                    }
-                }
-            }
-            Ok(Some(prepared))
-        })
-        .await
+        self.made.forget(key);
     }
 
     async fn make(
@@ -301,128 +217,75 @@ impl PreparedRevisions {
         key: Digest,
         archive: impl FnOnce() -> Result<PathBuf, String> + Send + 'static,
     ) -> Result<Prepared, PreparedError> {
-        let failed =
-            |fault: Fault| Prepared::Failed { outcome: Outcome::InfraFail(fault.reason), detail: fault.detail };
-        let tree = match blocking(move || Ok(archive())).await? {
+        let tree = match blocking(move || Ok::<_, PreparedError>(archive())).await? {
             Ok(tree) => tree,
-            Err(cause) => return Ok(failed(Fault::source(&cause))),
+            Err(cause) => {
+                let Fault { reason, detail } = Fault::source(&cause);
+                return Ok(Prepared::Failed { outcome: Outcome::InfraFail(reason), detail });
+            }
         };
         let logs = CellLogs::prepared(executor.logs.as_deref(), &key.hex()[..16])?;
-        let mut attempt = 1;
-        let built = loop {
-            let built = {
-                let _shared = executor.alone.read().await;
-                self.build(executor, environment, revision, key, &tree, &logs, attempt).await?
-            };
-            match built {
-                Err(fault) if fault.may_pass() && attempt < ATTEMPTS => attempt += 1,
-                other => break other,
+        let request = BuildRequest {
+            purpose: "prepare",
+            environment,
+            tree: &tree,
+            module: &revision.module,
+            target_file: None,
+            other_text: None,
+            logs: &logs,
+        };
+        let prepared = match executor.build(&request).await?.end {
+            BuildEnd::Built(build) => {
+                // What runs alone has no packing of trees beside it either.
+                let _shared = executor.exclusive.read().await;
+                let (surefire, heap_mib) = (environment.surefire, executor.limits.launch_heap_mib);
+                let (store, module, source) = (self.store().clone(), revision.module.path(), tree.clone());
+                let describe = move || describe(&store, *build, (key, module), &source, (surefire, heap_mib));
+                Prepared::Compiled(Box::new(blocking(describe).await?))
             }
+            BuildEnd::Failed { outcome, detail } => Prepared::Failed { outcome, detail },
         };
         fs::remove_file(&tree)?;
-        let prepared = match built {
-            Ok(prepared) => prepared,
-            // Another run may fare better.
-            Err(fault) => return Ok(failed(fault)),
-        };
-        let description = Description { schema: PREPARED_SCHEMA, key, prepared };
-        let bytes = serde_json::to_vec(&description).map_err(io::Error::other)?;
-        fs::create_dir_all(self.store.root().join("prepared"))?;
-        write_atomically(&self.path(key), &bytes)?;
-        Ok(description.prepared)
+        Ok(prepared)
     }
+}
 
-    #[expect(clippy::too_many_arguments, reason = "each is a different input of the build")]
-    async fn build(
-        &self,
-        executor: &Executor,
-        environment: &Environment,
-        revision: &RevisionInput,
-        key: Digest,
-        tree: &Path,
-        logs: &CellLogs,
-        attempt: u32,
-    ) -> Result<Result<Prepared, Fault>, PreparedError> {
-        let settings =
-            MavenSettings { java_home: environment.java_home.clone(), arguments: &environment.maven_arguments };
-        let (program, steps) = compile_program(&settings, &revision.module, &executor.limits, None);
-        let limits = (executor.limits.compile, executor.limits.compile_scratch_bytes);
-        let spec = maven::container("prepare", environment.image, tree.to_owned(), &executor.jars, limits, program);
-        let name = format!("compile-{attempt}");
-        logs.invocation(&name, &spec.program, steps.maven)?;
-        let spool = Spool::create(&executor.temporary)?;
-        let run = match session::run(executor.engine.as_ref(), &spec, spool.path()).await {
-            Ok(run) => run,
-            Err(error) => return Ok(Err(of_engine(&error))),
-        };
-        logs.command(&name, run.step(steps.maven))?;
-        logs.file(&name, ".recording.jsonl", run.step(steps.recording))?;
-        let Some(end) = command_end(&run, steps.maven) else { return Ok(Err(not_done(&run, "prepare"))) };
-        let recording = match run.step(steps.recording) {
-            Some(output) => output.content.bytes()?.into_owned(),
-            None => Vec::new(),
-        };
-        let verdict = classify(&CompileFacts {
-            end,
-            oom_killed: memory_limit_met(&run, end),
-            recording: &recording,
-            module: &revision.module.path(),
-            // No file is the target here.
-            target_file: "",
-            changes_main: false,
-        });
-        let (test_output, output) = match verdict {
-            Compilation::Compiled { test_output, output } => (test_output, output),
-            Compilation::Failed { outcome: Outcome::InfraFail(reason), detail } => {
-                return Ok(Err(Fault { reason, detail }));
-            }
-            Compilation::Failed { outcome, detail } => return Ok(Ok(Prepared::Failed { outcome, detail })),
-        };
-        let (Some(dependencies), Some(archive)) = (done(&run, steps.class_path), done(&run, steps.archive)) else {
-            return Ok(Err(not_done(&run, "prepare")));
-        };
-        let dependencies = String::from_utf8_lossy(&dependencies.content.bytes()?).into_owned();
-        let mut class_path = vec![test_output.clone(), output.clone()];
-        class_path.extend(dependencies.trim().split(':').filter(|part| !part.is_empty()).map(str::to_owned));
-        let (store, captured) = (self.store.clone(), archive.content.clone());
-        let (module, source) = (revision.module.path(), tree.to_owned());
-        let (surefire, heap_mib) = (environment.surefire, executor.limits.launch_heap_mib);
-        let compiled = blocking(move || {
-            let (tree, tree_bytes) = keep(&store, &captured)?;
-            let parsed = Recording::read(&recording);
-            let settings = match (surefire, parsed.tests_of(&module)) {
-                (Surefire::Project, Some(tests)) => JvmSettings::of(tests, &module, heap_mib),
-                _ => JvmSettings::default(),
-            };
-            let project = parsed.module(&module).map(|found| found.project.clone()).unwrap_or_default();
-            let test_calls: Vec<CompilerCall> = parsed.calls(&project, "testCompile").cloned().collect();
-            let build =
-                Build { source: &source, project: &project, test_calls: &test_calls, test_output: &test_output };
-            let (jars, generates, unfit) = match look(&store, &tree, &parsed, &build) {
-                Ok(looked) => (looked.jars, looked.generates, looked.unfit),
-                Err(PreparedError::TooLarge(reason)) => (BTreeMap::new(), false, Some(reason)),
-                Err(error) => return Err(error),
-            };
-            let main_calls = parsed.compilations.iter().filter(|call| call.goal == "compile");
-            Ok(CompiledRevision {
-                key,
-                tree,
-                tree_bytes,
-                recording: store.put(&recording)?,
-                module,
-                output,
-                test_output,
-                class_path,
-                jars,
-                test_calls,
-                main_calls: main_calls.cloned().collect(),
-                settings,
-                generates,
-                unfit,
-            })
-        });
-        Ok(Ok(Prepared::Compiled(Box::new(compiled.await?))))
-    }
+/// Puts what Maven built into the store and says what is there.
+fn describe(
+    store: &Store,
+    build: MavenBuild,
+    (key, module): (Digest, String),
+    source: &Path,
+    (surefire, heap_mib): (Surefire, u64),
+) -> Result<CompiledRevision, PreparedError> {
+    let (tree, tree_bytes) = keep(store, &build.archive)?;
+    let parsed = Recording::read(&build.recording);
+    let settings = build.settings(&parsed, &module, surefire, heap_mib);
+    let project = parsed.module(&module).map(|found| found.project.clone()).unwrap_or_default();
+    let test_calls: Vec<CompilerCall> = parsed.calls(&project, "testCompile").cloned().collect();
+    let sources = Sources { source, project: &project, test_calls: &test_calls, test_output: &build.test_output };
+    let (jars, generates, unfit) = match look(store, &tree, &parsed, &sources) {
+        Ok(looked) => (looked.jars, looked.generates, looked.unfit),
+        Err(PreparedError::TooLarge(reason)) => (BTreeMap::new(), false, Some(reason)),
+        Err(error) => return Err(error),
+    };
+    let main_calls = parsed.compilations.iter().filter(|call| call.goal == "compile");
+    Ok(CompiledRevision {
+        key,
+        tree,
+        tree_bytes,
+        recording: store.put(&build.recording)?,
+        module,
+        main_calls: main_calls.cloned().collect(),
+        output: build.output,
+        test_output: build.test_output,
+        class_path: build.class_path,
+        jars,
+        test_calls,
+        settings,
+        generates,
+        unfit,
+    })
 }
 
 /// Returns the key of a revision in an environment.
@@ -451,16 +314,6 @@ fn keep(store: &Store, captured: &Captured) -> Result<(Digest, u64), PreparedErr
 /// Returns a path of the container relative to the tree; what lies elsewhere is in no tree.
 pub(super) fn in_tree(path: &str) -> &str {
     path.strip_prefix(PROJECT).map_or("\0", |rest| rest.trim_start_matches('/'))
-}
-
-/// Runs work that blocks on a thread of its own.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, PreparedError> + Send + 'static,
-) -> Result<T, PreparedError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => Err(io::Error::other(error).into()),
-    }
 }
 
 #[cfg(test)]

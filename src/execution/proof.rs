@@ -12,8 +12,10 @@ use std::sync::Arc;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::cell::{CellInput, CellRequest, Environment, Executor};
+use super::container::Environment;
+use super::executor::Executor;
 use super::record::ExecutionPath;
+use super::request::{CellInput, CellRequest};
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::event::{Event, EventSink};
@@ -80,18 +82,18 @@ impl Proof {
     }
 
     /// Adds what an execution showed of the image.
-    pub fn take(&mut self, shown: Shown) {
+    pub fn take(&mut self, shown: ProofStep) {
         let (task_id, cell) = match &shown {
-            Shown::Held(execution) => (&execution.task_id, execution.cell),
-            Shown::Failed(execution) => (&execution.task_id, execution.cell),
+            ProofStep::Held(execution) => (&execution.task_id, execution.cell),
+            ProofStep::Failed(execution) => (&execution.task_id, execution.cell),
         };
         self.failed.retain(|known| (&known.task_id, known.cell) != (task_id, cell));
         match shown {
-            Shown::Held(execution) => {
+            ProofStep::Held(execution) => {
                 self.executions.push(execution);
                 self.executions.sort();
             }
-            Shown::Failed(execution) => {
+            ProofStep::Failed(execution) => {
                 self.failed.push(execution);
                 self.failed.sort_by(|a, b| (&a.task_id, a.cell).cmp(&(&b.task_id, b.cell)));
                 // Whoever asks again must find that it is not all shown.
@@ -104,7 +106,7 @@ impl Proof {
 
 /// What one execution showed of an image.
 #[derive(Clone, Debug)]
-pub enum Shown {
+pub enum ProofStep {
     /// It came to an outcome of its own.
     Held(ProvenExecution),
     /// The image failed it.
@@ -129,7 +131,7 @@ pub enum ProofError {
 
 /// One execution that a proof needs.
 #[derive(Clone, Debug)]
-pub struct Needed {
+pub struct NeededExecution {
     /// Identity of the set of build files and module.
     pub build_set: String,
     /// A task that has it.
@@ -189,21 +191,21 @@ pub fn store(path: &Path, proof: &Proof) -> Result<(), ProofError> {
 pub async fn prove(
     executor: &Executor,
     environment: &Environment,
-    needed: &[Needed],
+    needed: &[NeededExecution],
     prepare: &Prepare,
     jobs: usize,
     events: &EventSink,
-    told: &mut dyn FnMut(Shown) -> Result<(), ProofError>,
+    told: &mut dyn FnMut(ProofStep) -> Result<(), ProofError>,
 ) -> Result<Vec<Unproven>, ProofError> {
     execute_all(needed, |one| execute(executor, environment, one, prepare), jobs, events, told).await
 }
 
 async fn execute_all<'a, F: Future<Output = Result<(Outcome, String), ProofError>>>(
-    needed: &'a [Needed],
-    execute: impl Fn(&'a Needed) -> F,
+    needed: &'a [NeededExecution],
+    execute: impl Fn(&'a NeededExecution) -> F,
     jobs: usize,
     events: &EventSink,
-    told: &mut dyn FnMut(Shown) -> Result<(), ProofError>,
+    told: &mut dyn FnMut(ProofStep) -> Result<(), ProofError>,
 ) -> Result<Vec<Unproven>, ProofError> {
     use futures_util::StreamExt as _;
     const STAGE: &str = "proof";
@@ -235,11 +237,11 @@ async fn execute_all<'a, F: Future<Output = Result<(Outcome, String), ProofError
                     detail,
                 };
                 if is_of_the_image(reason) {
-                    told(Shown::Failed(unproven.clone()))?;
+                    told(ProofStep::Failed(unproven.clone()))?;
                 }
                 failed.push(unproven);
             }
-            outcome => told(Shown::Held(ProvenExecution {
+            outcome => told(ProofStep::Held(ProvenExecution {
                 build_set: one.build_set.clone(),
                 task_id: one.task.id.clone(),
                 cell: one.cell,
@@ -263,7 +265,7 @@ fn is_of_the_image(reason: InfraReason) -> bool {
 async fn execute(
     executor: &Executor,
     environment: &Environment,
-    one: &Needed,
+    one: &NeededExecution,
     prepare: &Prepare,
 ) -> Result<(Outcome, String), ProofError> {
     let (task, cell, prepare) = (one.task.clone(), one.cell, Prepare::clone(prepare));
@@ -281,7 +283,6 @@ async fn execute(
         methods: &one.task.test_methods[..1],
         repeats: 1,
         path: ExecutionPath::Maven,
-        apart: false,
         other_text: None,
     };
     let records = executor.run_cell(&request).await;
@@ -313,9 +314,12 @@ mod tests {
             test_methods: Vec::new(),
             focal_methods: Vec::new(),
         };
-        let needed =
-            ["a", "b", "c", "d", "e"].map(|id| Needed { build_set: id.into(), task: task(id), cell: Cell::Nn });
-        let execute = |one: &Needed| {
+        let needed = ["a", "b", "c", "d", "e"].map(|id| NeededExecution {
+            build_set: id.into(),
+            task: task(id),
+            cell: Cell::Nn,
+        });
+        let execute = |one: &NeededExecution| {
             std::future::ready(match one.build_set.as_str() {
                 "a" => Ok((Outcome::Pass, String::new())),
                 "b" => Ok((Outcome::InfraFail(InfraReason::Source), String::new())),
@@ -325,10 +329,10 @@ mod tests {
             })
         };
         let mut shown = Vec::new();
-        let mut keep = |execution: Shown| {
+        let mut keep = |execution: ProofStep| {
             shown.push(match execution {
-                Shown::Held(execution) => execution.build_set,
-                Shown::Failed(execution) => format!("{} {}", execution.build_set, execution.outcome),
+                ProofStep::Held(execution) => execution.build_set,
+                ProofStep::Failed(execution) => format!("{} {}", execution.build_set, execution.outcome),
             });
             Ok(())
         };
@@ -344,7 +348,7 @@ mod tests {
     fn what_the_image_failed_counts_until_the_same_execution_holds() {
         let sets = ["a".to_owned(), "b".to_owned()];
         let held = |set: &str, task: &str, cell| {
-            Shown::Held(ProvenExecution {
+            ProofStep::Held(ProvenExecution {
                 build_set: set.to_owned(),
                 task_id: task.parse().unwrap(),
                 cell,
@@ -352,7 +356,7 @@ mod tests {
             })
         };
         let failed = |set: &str, task: &str, cell| {
-            Shown::Failed(Unproven {
+            ProofStep::Failed(Unproven {
                 build_set: set.to_owned(),
                 task_id: task.parse().unwrap(),
                 cell,

@@ -39,7 +39,7 @@ pub struct CellRecord {
     pub detail: String,
     /// Containers started for the record, infrastructure retries included.
     pub attempts: u32,
-    /// The execution key: equal keys mean equal inputs (design §7). `None` where nothing was executed.
+    /// The execution key: equal keys mean equal inputs. `None` where nothing was executed.
     pub key: Option<Digest>,
     /// Times and machine; equal inputs may differ here.
     pub measured: Measured,
@@ -109,4 +109,9 @@ pub struct Measured {
     pub isolation_missing: Vec<String>,
     /// Directory of the logs, relative to the run's `logs`.
     pub logs: Option<String>,
+}
+
+/// Returns the milliseconds since an instant.
+pub fn milliseconds(since: std::time::Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

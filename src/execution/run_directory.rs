@@ -17,8 +17,9 @@ use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::bounded;
 use super::record::{CellRecord, ExecutionPath, RECORD_SCHEMA};
+use super::run_file;
+pub use super::run_file::RunDirectoryError;
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
 use crate::task::{Cell, MethodId, TaskId};
@@ -27,53 +28,6 @@ const RUN_SCHEMA: u32 = 1;
 
 /// The inputs' file in a run's directory.
 pub(super) const INPUTS_FILE: &str = "inputs.json";
-
-/// What can be wrong with a run directory.
-#[derive(Debug, thiserror::Error)]
-pub enum RunDirectoryError {
-    /// The file system refused.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-    /// The run id can't be a directory's name.
-    #[error("`{0}` is no run id: use letters, digits, `.`, `_`, `-`, at most 100")]
-    InvalidId(String),
-    /// There is no such run.
-    #[error("there is no run `{0}`")]
-    Unknown(String),
-    /// Another process is at it.
-    #[error("run `{0}` is in use by another process")]
-    InUse(String),
-    /// A run of that name has other inputs.
-    #[error("run `{run_id}` exists and was made with other inputs, or by another build of this program")]
-    OtherInputs {
-        /// The run.
-        run_id: String,
-    },
-    /// A run of that name has ended.
-    #[error("run `{run_id}` has finished already")]
-    Finished {
-        /// The run.
-        run_id: String,
-    },
-    /// A file is not what this program writes.
-    #[error("`{path}` can't be read: {reason}")]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// The parser's words.
-        reason: String,
-    },
-    /// A newer program wrote it.
-    #[error("`{path}` has schema {found}, this program knows schema {known}")]
-    UnknownSchema {
-        /// The file.
-        path: PathBuf,
-        /// Its schema.
-        found: u32,
-        /// Ours.
-        known: u32,
-    },
-}
 
 /// A line of a run's `records.jsonl`.
 pub trait RunRecord: Serialize + DeserializeOwned {
@@ -300,7 +254,7 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunDirectoryErr
 
 pub(super) fn read_description(path: &Path) -> Result<Option<RunDescription>, RunDirectoryError> {
     let file = path.join("run.json");
-    let Some(text) = bounded::read(&file)? else { return Ok(None) };
+    let Some(text) = run_file::read(&file)? else { return Ok(None) };
     let malformed =
         |reason: serde_json::Error| RunDirectoryError::Malformed { path: file.clone(), reason: reason.to_string() };
     let value: serde_json::Value = serde_json::from_slice(&text).map_err(malformed)?;
@@ -348,7 +302,7 @@ pub(super) fn each_record<R: RunRecord>(
     let mut reader = std::io::BufReader::new(file);
     let mut line = Vec::new();
     for number in 1.. {
-        if !bounded::read_line(&mut reader, &mut line, path)? || line.last() != Some(&b'\n') {
+        if !run_file::read_line(&mut reader, &mut line, path)? || line.last() != Some(&b'\n') {
             break;
         }
         let malformed = |reason: String| RunDirectoryError::Malformed { path: path.to_owned(), reason };

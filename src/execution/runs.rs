@@ -9,12 +9,12 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::bounded;
 use super::inputs::{INPUTS_SCHEMA, RunInputs};
 use super::record::CellRecord;
 use super::run_directory::{
     self, RunDescription, RunDirectoryError, RunRecord, each_record, is_run_id, latest, read_description,
 };
+use super::run_file;
 use crate::data_dir::DataDir;
 use crate::digest::Digest;
 use crate::outcome::label::cells_of;
@@ -159,7 +159,7 @@ pub fn read_without_records<I: DeserializeOwned>(path: PathBuf) -> Result<Stored
 /// [`RunDirectoryError`].
 pub fn for_each_record<R: RunRecord>(path: &Path, take: impl FnMut(R)) -> Result<(), RunDirectoryError> {
     let path = path.join("records.jsonl");
-    match bounded::open(&path)? {
+    match run_file::open(&path)? {
         Some(mut file) => each_record(&mut file, &path, take).map(drop),
         None => Ok(()),
     }
@@ -233,7 +233,7 @@ fn state(path: &Path, description: &RunDescription) -> Result<RunState, RunDirec
 
 fn read_inputs<I: DeserializeOwned>(path: &Path, description: &RunDescription) -> Result<Option<I>, RunDirectoryError> {
     let file = path.join(run_directory::INPUTS_FILE);
-    let Some(bytes) = bounded::read(&file)? else { return Ok(None) };
+    let Some(bytes) = run_file::read(&file)? else { return Ok(None) };
     if Digest::of(&bytes) != description.inputs {
         return Err(malformed(&file, "its digest is not the one in run.json"));
     }

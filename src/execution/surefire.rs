@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::maven::PROJECT;
+use super::places::PROJECT;
 use super::recording::TestSettings;
 
 /// Whether a project's settings for Surefire apply to launches.

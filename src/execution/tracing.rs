@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::agent::Agent;
-use super::fault::file_name;
-use super::maven::{TRACER, ToolJars};
+use super::container::ToolJars;
+use super::container::file_name;
+use super::places::TRACER;
 use crate::digest::Digest;
 use crate::engine::spec::ReadOnlyMount;
 use crate::focal::own::Entered;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::cell::CellInput;
 use super::maven::ModuleArguments;
+use super::request::CellInput;
 use crate::digest::Digest;
 use crate::task::{Cell, RepositoryName, Side, Task};
 use crate::workspace::cells::{class_of, write_cell, write_to};

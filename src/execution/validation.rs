@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::cell::{CellIdentity, CellRequest, Environment, Executor};
+use super::container::Environment;
 use super::direct::{Direct, DirectCell};
+use super::executor::Executor;
 use super::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
+use super::request::{CellIdentity, CellRequest};
 use super::run_directory::RunDirectory;
 use super::stage::{RunError, Stage};
 use super::trees::Trees;
@@ -110,17 +112,7 @@ impl Validation<'_> {
             Err(cause) => return Ok(self.unprepared(task, cell, path, InfraReason::Source, &cause)),
         };
         let (methods, repeats) = (&task.test_methods, self.repeats);
-        let request = CellRequest {
-            task,
-            cell,
-            input: &input,
-            environment,
-            methods,
-            repeats,
-            path,
-            apart: false,
-            other_text: None,
-        };
+        let request = CellRequest { task, cell, input: &input, environment, methods, repeats, path, other_text: None };
         let records = executor.run_cell(&request).await;
         match fs_err::remove_file(&input.archive) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),

@@ -107,7 +107,7 @@ impl Catalog {
     /// # Errors
     /// [`ImageError::Store`] where the store can't be opened.
     pub fn open(data_dir: &DataDir) -> Result<Self, ImageError> {
-        Ok(Self { data_dir: data_dir.clone(), store: data_dir.store()? })
+        Ok(Self { data_dir: data_dir.clone(), store: Store::of(data_dir)? })
     }
 
     /// Returns the store that holds the images' blobs.

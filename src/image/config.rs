@@ -7,7 +7,7 @@ use super::recipe::{ImageRecipe, RECIPE_VERSION, TASK_ID, java_home};
 use super::{Image, ImageError};
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
-use crate::lock::LayerKind;
+use crate::lock::{ARCHITECTURE, LayerKind};
 use crate::task::RepositoryName;
 
 /// The date of [`super::tree::SOURCE_DATE_EPOCH`].
@@ -62,7 +62,7 @@ pub(crate) fn configuration(recipe: &ImageRecipe, layers: &[Layer]) -> Result<Ve
         .collect();
     let diff_ids: Vec<Digest> = layers.iter().map(|layer| layer.diff_id).collect();
     Ok(canonical_json(&json!({
-        "architecture": "amd64",
+        "architecture": ARCHITECTURE,
         "config": {
             "Env": variables,
             "Labels": labels,

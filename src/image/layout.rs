@@ -15,6 +15,7 @@ use super::{Image, ImageError};
 use crate::artifact::store::Store;
 use crate::canonical_json::canonical_json;
 use crate::digest::{Digest, HashingWriter};
+use crate::lock::ARCHITECTURE;
 
 const FILE: Attributes = Attributes { mode: 0o644, uid: 0, gid: 0, mtime: SOURCE_DATE_EPOCH };
 const DIRECTORY: Attributes = Attributes { mode: 0o755, uid: 0, gid: 0, mtime: SOURCE_DATE_EPOCH };
@@ -83,7 +84,7 @@ pub fn write_image_archive_without(
             "digest": image.manifest_digest,
             "size": blobs[&image.manifest_digest],
             "annotations": annotations,
-            "platform": {"architecture": "amd64", "os": "linux"},
+            "platform": {"architecture": ARCHITECTURE, "os": "linux"},
         }],
     });
     let docker = json!([{

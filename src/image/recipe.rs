@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::ImageError;
 use super::path::TreePath;
 use crate::digest::Digest;
-use crate::lock::{DebianPackage, LayerKind, RepositoryLock, ToolFile, ToolRole, ToolchainLock};
+use crate::lock::{ARCHITECTURE, DebianPackage, LayerKind, RepositoryLock, ToolFile, ToolRole, ToolchainLock};
 use crate::task::RepositoryName;
 
 /// Version of how layers are made from locks. It goes up with every change that can change a layer's bytes.
@@ -163,7 +163,7 @@ impl ImageRecipe {
 
 /// Returns where the Java development kit lies in images.
 pub fn java_home(jdk: u32) -> String {
-    format!("/usr/lib/jvm/java-{jdk}-openjdk-amd64")
+    format!("/usr/lib/jvm/java-{jdk}-openjdk-{ARCHITECTURE}")
 }
 
 fn base_layer(toolchain: &ToolchainLock) -> Result<LayerRecipe, ImageError> {

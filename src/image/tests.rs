@@ -161,7 +161,7 @@ fn repository(store: &Store) -> RepositoryLock {
 fn world() -> (tempfile::TempDir, DataDir, Store) {
     let directory = tempfile::tempdir().unwrap();
     let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
-    let store = data_dir.store().unwrap();
+    let store = Store::of(&data_dir).unwrap();
     (directory, data_dir, store)
 }
 
@@ -216,7 +216,7 @@ fn identities_are_golden() {
 #[test]
 fn child_process_of_the_full_disk() {
     let Some(directory) = std::env::var_os("TESTEVO_TEST_FULL_DISK") else { return };
-    let store = DataDir::open(Path::new(&directory)).unwrap().store().unwrap();
+    let store = Store::of(&DataDir::open(Path::new(&directory)).unwrap()).unwrap();
     let (toolchain, mut repository) = (toolchain(&store), repository(&store));
     // Incompressible, so that the layer's blob grows beyond what a file may hold.
     let noise: Vec<u8> =
@@ -266,7 +266,7 @@ fn child_process_of_circumstances() {
     let Some(directory) = std::env::var_os("TESTEVO_TEST_DATA_DIR") else { return };
     let umask = u32::from_str_radix(&std::env::var("TESTEVO_TEST_UMASK").unwrap(), 8).unwrap();
     rustix::process::umask(rustix::fs::Mode::from_bits_truncate(umask));
-    let store = DataDir::open(Path::new(&directory)).unwrap().store().unwrap();
+    let store = Store::of(&DataDir::open(Path::new(&directory)).unwrap()).unwrap();
     let threads = std::env::var("TESTEVO_TEST_THREADS").unwrap().parse().unwrap();
     let image = compose_recipe(&recipe(&store), &store, threads).unwrap();
     fs::write(Path::new(&directory).join("summary"), summary(&image, &store)).unwrap();

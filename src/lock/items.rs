@@ -27,7 +27,7 @@ pub fn repository_items(lock: &RepositoryLock) -> Result<Vec<FetchItem>, FetchEr
     lock.files.iter().map(maven_item).collect()
 }
 
-pub(super) fn package_item(package: &DebianPackage) -> FetchItem {
+pub(crate) fn package_item(package: &DebianPackage) -> FetchItem {
     FetchItem {
         name: format!("{} {}", package.name, package.version),
         origin: OriginName::debian(),

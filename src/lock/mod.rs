@@ -6,8 +6,6 @@
 pub mod archive;
 pub mod items;
 pub mod policy;
-pub(crate) mod requirement;
-pub mod toolchain;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +18,9 @@ use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::manifest::RepositoryManifest;
 use crate::task::RepositoryName;
+
+/// What packages and images are for, as Debian and OCI name it. Docker's name for the machine itself is checked where it answers.
+pub const ARCHITECTURE: &str = "amd64";
 
 /// Version of both lock files' schema.
 pub const LOCK_SCHEMA: u32 = 1;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use toml::{Table, Value};
 
-use super::{Build, JDK_MAJORS, MANIFEST_SCHEMA, RepositoryManifest};
+use super::{Build, JDK_MAJORS, MANIFEST_SCHEMA, RepositoryManifest, jdk_majors};
 use crate::data_dir::write_atomically;
 use crate::task::RepositoryName;
 
@@ -75,7 +75,7 @@ pub enum ManifestError {
         most: u64,
     },
     /// No development kit is new enough.
-    #[error("{repository} needs Java {java_version}; there are development kits for 8, 11, 17 and 21")]
+    #[error("{repository} needs Java {java_version}; there are development kits for {}", jdk_majors())]
     UnsupportedJava {
         /// The repository.
         repository: RepositoryName,
@@ -216,7 +216,7 @@ impl RepositoryManifest {
 
     fn check(&self) -> Result<(), String> {
         if !JDK_MAJORS.contains(&self.jdk) {
-            return Err(format!("`jdk` is {}, not one of 8, 11, 17, 21", self.jdk));
+            return Err(format!("`jdk` is {}, not one of {}", self.jdk, jdk_majors()));
         }
         for argument in self.build.skip_flags.iter().chain(&self.build.maven_arguments) {
             if argument.is_empty() || argument.len() > 1000 || argument.chars().any(char::is_control) {

@@ -19,6 +19,15 @@ pub const MANIFEST_SCHEMA: u32 = 1;
 /// The major versions of Java development kits that images have.
 pub const JDK_MAJORS: [u32; 4] = [8, 11, 17, 21];
 
+/// Memory that a container has unless a manifest says otherwise, in MiB: what a job may use at once.
+pub const DEFAULT_MEMORY_MIB: u64 = 4096;
+
+/// Names [`JDK_MAJORS`] in a sentence.
+fn jdk_majors() -> String {
+    let [others @ .., last] = JDK_MAJORS.map(|major| major.to_string());
+    format!("{} and {last}", others.join(", "))
+}
+
 /// What a repository needs, overrides applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,7 +79,7 @@ pub enum Launcher {
     Platform6,
 }
 
-/// What executions may use. Source: design §7.
+/// What executions may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -105,12 +114,12 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            compile_memory_mib: 4096,
+            compile_memory_mib: DEFAULT_MEMORY_MIB,
             compile_scratch_mib: 2048,
             compile_cpus: 2,
             compile_processes: 1024,
             compile_wall_seconds: 600,
-            run_memory_mib: 4096,
+            run_memory_mib: DEFAULT_MEMORY_MIB,
             run_heap_mib: 2560,
             run_scratch_mib: 1024,
             run_cpus: 2,

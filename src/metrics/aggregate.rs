@@ -261,7 +261,7 @@ const MUTATION: Value = |adequacy| adequacy.mutation;
 const MUTATION_STRICT: Value = |adequacy| adequacy.mutation_strict;
 
 /// A wide and a narrow mean.
-struct Means {
+struct MeanPair {
     wide: Option<f64>,
     narrow: Option<f64>,
 }
@@ -270,8 +270,8 @@ fn means(
     tasks: &[&TaskScore],
     value: impl Fn(&MethodScore) -> Option<f64>,
     measured: fn(&MeasuredAdequacy) -> bool,
-) -> Means {
-    Means {
+) -> MeanPair {
+    MeanPair {
         wide: mean(tasks.iter().filter(|task| measured(&task.measured)).map(|task| wide_of(task, &value))),
         narrow: mean(tasks.iter().map(|task| mean(scored(task).map(&value)))),
     }

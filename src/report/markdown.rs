@@ -1,11 +1,7 @@
 //! Markdown for documents: tables, and texts of strangers that stay texts.
 
 /// Returns a table of which so many columns stand left, and the others right.
-pub(super) fn table<const COLUMNS: usize>(
-    headings: &[&str; COLUMNS],
-    left: usize,
-    rows: &[[String; COLUMNS]],
-) -> String {
+pub fn table<const COLUMNS: usize>(headings: &[&str; COLUMNS], left: usize, rows: &[[String; COLUMNS]]) -> String {
     let rule = (0..COLUMNS).map(|column| if column < left { "---" } else { "--:" });
     let mut text = format!("| {} |\n|{}|\n", headings.join(" | "), rule.collect::<Vec<_>>().join("|"));
     for row in rows {
@@ -15,7 +11,7 @@ pub(super) fn table<const COLUMNS: usize>(
 }
 
 /// Returns a text that Markdown takes for nothing but text in one line.
-pub(super) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -4,8 +4,10 @@
 
 pub mod allowance;
 mod bookkeeping;
+pub mod debian;
 pub mod door;
 pub mod in_tree;
 pub mod metadata;
 pub mod repository;
 pub mod sets;
+pub mod toolchain;

@@ -23,9 +23,11 @@ use crate::engine::spec::{
 };
 use crate::engine::{Engine, EngineError};
 use crate::event::{Event, EventSink};
-use crate::execution::maven::{
-    self, COMPILE_GOALS, MAVEN_REPOSITORY, MavenSettings, ModuleArguments, PROJECT, ToolJars, maven_command,
-};
+use crate::execution::container;
+use crate::execution::container::ToolJars;
+use crate::execution::maven::{COMPILE_GOALS, MavenSettings, ModuleArguments, maven_command};
+use crate::execution::places;
+use crate::execution::places::{MAVEN_REPOSITORY, PROJECT};
 use crate::lock::{LOCK_SCHEMA, LockFileError, MavenFile, RepositoryLock};
 use crate::manifest::RepositoryManifest;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
@@ -307,7 +309,8 @@ impl Locking<'_> {
     ) -> Result<Option<String>, LockError> {
         door.forget_troubles();
         let (program, steps) = self.program(set, invocations);
-        let mut spec = maven::container("lock", self.image, tree.to_owned(), &self.jars, (LIMITS, 3072 * MIB), program);
+        let mut spec =
+            container::container("lock", self.image, tree.to_owned(), &self.jars, (LIMITS, 3072 * MIB), program);
         spec.mounts.push(ReadOnlyMount { source: seed.to_owned(), target: SEED.to_owned() });
         spec.scratch.push(Scratch { target: MAVEN_REPOSITORY.to_owned(), size_bytes: 3072 * MIB });
         spec.door = Some(door.socket().to_owned());
@@ -330,19 +333,19 @@ impl Locking<'_> {
     fn program(&self, set: &BuildSet, invocations: &[(Vec<String>, Vec<&str>)]) -> (Program, WarmSteps) {
         let mut steps = vec![
             Step::MakeDirectory { path: "/work/home".to_owned() },
-            Step::Unpack { archive: maven::TREE.to_owned(), into: PROJECT.to_owned() },
+            Step::Unpack { archive: places::TREE.to_owned(), into: PROJECT.to_owned() },
             Step::Unpack { archive: SEED.to_owned(), into: MAVEN_REPOSITORY.to_owned() },
         ];
         let mut last = 0;
         for (more, goals) in invocations {
             let arguments: Vec<String> = self.maven_arguments.iter().chain(more).cloned().collect();
             let settings = MavenSettings { java_home: self.java_home.clone(), arguments: &arguments };
-            steps.push(Step::Remove { path: maven::RECORDING.to_owned() });
+            steps.push(Step::Remove { path: places::RECORDING.to_owned() });
             last = steps.len();
             let command: Command = maven_command(&settings, &set.module, false, goals, COMMAND_LIMITS);
             steps.push(Step::Run(command));
         }
-        steps.push(Step::SendFile { path: maven::RECORDING.to_owned(), max_bytes: 32 * MIB });
+        steps.push(Step::SendFile { path: places::RECORDING.to_owned(), max_bytes: 32 * MIB });
         steps.push(Step::SendListing { root: MAVEN_REPOSITORY.to_owned(), max_files: 200_000 });
         let indexes =
             WarmSteps { maven: last, recording: last + 1, listing: last + 2, only_compiles: invocations.len() > 1 };

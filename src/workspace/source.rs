@@ -8,6 +8,7 @@ use super::tree::Repository;
 use crate::data_dir::{DataDir, HeldLock};
 use crate::event::EventSink;
 use crate::task::{CloneUrl, RepositoryName, Revision};
+use crate::thread::blocking;
 
 /// A path with places for a repository's owner and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ impl Sources {
         let path = self.data_dir.join("repositories").join(format!("{}.git", repository.file_stem()));
         let _lock = self.lock(repository).await?;
         let look = (repository.clone(), path.clone(), revisions.to_vec());
-        let (opened, wanted) = blocking(move || {
+        let (opened, wanted) = blocking::<_, WorkspaceError>(move || {
             let (repository, path, revisions) = look;
             let opened = existing(&repository, &path)?;
             let wanted = opened.as_ref().map(|opened| missing(opened, &revisions)).transpose()?;
@@ -109,16 +110,6 @@ impl Sources {
         let name = format!("repository-{}", repository.file_stem());
         let waiting = move |owner: &str| events.message(format!("waiting for {owner}, which fetches {repository}"));
         blocking(move || Ok(data_dir.lock(&name, waiting)?)).await
-    }
-}
-
-/// Runs work that blocks on a thread of its own.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, WorkspaceError> + Send + 'static,
-) -> Result<T, WorkspaceError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => Err(WorkspaceError::Io(std::io::Error::other(error))),
     }
 }
 

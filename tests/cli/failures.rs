@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use insta::{assert_snapshot, with_settings};
+use testevo_sandbox::artifact::store::Store;
 use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::digest::Digest;
 use testevo_sandbox::lock::{LockFile as _, MavenFile, RepositoryLock};
@@ -46,7 +47,7 @@ fn lock_path(line: &CommandLine) -> PathBuf {
 
 /// Puts the locked file into the store.
 pub(super) fn stored(line: &CommandLine) -> PathBuf {
-    let store = DataDir::open(&line.path().join("data")).unwrap().store().unwrap();
+    let store = Store::of(&DataDir::open(&line.path().join("data")).unwrap()).unwrap();
     store.path(&store.put(CONTENT).unwrap())
 }
 
@@ -163,7 +164,7 @@ fn a_file_that_its_origin_no_longer_has_is_named_until_it_is_back() {
         }
     };
     let holds = |content: &[u8]| {
-        let store = DataDir::open(&line.path().join("data")).unwrap().store().unwrap();
+        let store = Store::of(&DataDir::open(&line.path().join("data")).unwrap()).unwrap();
         store.contains(&Digest::of(content))
     };
     fs::remove_file(served("g/a/1/a-1.jar")).unwrap();
@@ -398,7 +399,7 @@ fn a_full_disk_leaves_nothing_half_written() {
         (state >> 56) as u8
     };
     let jar: Vec<u8> = (0..768 << 10).map(|_| noise()).collect();
-    let store = DataDir::open(&line.path().join("data")).unwrap().store().unwrap();
+    let store = Store::of(&DataDir::open(&line.path().join("data")).unwrap()).unwrap();
     let digest = store.put(&jar).unwrap();
     let mut lock = RepositoryLock::load(&lock_path(&line)).unwrap();
     lock.files[0].sha256 = digest;

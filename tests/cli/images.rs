@@ -6,12 +6,13 @@ use std::process::Command;
 
 use fs_err as fs;
 use insta::{assert_snapshot, with_settings};
+use testevo_sandbox::artifact::store::Store;
 use testevo_sandbox::data_dir::{DataDir, Owner};
 use testevo_sandbox::digest::Digest;
 use testevo_sandbox::engine::native::NativeEngine;
 use testevo_sandbox::engine::{Engine as _, ImageRemoval};
 use testevo_sandbox::execution::images::{ensure_loaded, identity};
-use testevo_sandbox::execution::proof::{self, Proof, ProvenExecution, Shown, Unproven};
+use testevo_sandbox::execution::proof::{self, Proof, ProofStep, ProvenExecution, Unproven};
 use testevo_sandbox::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, environment, ready_tag, tag};
 use testevo_sandbox::lock::{LockFile as _, MavenFile};
 
@@ -27,7 +28,7 @@ fn build(line: &CommandLine, repository: &str, files: &[&str]) -> BuiltImage {
 /// Builds an image as [`build`] does, from a lock that was made for these build sets.
 fn build_locked(line: &CommandLine, repository: &str, files: &[&str], build_sets: &[&str]) -> BuiltImage {
     let data_dir = DataDir::open(&line.path().join("data")).unwrap();
-    let store = data_dir.store().unwrap();
+    let store = Store::of(&data_dir).unwrap();
     let toolchain = locks::toolchain();
     let file = |path: &&str| MavenFile {
         path: (*path).to_owned(),
@@ -97,7 +98,7 @@ fn pruned(line: &CommandLine, more: &[&str]) -> BTreeSet<Digest> {
 async fn unpacked_layers_that_no_built_image_names_are_pruned() {
     let line = CommandLine::new();
     let [earlier, present] = ["g/a/1/a-1.jar", "g/a/2/a-2.jar"].map(|jar| build(&line, "first/one", &[jar]));
-    let store = DataDir::open(&line.path().join("data")).unwrap().store().unwrap();
+    let store = Store::of(&DataDir::open(&line.path().join("data")).unwrap()).unwrap();
     let unpacked = line.path().join("data/store/unpacked");
     let open = || NativeEngine::open(&unpacked, &Owner::current().unwrap(), &init()).unwrap();
     let engine = open();
@@ -190,7 +191,7 @@ fn an_image_is_proven_once_every_build_set_of_its_lock_was_shown() {
 
     // What the image failed since then counts, and counts no more once it holds.
     proof.lock = Some(built.locks.repository);
-    proof.take(Shown::Failed(Unproven {
+    proof.take(ProofStep::Failed(Unproven {
         build_set: "b".to_owned(),
         task_id: "u".parse().unwrap(),
         cell: testevo_sandbox::task::Cell::No,
@@ -199,7 +200,7 @@ fn an_image_is_proven_once_every_build_set_of_its_lock_was_shown() {
     }));
     proof::store(&path, &proof).unwrap();
     assert_eq!(listed(&line)["proven"], false, "a task's execution failed");
-    proof.take(Shown::Held(ProvenExecution {
+    proof.take(ProofStep::Held(ProvenExecution {
         task_id: "u".parse().unwrap(),
         cell: testevo_sandbox::task::Cell::No,
         ..execution("b")

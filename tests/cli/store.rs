@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use fs_err as fs;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
+use testevo_sandbox::artifact::store::Store;
 use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::digest::Digest;
 use testevo_sandbox::execution::prepared::{CompiledRevision, PREPARED_SCHEMA, Prepared};
@@ -21,7 +22,7 @@ fn locked(line: &CommandLine) -> Digest {
     write_published(line);
     line.run(&["import", "published"]);
     let data_dir = DataDir::open(&line.path().join("data")).unwrap();
-    let jar = data_dir.store().unwrap().put(b"a jar").unwrap();
+    let jar = Store::of(&data_dir).unwrap().put(b"a jar").unwrap();
     fs::create_dir_all(data_dir.join("locks")).unwrap();
     let toolchain = locks::toolchain();
     toolchain.store(&data_dir.join("locks/toolchain.lock")).unwrap();
@@ -78,7 +79,7 @@ fn a_corrupted_blob_is_found_named_and_removed() {
 fn only_garbage_goes() {
     let line = CommandLine::new();
     let jar = locked(&line);
-    let store = DataDir::open(&line.path().join("data")).unwrap().store().unwrap();
+    let store = Store::of(&DataDir::open(&line.path().join("data")).unwrap()).unwrap();
     let garbage = store.put(b"nothing names it").unwrap();
     assert_snapshot!(line.run(&["store", "gc"]), @"
     exit 0
@@ -101,7 +102,7 @@ fn only_garbage_goes() {
 
 /// Describes a prepared revision that was last used so long ago; returns the description's path, and its blobs.
 fn prepared(line: &CommandLine, unused: Duration) -> (PathBuf, [Digest; 2]) {
-    let store = DataDir::open(&line.path().join("data")).unwrap().store().unwrap();
+    let store = Store::of(&DataDir::open(&line.path().join("data")).unwrap()).unwrap();
     let (key, tree) = (Digest::of(b"a key"), store.put(b"a compiled tree").unwrap());
     let recording = store.put(b"a recording").unwrap();
     let revision = CompiledRevision {
@@ -123,7 +124,7 @@ fn prepared(line: &CommandLine, unused: Duration) -> (PathBuf, [Digest; 2]) {
     let state = Prepared::Compiled(Box::new(revision));
     let path = store.root().join("prepared").join(format!("{}.json", key.hex()));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, json!({ "schema": PREPARED_SCHEMA, "key": key, "prepared": state }).to_string()).unwrap();
+    fs::write(&path, json!({ "schema": PREPARED_SCHEMA, "key": key, "value": state }).to_string()).unwrap();
     fs::File::open(&path).unwrap().file().set_modified(SystemTime::now() - unused).unwrap();
     (path, [tree, recording])
 }

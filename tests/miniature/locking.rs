@@ -4,6 +4,7 @@
 use fs_err as fs;
 use insta::assert_snapshot;
 use serde_json::Value;
+use testevo_sandbox::artifact::store::Store;
 use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::lock::{LockFile as _, MavenFile, RepositoryLock};
 use testevo_sandbox::sample::SampleRepository;
@@ -216,7 +217,7 @@ fn a_lock_is_kept_completed_compared_and_resolved_anew() {
 
     // What nothing needs any more stays, until all is resolved anew; what was there then is remembered.
     let content = b"needed by nobody";
-    let digest = DataDir::open(&workshop.data_dir).unwrap().store().unwrap().put(content).unwrap();
+    let digest = Store::of(&DataDir::open(&workshop.data_dir).unwrap()).unwrap().put(content).unwrap();
     let mut grown = whole;
     grown.files.push(MavenFile {
         path: "zzz/nobody/1/nobody-1.jar".to_owned(),

@@ -14,7 +14,6 @@ use super::demonstration;
 use super::execution::Workshop;
 use super::interruption::{Running, verdicts};
 use super::submissions;
-use super::verdict::summary;
 use crate::support::miniature;
 
 /// Scores the developers' tests of a repository that was built, and compares categories.
@@ -317,42 +316,6 @@ fn own_focal_methods_are_measured() {
         row("Limits#low").contains("  lowIsRefused  ") && row("Limits#high").contains("  highIsMoved  "),
         "{shown}"
     );
-}
-
-/// Maven with JaCoCo and the mutator's own command say the same as scoring; what is kept is not found out again, and a
-/// difference fails the command.
-#[test]
-fn other_tools_say_the_same() {
-    let (repository, workshop) = demonstration::given();
-    let keep = workshop.sources.join("checked.jsonl");
-    if keep.exists() {
-        fs_err::remove_file(&keep).unwrap();
-    }
-    let chosen = ["crosscheck", repository.name.as_str(), "--limit", "2", "--ends", "4", "--format", "json", "--keep"];
-    let command = || workshop.command(&[&chosen[..], &[keep.to_str().unwrap()]].concat()).output().unwrap();
-    let output = command();
-    let found = summary(&output);
-    assert_eq!(output.status.code(), Some(0), "{found}");
-    let number = |kind: &str, field: &str| found[kind][field].as_u64().unwrap();
-    for kind in ["coverage", "mutants", "ends"] {
-        assert!(number(kind, "compared") > 0, "{found}");
-        assert_eq!((number(kind, "equal"), number(kind, "left_out")), (number(kind, "compared"), 0), "{found}");
-    }
-    assert!(found["lines"][1].as_u64().unwrap() > 0, "{found}");
-    for kind in 0..4 {
-        assert!(found["mutants_compared"][kind].as_u64().unwrap() > 0, "{found}");
-    }
-
-    let text = fs_err::read_to_string(&keep).unwrap();
-    let mut tasks: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let file = &mut tasks[0]["coverage"][0]["files"][0];
-    file["covered"]["only_theirs"] = json!(["12345"]);
-    fs_err::write(&keep, tasks.iter().map(|task| format!("{task}\n")).collect::<String>()).unwrap();
-    let output = command();
-    assert_eq!(output.status.code(), Some(1));
-    let differences = summary(&output)["differences"].clone();
-    assert_eq!(differences.as_array().map(Vec::len), Some(1), "{differences}");
-    assert!(differences[0].as_str().unwrap().ends_with("covered lines only theirs: 12345"), "{differences}");
 }
 
 type Categories = BTreeMap<(String, String, String), String>;

@@ -53,7 +53,7 @@ pub(crate) fn used(root: &Path, all: &BTreeSet<PathBuf>, file: &Path) -> BTreeSe
 }
 
 /// Returns the module that a file is.
-fn module(file: &Path) -> Vec<String> {
+pub(crate) fn module(file: &Path) -> Vec<String> {
     let below = file.strip_prefix("src").unwrap().with_extension("");
     let mut parts: Vec<String> = below.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
     if parts.last().is_some_and(|last| last == "mod") {

@@ -133,7 +133,7 @@ fn line(text: &str) -> Option<Entry> {
 /// Reads the deb822 form.
 fn stanzas(text: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for stanza in crate::artifact::debian::control::paragraphs(text) {
+    for stanza in crate::artifact::control::paragraphs(text) {
         let words = |name: &str| -> Vec<String> {
             stanza.get(name).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
         };

@@ -4,7 +4,7 @@
 //! into locks, images or messages. First hit wins: what the user gave, the machine's own clients (apt,
 //! Maven, pip), `origins.toml` in the data directory. What a POM says of addresses is a stranger's word, see
 //! [`Origins::declare`]. What needs fetching to be found (the defaults inside Debian's own
-//! packages) is in [`crate::artifact::discover`].
+//! packages) is in `resolution::debian::defaults`.
 
 mod apt;
 mod declared;

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::cgroup::Tree;
+use super::machine::Tree;
 
 /// Controllers that hold a container's limits.
 const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];

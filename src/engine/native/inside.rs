@@ -21,8 +21,6 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{DumpableBehavior, Gid, Signal, Uid};
@@ -175,11 +173,6 @@ fn become_the_task() -> Result<(), Failure> {
         inheritable: rustix::thread::CapabilitySet::empty(),
     };
     rustix::thread::set_capabilities(None, none).map_err(|error| Failure::new(Stage::Capabilities, "all sets", error))
-}
-
-/// Returns a path as the kernel takes it.
-pub(super) fn text(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
 /// Gives every signal its default meaning: what the caller's own caller ignored must not reach the task. The C library

@@ -1,7 +1,9 @@
 //! The container's file system, mounted in a namespace of its own.
 
 use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use fs_err as fs;
@@ -9,7 +11,6 @@ use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, moun
 use rustix::process::{chdir, pivot_root};
 
 use super::super::spec::TASK_USER;
-use super::inside::text;
 use super::plan::{Failure, Plan, Stage};
 
 /// An empty directory beside the layers, on which containers mount; what one mounts there no other sees.
@@ -302,4 +303,9 @@ fn protect(place: &Path, attributes: u64) -> io::Result<()> {
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Returns a path as the kernel takes it.
+pub(super) fn text(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }

@@ -55,7 +55,11 @@ impl ContainerRun {
     /// can't tell, or did not survive it, by the engine's account of the whole container.
     pub fn memory_limit_met_in(&self, index: usize) -> bool {
         match self.step(index).and_then(StepOutput::result) {
-            Some(StepResult::Ended(end)) => end.memory_limit_kills.map_or(self.memory_limit_met, |kills| kills > 0),
+            // Where nobody counts, a command that ended well was not the one.
+            Some(StepResult::Ended(end)) => match end.memory_limit_kills {
+                Some(kills) => kills > 0,
+                None => self.memory_limit_met && end.exit_code != Some(0),
+            },
             Some(_) => false,
             None => self.memory_limit_met,
         }

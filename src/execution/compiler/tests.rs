@@ -4,7 +4,7 @@ use super::*;
 use crate::engine::frame::Frame;
 use crate::engine::scripted::{Said, Scripted, exited, output, step_end};
 use crate::engine::spec::Stream;
-use crate::execution::prepared::loading::environment;
+use crate::execution::scripted::environment;
 
 /// What a compiler says that starts and answers so.
 pub(in crate::execution) fn said(answers: &[Vec<u8>]) -> Vec<Frame> {

@@ -75,7 +75,8 @@ pub fn read_xml(xml: &[u8], wanted: &[SourceFile]) -> Result<BTreeMap<SourceFile
     }
 }
 
-pub(in crate::execution) fn attribute(event: &BytesStart<'_>, name: &str) -> Option<String> {
+/// Returns an attribute of an element, unescaped.
+pub fn attribute(event: &BytesStart<'_>, name: &str) -> Option<String> {
     let found = event.try_get_attribute(name).ok().flatten()?;
     // Only names and numbers are asked for; Java's names need none of XML's escapes but these.
     Some(found.value.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&"))

@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::requests::{NOTHING, made_by_processors, nothing_request, other_request, test_request};
 use super::{Direct, Unfit};
-use crate::execution::cell::{Environment, Executor};
 use crate::execution::compiler::{CompileAnswer, Files};
+use crate::execution::container::Environment;
+use crate::execution::executor::Executor;
 use crate::execution::masked::{MaskedRevision, Proof, Reach};
-use crate::execution::prepared::blocking;
+use crate::execution::prepared::PreparedError;
+use crate::thread::blocking;
 
 /// Why compiling a part of the tests is not enough.
 const LATER: &str = "tests that are compiled after the file's part mention it";
@@ -50,7 +52,7 @@ impl Direct {
             let own = masked.own_text()?;
             for reach in [Reach::Dependents, Reach::Part] {
                 let (owned, source) = (Arc::clone(masked), own.clone());
-                let request = blocking(move || {
+                let request = blocking::<_, PreparedError>(move || {
                     Ok(match source {
                         Some(own) => test_request(&owned, own, reach)?,
                         None => other_request(&owned, reach)?,
@@ -92,7 +94,8 @@ impl Direct {
             return Ok(Ok(answer));
         }
         let (owned, content) = (Arc::clone(masked), text.to_owned());
-        let Some(request) = blocking(move || Ok(test_request(&owned, content, reach)?)).await? else {
+        let Some(request) = blocking::<_, PreparedError>(move || Ok(test_request(&owned, content, reach)?)).await?
+        else {
             return Ok(Err(Unfit::certain(LATER)));
         };
         Ok(match self.compile(executor, environment, &request).await {
@@ -122,7 +125,7 @@ impl Direct {
             let mut made = Vec::new();
             for text in [Some(NOTHING.to_vec()), masked.own_text()?].into_iter().flatten() {
                 let (owned, alone) = (Arc::clone(masked), text == NOTHING);
-                let request = blocking(move || {
+                let request = blocking::<_, PreparedError>(move || {
                     Ok(if alone { Some(nothing_request(&owned)) } else { test_request(&owned, text, reach)? })
                 });
                 let Some(request) = request.await.map_err(std::io::Error::from)? else {
@@ -164,7 +167,7 @@ mod tests {
     use crate::engine::scripted::{Said, Scripted, exited, step_end};
     use crate::execution::compiler::tests::{broken, compiled, said};
     use crate::execution::masked::tests::masked;
-    use crate::execution::prepared::loading::{direct, environment, executor};
+    use crate::execution::scripted::{direct, environment, executor};
     use crate::workspace::class_file::sample;
 
     const OWN: &[u8] = b"class ATest {}";

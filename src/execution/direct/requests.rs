@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::execution::compiler::{CompileRequest, Files};
 use crate::execution::masked::{MaskedRevision, Reach};
-use crate::execution::maven;
+use crate::execution::places;
 use crate::execution::recording::CompilerCall;
 use crate::workspace::class_file::ClassFacts;
 use crate::workspace::java_source::package_of;
@@ -15,7 +15,7 @@ pub(super) const NOTHING: &[u8] = b"class TestevoNothing {}\n";
 /// Returns the request that compiles nothing but [`NOTHING`].
 pub(super) fn nothing_request(masked: &MaskedRevision) -> CompileRequest {
     let call = &masked.call;
-    let root = call.source_roots.first().map_or(maven::PROJECT, String::as_str);
+    let root = call.source_roots.first().map_or(places::PROJECT, String::as_str);
     let path = format!("{root}/TestevoNothing.java");
     CompileRequest {
         arguments: call.arguments.clone(),
@@ -128,13 +128,13 @@ mod tests {
         {
             let request = test_request(&masked, text.clone(), reach).unwrap().unwrap();
             let expected: Vec<String> =
-                expected.iter().map(|name| format!("{}/src/{name}.java", maven::PROJECT)).collect();
+                expected.iter().map(|name| format!("{}/src/{name}.java", places::PROJECT)).collect();
             let mut sources = request.sources.clone();
             sources.sort();
             assert_eq!(sources, expected, "{reach:?}");
             let mut given: Vec<&str> = request.files.iter().map(|(path, _)| path.as_str()).collect();
             given.sort();
-            let settings = ["lombok.config", "src/lombok.config"].map(|path| format!("{}/{path}", maven::PROJECT));
+            let settings = ["lombok.config", "src/lombok.config"].map(|path| format!("{}/{path}", places::PROJECT));
             let mut needed: Vec<&str> = expected.iter().chain(&settings).map(String::as_str).collect();
             needed.sort();
             assert_eq!(given, needed, "{reach:?}");

@@ -7,8 +7,12 @@ use fs_err as fs;
 use super::{MOST_SOURCE_BYTES, MutatedFile, NoMutants};
 use crate::engine::session::{self, StepOutput};
 use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
-use crate::execution::cell::{Environment, Executor};
-use crate::execution::fault::{ATTEMPTS, Spool, command_end, done, not_done, of_engine};
+use crate::execution::attempt::ATTEMPTS;
+use crate::execution::container::Environment;
+use crate::execution::executor::Executor;
+use crate::execution::fault::{engine_fault, not_done};
+use crate::execution::steps::{command_end, done};
+use crate::execution::temporary::Spool;
 use crate::metrics::mutation::Emitted;
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -16,7 +20,7 @@ const MUTANTS: &str = "/work/mutants";
 /// The name of the record in the archive of mutants.
 const RECORD: &str = "record";
 /// The largest archive of mutants, in bytes: some thousands of whole files.
-pub(in crate::execution) const MOST_ARCHIVE_BYTES: u64 = 256 << 20;
+pub const MOST_ARCHIVE_BYTES: u64 = 256 << 20;
 /// The most mutants of one file.
 const MOST_MUTANTS: usize = 20_000;
 
@@ -41,7 +45,7 @@ finally:
 ";
 
 /// What the mutator made of a source.
-pub(super) struct Emission {
+pub struct Emission {
     /// Mutants, in order.
     pub(super) mutants: Vec<Emitted>,
     /// Lines of the copies of the source that it left out, one for each.
@@ -109,10 +113,10 @@ async fn emit_once(
         program: Program { schema: PROGRAM_SCHEMA, door_port: None, steps },
     };
     let run = {
-        let _shared = executor.alone.read().await;
+        let _shared = executor.exclusive.read().await;
         match session::run(executor.engine.as_ref(), &spec, spool.path()).await {
             Ok(run) => run,
-            Err(error) => return Ok(Err(NoMutants::passing(of_engine(&error).detail))),
+            Err(error) => return Ok(Err(NoMutants::passing(engine_fault(&error).detail))),
         }
     };
     let (Some(ended), Some(end)) = (run.step(2), command_end(&run, 2)) else {
@@ -135,7 +139,7 @@ async fn emit_once(
 }
 
 /// Returns the environment that the mutator runs in.
-pub(in crate::execution) fn mutator_environment() -> Vec<(String, String)> {
+pub fn mutator_environment() -> Vec<(String, String)> {
     let variables = [
         ("HOME", "/work"),
         ("LANG", "en_US.UTF-8"),
@@ -158,16 +162,14 @@ fn read(archive: &StepOutput, name: &str) -> std::io::Result<Result<Emission, No
 }
 
 /// Returns the mutants of a source file among files that the mutator wrote, by number.
-pub(in crate::execution) fn numbered(files: &BTreeMap<String, String>, name: &str) -> BTreeMap<usize, String> {
+pub fn numbered(files: &BTreeMap<String, String>, name: &str) -> BTreeMap<usize, String> {
     let prefix = format!("{}.mutant.", name.strip_suffix(".java").unwrap_or(name));
     let number = |file: &str| file.strip_prefix(&prefix)?.strip_suffix(".java")?.parse::<usize>().ok();
     files.iter().filter_map(|(file, text)| Some((number(file)?, text.clone()))).collect()
 }
 
 /// Reads the files of an archive in which none is larger than a mutant, by their names alone.
-pub(in crate::execution) fn texts(
-    archive: &StepOutput,
-) -> std::io::Result<Result<BTreeMap<String, String>, NoMutants>> {
+pub fn texts(archive: &StepOutput) -> std::io::Result<Result<BTreeMap<String, String>, NoMutants>> {
     let bytes = archive.content.bytes()?;
     let mut files = BTreeMap::new();
     for entry in tar::Archive::new(&bytes[..]).entries()? {

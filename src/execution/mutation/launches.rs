@@ -3,10 +3,12 @@
 use fs_err as fs;
 
 use super::{MainCompilation, MainCompiler, NoMutants};
-use crate::execution::cell::{Environment, Executor};
-use crate::execution::direct::{Direct, LaunchOptions, MethodLaunch, SwappedTree, write_files};
-use crate::execution::fault::unique;
+use crate::execution::container::Environment;
+use crate::execution::direct::{Direct, SwappedTree, write_files};
+use crate::execution::executor::Executor;
+use crate::execution::launch::{LaunchOptions, MethodLaunch};
 use crate::execution::logs::{CellLogs, method_name};
+use crate::execution::temporary::unique;
 use crate::focal::FocalLines;
 use crate::outcome::Outcome;
 use crate::task::MethodId;
@@ -73,7 +75,7 @@ impl MutantLaunches<'_> {
             let name = format!("mutant-{number}-{}", method_name(self.class, &one.method));
             let launch = MethodLaunch { class: self.class, method: &one.method, options: &options, name: &name };
             let executor = limited(self.executor, one.launch_ms);
-            let launched = self.direct.launch(&executor, self.environment, self.swapped, &launch, self.logs).await?;
+            let launched = executor.launch(self.environment, &self.swapped.built, &launch, self.logs).await?;
             outcomes.push(launched.outcome);
         }
         fs::remove_file(&replaced)?;
@@ -87,7 +89,7 @@ pub(super) fn limited(executor: &Executor, launch_ms: Option<u64>) -> Executor {
     let limit = &mut limited.limits.launch_command;
     // Processor time keeps its own limit: several threads use it up faster than the clock goes.
     limit.wall_seconds = seconds(limit.wall_seconds, launch_ms);
-    limited.believes_timeouts = launch_ms.is_some_and(|took| is_far_above(limit.wall_seconds, took));
+    limited.trusts_first_timeout = launch_ms.is_some_and(|took| is_far_above(limit.wall_seconds, took));
     limited
 }
 

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::NoMutants;
-use crate::execution::cell::{Environment, Executor};
+use crate::execution::attempt::ATTEMPTS;
 use crate::execution::compiled_tree::{CompiledTree, MOST_READ_BYTES, TreeError};
 use crate::execution::compiler::{CompileAnswer, CompileRequest, Diagnostic, Files};
+use crate::execution::container::Environment;
 use crate::execution::direct::Direct;
-use crate::execution::fault::{ATTEMPTS, of_engine};
-use crate::execution::maven::PROJECT;
+use crate::execution::executor::Executor;
+use crate::execution::fault::engine_fault;
+use crate::execution::places::PROJECT;
 use crate::execution::prepared::{CompiledRevision, in_tree};
 use crate::execution::recording::CompilerCall;
 use crate::java;
@@ -232,7 +234,7 @@ impl<'a> MainCompiler<'a> {
                 Ok(CompileAnswer::Broken(_) | CompileAnswer::Lost(_)) if attempt < ATTEMPTS => attempt += 1,
                 Ok(CompileAnswer::Broken(cause)) => return Ok(Ok(Answer::Broken(cause))),
                 Ok(CompileAnswer::Lost(cause)) => return Ok(Ok(Answer::Lost(cause))),
-                Err(error) => return Ok(Err(NoMutants::passing(of_engine(&error).detail))),
+                Err(error) => return Ok(Err(NoMutants::passing(engine_fault(&error).detail))),
             }
         }
     }
@@ -260,12 +262,13 @@ mod tests {
     use fs_err as fs;
 
     use super::*;
+    use crate::artifact::store::Store;
     use crate::data_dir::DataDir;
     use crate::engine::scripted::{Said, Scripted, exited, step_end};
     use crate::execution::compiler::tests::{broken, compiled, errors, said};
     use crate::execution::direct::write_files;
     use crate::execution::masked::tests::masked;
-    use crate::execution::prepared::loading::{direct, environment, executor};
+    use crate::execution::scripted::{direct, environment, executor};
 
     const SOURCE: &str = "class A { int a() { return 1; } }";
     const OTHER_BODY: &str = "class A { int a() { return 2; } }";
@@ -319,7 +322,7 @@ mod tests {
             });
             let (_other_directory, other) = masked(&[("src/ATest.java", b"class ATest {}")], "src/ATest.java");
             let revision = CompiledRevision {
-                tree: data_dir.store().unwrap().put(&fs::read(&archive).unwrap()).unwrap(),
+                tree: Store::of(&data_dir).unwrap().put(&fs::read(&archive).unwrap()).unwrap(),
                 main_calls: vec![serde_json::from_value(call).unwrap()],
                 ..other.unwrap().revision.as_ref().clone()
             };

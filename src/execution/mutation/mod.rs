@@ -1,11 +1,11 @@
 //! Mutants of new code: made by Universal Mutator in a container, judged by the warm compiler with the arguments of the real
-//! build, or by Maven where that does not fit, run like methods. Source: protocol §4, design §7.
+//! build, or by Maven where that does not fit, run like methods. Source: protocol §4.
 //!
 //! The mutator's own compile check is not used: it would run a compiler for each mutant. What it does is done here: a line
 //! on which garbage compiles has no mutants. `emission` runs the mutator, [`MainCompiler`] is the warm compiler, `reference`
 //! is Maven.
 
-pub(super) mod emission;
+pub mod emission;
 pub mod launches;
 mod main_compiler;
 pub mod reference;
@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 use self::emission::emit;
 pub use self::main_compiler::{MainCompilation, MainCompiler};
 use self::reference::{MavenCompiler, ReferenceBuild};
-use super::cell::{Environment, Executor};
+use super::container::Environment;
 use super::direct::Direct;
+use super::executor::Executor;
 use super::prepared::CompiledRevision;
 use crate::digest::Digest;
 use crate::focal::FocalLines;
@@ -343,7 +344,7 @@ pub async fn judge(
 
 /// Returns a source as the mutator reads it: lines end as on Unix, and what is not ASCII is left out. All of its mutants are
 /// without it.
-pub(super) fn as_mutated(source: &str) -> String {
+pub fn as_mutated(source: &str) -> String {
     source.replace("\r\n", "\n").replace('\r', "\n").chars().filter(char::is_ascii).collect()
 }
 
@@ -353,7 +354,7 @@ mod tests {
 
     use super::*;
     use crate::execution::masked::tests::masked;
-    use crate::execution::prepared::loading::environment;
+    use crate::execution::scripted::environment;
 
     /// What a set of mutants is made of.
     struct Asked {

@@ -10,14 +10,20 @@ use super::launches::{Passing, limited};
 use crate::digest::Digest;
 use crate::engine::session;
 use crate::engine::spec::{ContainerLimits, PROGRAM_SCHEMA, Program, Step};
-use crate::execution::cell::{CellRequest, Environment, Executor, OtherText};
-use crate::execution::fault::{ATTEMPTS, Spool, command_end, file_name, memory_limit_met, not_done, of_engine};
+use crate::execution::attempt::ATTEMPTS;
+use crate::execution::container::Environment;
+use crate::execution::container::container;
+use crate::execution::container::file_name;
+use crate::execution::executor::Executor;
+use crate::execution::fault::{engine_fault, not_done};
 use crate::execution::limits::ExecutionLimits;
-use crate::execution::maven::{
-    HOME, MavenSettings, ModuleArguments, PROJECT, RECORDING, TREE, container, emptied, maven_command,
-};
+use crate::execution::maven::{MavenSettings, ModuleArguments, maven_command};
+use crate::execution::places::{HOME, PROJECT, RECORDING, TREE, emptied};
 use crate::execution::prepared::in_tree;
 use crate::execution::record::CellRecord;
+use crate::execution::request::{CellRequest, OtherText};
+use crate::execution::steps::command_end;
+use crate::execution::temporary::Spool;
 use crate::outcome::compile::{MainSources, main_sources};
 use crate::outcome::{CompileReason, InfraReason, Outcome};
 use crate::task::MethodId;
@@ -225,18 +231,18 @@ impl<'a> MavenCompiler<'a> {
             let run = session::run(self.executor.engine.as_ref(), &spec, spool.path());
             match alone {
                 Alone::No => {
-                    let _shared = self.executor.alone.read().await;
+                    let _shared = self.executor.exclusive.read().await;
                     run.await
                 }
                 Alone::Yes => {
-                    let _alone = self.executor.alone.write().await;
+                    let _alone = self.executor.exclusive.write().await;
                     run.await
                 }
             }
         };
         let run = match ran {
             Ok(run) => run,
-            Err(error) => return Ok(Said { builds: Vec::new(), fault: Some(of_engine(&error).detail) }),
+            Err(error) => return Ok(Said { builds: Vec::new(), fault: Some(engine_fault(&error).detail) }),
         };
         let mut builds = Vec::new();
         for (maven, recording) in steps {
@@ -247,7 +253,7 @@ impl<'a> MavenCompiler<'a> {
                 Some(output) => output.content.bytes()?.into_owned(),
                 None => Vec::new(),
             };
-            builds.push(main_sources(end, memory_limit_met(&run, end), &recorded));
+            builds.push(main_sources(end, run.memory_limit_met_in(maven), &recorded));
         }
         Ok(Said { builds, fault: None })
     }
@@ -305,7 +311,7 @@ pub async fn run(
     let slowest = methods.iter().filter_map(|one| one.launch_ms).max();
     let mut limited = limited(executor, slowest);
     // All methods have the slowest one's limit, as one build serves them all; a time that is not known may be longer.
-    limited.believes_timeouts &= methods.iter().all(|one| one.launch_ms.is_some());
+    limited.trusts_first_timeout &= methods.iter().all(|one| one.launch_ms.is_some());
     let records = limited.run_cell(&mutated).await?;
     let outcome = |record: CellRecord| match record.outcome {
         // The test compiled before: that a compiler runs out of something is no mutant's doing.

@@ -8,13 +8,13 @@ use super::fitness::{rewritten, unfit};
 use super::{PreparedError, in_tree};
 use crate::artifact::store::Store;
 use crate::digest::Digest;
-use crate::execution::compiled_tree::{CompiledTree, Lying};
-use crate::execution::maven::within;
+use crate::execution::compiled_tree::{CompiledTree, EntryKind};
+use crate::execution::places::within;
 use crate::execution::recording::{CompilerCall, Recording};
 use crate::outcome::launch::shortened;
 
 /// A build whose compiled tree is looked at.
-pub(super) struct Build<'a> {
+pub(super) struct Sources<'a> {
     /// Tar archive of the tree that was built.
     pub(super) source: &'a Path,
     /// The module's `groupId:artifactId`.
@@ -43,7 +43,7 @@ pub(super) fn look(
     store: &Store,
     tree: &Digest,
     recording: &Recording,
-    build: &Build<'_>,
+    build: &Sources<'_>,
 ) -> Result<Looked, PreparedError> {
     let tree = CompiledTree::open(&store.path(tree))?;
     let rewritten = rewritten(build.source, &tree, build.test_calls)?;
@@ -55,15 +55,15 @@ pub(super) fn look(
     for path in on_paths(recording, build.test_output) {
         let mut writer = store.writer()?;
         match within(path).map(|within| (tree.at(&within), within)) {
-            Some((Lying::File(place), _)) => tree.copy(place, &mut writer)?,
-            Some((Lying::Directory, directory)) => {
+            Some((EntryKind::File(place), _)) => tree.copy(place, &mut writer)?,
+            Some((EntryKind::Directory, directory)) => {
                 let mut jar = tree.write_jar(&directory, |_| false, store.unnamed_file()?)?;
                 jar.rewind()?;
                 io::copy(&mut jar, &mut writer)?;
             }
             // Compilers pass over what is not there.
-            Some((Lying::Nothing, _)) | None => continue,
-            Some((Lying::Unclear, path)) => {
+            Some((EntryKind::Nothing, _)) | None => continue,
+            Some((EntryKind::Unclear, path)) => {
                 unclear = Some(format!("`{path}` is no file and no directory, and compilers look for classes there"));
                 continue;
             }
@@ -109,7 +109,7 @@ fn told_of(
             .filter(|path| path.contains(['/', '.']) && !jars.contains_key(*path) && !known.contains(&within(path)))
         {
             match within(path).map(|within| (tree.at(&within), within)) {
-                Some((Lying::Nothing, _)) | None => {}
+                Some((EntryKind::Nothing, _)) | None => {}
                 Some((_, within)) => return Some(format!("the compiler of the tests is told of `{within}`")),
             }
         }
@@ -133,7 +133,7 @@ mod tests {
         let tree = store.put(&fs::read(&source).unwrap()).unwrap();
         let call: CompilerCall = serde_json::from_value(call.clone()).unwrap();
         let recording = Recording { compilations: vec![call], ..Recording::default() };
-        let build = Build {
+        let build = Sources {
             source: &source,
             project: "g:a",
             test_calls: &recording.compilations,
@@ -203,7 +203,7 @@ mod tests {
         builder.into_inner().unwrap();
         let tree = CompiledTree::open(&path).unwrap();
         assert_eq!(["lib", "lib/own.jar", "libs"].map(|path| tree.at(path)), {
-            [Lying::Unclear, Lying::Unclear, Lying::Nothing]
+            [EntryKind::Unclear, EntryKind::Unclear, EntryKind::Nothing]
         });
     }
 }

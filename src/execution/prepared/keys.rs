@@ -1,8 +1,8 @@
 //! Everything that decides what a prepared revision holds is in its key.
 
-use super::loading::{environment, executor};
 use super::*;
 use crate::engine::scripted::{Said, Scripted};
+use crate::execution::scripted::{environment, executor};
 
 /// What is prepared.
 struct Asked {

@@ -2,18 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use tokio::sync::RwLock;
-
 use super::*;
+use crate::artifact::store::Store;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{StepResult, Stream};
-use crate::execution::ahead::Ahead;
-use crate::execution::cell::Executor;
 use crate::execution::compiled_tree::MOST_READ_BYTES;
-use crate::execution::compiler::Compilers;
-use crate::execution::direct::{Direct, write_files};
-use crate::execution::limits::ExecutionLimits;
-use crate::execution::maven::ToolJars;
+use crate::execution::direct::write_files;
+use crate::execution::executor::Executor;
+use crate::execution::scripted::{environment, executor};
 
 const RECORDING: &str = r#"{"event":"recording_started","schema":2}
 {"event":"session_started","projects":[{"project":"g:a","basedir":"/work/project","output":"/work/project/target/classes","test_output":"/work/project/target/test-classes"}]}
@@ -21,45 +17,6 @@ const RECORDING: &str = r#"{"event":"recording_started","schema":2}
 {"event":"compiler_call","project":"g:a","goal":"testCompile","compiler":"javac","arguments":[],"sources":["/work/project/src/ATest.java"],"source_roots":["/work/project/src"],"generated_sources":null,"output":"/work/project/target/test-classes","class_path":["/work/project/target/test-classes","/work/project/target/classes"],"proc":null}
 {"event":"session_ended","success":true,"failures":[]}
 "#;
-
-/// Returns what executes by a script.
-pub(in crate::execution) fn executor(engine: &Arc<Scripted>, data_dir: &DataDir) -> Executor {
-    Executor {
-        engine: Arc::<Scripted>::clone(engine),
-        engine_name: "scripted".to_owned(),
-        isolation_missing: Vec::new(),
-        jars: ToolJars::below(&data_dir.temporary()),
-        limits: ExecutionLimits::from(&crate::manifest::Limits::default()),
-        temporary: data_dir.temporary(),
-        logs: None,
-        identity: Digest::of(b"identity"),
-        alone: Arc::new(RwLock::new(())),
-        believes_timeouts: false,
-        class_archives: None,
-    }
-}
-
-/// Returns the direct path with one compiler, by a script, and no container started ahead.
-pub(in crate::execution) fn direct(engine: &Arc<Scripted>, data_dir: &DataDir) -> Direct {
-    let store = data_dir.store().unwrap();
-    let prepared = PreparedRevisions::new(data_dir, &store, &EventSink::none());
-    let jar = Path::new("compiler.jar");
-    let temporary = data_dir.temporary();
-    let compilers = Compilers::new(Arc::<Scripted>::clone(engine), jar.to_owned(), temporary.clone(), 1);
-    Direct::new(prepared, compilers, Ahead::new(Arc::<Scripted>::clone(engine), temporary, 0), jar)
-}
-
-pub(in crate::execution) fn environment() -> Environment {
-    Environment {
-        image: Digest::of(b"image"),
-        toolchain: Digest::of(b"toolchain"),
-        jdk: 8,
-        java_home: "/jdk".to_owned(),
-        maven_arguments: Vec::new(),
-        launcher: Default::default(),
-        surefire: Surefire::Project,
-    }
-}
 
 /// A data directory, and an engine in which every build goes the same way.
 struct Place {
@@ -85,7 +42,7 @@ impl Place {
     fn of(files: &[(&str, &[u8])]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let data_dir = DataDir::open(directory.path()).unwrap();
-        let store = data_dir.store().unwrap();
+        let store = Store::of(&data_dir).unwrap();
         let compiled = directory.path().join("compiled.tar");
         write_files(&compiled, files.iter().copied()).unwrap();
         let archive = fs::read(&compiled).unwrap();

@@ -5,22 +5,25 @@
 //! recorded. What was executed before under the same key is not executed again.
 
 pub mod cache;
-mod direct;
-mod done;
+mod direct_cell;
+mod execution;
+mod focal;
 pub mod inputs;
 mod job;
-mod kept;
-pub mod left;
-mod lost;
-mod mutated;
+mod new_code;
+mod on_mutants;
 pub mod order;
 mod own;
 pub mod record;
+mod recorded;
 mod resolution;
-mod sets;
+mod reuse;
+mod run_mutants;
 mod shadows;
-mod start;
+mod starting_file;
 pub mod trees;
+mod unmeasured;
+pub mod unscored;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -29,8 +32,9 @@ use std::sync::Arc;
 use fs_err as fs;
 use tokio_util::sync::CancellationToken;
 
-use super::cell::{Environment, Executor};
+use super::container::Environment;
 use super::direct::Direct;
+use super::executor::Executor;
 use super::logs::plain;
 use super::mutation::launches::Passing;
 use super::mutation::lines_to_mutate;
@@ -47,11 +51,11 @@ use crate::submission::predictions::Predictions;
 use crate::task::{Cell, MethodId, RepositoryName, Revision, Side, Task, TaskId, Track};
 use crate::workspace::WorkspaceError;
 
-use self::done::Done;
+use self::focal::TaskFocal;
 use self::job::{Job, Shared};
 use self::order::shuffle;
-use self::own::TaskFocal;
-use self::sets::RunMutants;
+use self::recorded::Done;
+use self::run_mutants::RunMutants;
 use cache::ResultCache;
 use record::{ExecutionRecord, SCORE_SCHEMA, ScoreRecord};
 use trees::SubmissionTrees;

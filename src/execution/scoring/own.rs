@@ -6,81 +6,31 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::direct::{NewCode, swap};
-use super::done::Done;
 use super::job::Shared;
-use super::record::{FocalRecord, OwnFocalRecord, SCORE_SCHEMA, ScoreRecord};
+use super::new_code::{NewCode, swap};
+use super::record::{OwnFocalRecord, SCORE_SCHEMA, ScoreRecord};
+use super::recorded::Done;
 use super::{Scoring, blocking};
 use crate::event::EventSink;
 use crate::execution::agent::AgentData;
-use crate::execution::cell::{CellIdentity, CellRequest, Environment, Executor};
-use crate::execution::coverage::{SourceFile, source_files};
+use crate::execution::container::Environment;
 use crate::execution::direct::Swap;
+use crate::execution::executor::Executor;
 use crate::execution::logs::CellLogs;
 use crate::execution::maven::ModuleArguments;
 use crate::execution::record::ExecutionPath;
+use crate::execution::request::{CellIdentity, CellRequest};
 use crate::execution::run_directory::RunDirectory;
 use crate::execution::stage::{RunError, Stage};
 use crate::execution::tracing::{Trace, agent, read_trace, trace_key};
 use crate::execution::trees::CellFacts;
 use crate::focal::FocalLines;
-use crate::focal::own::{Basis, OwnFocal, OwnMethod};
+use crate::focal::own::{Basis, OwnFocal};
 use crate::outcome::launch::shortened;
 use crate::output::counted;
 use crate::submission::GOLD;
 use crate::task::{Cell, MethodId, Side, Task, TaskId};
 use crate::workspace::cells::class_of_method;
-
-/// A task's focal methods, as its test methods are measured against them.
-#[derive(Clone, Debug, Default)]
-pub(super) struct TaskFocal {
-    /// All listed ones that were found, each extent once.
-    pub(super) lines: Vec<FocalLines>,
-    own: BTreeMap<MethodId, Vec<OwnMethod>>,
-    /// Why own ones are not known, where a fault of ours is to blame: nothing is measured then, and what was due is lost.
-    pub(super) unknown: Option<String>,
-}
-
-impl TaskFocal {
-    /// Returns what two records say.
-    pub(super) fn of(focal: &FocalRecord, own: &OwnFocalRecord) -> Self {
-        Self {
-            lines: focal.lines().into_iter().cloned().collect(),
-            own: own.methods.iter().map(|own| (own.method.clone(), own.own.clone())).collect(),
-            unknown: own.lost.then(|| own.cause.clone().unwrap_or_default()),
-        }
-    }
-
-    /// Returns a test method's own ones.
-    pub(super) fn own(&self, method: &MethodId) -> &[OwnMethod] {
-        self.own.get(method).map_or(&[], Vec::as_slice)
-    }
-
-    /// Returns those of a test method's own ones that the task lists: its mutants lie in these.
-    pub(super) fn mutated(&self, method: &MethodId) -> Vec<FocalLines> {
-        let listed = self.own(method).iter().filter_map(|own| self.lines.get(own.listed?));
-        let mut lines: Vec<FocalLines> = Vec::new();
-        for one in listed {
-            if !lines.iter().any(|known| known.is_same_extent(one)) {
-                lines.push(one.clone());
-            }
-        }
-        lines
-    }
-
-    /// Returns the files in which something may be covered.
-    pub(super) fn files(&self) -> Vec<SourceFile> {
-        let own = self.own.values().flatten();
-        let own = own.map(|own| SourceFile { package: own.package.clone(), name: own.file.clone() });
-        let files: BTreeSet<SourceFile> = source_files(&self.lines).into_iter().chain(own).collect();
-        files.into_iter().collect()
-    }
-
-    /// Tells whether there is nothing to cover.
-    pub(super) fn is_empty(&self) -> bool {
-        self.lines.is_empty() && self.own.values().all(Vec::is_empty) && self.unknown.is_none()
-    }
-}
 
 /// What a method of the developers' tests entered; or why that is not known, and whether trying again may help.
 type Traced = Result<Trace, (String, bool)>;
@@ -233,7 +183,7 @@ impl Scoring<'_> {
                 Some(Swap::Compiled(swapped)) => {
                     let logs = CellLogs::create(executor.logs.as_deref(), &task.id, Cell::Nn)?;
                     let at = (facts.class.as_str(), &logs);
-                    return direct.launch_all_with(&agent, executor, environment, &swapped, at, methods.iter()).await;
+                    return executor.launch_with(&agent, environment, &swapped.built, at, methods.iter()).await;
                 }
                 Some(Swap::Failed { detail, .. }) => {
                     return Ok(none(&format!("the developers' test does not compile: {detail}"), false));
@@ -256,13 +206,22 @@ impl Scoring<'_> {
             methods,
             repeats: 1,
             path: ExecutionPath::Maven,
-            apart: true,
             other_text: None,
         };
-        let data = executor.compile_and_launch_with(&agent, &request, module).await;
+        let built = executor.build_cell(&request, module).await;
         match fs_err::remove_file(&input.archive) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => data,
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        match built? {
+            (Ok(built), logs) => {
+                let at = (facts.class.as_str(), &logs);
+                executor.launch_with(&agent, environment, &built, at, methods.iter()).await
+            }
+            (Err((outcome, detail)), _) => {
+                let failed = |method: &MethodId| (method.clone(), Err(agent.not_passed(outcome, &detail)));
+                Ok(methods.iter().map(failed).collect())
+            }
         }
     }
 }

@@ -8,8 +8,8 @@ use fs_err as fs;
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::done::Done;
 use super::record::{FocalRecord, SCORE_SCHEMA, ScoreRecord, SubmissionFault, SubmissionRecord};
+use super::recorded::Done;
 use super::{SOURCES, Scoring, blocking, file_name, source_name};
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;

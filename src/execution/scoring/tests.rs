@@ -4,18 +4,18 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use super::kept::{coverage_record, mutation_records};
-use super::left::{LeftKind, counts, left};
-use super::mutated::{JudgedBy, Mutated, mutation_key};
+use super::on_mutants::{JudgedBy, Mutated, mutation_key};
 use super::record::{CoverageRecord, MutationRecord, OwnFocalRecord, StartRecord};
+use super::reuse::{coverage_record, mutation_records};
+use super::unscored::{LeftKind, counts, left};
 use super::*;
 use crate::data_dir::DataDir;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{StepResult, Stream};
 use crate::event::Event;
+use crate::execution::container::ToolJars;
 use crate::execution::coverage::{MethodCoverage, SourceFile, coverage_key};
-use crate::execution::maven::ToolJars;
-use crate::execution::prepared::loading::{environment, executor};
+use crate::execution::scripted::{environment, executor};
 use crate::execution::tracing::trace_key;
 use crate::focal::own::{Basis, OwnFocal, OwnMethod};
 use crate::focal::{FocalLines, Rule};
@@ -520,8 +520,8 @@ fn keys_of_measurements_name_their_inputs() {
         ("trace", trace(&launch("a"), "tracer")),
         ("its launch", trace(&launch("b"), "tracer")),
         ("its tracer", trace(&launch("a"), "other")),
-        ("start", start::start_key(launch("a"))),
-        ("its launch", start::start_key(launch("b"))),
+        ("start", starting_file::start_key(launch("a"))),
+        ("its launch", starting_file::start_key(launch("b"))),
         ("no measurement", launch("a")),
     ];
     for (at, (name, key)) in keys.iter().enumerate() {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::shadows::shadows;
-use crate::execution::cell::CellInput;
 use crate::execution::maven::ModuleArguments;
+use crate::execution::request::CellInput;
 use crate::execution::trees::CellFacts;
 use crate::focal::{self, Focal};
 use crate::java::Unit;

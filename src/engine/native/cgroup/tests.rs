@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::engine::native::machine::Machine;
 
 /// A machine as it was recorded: files with their content, and directories that are ours.
 struct Recorded {

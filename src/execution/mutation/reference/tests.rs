@@ -7,7 +7,7 @@ use super::*;
 use crate::data_dir::DataDir;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{ContainerSpec, StepResult, Stream};
-use crate::execution::prepared::loading::{environment, executor};
+use crate::execution::scripted::{environment, executor};
 
 /// What a build's main sources come to in a script.
 #[derive(Clone, Copy, PartialEq)]

@@ -1,0 +1,166 @@
+//! What becomes of mutants: some of a file's, run as scoring runs them and built by Maven, and what both take.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{InspectError, Inspector, Subject};
+use crate::report::crosscheck::{Both, CheckedEnd, CheckedEnds, named};
+use crate::tools::rebuilt::{MutantEnd, Rebuilt, rebuild};
+use testevo_sandbox::execution::direct::{Swap, SwappedTree, Unfit};
+use testevo_sandbox::execution::launch::{LaunchOptions, MethodLaunch};
+use testevo_sandbox::execution::logs::CellLogs;
+use testevo_sandbox::execution::mutation::launches::{MutantLaunches, Passing};
+use testevo_sandbox::execution::mutation::{JudgedMutants, MainCompiler, MutatedFile, NoMutants};
+use testevo_sandbox::outcome::{CompileReason, ExecReason, Outcome};
+use testevo_sandbox::task::{Cell, MethodId};
+
+/// New code with the target file compiled.
+pub(crate) struct Runnable {
+    swapped: SwappedTree,
+    logs: CellLogs,
+    passing: Vec<Passing>,
+    /// Tar archive of the sources.
+    pub(crate) archive: PathBuf,
+}
+
+impl Inspector {
+    /// Returns new code with the target file compiled, and which of the target methods pass there.
+    pub(crate) async fn runnable(&self, subject: &Subject<'_>) -> Result<Result<Runnable, NoMutants>, InspectError> {
+        let Subject { task, executor, environment, facts, .. } = subject;
+        let text = facts.text.as_deref().unwrap_or_default();
+        let revision = Arc::new(subject.revision.clone());
+        let unfit = |unfit: Unfit| NoMutants::of(unfit.reason, unfit.may_pass);
+        let masked = match self.direct.masked(executor, &revision, task.test_file.as_str()).await? {
+            Ok(masked) => masked,
+            Err(reason) => return Ok(Err(unfit(reason))),
+        };
+        let swapped = match self.direct.swap(executor, environment, &masked, text).await? {
+            Swap::Compiled(swapped) => swapped,
+            Swap::Failed { reason, detail, .. } => {
+                return Ok(Err(NoMutants::of(detail, reason == CompileReason::Resource)));
+            }
+            Swap::Unfit(reason) => return Ok(Err(unfit(reason))),
+        };
+        let logs = CellLogs::create(None, &task.id, Cell::Nn)?;
+        let mut passing = Vec::new();
+        for method in &task.test_methods {
+            let options = LaunchOptions::default();
+            let launch = MethodLaunch { class: &facts.class, method, options: &options, name: method.method() };
+            let launched = executor.launch(environment, &swapped.built, &launch, &logs).await?;
+            match launched.outcome {
+                Outcome::Pass => {
+                    // Here every method meets every mutant.
+                    let (launch_ms, own) = (launched.measured.launch_ms, Vec::new());
+                    passing.push(Passing { method: method.clone(), launch_ms, own });
+                }
+                Outcome::InfraFail(_) => return Ok(Err(NoMutants::passing(launched.detail))),
+                _ => {}
+            }
+        }
+        if passing.is_empty() {
+            return Ok(Err(NoMutants::certain("no target method passes on new code")));
+        }
+        let archive = self.read(task, |trees, task| trees.cell(task, Cell::Nn)).await?.archive;
+        Ok(Ok(Runnable { swapped, logs, passing, archive }))
+    }
+
+    /// Compares what becomes of some of a file's mutants, taken evenly, and what that takes. `judging` is what making and
+    /// judging all of them took.
+    pub(crate) async fn ends(
+        &self,
+        subject: &Subject<'_>,
+        runnable: &Runnable,
+        file: &MutatedFile<'_>,
+        (judged, judging): (&JudgedMutants, Duration),
+    ) -> Result<Result<CheckedEnds, NoMutants>, InspectError> {
+        let Subject { executor, environment, revision, facts, .. } = subject;
+        let mut places: Vec<usize> = judged.valid.iter().chain(&judged.invalid).copied().collect();
+        places.sort_unstable();
+        let (distinct, most) = (places.len(), self.compares.ends.min(places.len()));
+        if most == 0 {
+            return Ok(Err(NoMutants::certain("there is no mutant")));
+        }
+        let places: Vec<usize> = (0..most).map(|number| places[number * distinct / most]).collect();
+        let methods: Vec<MethodId> = runnable.passing.iter().map(|one| one.method.clone()).collect();
+        let rebuilt = Rebuilt {
+            environment,
+            archive: &runnable.archive,
+            module: &subject.input.module,
+            class: &facts.class,
+            methods: &methods,
+            class_path: &revision.class_path,
+            path: file.path,
+            texts: &judged.texts(&places).collect::<Vec<&str>>(),
+        };
+        let theirs = match rebuild(executor, &rebuilt).await? {
+            Ok(theirs) => theirs,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let started = Instant::now();
+        let compiler = MainCompiler::new(&self.direct, executor, environment, revision, file.path, file.source).await?;
+        let compiler = match compiler {
+            Ok(compiler) => compiler,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let (judging_ms, beginning_ms) = (milliseconds(judging), milliseconds(started.elapsed()));
+        let launches = MutantLaunches {
+            direct: &self.direct,
+            executor,
+            environment,
+            swapped: &runnable.swapped,
+            class: &facts.class,
+            methods: &runnable.passing,
+            logs: &runnable.logs,
+        };
+        let (mut mutants, mut unknown) = (Vec::new(), Vec::new());
+        for (number, place) in places.iter().enumerate() {
+            let text = judged.made[*place].text.as_str();
+            let name = named(&judged.source, text);
+            let Some(theirs) = theirs.get(number) else {
+                unknown.push(format!("{name}: Maven's container did not go on"));
+                continue;
+            };
+            let end = match &theirs.end {
+                Ok(end) => *end,
+                Err(reason) => {
+                    unknown.push(format!("{name}: {reason}"));
+                    continue;
+                }
+            };
+            let started = Instant::now();
+            // Which do not compile is known by then.
+            let (own, limited) = if judged.invalid.contains(place) {
+                (MutantEnd::Invalid, false)
+            } else {
+                match launches.on(&compiler, (number + 1, text)).await? {
+                    Ok(Some(outcomes)) => match became(&outcomes) {
+                        Ok(own) => own,
+                        Err(fault) => return Ok(Err(NoMutants::passing(fault))),
+                    },
+                    Ok(None) => return Ok(Err(NoMutants::passing("a mutant compiled before and does not now"))),
+                    Err(reason) => return Ok(Err(reason)),
+                }
+            };
+            let ms = Both { ours: milliseconds(started.elapsed()), theirs: theirs.wall_ms };
+            let limited = limited || theirs.limited;
+            mutants.push(CheckedEnd { name, end: Both { ours: own, theirs: end }, ms, limited });
+        }
+        let methods = methods.len();
+        Ok(Ok(CheckedEnds { methods, distinct, judging_ms, beginning_ms, mutants, unknown, left_out: None }))
+    }
+}
+
+/// Says what the outcomes of methods make of a mutant, and whether a limit ended one; an error is a fault of ours.
+fn became(outcomes: &[Outcome]) -> Result<(MutantEnd, bool), String> {
+    if let Some(fault) = outcomes.iter().find(|outcome| matches!(outcome, Outcome::InfraFail(_))) {
+        return Err(fault.to_string());
+    }
+    let limited = outcomes.contains(&Outcome::ExecFail(ExecReason::Timeout));
+    let all = outcomes.iter().all(|outcome| *outcome == Outcome::Pass);
+    Ok((if all { MutantEnd::Survived } else { MutantEnd::Killed }, limited))
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

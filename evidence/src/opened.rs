@@ -1,0 +1,76 @@
+//! Everything that executing cells of some tasks needs, opened once: what commands that look at executions side by side
+//! share.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use testevo_sandbox::cli::workbench::{Workbench, blocking, environment};
+use testevo_sandbox::engine::Engine;
+use testevo_sandbox::error::CommandError;
+use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::ToolJars;
+use testevo_sandbox::execution::executor::Executor;
+use testevo_sandbox::execution::identity::identity;
+use testevo_sandbox::execution::limits::ExecutionLimits;
+use testevo_sandbox::execution::trees::Trees;
+use testevo_sandbox::task::{RepositoryName, Task};
+
+/// The engine, and the repositories of tasks.
+pub(crate) struct Opened {
+    pub(crate) engine: Arc<dyn Engine>,
+    /// The engine's name and version.
+    pub(crate) engine_name: String,
+    /// This program's version, with its digest: programs of one version differ while it is developed.
+    pub(crate) version: String,
+    pub(crate) jars: ToolJars,
+    pub(crate) environments: BTreeMap<RepositoryName, Environment>,
+    pub(crate) executors: BTreeMap<RepositoryName, Arc<Executor>>,
+    /// Git directories.
+    pub(crate) paths: BTreeMap<RepositoryName, PathBuf>,
+    pub(crate) trees: Arc<Trees>,
+}
+
+impl Opened {
+    /// Opens the repositories of tasks, whose images must be built.
+    pub(crate) async fn of(workbench: &Workbench<'_>, tasks: &[&Task]) -> Result<Self, CommandError> {
+        let engine = workbench.engine().await?;
+        let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
+        let executor = workbench.executor(&engine, &jars).await?;
+        let (mut environments, mut executors, mut paths) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let repositories: BTreeSet<&RepositoryName> = tasks.iter().map(|task| &task.repository).collect();
+        for repository in repositories {
+            let manifest = workbench.manifest(repository)?;
+            let image = workbench.ready_image(engine.as_ref(), &manifest).await?;
+            let limits = ExecutionLimits::from(&manifest.limits);
+            environments.insert(repository.clone(), environment(&manifest, &image));
+            executors.insert(repository.clone(), Arc::new(Executor { limits, ..executor.clone() }));
+            let own: Vec<&Task> = tasks.iter().copied().filter(|task| task.repository == *repository).collect();
+            paths.insert(repository.clone(), workbench.repository(&manifest, &own).await?.path().to_owned());
+        }
+        let description = engine.describe().await?;
+        let engine_name = format!("{} {}", description.name, description.version);
+        let version = format!("{} ({})", env!("CARGO_PKG_VERSION"), &identity().hex()[..12]);
+        let trees = workbench.trees(paths.clone());
+        Ok(Self { engine, engine_name, version, jars, environments, executors, paths, trees })
+    }
+
+    /// Returns where a task's cells are executed.
+    pub(crate) fn place(&self, task: &Task) -> Result<(&Executor, &Environment), String> {
+        match (self.executors.get(&task.repository), self.environments.get(&task.repository)) {
+            (Some(executor), Some(environment)) => Ok((executor, environment)),
+            _ => Err(format!("{} was not opened", task.repository)),
+        }
+    }
+
+    /// Reads a task's repository on a thread of its own.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        task: &Task,
+        read: impl FnOnce(&Trees, &Task) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        let (trees, task) = (Arc::clone(&self.trees), task.clone());
+        let read = blocking(move || Ok(read(&trees, &task))).await;
+        read.map_err(|error| error.to_string())?
+    }
+}

@@ -1,0 +1,4 @@
+//! What evidence adds up to.
+
+pub(crate) mod crosscheck;
+pub(crate) mod measurement;

@@ -1,0 +1,69 @@
+//! What `build-images` would do, under `--dry-run`. Only what is on this machine is read: not even sources are fetched, and nothing is
+//! written.
+
+use std::collections::BTreeMap;
+
+use super::{ProofLevel, needed, selection};
+use crate::cli::Context;
+use crate::cli::workbench::{Workbench, items, sets_of};
+use crate::error::CommandError;
+use crate::execution::proof;
+use crate::image::Catalog;
+use crate::output::counted;
+use crate::task::{RepositoryName, Task};
+use crate::workspace::WorkspaceError;
+
+/// Says what `build-images` would fetch, compose and show.
+pub(super) async fn build_images(
+    level: ProofLevel,
+    chosen: &BTreeMap<RepositoryName, Vec<Task>>,
+    context: &Context,
+) -> Result<(), CommandError> {
+    let workbench = Workbench::open(context)?;
+    let catalog = Catalog::open(&workbench.data_dir)?;
+    let events = &context.events;
+    for (repository, tasks) in chosen {
+        let manifest = workbench.manifest(repository)?;
+        let locks = workbench.lock_digests(repository, manifest.jdk)?;
+        let present = catalog.up_to_date(repository, locks)?.filter(|built| built.is_for(&manifest));
+        match &present {
+            Some(_) => events.message(format!("{repository} has an image of its present locks")),
+            None => {
+                let (toolchain, lock) = (workbench.toolchain()?, workbench.lock_for(&manifest)?);
+                let missing = catalog.missing_inputs(&toolchain, &lock)?;
+                let items = items(&missing, &toolchain, &lock)?;
+                let bytes: u64 = items.iter().map(|item| item.size).sum();
+                let files = counted(items.len(), "file", "files");
+                let fetch = format!("fetch {files} ({} MiB) and ", bytes >> 20);
+                let fetch = if items.is_empty() { "" } else { &fetch };
+                events.message(format!("would {fetch}compose the image of {repository}"));
+            }
+        }
+        if level == ProofLevel::None {
+            continue;
+        }
+        let tasks: Vec<&Task> = tasks.iter().collect();
+        let proof = match &present {
+            Some(built) => proof::load(&catalog.proof_path(&built.image.config_digest))?,
+            None => None,
+        };
+        let selection = selection(level, &manifest, &tasks)?;
+        if proof.as_ref().is_some_and(|proof| proof.shown_for.contains(&selection)) {
+            continue;
+        }
+        let opened = match workbench.repository(&manifest, &tasks).await {
+            Err(CommandError::Workspace(WorkspaceError::Offline { .. })) if !context.options.offline => {
+                events.message(format!("would fetch {repository}, whose sources are not here yet, to prove its image"));
+                continue;
+            }
+            opened => opened?,
+        };
+        let found = sets_of(&opened, &manifest, &tasks).await?;
+        let needed = needed(level, &tasks, &found, proof.as_ref()).len();
+        if needed > 0 {
+            let needed = counted(needed, "execution", "executions");
+            events.message(format!("would show by {needed} without a network that the image of {repository} works"));
+        }
+    }
+    Ok(())
+}

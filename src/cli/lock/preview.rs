@@ -1,0 +1,50 @@
+//! What `lock` would do, under `--dry-run`. Only what is on this machine is read: not even sources are fetched, and nothing is written.
+
+use std::collections::BTreeSet;
+
+use super::{java, missing_sets};
+use crate::cli::Context;
+use crate::cli::workbench::{Workbench, by_repository, sets_of};
+use crate::error::CommandError;
+use crate::output::counted;
+use crate::resolution::repository::empty;
+use crate::task::Task;
+use crate::workspace::WorkspaceError;
+
+/// Says what `lock` would resolve.
+pub(super) async fn lock(update: bool, tasks: &[Task], context: &Context) -> Result<(), CommandError> {
+    let workbench = Workbench::open(context)?;
+    let events = &context.events;
+    let mut wanted = BTreeSet::new();
+    for (repository, tasks) in by_repository(tasks) {
+        let manifest = workbench.manifest(&repository)?;
+        wanted.insert(manifest.jdk);
+        let opened = match workbench.repository(&manifest, &tasks).await {
+            Err(CommandError::Workspace(WorkspaceError::Offline { .. })) if !context.options.offline => {
+                events.message(format!("would fetch {repository}: its build files are not here yet"));
+                continue;
+            }
+            opened => opened?,
+        };
+        let found = sets_of(&opened, &manifest, &tasks).await?;
+        let covered = match update {
+            true => empty(&manifest),
+            false => workbench.covering_lock(&manifest)?,
+        };
+        let missing = missing_sets(&covered, &found.sets);
+        let sets = counted(found.sets.len(), "set of build files", "sets of build files");
+        events.message(match missing {
+            0 => format!("{repository} is locked: {sets}"),
+            _ => format!("would resolve {missing} of {sets} of {repository}"),
+        });
+    }
+    let there = workbench.locked_jdks()?;
+    let resolved = match update {
+        true => wanted,
+        false => &wanted - &there,
+    };
+    if !resolved.is_empty() {
+        events.message(format!("would resolve the toolchain with {}", java(&resolved)));
+    }
+    Ok(())
+}

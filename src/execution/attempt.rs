@@ -1,0 +1,87 @@
+//! The one policy of trying again: a fault of ours has two more tries, and what ran out of time is believed after a second run with
+//! nothing else running.
+
+use tokio::sync::RwLock;
+
+/// Tries of an execution that the infrastructure keeps from a verdict.
+pub const ATTEMPTS: u32 = 3;
+
+/// Tries at most: the second run of a timeout counts as one more.
+pub(super) const MOST_ATTEMPTS: u32 = ATTEMPTS + 1;
+
+/// What one try came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    /// To an answer that stands.
+    Answer,
+    /// To a fault of ours that may pass.
+    Fault,
+    /// To a limit of time, which a busy machine may have met instead.
+    OutOfTime,
+}
+
+/// Tries until there is an answer. `once` is told the number of the try, from 1; `exclusive` is held shared by every execution, and alone
+/// by a second run.
+///
+/// # Errors
+/// Those of `once`, which are not tried again.
+pub(super) async fn attempt<T>(
+    exclusive: &RwLock<()>,
+    once: impl AsyncFn(u32) -> std::io::Result<T>,
+    came: impl Fn(&T) -> Came,
+) -> std::io::Result<T> {
+    let mut number = 1;
+    loop {
+        let one = {
+            let _shared = exclusive.read().await;
+            once(number).await?
+        };
+        match came(&one) {
+            Came::Fault if number < ATTEMPTS => number += 1,
+            Came::OutOfTime => break,
+            Came::Answer | Came::Fault => return Ok(one),
+        }
+    }
+    let _alone = exclusive.write().await;
+    loop {
+        number += 1;
+        let one = once(number).await?;
+        if number > ATTEMPTS || came(&one) != Came::Fault {
+            return Ok(one);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Tries where each comes to the next of these, and returns what is believed, and of each try whether it was alone.
+    async fn tried(comes: &[Came]) -> (Came, Vec<bool>) {
+        let (lock, were_alone) = (RwLock::new(()), Mutex::new(Vec::new()));
+        let once = async |number: u32| {
+            were_alone.lock().unwrap().push(lock.try_read().is_err());
+            Ok(comes[number as usize - 1])
+        };
+        let believed = attempt(&lock, once, |came| *came).await.unwrap();
+        (believed, were_alone.into_inner().unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_fault_has_two_more_tries_and_a_timeout_a_second_run_alone() {
+        use Came::{Answer, Fault, OutOfTime};
+        for (comes, believed, alone) in [
+            (&[Answer][..], Answer, &[false][..]),
+            (&[Fault, Answer], Answer, &[false; 2]),
+            (&[Fault; 3], Fault, &[false; 3]),
+            (&[OutOfTime, Answer], Answer, &[false, true]),
+            (&[OutOfTime; 2], OutOfTime, &[false, true]),
+            (&[Fault, OutOfTime, Fault, Fault], Fault, &[false, false, true, true]),
+            (&[OutOfTime, Fault, Fault, Fault], Fault, &[false, true, true, true]),
+        ] {
+            assert_eq!(tried(comes).await, (believed, alone.to_vec()), "{comes:?}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Building a tree with Maven, tests included: what the reference path launches on, and what prepared revisions are made of.
+//! Source: protocol §2.2.
+
+use std::path::Path;
+
+use super::attempt::{Came, attempt};
+use super::container::{Environment, container};
+use super::executor::Executor;
+use super::fault::{engine_fault, not_done};
+use super::logs::CellLogs;
+use super::maven::{CompileSteps, MavenSettings, ModuleArguments, compile_program};
+use super::places::PROJECT;
+use super::recording::Recording;
+use super::steps::{command_end, done};
+use super::surefire::{JvmSettings, Surefire};
+use super::temporary::Spool;
+use crate::engine::session::{self, Captured, ContainerRun};
+use crate::engine::spec::{ContainerSpec, LimitReached};
+use crate::outcome::compile::{Compilation, CompileFacts, classify};
+use crate::outcome::{InfraReason, Outcome};
+
+/// A tree to build.
+#[derive(Clone, Copy)]
+pub(super) struct BuildRequest<'a> {
+    /// What the container is for.
+    pub(super) purpose: &'a str,
+    pub(super) environment: &'a Environment,
+    /// Tar archive of the tree.
+    pub(super) tree: &'a Path,
+    pub(super) module: &'a ModuleArguments,
+    /// The target file, relative to the tree; errors in others are others'. `None` where no file is the target.
+    pub(super) target_file: Option<&'a str>,
+    /// What a source is to hold instead: path relative to the tree and text.
+    pub(super) other_text: Option<(&'a str, &'a str)>,
+    pub(super) logs: &'a CellLogs,
+}
+
+/// What Maven made of a tree.
+pub(super) struct MavenBuild {
+    /// Where the module's main classes are.
+    pub(super) output: String,
+    /// Where its test classes are.
+    pub(super) test_output: String,
+    /// Class directories and jars of the test class path, in Maven's order.
+    pub(super) class_path: Vec<String>,
+    /// What the recorder wrote.
+    pub(super) recording: Vec<u8>,
+    /// The compiled tree.
+    pub(super) archive: Captured,
+    /// It may lie there.
+    _spool: Spool,
+}
+
+impl MavenBuild {
+    /// Returns what launches take from the project's settings for Surefire.
+    pub(super) fn settings(
+        &self,
+        recording: &Recording,
+        module: &str,
+        surefire: Surefire,
+        heap_mib: u64,
+    ) -> JvmSettings {
+        match (surefire, recording.tests_of(module)) {
+            (Surefire::Project, Some(tests)) => JvmSettings::of(tests, module, heap_mib),
+            _ => JvmSettings::default(),
+        }
+    }
+}
+
+/// What a build came to.
+pub(super) enum BuildEnd {
+    Built(Box<MavenBuild>),
+    Failed { outcome: Outcome, detail: String },
+}
+
+/// What Maven used.
+#[derive(Clone, Copy)]
+pub(super) struct BuildCost {
+    pub(super) cpu_ms: u64,
+    pub(super) peak_resident_bytes: u64,
+}
+
+/// What came of building.
+pub(super) struct Build {
+    pub(super) end: BuildEnd,
+    /// Containers that it took.
+    pub(super) attempts: u32,
+    /// What Maven used in the last one, where that can be told.
+    pub(super) cost: Option<BuildCost>,
+    ran_out_of_time: bool,
+}
+
+impl Build {
+    /// Tells whether another try may come to something else. Where the tree is a revision's own, what its build shows comes again, and
+    /// the cell that asked takes the reference path, which tries that again.
+    fn came(&self, is_own: bool) -> Came {
+        match self.end {
+            BuildEnd::Failed { outcome: Outcome::InfraFail(InfraReason::Build | InfraReason::Image), .. } if is_own => {
+                Came::Answer
+            }
+            _ if self.ran_out_of_time && is_own => Came::Answer,
+            _ if self.ran_out_of_time => Came::OutOfTime,
+            BuildEnd::Failed { outcome: Outcome::InfraFail(_), .. } => Came::Fault,
+            _ => Came::Answer,
+        }
+    }
+}
+
+impl Executor {
+    /// Builds a tree. Builds that fail count as faults of the infrastructure and are tried again, compilations that fail do not.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) async fn build(&self, request: &BuildRequest<'_>) -> std::io::Result<Build> {
+        let environment = request.environment;
+        let settings =
+            MavenSettings { java_home: environment.java_home.clone(), arguments: &environment.maven_arguments };
+        let (program, steps) = compile_program(&settings, request.module, &self.limits, request.other_text);
+        let limits = (self.limits.compile, self.limits.compile_scratch_bytes);
+        let (image, tree) = (environment.image, request.tree.to_owned());
+        let spec = container(request.purpose, image, tree, &self.jars, limits, program);
+        let once = async |number| self.build_once(request, &spec, &steps, number).await;
+        let is_own = request.target_file.is_none();
+        attempt(&self.exclusive, once, |build: &Build| build.came(is_own)).await
+    }
+
+    async fn build_once(
+        &self,
+        request: &BuildRequest<'_>,
+        spec: &ContainerSpec,
+        steps: &CompileSteps,
+        number: u32,
+    ) -> std::io::Result<Build> {
+        let (spool, logs) = (Spool::create(&self.temporary)?, request.logs);
+        let name = format!("compile-{number}");
+        logs.invocation(&name, &spec.program, steps.maven)?;
+        let run = match session::run(self.engine.as_ref(), spec, spool.path()).await {
+            Ok(run) => run,
+            Err(error) => {
+                let fault = engine_fault(&error);
+                let end = BuildEnd::Failed { outcome: Outcome::InfraFail(fault.reason), detail: fault.detail };
+                return Ok(Build { end, attempts: number, cost: None, ran_out_of_time: false });
+            }
+        };
+        logs.command(&name, run.step(steps.maven))?;
+        logs.file(&name, ".recording.jsonl", run.step(steps.recording))?;
+        let ended = command_end(&run, steps.maven);
+        let cost = ended.map(|end| BuildCost { cpu_ms: end.cpu_ms, peak_resident_bytes: end.peak_resident_bytes });
+        let limit = ended.and_then(|end| end.limit);
+        Ok(Build {
+            end: end(request, &run, steps, spool)?,
+            attempts: number,
+            cost,
+            ran_out_of_time: matches!(limit, Some(LimitReached::Wall | LimitReached::Cpu)),
+        })
+    }
+}
+
+/// Returns what a build came to whose container ended.
+fn end(
+    request: &BuildRequest<'_>,
+    run: &ContainerRun,
+    steps: &CompileSteps,
+    spool: Spool,
+) -> std::io::Result<BuildEnd> {
+    let lost = || {
+        let fault = not_done(run, request.purpose);
+        Ok(BuildEnd::Failed { outcome: Outcome::InfraFail(fault.reason), detail: fault.detail })
+    };
+    let Some(end) = command_end(run, steps.maven) else { return lost() };
+    let recording = match run.step(steps.recording) {
+        Some(output) => output.content.bytes()?.into_owned(),
+        None => Vec::new(),
+    };
+    let verdict = classify(&CompileFacts {
+        end,
+        oom_killed: run.memory_limit_met_in(steps.maven),
+        recording: &recording,
+        module: &request.module.path(),
+        target_file: &request.target_file.map_or_else(String::new, |file| format!("{PROJECT}/{file}")),
+        changes_main: request.other_text.is_some(),
+    });
+    let (test_output, output) = match verdict {
+        Compilation::Compiled { test_output, output } => (test_output, output),
+        Compilation::Failed { outcome, detail } => return Ok(BuildEnd::Failed { outcome, detail }),
+    };
+    let (Some(dependencies), Some(archive)) = (done(run, steps.class_path), done(run, steps.archive)) else {
+        return lost();
+    };
+    let dependencies = dependencies.content.bytes()?;
+    let mut class_path = vec![test_output.clone(), output.clone()];
+    let dependencies = String::from_utf8_lossy(&dependencies);
+    class_path.extend(dependencies.trim().split(':').filter(|part| !part.is_empty()).map(str::to_owned));
+    let archive = archive.content.clone();
+    Ok(BuildEnd::Built(Box::new(MavenBuild { output, test_output, class_path, recording, archive, _spool: spool })))
+}
+
+#[cfg(test)]
+mod tests;

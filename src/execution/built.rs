@@ -1,0 +1,24 @@
+//! A compiled tree on which methods are launched, whichever path built it.
+
+use std::path::PathBuf;
+
+use super::record::ExecutionPath;
+use super::surefire::JvmSettings;
+use super::temporary::TemporaryFile;
+
+/// A compiled tree, and how methods are launched on it.
+#[derive(Debug)]
+pub struct Built {
+    /// The path that built it.
+    pub path: ExecutionPath,
+    /// Tar archives on the host, each unpacked over the ones before: the tree, and what is put in the target file's place.
+    pub archives: Vec<PathBuf>,
+    /// The module's directory in the container.
+    pub module: String,
+    /// Class directories and jars of the test class path, in Maven's order.
+    pub class_path: Vec<String>,
+    /// What applies of the project's settings for its tests.
+    pub settings: JvmSettings,
+    /// What of the archives goes with this value.
+    pub(super) _own: TemporaryFile,
+}

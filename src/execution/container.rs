@@ -1,0 +1,118 @@
+//! What the containers of executions have in common: our own jars, the scratch space, the environment of commands.
+
+use std::path::{Path, PathBuf};
+
+use super::places::{HOME, RECORDER, RUNNER, TREE};
+use super::surefire::Surefire;
+use crate::digest::Digest;
+use crate::engine::spec::{ContainerLimits, ContainerSpec, Program, ReadOnlyMount, Scratch};
+use crate::manifest::Launcher;
+
+/// What a repository's executions share.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    /// The image's config digest.
+    pub image: Digest,
+    /// Digest of what images with the same development kit have in common: all but the Maven cache.
+    pub toolchain: Digest,
+    /// Major version of its development kit.
+    pub jdk: u32,
+    /// `JAVA_HOME` in the image.
+    pub java_home: String,
+    /// Skips and other arguments of the manifest for Maven.
+    pub maven_arguments: Vec<String>,
+    /// The console that launches tests.
+    pub launcher: Launcher,
+    /// Whether the project's settings for Surefire apply to launches.
+    pub surefire: Surefire,
+}
+
+/// Our own jars on the host.
+#[derive(Clone, Debug)]
+pub struct ToolJars {
+    /// `images/runner`, compiled.
+    pub runner: PathBuf,
+    /// `images/recorder`, compiled.
+    pub recorder: PathBuf,
+    /// `images/compiler`, compiled.
+    pub compiler: PathBuf,
+    /// `images/tracer`, compiled.
+    pub tracer: PathBuf,
+}
+
+impl ToolJars {
+    /// Returns jars of these names below a directory, which need not be there.
+    #[cfg(test)]
+    pub(crate) fn below(directory: &Path) -> Self {
+        let [runner, recorder, compiler, tracer] =
+            ["runner", "recorder", "compiler", "tracer"].map(|name| directory.join(name));
+        Self { runner, recorder, compiler, tracer }
+    }
+
+    fn mounts(&self) -> [ReadOnlyMount; 2] {
+        [
+            ReadOnlyMount { source: self.runner.clone(), target: RUNNER.to_owned() },
+            ReadOnlyMount { source: self.recorder.clone(), target: RECORDER.to_owned() },
+        ]
+    }
+}
+
+/// Returns a container that has `tree` as its only input besides our own files.
+pub fn container(
+    purpose: &str,
+    image: Digest,
+    tree: PathBuf,
+    jars: &ToolJars,
+    (limits, scratch_bytes): (ContainerLimits, u64),
+    program: Program,
+) -> ContainerSpec {
+    let mut spec = container_without_tree(purpose, image, jars, (limits, scratch_bytes), program);
+    spec.mounts.insert(0, ReadOnlyMount { source: tree, target: TREE.to_owned() });
+    spec
+}
+
+/// Returns a container that has no input besides our own files.
+pub fn container_without_tree(
+    purpose: &str,
+    image: Digest,
+    jars: &ToolJars,
+    (limits, scratch_bytes): (ContainerLimits, u64),
+    program: Program,
+) -> ContainerSpec {
+    ContainerSpec {
+        purpose: purpose.to_owned(),
+        image,
+        mounts: jars.mounts().into(),
+        door: None,
+        scratch: vec![
+            Scratch { target: "/work".to_owned(), size_bytes: scratch_bytes },
+            Scratch { target: "/tmp".to_owned(), size_bytes: scratch_bytes / 4 },
+        ],
+        limits,
+        program,
+    }
+}
+
+/// Returns the environment of every command: nothing of it comes from the host.
+pub(super) fn environment(java_home: &str, more: &[(&str, String)]) -> Vec<(String, String)> {
+    let mut environment: Vec<(String, String)> = [
+        ("HOME", HOME.to_owned()),
+        ("JAVA_HOME", java_home.to_owned()),
+        ("LANG", "en_US.UTF-8".to_owned()),
+        ("LC_ALL", "en_US.UTF-8".to_owned()),
+        ("PATH", format!("{java_home}/bin:/opt/maven/bin:/usr/local/bin:/usr/bin:/bin")),
+        ("TZ", "UTC".to_owned()),
+        ("USER", "task".to_owned()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect();
+    environment.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    environment.sort();
+    environment
+}
+
+/// Returns the name of a jar's file, which is its digest.
+pub(super) fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}

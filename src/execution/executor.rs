@@ -1,0 +1,160 @@
+//! What the executions of a repository share, and what is made of each: its key and its record.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::RwLock;
+
+use super::container::file_name;
+use super::container::{Environment, ToolJars};
+use super::key::ExecutionInputs;
+use super::limits::ExecutionLimits;
+use super::logs::CellLogs;
+use super::pool::ContainerPool;
+use super::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
+use super::request::CellIdentity;
+use super::sharing::{ArchiveMaker, ClassArchives};
+use crate::digest::Digest;
+use crate::engine::Engine;
+use crate::outcome::Outcome;
+use crate::task::MethodId;
+
+/// What executes cells of a repository.
+#[derive(Clone)]
+pub struct Executor {
+    /// Starts containers.
+    pub engine: Arc<dyn Engine>,
+    /// The engine's name and version, for records.
+    pub engine_name: String,
+    /// Protections that the engine could not give, sorted.
+    pub isolation_missing: Vec<String>,
+    /// Our own jars.
+    pub jars: ToolJars,
+    /// Limits of every execution.
+    pub limits: ExecutionLimits,
+    /// For archives and spooled output; everything in it is this process's own.
+    pub temporary: PathBuf,
+    /// The run's `logs`, where there is a run.
+    pub logs: Option<PathBuf>,
+    /// What of this program decides executions, a part of every key.
+    pub identity: Digest,
+    /// Held shared by every execution, and alone by the second run of a timeout. One for all executors of a process.
+    pub exclusive: Arc<RwLock<()>>,
+    /// Whether a launch's timeout is believed at once, since its limit is many times what it takes.
+    pub trusts_first_timeout: bool,
+    /// Containers that are started before they are needed.
+    pub pool: Arc<ContainerPool>,
+    /// What launches of every path map; `None` for launches that load every class anew.
+    pub class_archives: Option<Arc<ClassArchives>>,
+}
+
+/// What one method's launch came to.
+#[derive(Clone, Debug)]
+pub struct Launched {
+    /// Its outcome.
+    pub outcome: Outcome,
+    /// A line or two for people.
+    pub detail: String,
+    /// Containers started for it.
+    pub attempts: u32,
+    /// Times and machine.
+    pub measured: Measured,
+    /// The files that were asked for, `None` for one that is not there or too large.
+    pub files: Vec<Option<Vec<u8>>>,
+}
+
+impl Executor {
+    /// Returns the key of one launch on a path: what was executed under it need not be executed again.
+    pub fn key(&self, identity: &CellIdentity<'_>, method: &MethodId, repeat: u32, path: ExecutionPath) -> Digest {
+        let inputs = ExecutionInputs {
+            image: identity.environment.image,
+            tree: identity.tree,
+            test_file: identity.task.test_file.as_str(),
+            swapped: identity.swapped,
+            method: method.as_str(),
+            maven_arguments: &identity.environment.maven_arguments,
+            launcher: identity.environment.launcher,
+            surefire: identity.environment.surefire,
+            path,
+            runner: file_name(&self.jars.runner),
+            recorder: file_name(&self.jars.recorder),
+            compiler: file_name(&self.jars.compiler),
+            identity: self.identity,
+            limits: self.limits,
+            repeat,
+            class_archive: self.maps_class_archives(identity.environment),
+            isolation_missing: &self.isolation_missing,
+        };
+        inputs.key()
+    }
+
+    /// Tells whether a launch that time ended is believed without a second one: it used a processor for half of its time at
+    /// least. One that waited may have waited for the machine.
+    pub(super) fn trusts_timeout(&self, measured: &Measured) -> bool {
+        let half = self.limits.launch_command.wall_seconds.saturating_mul(500);
+        self.trusts_first_timeout && measured.launch_cpu_ms.is_some_and(|used| used >= half)
+    }
+
+    pub(super) fn measured(&self, logs: &CellLogs) -> Measured {
+        Measured {
+            engine: self.engine_name.clone(),
+            isolation_missing: self.isolation_missing.clone(),
+            logs: logs.relative(),
+            ..Measured::default()
+        }
+    }
+
+    /// Returns a record for each method and repeat, all alike.
+    pub(super) fn records(
+        &self,
+        identity: &CellIdentity<'_>,
+        methods: &[MethodId],
+        repeats: u32,
+        launched: impl Fn() -> Launched,
+    ) -> Vec<CellRecord> {
+        let repeats = (1..=repeats).flat_map(|repeat| methods.iter().map(move |method| (repeat, method)));
+        repeats.map(|(repeat, method)| self.record(identity, method, repeat, launched())).collect()
+    }
+
+    pub(super) fn record(
+        &self,
+        identity: &CellIdentity<'_>,
+        method: &MethodId,
+        repeat: u32,
+        launched: Launched,
+    ) -> CellRecord {
+        let path = launched.measured.path;
+        CellRecord {
+            schema: RECORD_SCHEMA,
+            task_id: identity.task.id.clone(),
+            repository: identity.task.repository.clone(),
+            track: identity.task.track,
+            cell: identity.cell,
+            method: method.clone(),
+            repeat,
+            path: identity.path,
+            outcome: launched.outcome,
+            detail: launched.detail,
+            attempts: launched.attempts,
+            key: (launched.attempts > 0).then(|| self.key(identity, method, repeat, path)),
+            measured: launched.measured,
+        }
+    }
+
+    /// Returns the class archive of launches with this console, or `None` where there is none.
+    pub async fn class_archive(&self, environment: &Environment, console: &str) -> Option<PathBuf> {
+        let maker = ArchiveMaker {
+            engine: self.engine.as_ref(),
+            jars: &self.jars,
+            limits: &self.limits,
+            temporary: &self.temporary,
+            identity: self.identity,
+        };
+        self.class_archives.as_ref()?.get(&maker, environment, console).await
+    }
+
+    /// Tells whether launches in this environment map a class archive, as far as is known yet.
+    fn maps_class_archives(&self, environment: &Environment) -> bool {
+        self.class_archives.as_ref().is_some_and(|archives| archives.serve(environment))
+    }
+}

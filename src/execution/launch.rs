@@ -1,0 +1,233 @@
+//! One test method, launched on a compiled tree: in a JVM and a container of its own, whichever path built the tree and whatever
+//! else the launch has, such as an agent or the classes of a mutant. Source: protocol §2.3.
+
+mod program;
+
+use std::path::PathBuf;
+
+use self::program::ENGINES;
+pub use self::program::{Launch, LaunchSteps, PLATFORM_1, console_for, launch_command, launch_program};
+use super::attempt::{Came, attempt};
+use super::built::Built;
+use super::container::{self, Environment};
+use super::executor::{Executor, Launched};
+use super::fault::{engine_fault, not_done};
+use super::logs::{CellLogs, method_name};
+use super::places::{CLASS_ARCHIVE, INPUTS};
+use super::pool::Then;
+use super::record::{CellRecord, ExecutionPath, Measured};
+use super::request::CellIdentity;
+use super::steps::command_end;
+use super::temporary::Spool;
+use crate::engine::session::ContainerRun;
+use crate::engine::spec::{ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, StepResult};
+use crate::outcome::launch::{LaunchFacts, classify};
+use crate::outcome::{ExecReason, Outcome};
+use crate::task::MethodId;
+use crate::workspace::cells::class_of_method;
+
+/// One method to launch.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodLaunch<'a> {
+    /// Binary name of the test file's class; the method's own may be nested in it.
+    pub class: &'a str,
+    /// The method.
+    pub method: &'a MethodId,
+    /// What else the launch has.
+    pub options: &'a LaunchOptions,
+    /// Names of its logs begin with this.
+    pub name: &'a str,
+}
+
+/// What a launch has besides the method itself.
+#[derive(Clone, Debug, Default)]
+pub struct LaunchOptions {
+    /// Further arguments for the JVM, such as an agent.
+    pub jvm_arguments: Vec<String>,
+    /// Further read-only inputs, such as an agent's jar.
+    pub mounts: Vec<ReadOnlyMount>,
+    /// Tar archive that is unpacked over the tree, such as a mutant's classes.
+    pub replaced: Option<PathBuf>,
+    /// Files that are sent back afterwards: absolute path and most bytes.
+    pub files: Vec<(String, u64)>,
+}
+
+impl Executor {
+    /// Launches methods as often as asked, and returns a record for each launch. `before` is what was measured until then.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) async fn launch_all(
+        &self,
+        identity: &CellIdentity<'_>,
+        built: &Built,
+        (class, methods, repeats): (&str, &[MethodId], u32),
+        before: &Measured,
+        logs: &CellLogs,
+    ) -> std::io::Result<Vec<CellRecord>> {
+        let mut records = Vec::new();
+        let options = LaunchOptions::default();
+        for repeat in 1..=repeats {
+            for method in methods {
+                let name = format!("{}-{repeat}", method_name(class, method));
+                let name = match built.path {
+                    ExecutionPath::Maven => name,
+                    ExecutionPath::Direct => format!("direct-{name}"),
+                };
+                let launch = MethodLaunch { class, method, options: &options, name: &name };
+                let mut one = self.launch(identity.environment, built, &launch, logs).await?;
+                one.measured = Measured {
+                    prepare_ms: before.prepare_ms,
+                    compile_ms: before.compile_ms,
+                    compile_cpu_ms: before.compile_cpu_ms,
+                    compile_peak_bytes: before.compile_peak_bytes,
+                    ..one.measured
+                };
+                records.push(self.record(identity, method, repeat, one));
+            }
+        }
+        Ok(records)
+    }
+
+    /// Launches one method. A timeout is believed only after a second run with nothing else running, unless the executor
+    /// believes the first.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub async fn launch(
+        &self,
+        environment: &Environment,
+        built: &Built,
+        launch: &MethodLaunch<'_>,
+        logs: &CellLogs,
+    ) -> std::io::Result<Launched> {
+        let once = async |number| self.launch_once(environment, built, launch, logs, number).await;
+        let came = |one: &Launched| match one.outcome {
+            Outcome::InfraFail(_) => Came::Fault,
+            Outcome::ExecFail(ExecReason::Timeout) if !self.trusts_timeout(&one.measured) => Came::OutOfTime,
+            _ => Came::Answer,
+        };
+        attempt(&self.exclusive, once, came).await
+    }
+
+    /// Has a container waiting for a launch with this class path, as far as containers are started ahead; not while a launch
+    /// is to run with nothing else.
+    pub(super) async fn expect_launch(&self, environment: &Environment, class_path: &[String]) {
+        let _shared = self.exclusive.read().await;
+        let (spec, _) = self.launch_container(environment, class_path, &LaunchOptions::default()).await;
+        self.pool.expect(&spec);
+    }
+
+    /// Returns the container of launches with these options, its program still empty, and the console in it.
+    async fn launch_container(
+        &self,
+        environment: &Environment,
+        class_path: &[String],
+        options: &LaunchOptions,
+    ) -> (ContainerSpec, &'static str) {
+        let console = console_for(class_path, environment.jdk, environment.launcher);
+        let archive = match options.jvm_arguments.is_empty() {
+            true => self.class_archive(environment, console).await,
+            // An agent looks at every class as it is loaded.
+            false => None,
+        };
+        let limits = (self.limits.launch, self.limits.launch_scratch_bytes);
+        let program = Program { schema: PROGRAM_SCHEMA, door_port: None, steps: Vec::new() };
+        let mut spec = container::container_without_tree("launch", environment.image, &self.jars, limits, program);
+        spec.mounts.extend(options.mounts.iter().cloned());
+        spec.mounts.extend(archive.map(|source| ReadOnlyMount { source, target: CLASS_ARCHIVE.to_owned() }));
+        (spec, console)
+    }
+
+    async fn launch_once(
+        &self,
+        environment: &Environment,
+        built: &Built,
+        &MethodLaunch { class, method, options, name }: &MethodLaunch<'_>,
+        logs: &CellLogs,
+        number: u32,
+    ) -> std::io::Result<Launched> {
+        let mut settings = built.settings.clone();
+        settings.arguments.extend(options.jvm_arguments.iter().cloned());
+        let (mut spec, console) = self.launch_container(environment, &built.class_path, options).await;
+        let method_class = class_of_method(class, method);
+        let launch = Launch {
+            java_home: &environment.java_home,
+            console,
+            module: &built.module,
+            class_path: &built.class_path,
+            class: &method_class,
+            method: method.method(),
+            settings: &settings,
+            class_archive: spec.mounts.iter().any(|mount| mount.target == CLASS_ARCHIVE),
+        };
+        let archives: Vec<_> = built.archives.iter().chain(&options.replaced).collect();
+        let names: Vec<String> = (0..archives.len()).map(|number| format!("{number}.tar")).collect();
+        let unpacked: Vec<String> = names.iter().map(|name| format!("{INPUTS}/{name}")).collect();
+        let (program, steps) = launch_program(&launch, &unpacked, &options.files, &self.limits);
+        spec.program = program;
+        let inputs: Vec<_> = names.iter().map(String::as_str).zip(archives.iter().map(|path| path.as_path())).collect();
+        let base = Measured { path: built.path, ..self.measured(logs) };
+        let name = format!("{name}-{number}");
+        logs.invocation(&name, &spec.program, steps.java)?;
+        let spool = Spool::create(&self.temporary)?;
+        // Maven builds between the launches of the reference path, for longer than a container waits.
+        let then = match built.path {
+            ExecutionPath::Direct => Then::StartNext,
+            ExecutionPath::Maven => Then::Nothing,
+        };
+        match self.pool.run(&spec, &inputs, spool.path(), then).await {
+            Ok(run) => launched(&run, &steps, (&method_class, method), (logs, &name), number, base),
+            Err(error) => {
+                let fault = engine_fault(&error);
+                let outcome = Outcome::InfraFail(fault.reason);
+                Ok(Launched { outcome, detail: fault.detail, attempts: number, measured: base, files: Vec::new() })
+            }
+        }
+    }
+}
+
+/// Returns what a launch in a container that ended came to, and keeps what it said.
+fn launched(
+    run: &ContainerRun,
+    steps: &LaunchSteps,
+    (class, method): (&str, &MethodId),
+    (logs, name): (&CellLogs, &str),
+    attempts: u32,
+    base: Measured,
+) -> std::io::Result<Launched> {
+    logs.command(name, run.step(steps.java))?;
+    for (report, engine) in steps.reports.into_iter().zip(ENGINES) {
+        logs.file(name, &format!(".{engine}.xml"), run.step(report))?;
+    }
+    let mut measured = Measured {
+        container_ms: u64::try_from(run.wall.as_millis()).ok(),
+        begin_ms: run.until_begun.and_then(|begun| u64::try_from(begun.as_millis()).ok()),
+        ..base
+    };
+    let Some((output, end)) = run.step(steps.java).zip(command_end(run, steps.java)) else {
+        let fault = not_done(run, "launch");
+        let outcome = Outcome::InfraFail(fault.reason);
+        return Ok(Launched { outcome, detail: fault.detail, attempts, measured, files: Vec::new() });
+    };
+    let events = output.events.bytes()?;
+    let oom_killed = run.memory_limit_met_in(steps.java);
+    let verdict = classify(&LaunchFacts { end, oom_killed, events: &events, class, method: method.method() });
+    measured = Measured {
+        launch_ms: output.report.as_ref().map(|report| report.wall_ms),
+        launch_cpu_ms: Some(end.cpu_ms),
+        launch_peak_bytes: Some(end.peak_resident_bytes),
+        oom_killed,
+        dropped_bytes: end.dropped_bytes,
+        ..measured
+    };
+    let content = |step: &usize| match run.step(*step) {
+        Some(output) if output.result() == Some(&StepResult::Done) => Ok(Some(output.content.bytes()?.into_owned())),
+        _ => Ok(None),
+    };
+    let files = steps.files.iter().map(content).collect::<std::io::Result<_>>()?;
+    Ok(Launched { outcome: verdict.outcome, detail: verdict.detail, attempts, measured, files })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! What the container of a launch is asked to do: values for the init, which turn a compiled tree into the launcher's events.
+//! Source: protocol §2.3.
+
+use std::path::Path;
+
+use crate::engine::spec::{Command, PROGRAM_SCHEMA, Program, Step};
+use crate::execution::container::environment;
+use crate::execution::limits::ExecutionLimits;
+use crate::execution::places::{
+    CLASS_ARCHIVE, HOME, PROJECT, RUNNER_CLASS, TEMPORARY, XML_DIRECTORY, launcher_class_path, within,
+};
+use crate::execution::surefire::JvmSettings;
+use crate::manifest::Launcher;
+
+/// What one launch needs to know.
+#[derive(Clone, Debug)]
+pub struct Launch<'a> {
+    /// `JAVA_HOME` in the image.
+    pub java_home: &'a str,
+    /// The console jar that brings JUnit.
+    pub console: &'a str,
+    /// The module's directory in the container.
+    pub module: &'a str,
+    /// Class directories and jars of the test class path, in Maven's order.
+    pub class_path: &'a [String],
+    /// Binary name of the test class.
+    pub class: &'a str,
+    /// The target method.
+    pub method: &'a str,
+    /// What applies of the project's settings for its tests.
+    pub settings: &'a JvmSettings,
+    /// Whether the container has a class archive.
+    pub class_archive: bool,
+}
+
+impl Launch<'_> {
+    fn working_directory(&self) -> &str {
+        self.settings.working_directory.as_deref().unwrap_or(self.module)
+    }
+
+    /// Returns what makes the tree's directories as a method finds them: the one that it works in, and class directories
+    /// that it can only read (protocol §2.3).
+    pub fn directories(&self) -> Vec<Step> {
+        // Surefire makes the directory that it is told to work in.
+        let mut steps: Vec<Step> =
+            self.settings.working_directory.iter().map(|path| Step::MakeDirectory { path: path.clone() }).collect();
+        let written = [self.module, self.working_directory()].map(within);
+        // Dependencies lie in the image or are jars, which init leaves alone.
+        let own = self
+            .class_path
+            .iter()
+            .filter_map(|element| within(element))
+            .filter(|element| !written.iter().flatten().any(|directory| Path::new(directory).starts_with(element)));
+        steps.extend(own.map(|element| Step::Protect { path: format!("{PROJECT}/{element}") }));
+        steps
+    }
+}
+
+/// Returns the command that launches one method in a JVM of its own.
+pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command {
+    let mut class_path = vec![launcher_class_path(launch.console)];
+    class_path.extend(launch.class_path.iter().cloned());
+    let mut argv = vec![format!("{}/bin/java", launch.java_home)];
+    argv.push(format!("-Xmx{}m", limits.launch_heap_mib));
+    if !launch.settings.chooses_collector() {
+        argv.push("-XX:+UseSerialGC".to_owned());
+    }
+    argv.extend(
+        [
+            "-XX:ActiveProcessorCount=2",
+            // A method's JVM lives too briefly for the second compiler to pay.
+            "-XX:TieredStopAtLevel=1",
+            "-XX:-UsePerfData",
+            "-Dfile.encoding=UTF-8",
+            "-Duser.language=en",
+            "-Duser.country=US",
+            "-Duser.timezone=UTC",
+            "-Djava.awt.headless=true",
+        ]
+        .map(str::to_owned),
+    );
+    argv.push(format!("-Djava.io.tmpdir={TEMPORARY}"));
+    if launch.class_archive {
+        // One that does not fit is passed over, and without the last word newer JVMs would say so on the test's stdout.
+        argv.extend([
+            format!("-XX:SharedArchiveFile={CLASS_ARCHIVE}"),
+            "-Xshare:auto".to_owned(),
+            "-Xlog:cds*=off".to_owned(),
+        ]);
+    }
+    argv.extend(launch.settings.arguments.iter().cloned());
+    argv.push("-ea".to_owned());
+    argv.push(format!("-Dbasedir={}", launch.module));
+    argv.push("-cp".to_owned());
+    argv.push(class_path.join(":"));
+    argv.push(RUNNER_CLASS.to_owned());
+    for (name, value) in
+        [("--class", launch.class), ("--method", launch.method), ("--events-fd", "3"), ("--xml", XML_DIRECTORY)]
+    {
+        argv.push(name.to_owned());
+        argv.push(value.to_owned());
+    }
+    let mut environment = environment(launch.java_home, &[]);
+    for (name, value) in &launch.settings.environment {
+        environment.retain(|(known, _)| known != name);
+        environment.push((name.clone(), value.clone()));
+    }
+    Command {
+        argv,
+        environment,
+        working_directory: launch.working_directory().to_owned(),
+        limits: limits.launch_command,
+        events: true,
+        required: false,
+        only_after_success_of: None,
+    }
+}
+
+/// Indexes of the steps of [`launch_program`].
+#[derive(Clone, Debug)]
+pub struct LaunchSteps {
+    /// The JVM.
+    pub java: usize,
+    /// JUnit XML of each engine; each may be absent.
+    pub reports: [usize; ENGINES.len()],
+    /// The files that were asked for.
+    pub files: Vec<usize>,
+}
+
+/// Returns the program of a container that launches one method on a tree: archives (absolute paths) are unpacked one over the other,
+/// and files (absolute path, most bytes) are sent at the end.
+pub fn launch_program(
+    launch: &Launch<'_>,
+    archives: &[String],
+    files: &[(String, u64)],
+    limits: &ExecutionLimits,
+) -> (Program, LaunchSteps) {
+    let mut steps: Vec<Step> =
+        [HOME, TEMPORARY, XML_DIRECTORY].map(|path| Step::MakeDirectory { path: path.to_owned() }).into();
+    steps.extend(archives.iter().map(|archive| Step::Unpack { archive: archive.clone(), into: PROJECT.to_owned() }));
+    steps.extend(launch.directories());
+    let java = steps.len();
+    steps.push(Step::Run(launch_command(launch, limits)));
+    steps.extend(reports());
+    let first = steps.len();
+    steps.extend(files.iter().map(|(path, max_bytes)| Step::SendFile { path: path.clone(), max_bytes: *max_bytes }));
+    let files = (first..steps.len()).collect();
+    (
+        Program { schema: PROGRAM_SCHEMA, door_port: None, steps },
+        LaunchSteps { java, reports: std::array::from_fn(|engine| java + 1 + engine), files },
+    )
+}
+
+/// The engines of the JUnit Platform whose reports are kept: Jupiter, and Vintage for JUnit 3 and 4.
+pub(in crate::execution) const ENGINES: [&str; 2] = ["jupiter", "vintage"];
+
+fn reports() -> [Step; ENGINES.len()] {
+    ENGINES.map(|engine| {
+        let path = format!("{XML_DIRECTORY}/TEST-junit-{engine}.xml");
+        Step::SendFile { path, max_bytes: 4 << 20 }
+    })
+}
+
+/// The console of JUnit Platform 1.
+pub const PLATFORM_1: &str = "/opt/junit/console.jar";
+/// The console of JUnit Platform 6.
+const PLATFORM_6: &str = "/opt/junit6/console.jar";
+
+/// Returns the console jar that the manifest names, or whose launcher fits the class path: projects on JUnit 6 need
+/// Platform 6, which needs Java 17.
+pub fn console_for(class_path: &[String], jdk: u32, launcher: Launcher) -> &'static str {
+    let on_six = class_path.iter().any(|element| {
+        let file = element.rsplit('/').next().unwrap_or(element);
+        file.starts_with("junit-jupiter-api-6.") || file.starts_with("junit-platform-commons-6.")
+    });
+    match launcher {
+        Launcher::Platform6 => PLATFORM_6,
+        Launcher::Auto if on_six && jdk >= 17 => PLATFORM_6,
+        Launcher::Auto | Launcher::Platform1 => PLATFORM_1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn class_directories_are_read_only_unless_a_method_works_in_them() {
+        let of = |module: &str, works_in: Option<&str>, class_path: &[&str]| {
+            let settings = JvmSettings { working_directory: works_in.map(str::to_owned), ..JvmSettings::default() };
+            let class_path: Vec<String> = class_path.iter().map(|element| (*element).to_owned()).collect();
+            let launch = Launch {
+                java_home: "/opt/java",
+                console: PLATFORM_1,
+                module,
+                class_path: &class_path,
+                class: "ATest",
+                method: "m",
+                settings: &settings,
+                class_archive: false,
+            };
+            let protected = launch.directories().into_iter().filter_map(|step| match step {
+                Step::Protect { path } => Some(path),
+                _ => None,
+            });
+            protected.collect::<Vec<_>>()
+        };
+        let (tests, classes) = ("/work/project/m/target/test-classes", "/work/project/m/target/classes");
+        let jar = "/opt/maven-repository/a.jar";
+        assert_eq!(of("/work/project/m", None, &[tests, classes, jar]), [tests, classes]);
+        assert_eq!(of("/work/project/m", Some(tests), &[tests, classes]), [classes]);
+        let roundabout = ["/work/project/m/../m/./target/classes", "/work/project/m/..", "/work/project/m/../../etc"];
+        assert_eq!(of("/work/project/m", None, &roundabout), [classes]);
+        assert_eq!(of("/work/project/m", None, &["/work/project/m/../lib/own.jar"]), ["/work/project/lib/own.jar"]);
+    }
+
+    #[test]
+    fn the_console_is_the_manifests_or_fits_the_class_path() {
+        let of = |name: &str, jdk, launcher| console_for(&[format!("/m2/{name}")], jdk, launcher);
+        let (five, six) = ("junit-jupiter-api-5.9.1.jar", "junit-jupiter-api-6.0.0.jar");
+        assert_eq!(of(five, 17, Launcher::Auto), PLATFORM_1);
+        assert_eq!(of(six, 17, Launcher::Auto), PLATFORM_6);
+        assert_eq!(of(six, 11, Launcher::Auto), PLATFORM_1);
+        assert_eq!(of(six, 17, Launcher::Platform1), PLATFORM_1);
+        assert_eq!(of(five, 17, Launcher::Platform6), PLATFORM_6);
+    }
+}

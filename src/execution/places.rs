@@ -1,0 +1,65 @@
+//! Where things lie in the containers of executions. Source: protocol §2.
+
+use crate::engine::spec::Step;
+
+/// Where the project's tree always is.
+pub const PROJECT: &str = "/work/project";
+/// Where the Maven cache always is.
+pub const MAVEN_REPOSITORY: &str = "/opt/maven-repository";
+/// Home of the task's user.
+pub const HOME: &str = "/work/home";
+/// Temporary directory of launched methods.
+pub const TEMPORARY: &str = "/work/tmp";
+/// Where a container's inputs are.
+pub const INPUTS: &str = "/testevo/input";
+/// The one input archive of a container.
+pub const TREE: &str = "/testevo/input/tree.tar";
+/// Where builds see the recorder.
+pub(super) const RECORDER: &str = "/testevo/recorder.jar";
+/// Main class of our launcher.
+pub(super) const RUNNER_CLASS: &str = "testevo.runner.Main";
+/// Where launches see our launcher.
+pub(super) const RUNNER: &str = "/testevo/runner.jar";
+/// Where launches that are traced see the tracer; its manifest names the place.
+pub(super) const TRACER: &str = "/testevo/tracer.jar";
+/// Where launches see their class archive.
+pub const CLASS_ARCHIVE: &str = "/testevo/classes.jsa";
+/// What the recorder writes.
+pub const RECORDING: &str = "/work/recording.jsonl";
+/// Where the launcher writes reports.
+pub const XML_DIRECTORY: &str = "/work/xml";
+
+/// Where commands can write: emptied before each method or build, so that none finds what another left.
+pub(super) const SCRATCH: [&str; 3] = ["/work", "/tmp", "/dev/shm"];
+
+/// Returns the steps that leave nothing of what was before.
+pub(super) fn emptied() -> impl Iterator<Item = Step> {
+    SCRATCH.into_iter().map(|path| Step::Empty { path: path.to_owned() })
+}
+
+/// Returns a path of the container relative to the tree, without `.` and `..`; `None` where it leads elsewhere. Compilers
+/// work in the tree's directory, so that a path that does not begin at the root is one of the tree's.
+pub(super) fn within(path: &str) -> Option<String> {
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("{PROJECT}/{path}") };
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let path = format!("/{}", parts.join("/"));
+    match path.strip_prefix(PROJECT)? {
+        "" => Some(String::new()),
+        rest => rest.strip_prefix('/').map(str::to_owned),
+    }
+}
+
+/// Returns the beginning of every launch's class path. JUnit first: neither the project's own older JUnit nor test code
+/// may stand before the launcher's.
+pub(super) fn launcher_class_path(console: &str) -> String {
+    format!("{RUNNER}:{console}")
+}

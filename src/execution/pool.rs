@@ -1,0 +1,240 @@
+//! Launch containers that are started before it is known what they are for.
+//!
+//! Such a container has its image, limits and our own jars; its inputs are a directory of its own that is still empty, and
+//! its init waits for the program. Each is used for one launch and is gone afterwards, like every other: what is saved
+//! is the wait for the engine, which works while the launch before still runs. One that has waited long is not used: when
+//! it was made its engine was told how long a launch may take, and after that others may sweep it away.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fs_err as fs;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::places::INPUTS;
+use super::temporary::unique;
+use crate::engine::session::{self, ContainerRun};
+use crate::engine::spec::{ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount};
+use crate::engine::{Container, Engine, EngineError};
+
+/// How long a container may have waited for its program: far less than what its engine allows beyond its limits.
+const MOST_WAITING: Duration = Duration::from_secs(600);
+
+/// A container that is being started, or waits already.
+type Starting = JoinHandle<Result<Waiting, EngineError>>;
+
+/// What becomes of the place of a container that is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Another one is started, as more launches like it are to come soon.
+    StartNext,
+    /// Nothing.
+    Nothing,
+}
+
+/// Containers that wait, of all images together.
+pub struct ContainerPool {
+    engine: Arc<dyn Engine>,
+    temporary: PathBuf,
+    most: usize,
+    most_waiting: Duration,
+    waiting: Mutex<Vec<(String, Starting)>>,
+}
+
+/// A container that waits. Dropping it ends it and removes its directory.
+struct Waiting {
+    container: Option<Container>,
+    inputs: PathBuf,
+    since: Instant,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // What can't be removed now goes with this process's temporary directory.
+        if let Err(error) = fs::remove_dir_all(&self.inputs) {
+            tracing::debug!("{error}");
+        }
+    }
+}
+
+impl Drop for ContainerPool {
+    fn drop(&mut self) {
+        for (_, starting) in self.waiting.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // One that is being started is removed by its engine, one that was started by its value.
+            starting.abort();
+        }
+    }
+}
+
+impl ContainerPool {
+    /// Returns a pool in which at most `most` containers wait; with none each is started when it is needed.
+    pub fn new(engine: Arc<dyn Engine>, temporary: PathBuf, most: usize) -> Self {
+        Self { engine, temporary, most, most_waiting: MOST_WAITING, waiting: Mutex::default() }
+    }
+
+    /// Runs the program of `spec` with `files` as its inputs (name below [`INPUTS`] and file on the host, of the same file
+    /// system as this process's temporary directory), in a container that waited where there is one.
+    ///
+    /// # Errors
+    /// As [`session::run`].
+    pub async fn run(
+        &self,
+        spec: &ContainerSpec,
+        files: &[(&str, &Path)],
+        spool: &Path,
+        then: Then,
+    ) -> Result<ContainerRun, EngineError> {
+        let requested = Instant::now();
+        let kind = kind(spec);
+        let found = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = waiting.iter().position(|(known, _)| *known == kind);
+            found.map(|at| waiting.remove(at).1)
+        };
+        let waited = match found {
+            Some(starting) => {
+                let waiting = starting.await.ok().and_then(Result::ok);
+                waiting.filter(|waiting| waiting.since.elapsed() < self.most_waiting)
+            }
+            None => None,
+        };
+        let mut waiting = match waited {
+            Some(waiting) => waiting,
+            // None was there, or it did not start: whether that comes again shows now.
+            None => start(self.engine.as_ref(), spec, &self.temporary).await?,
+        };
+        if then == Then::StartNext {
+            self.start_next(kind, spec);
+        }
+        for (name, file) in files {
+            fs::hard_link(file, waiting.inputs.join(name)).map_err(EngineError::Spool)?;
+        }
+        match waiting.container.take() {
+            Some(container) => session::go_through(container, spec, spool, requested).await,
+            None => unreachable!("a container is taken once"),
+        }
+    }
+
+    /// Has a container like this one waiting, where there is none yet: a launch is soon to come.
+    pub fn expect(&self, spec: &ContainerSpec) {
+        let kind = kind(spec);
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_there = waiting.iter().any(|(known, _)| *known == kind);
+        drop(waiting);
+        if !is_there {
+            self.start_next(kind, spec);
+        }
+    }
+
+    /// Waits until the containers that are being started wait, so that nobody else's time has their start in it.
+    pub async fn settled(&self) {
+        let starting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        for (kind, one) in starting {
+            // One that did not start is not missed: whoever wants one starts it, and hears why not.
+            if let Ok(Ok(waiting)) = one.await {
+                let there = tokio::spawn(std::future::ready(Ok(waiting)));
+                self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push((kind, there));
+            }
+        }
+    }
+
+    /// Starts a container like this one in the background, and makes room for it.
+    fn start_next(&self, kind: String, spec: &ContainerSpec) {
+        if self.most == 0 {
+            return;
+        }
+        let (engine, temporary) = (Arc::clone(&self.engine), self.temporary.clone());
+        let spec = ContainerSpec {
+            program: Program { schema: PROGRAM_SCHEMA, door_port: None, steps: Vec::new() },
+            ..spec.clone()
+        };
+        let starting = tokio::spawn(async move { start(engine.as_ref(), &spec, &temporary).await });
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push((kind, starting));
+        let over = waiting.len().saturating_sub(self.most);
+        for (_, oldest) in waiting.drain(..over) {
+            oldest.abort();
+        }
+    }
+}
+
+/// Returns what two containers must have in common to be used for one another.
+fn kind(spec: &ContainerSpec) -> String {
+    let (limits, scratch, mounts) = (&spec.limits, &spec.scratch, &spec.mounts);
+    format!("{} {} {limits:?} {scratch:?} {mounts:?}", spec.purpose, spec.image)
+}
+
+async fn start(engine: &dyn Engine, spec: &ContainerSpec, temporary: &Path) -> Result<Waiting, EngineError> {
+    let inputs = temporary.join(format!("inputs-{}", unique()));
+    fs::create_dir_all(&inputs).map_err(EngineError::Spool)?;
+    let mut waiting = Waiting { container: None, inputs, since: Instant::now() };
+    let mut spec = spec.clone();
+    spec.mounts.push(ReadOnlyMount { source: waiting.inputs.clone(), target: INPUTS.to_owned() });
+    waiting.container = Some(engine.start(&spec).await?);
+    Ok(waiting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::Digest;
+    use crate::engine::scripted::{Said, Scripted, completed};
+    use crate::engine::spec::ContainerLimits;
+
+    fn spec() -> ContainerSpec {
+        ContainerSpec {
+            purpose: "launch".to_owned(),
+            image: Digest::of(b"image"),
+            mounts: Vec::new(),
+            door: None,
+            scratch: Vec::new(),
+            limits: ContainerLimits { memory_bytes: 1, cpus: 1, processes: 1, wall_seconds: 60 },
+            program: Program { schema: PROGRAM_SCHEMA, door_port: None, steps: Vec::new() },
+        }
+    }
+
+    /// Launches once and returns how many containers have been started since the beginning, waiting ones included.
+    async fn launch(pool: &ContainerPool, engine: &Scripted, spool: &Path) -> usize {
+        let run = pool.run(&spec(), &[], spool, Then::StartNext).await.unwrap();
+        assert!(run.is_complete());
+        pool.settled().await;
+        engine.started().len()
+    }
+
+    #[tokio::test]
+    async fn one_that_is_expected_is_started_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Arc::new(Scripted::new(|_, _| Said { frames: vec![completed()], ends: true }));
+        let pool = ContainerPool::new(Arc::<Scripted>::clone(&engine), directory.path().to_owned(), 1);
+        pool.expect(&spec());
+        pool.expect(&spec());
+        pool.settled().await;
+        pool.expect(&spec());
+        pool.settled().await;
+        assert_eq!(engine.started().len(), 1);
+        assert_eq!(launch(&pool, &engine, directory.path()).await, 2, "it was used, and the next started");
+        let none = ContainerPool::new(Arc::<Scripted>::clone(&engine), directory.path().to_owned(), 0);
+        none.expect(&spec());
+        none.settled().await;
+        assert_eq!(engine.started().len(), 2, "none may wait");
+    }
+
+    #[tokio::test]
+    async fn one_that_waited_long_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let entries = || fs::read_dir(directory.path()).unwrap().count();
+        let engine = Arc::new(Scripted::new(|_, _| Said { frames: vec![completed()], ends: true }));
+        let mut pool = ContainerPool::new(Arc::<Scripted>::clone(&engine), directory.path().to_owned(), 1);
+        assert_eq!(launch(&pool, &engine, directory.path()).await, 2, "the one that was used, and the next");
+        assert_eq!(launch(&pool, &engine, directory.path()).await, 3, "the next was used");
+        pool.most_waiting = Duration::ZERO;
+        assert_eq!(launch(&pool, &engine, directory.path()).await, 5, "nobody used the one that had waited");
+        assert_eq!(entries(), 1, "what was used or replaced left nothing");
+        drop(pool);
+        while entries() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What is asked of an execution: a cell, its tree, its methods.
+
+use std::path::PathBuf;
+
+use super::container::Environment;
+use super::maven::ModuleArguments;
+use super::record::ExecutionPath;
+use crate::digest::Digest;
+use crate::task::{Cell, MethodId, Task};
+
+/// The tree that a cell is executed on.
+#[derive(Clone, Debug)]
+pub struct CellInput {
+    /// Tar archive of the code revision with the one file swapped.
+    pub archive: PathBuf,
+    /// Git's id of the code revision's tree.
+    pub tree: String,
+    /// The swapped file's bytes by digest; `None` where that revision has no such file.
+    pub swapped: Option<Digest>,
+    /// The target file's module; `None` where it lies in none.
+    pub module: Option<ModuleArguments>,
+    /// The target file, relative to the tree.
+    pub test_file: String,
+    /// Binary name of the test file's class; a method's own may be nested in it.
+    pub class: String,
+}
+
+/// What a source of a cell's tree holds instead of what the code revision has there: a mutant.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherText<'a> {
+    /// Names its logs.
+    pub number: usize,
+    /// The source, relative to the tree.
+    pub path: &'a str,
+    /// What it holds.
+    pub text: &'a str,
+}
+
+/// One cell to execute.
+#[derive(Clone, Copy)]
+pub struct CellRequest<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// The cell.
+    pub cell: Cell,
+    /// Its tree.
+    pub input: &'a CellInput,
+    /// The repository's environment.
+    pub environment: &'a Environment,
+    /// Methods to launch.
+    pub methods: &'a [MethodId],
+    /// Repeats of each launch, at least 1.
+    pub repeats: u32,
+    /// The path that was asked for; where it is the direct one, that did not fit.
+    pub path: ExecutionPath,
+    /// What is changed in the code besides; such records have no key.
+    pub other_text: Option<OtherText<'a>>,
+}
+
+/// What a record is about.
+#[derive(Clone, Copy, Debug)]
+pub struct CellIdentity<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// The cell.
+    pub cell: Cell,
+    /// The repository's environment.
+    pub environment: &'a Environment,
+    /// Git's id of the code revision's tree.
+    pub tree: &'a str,
+    /// The swapped file's bytes by digest.
+    pub swapped: Option<Digest>,
+    /// The path that was asked for.
+    pub path: ExecutionPath,
+}
+
+impl<'a> CellRequest<'a> {
+    /// Returns what records of the cell are about.
+    pub(super) fn identity(&self) -> CellIdentity<'a> {
+        CellIdentity {
+            task: self.task,
+            cell: self.cell,
+            environment: self.environment,
+            tree: &self.input.tree,
+            swapped: self.input.swapped,
+            path: self.path,
+        }
+    }
+}

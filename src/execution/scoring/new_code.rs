@@ -1,0 +1,40 @@
+//! A task's new code, for texts that are put in the target file's place.
+
+use std::sync::Arc;
+
+use crate::execution::container::Environment;
+use crate::execution::direct::{Direct, Swap};
+use crate::execution::executor::Executor;
+use crate::execution::maven::ModuleArguments;
+use crate::execution::prepared::RevisionInput;
+use crate::execution::trees::Trees;
+use crate::task::{Side, Task};
+
+/// A task's new code, for texts that are put in the target file's place.
+pub(super) struct NewCode<'a> {
+    /// Writes the revision's tree.
+    pub(super) trees: &'a Arc<Trees>,
+    /// The task.
+    pub(super) task: &'a Task,
+    /// Git's id of the revision's tree.
+    pub(super) tree: &'a str,
+    /// The target file's module.
+    pub(super) module: &'a ModuleArguments,
+}
+
+/// Puts a text in the target file's place on new code and compiles it; `None` where new code does not fit the direct path.
+pub(super) async fn swap(
+    direct: &Direct,
+    (executor, environment): (&Executor, &Environment),
+    on: &NewCode<'_>,
+    text: &[u8],
+) -> std::io::Result<Option<Swap>> {
+    let input = RevisionInput { tree: on.tree.to_owned(), module: on.module.clone() };
+    let (trees, task) = (Arc::clone(on.trees), on.task.clone());
+    let archive = move || trees.revision(&task, Side::New);
+    let Ok(revision) = direct.revision(executor, environment, &input, archive).await? else { return Ok(None) };
+    match direct.masked(executor, &revision, on.task.test_file.as_str()).await? {
+        Ok(masked) => Ok(Some(direct.swap(executor, environment, &masked, text).await?)),
+        Err(_) => Ok(None),
+    }
+}

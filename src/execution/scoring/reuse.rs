@@ -1,0 +1,249 @@
+//! What was executed before is taken from the cache, what is executed now is kept there; records are made of both.
+
+use std::collections::BTreeMap;
+
+use super::cache::CachedResult;
+use super::job::{Job, Todo};
+use super::on_mutants::{JudgedBy, Mutated, mutation_key};
+use super::record::{CoverageRecord, ExecutionRecord, MutantsRecord, MutationRecord, SCORE_SCHEMA, ScoreRecord};
+use super::run_mutants::RunMutants;
+use super::{Scoring, model_directory};
+use crate::execution::coverage::{Lines, MethodCoverage, SourceFile, coverage_key, focal_coverage, own_coverage};
+use crate::execution::executor::Executor;
+use crate::execution::mutation::NoMutants;
+use crate::execution::mutation::launches::Passing;
+use crate::execution::record::{CellRecord, Measured};
+use crate::execution::request::CellIdentity;
+use crate::metrics::coverage::{coverage, coverage_range};
+use crate::metrics::mutation::Kills;
+use crate::outcome::Outcome;
+use crate::outcome::launch::shortened;
+use crate::task::MethodId;
+
+impl Scoring<'_> {
+    /// Takes what was executed and covered before out of what there is to do.
+    pub(super) fn take_kept(
+        &self,
+        (executor, identity): (&Executor, &CellIdentity<'_>),
+        job: &Job<'_>,
+        (files, lines): (&[SourceFile], &LinesToMutate),
+        todo: &mut Todo,
+        records: &mut Vec<ScoreRecord>,
+    ) -> std::io::Result<()> {
+        let Todo { methods, cover, mutate } = todo;
+        for method in std::mem::take(methods) {
+            match self.kept(executor, identity, job, &method)? {
+                Some(kept) => {
+                    let passed = kept.first().is_some_and(|first| first.outcome == Outcome::Pass);
+                    cover.extend((passed && !files.is_empty()).then(|| method.clone()));
+                    let launch_ms = kept.first().and_then(|first| first.measured.launch_ms);
+                    let passing = || Passing { own: job.focal.mutated(&method), method: method.clone(), launch_ms };
+                    mutate.extend((passed && !lines.is_empty()).then(passing));
+                    records.extend(kept.into_iter().map(ScoreRecord::Execution));
+                }
+                None => methods.push(method),
+            }
+        }
+        for method in std::mem::take(cover) {
+            let key = coverage_key(executor.key(identity, &method, 1, identity.path), files);
+            match self.cache.value::<Vec<(SourceFile, Lines)>>(key)? {
+                Some(lines) => {
+                    let known = MethodCoverage { method, lines: Ok(lines.into_iter().collect()), may_pass: false };
+                    records.push(ScoreRecord::Coverage(coverage_record(job, known, true)));
+                }
+                None => cover.push(method),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what methods did to mutants before out of what there is to do, given who says which mutants compile.
+    pub(super) fn take_mutated(
+        &self,
+        (executor, identity, mutants): (&Executor, &CellIdentity<'_>, &RunMutants),
+        job: &Job<'_>,
+        (lines, by): (&LinesToMutate, JudgedBy),
+        mutate: &mut Vec<Passing>,
+        records: &mut Vec<ScoreRecord>,
+    ) -> std::io::Result<()> {
+        for passing in std::mem::take(mutate) {
+            let launch = executor.key(identity, &passing.method, 1, identity.path);
+            let known = self.cache.value::<Mutated>(mutation_key(launch, by, &job.task.id, (lines, &passing.own)))?;
+            match known.filter(|known| mutants.are_met(&job.task.id, &known.sets)) {
+                Some(known) => records.extend(mutation_records(job, &passing.method, Ok(known), true)),
+                None => mutate.push(passing),
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what methods did to mutants for other runs, and makes records of it.
+    pub(super) fn keep_mutated(
+        &self,
+        executor: &Executor,
+        identity: &CellIdentity<'_>,
+        job: &Job<'_>,
+        lines: &LinesToMutate,
+        mutated: Vec<(MethodId, Result<Mutated, NoMutants>)>,
+        records: &mut Vec<ScoreRecord>,
+    ) -> std::io::Result<()> {
+        for (method, result) in mutated {
+            if let Ok(known) = &result
+                && Kills::of(&known.outcomes()).is_some()
+            {
+                let launch = executor.key(identity, &method, 1, identity.path);
+                self.cache.put_value(
+                    mutation_key(launch, known.by, &job.task.id, (lines, &job.focal.mutated(&method))),
+                    known,
+                )?;
+            }
+            records.extend(mutation_records(job, &method, result, false));
+        }
+        Ok(())
+    }
+
+    /// Keeps what was executed and covered for other runs, and makes records of it.
+    pub(super) fn keep(
+        &self,
+        executor: &Executor,
+        identity: &CellIdentity<'_>,
+        job: &Job<'_>,
+        files: &[SourceFile],
+        (executed, covered): (Vec<CellRecord>, Vec<MethodCoverage>),
+        records: &mut Vec<ScoreRecord>,
+    ) -> std::io::Result<()> {
+        for record in executed {
+            if let Some(result) = record.key.and_then(|key| {
+                CachedResult::new(key, record.outcome, &record.detail, record.attempts, &record.measured)
+            }) {
+                self.cache.put(&result)?;
+            }
+            records.push(ScoreRecord::Execution(executed_record(job, record)));
+        }
+        for one in covered {
+            if let Ok(lines) = &one.lines {
+                let lines: Vec<(&SourceFile, &Lines)> = lines.iter().collect();
+                let key = coverage_key(executor.key(identity, &one.method, 1, identity.path), files);
+                self.cache.put_value(key, &lines)?;
+            }
+            records.push(ScoreRecord::Coverage(coverage_record(job, one, false)));
+        }
+        Ok(())
+    }
+
+    /// Returns the records of a method whose every repeat was executed before.
+    fn kept(
+        &self,
+        executor: &Executor,
+        identity: &CellIdentity<'_>,
+        job: &Job<'_>,
+        method: &MethodId,
+    ) -> std::io::Result<Option<Vec<ExecutionRecord>>> {
+        let mut kept = Vec::new();
+        for repeat in 1..=self.repeats {
+            let key = executor.key(identity, method, repeat, identity.path);
+            let Some(result) = self.cache.get(key)? else { return Ok(None) };
+            kept.push(ExecutionRecord {
+                schema: SCORE_SCHEMA,
+                model: job.model.to_owned(),
+                task_id: job.task.id.clone(),
+                repository: job.task.repository.clone(),
+                track: job.task.track,
+                code: job.code,
+                method: method.clone(),
+                repeat,
+                outcome: result.outcome,
+                detail: result.detail,
+                attempts: result.attempts,
+                key: Some(key),
+                cached: true,
+                measured: result.measured,
+            });
+        }
+        Ok(Some(kept))
+    }
+}
+
+pub(super) fn coverage_record(job: &Job<'_>, measured: MethodCoverage, cached: bool) -> CoverageRecord {
+    let lost = measured.lines.is_err() && measured.may_pass;
+    let (focal, own, cause) = match measured.lines {
+        Ok(lines) => {
+            let own = own_coverage(job.focal.own(&measured.method), &lines);
+            (focal_coverage(&job.focal.lines, &lines), own, None)
+        }
+        Err(cause) => (Vec::new(), Vec::new(), Some(shortened(&cause))),
+    };
+    CoverageRecord {
+        schema: SCORE_SCHEMA,
+        model: job.model.to_owned(),
+        task_id: job.task.id.clone(),
+        method: measured.method,
+        coverage: coverage(&own),
+        coverage_range: coverage_range(&own),
+        own: Some(own),
+        focal,
+        cause,
+        lost,
+        cached,
+        isolation_missing: job.isolation_missing.to_vec(),
+    }
+}
+
+/// Lines to mutate, by file.
+pub(super) type LinesToMutate = BTreeMap<String, Vec<usize>>;
+
+pub(super) fn mutation_records(
+    job: &Job<'_>,
+    method: &MethodId,
+    result: Result<Mutated, NoMutants>,
+    cached: bool,
+) -> Vec<ScoreRecord> {
+    let may_pass = result.as_ref().is_err_and(|reason| reason.may_pass);
+    let (sets, mutants, cause) = match result {
+        Ok(mutated) => (mutated.sets, mutated.mutants, None),
+        Err(reason) => (Vec::new(), Vec::new(), Some(shortened(&reason.cause))),
+    };
+    let kept: usize = sets.iter().map(|set| set.kept.len()).sum();
+    let elsewhere = kept.saturating_sub(mutants.len());
+    let outcomes: Vec<Outcome> = mutants.iter().map(|mutant| mutant.outcome).collect();
+    let kills = if cause.is_none() { Kills::of(&outcomes) } else { None };
+    let lost = may_pass || (cause.is_none() && kills.is_none());
+    let ended = "a fault of the infrastructure ended a launch on a mutant";
+    let mutation = MutationRecord {
+        schema: SCORE_SCHEMA,
+        model: job.model.to_owned(),
+        task_id: job.task.id.clone(),
+        method: method.clone(),
+        kills,
+        elsewhere,
+        mutation_score: kills.as_ref().and_then(Kills::score),
+        mutants,
+        cause: cause.or_else(|| kills.is_none().then(|| ended.to_owned())),
+        lost,
+        cached,
+        isolation_missing: job.isolation_missing.to_vec(),
+    };
+    let sets = MutantsRecord { schema: SCORE_SCHEMA, task_id: job.task.id.clone(), sets };
+    let known = (!sets.sets.is_empty()).then_some(ScoreRecord::Mutants(sets));
+    known.into_iter().chain([ScoreRecord::Mutation(mutation)]).collect()
+}
+
+fn executed_record(job: &Job<'_>, record: CellRecord) -> ExecutionRecord {
+    let logs = record.measured.logs.as_ref().map(|logs| format!("{}/{logs}", model_directory(job.model)));
+    ExecutionRecord {
+        schema: SCORE_SCHEMA,
+        model: job.model.to_owned(),
+        task_id: record.task_id,
+        repository: record.repository,
+        track: record.track,
+        code: job.code,
+        method: record.method,
+        repeat: record.repeat,
+        outcome: record.outcome,
+        detail: record.detail,
+        attempts: record.attempts,
+        key: record.key,
+        cached: false,
+        measured: Measured { logs, ..record.measured },
+    }
+}

@@ -1,0 +1,158 @@
+//! Whether the file that an agent starts from compiles on new code, of generation tasks: what an agent finds there is a
+//! part of what its submission means. Source: protocol §3.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::new_code::{NewCode, swap};
+use super::record::{SCORE_SCHEMA, ScoreRecord, StartRecord};
+use super::{Scoring, blocking};
+use crate::digest::Digest;
+use crate::event::EventSink;
+use crate::execution::direct::Swap;
+use crate::execution::record::ExecutionPath;
+use crate::execution::request::{CellIdentity, CellRequest};
+use crate::execution::run_directory::RunDirectory;
+use crate::execution::stage::{RunError, Stage};
+use crate::outcome::launch::shortened;
+use crate::outcome::{InfraReason, Outcome};
+use crate::task::{Cell, Side, Task, TaskId, Track};
+
+/// Whether a starting file compiles, and its first error; `None` where there is no such file, the fault where that can't
+/// be told.
+type Compiles = Result<Option<(bool, Option<String>)>, (Outcome, String)>;
+
+impl Scoring<'_> {
+    /// Compiles the starting files that no record is about yet, each once, and returns all records.
+    pub(super) async fn compile_starts(
+        &self,
+        run: &mut RunDirectory,
+        records: Vec<ScoreRecord>,
+        (events, cancellation): (&EventSink, &CancellationToken),
+    ) -> Result<Vec<ScoreRecord>, RunError> {
+        let mut known: BTreeSet<TaskId> = BTreeSet::new();
+        let mut handed_in: BTreeSet<TaskId> = BTreeSet::new();
+        for record in &records {
+            match record {
+                ScoreRecord::Start(start) if !start.lost => {
+                    known.insert(start.task_id.clone());
+                }
+                ScoreRecord::Submission(one) if one.post_image.is_some() => {
+                    handed_in.insert(one.task_id.clone());
+                }
+                _ => {}
+            }
+        }
+        let wanted = self.tasks.iter().filter(|task| {
+            task.track == Track::TestGeneration
+                && !known.contains(&task.id)
+                && handed_in.contains(&task.id)
+                && self.environments.contains_key(&task.repository)
+        });
+        let wanted: Vec<&Task> = wanted.collect();
+        let jobs = wanted.into_iter().map(|task| {
+            let compiled = async move {
+                let (start_compiles, detail, lost) = match self.start_compiles(task).await? {
+                    Ok(None) => (None, None, false),
+                    Ok(Some((compiles, detail))) => (Some(compiles), detail, false),
+                    Err((outcome, detail)) => (None, Some(shortened(&format!("{outcome}: {detail}"))), true),
+                };
+                let task_id = task.id.clone();
+                let record = StartRecord { schema: SCORE_SCHEMA, task_id, start_compiles, detail, lost };
+                Ok(vec![ScoreRecord::Start(record)])
+            };
+            (task.id.to_string(), compiled)
+        });
+        let summary = |records: &[ScoreRecord]| match records {
+            [ScoreRecord::Start(StartRecord { start_compiles: Some(true), .. })] => "compiles".to_owned(),
+            [ScoreRecord::Start(StartRecord { start_compiles: Some(false), .. })] => "does not compile".to_owned(),
+            [ScoreRecord::Start(StartRecord { lost: true, .. })] => "lost".to_owned(),
+            _ => "no file".to_owned(),
+        };
+        let stage = Stage { name: "starting files", jobs: self.jobs, events, cancellation };
+        stage.run(run, records, jobs, summary).await
+    }
+
+    /// Compiles the starting file of a task on its new code, unless that was done before.
+    async fn start_compiles(&self, task: &Task) -> std::io::Result<Compiles> {
+        let none = |detail: &str| Ok(Err((Outcome::InfraFail(InfraReason::Source), detail.to_owned())));
+        let (Some(environment), Some(executor), Some(method)) =
+            (self.environments.get(&task.repository), self.executors.get(&task.repository), task.test_methods.first())
+        else {
+            return none("the repository has no image");
+        };
+        let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
+        let described = blocking(move || {
+            let Some(start) = trees.start(&wanted)? else { return Ok(None) };
+            let facts = trees.describe(&wanted, Side::New, start.clone())?;
+            Ok(Some((start, facts)))
+        });
+        let (start, facts) = match described.await? {
+            Ok(Some(described)) => described,
+            Ok(None) => return Ok(Ok(None)),
+            Err(error) => return none(&error.to_string()),
+        };
+        let Some(module) = &facts.module else {
+            return Ok(Ok(Some((false, Some("the target file lies in no module of this tree".to_owned())))));
+        };
+        let path = if self.direct.is_some() { ExecutionPath::Direct } else { ExecutionPath::Maven };
+        let identity =
+            CellIdentity { task, cell: Cell::On, environment, tree: &facts.tree, swapped: facts.swapped(), path };
+        let key = start_key(executor.key(&identity, method, 1, path));
+        if let Some(known) = self.cache.value::<(bool, Option<String>)>(key)? {
+            return Ok(Ok(Some(known)));
+        }
+        let mut compiles: Option<Compiles> = None;
+        if let Some(direct) = &self.direct {
+            let on = NewCode { trees: &self.revisions, task, tree: &facts.tree, module };
+            compiles = match swap(direct, (executor, environment), &on, &start).await? {
+                Some(Swap::Compiled(_)) => Some(Ok(Some((true, None)))),
+                Some(Swap::Failed { detail, .. }) => Some(Ok(Some((false, Some(detail))))),
+                Some(Swap::Unfit(_)) | None => None,
+            };
+        }
+        let compiles = match compiles {
+            Some(compiles) => compiles,
+            None => {
+                let (trees, wanted, facts) = (Arc::clone(&self.trees), task.clone(), facts.clone());
+                let written = blocking(move || trees.write(&wanted, Side::New, &start, &facts)).await?;
+                let input = match written {
+                    Ok(input) => input,
+                    Err(error) => return none(&error.to_string()),
+                };
+                let methods = &task.test_methods;
+                let (cell, path) = (Cell::On, ExecutionPath::Maven);
+                let request =
+                    CellRequest { task, cell, input: &input, environment, methods, repeats: 1, path, other_text: None };
+                let built = executor.build_cell(&request, module).await;
+                match fs_err::remove_file(&input.archive) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+                match built?.0 {
+                    Ok(_) => Ok(Some((true, None))),
+                    Err((Outcome::CompileFail(_), detail)) => Ok(Some((false, Some(detail)))),
+                    Err(fault) => Err(fault),
+                }
+            }
+        };
+        if let Ok(Some(known)) = &compiles {
+            self.cache.put_value(key, known)?;
+        }
+        Ok(compiles)
+    }
+}
+
+/// Returns the key of whether a starting file compiles, given that of a launch on it.
+pub(super) fn start_key(launch: Digest) -> Digest {
+    #[derive(Serialize)]
+    struct Keyed {
+        schema: u32,
+        what: &'static str,
+        launch: Digest,
+    }
+    Digest::of_plain(&Keyed { schema: 1, what: "start", launch })
+}

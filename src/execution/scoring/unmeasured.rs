@@ -1,0 +1,53 @@
+//! What was due to be measured and was not, for a fault of ours: it counts for nothing, and the next run tries again.
+
+use std::collections::BTreeSet;
+
+use super::job::Job;
+use super::record::ScoreRecord;
+use super::reuse::{coverage_record, mutation_records};
+use crate::execution::coverage::MethodCoverage;
+use crate::execution::mutation::NoMutants;
+use crate::outcome::Outcome;
+use crate::task::{MethodId, Side};
+
+/// Why there is nothing of a method that passed, where no fault was told.
+const AGAIN: &str = "the method passed and could not be launched again";
+
+/// What is measured of methods that pass.
+#[derive(Clone, Copy)]
+pub(super) struct Due {
+    pub(super) coverage: bool,
+    pub(super) mutation: bool,
+}
+
+/// Returns lost records of the measurements that a job's records lack: of methods that passed before and were to be
+/// measured, and of those that pass now.
+pub(super) fn unmeasured(job: &Job<'_>, due: Due, records: &[ScoreRecord], cause: Option<&str>) -> Vec<ScoreRecord> {
+    let (mut passed, mut covered, mut mutated) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for record in records {
+        match record {
+            ScoreRecord::Execution(one) if (one.code, one.repeat, one.outcome) == (Side::New, 1, Outcome::Pass) => {
+                passed.insert(&one.method);
+            }
+            ScoreRecord::Coverage(one) => {
+                covered.insert(&one.method);
+            }
+            ScoreRecord::Mutation(one) => {
+                mutated.insert(&one.method);
+            }
+            _ => {}
+        }
+    }
+    let cause = cause.unwrap_or(AGAIN);
+    let lacking = |due: bool, before: BTreeSet<&MethodId>, known: &BTreeSet<&MethodId>| -> Vec<MethodId> {
+        let wanted = before.union(&passed).filter(|method| due && !known.contains(*method));
+        wanted.map(|method| (*method).clone()).collect()
+    };
+    let cover = lacking(due.coverage, job.cover.iter().collect(), &covered).into_iter().map(|method| {
+        let measured = MethodCoverage { method, lines: Err(cause.to_owned()), may_pass: true };
+        ScoreRecord::Coverage(coverage_record(job, measured, false))
+    });
+    let mutate = lacking(due.mutation, job.mutate.iter().map(|passing| &passing.method).collect(), &mutated);
+    let mutate = mutate.iter().flat_map(|method| mutation_records(job, method, Err(NoMutants::passing(cause)), false));
+    cover.chain(mutate).collect()
+}

@@ -1,0 +1,147 @@
+//! Executions by a script: what tests have in common.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::built::Built;
+use super::compiler::Compilers;
+use super::container::{Environment, ToolJars};
+use super::direct::{Direct, write_files};
+use super::executor::Executor;
+use super::limits::ExecutionLimits;
+use super::pool::ContainerPool;
+use super::prepared::PreparedRevisions;
+use super::record::ExecutionPath;
+use super::surefire::{JvmSettings, Surefire};
+use super::temporary::TemporaryFile;
+use crate::artifact::store::Store;
+use crate::data_dir::DataDir;
+use crate::digest::Digest;
+use crate::engine::frame::Frame;
+use crate::engine::scripted::{Scripted, completed, exited, output, step_end};
+use crate::engine::spec::{CommandEnd, ContainerSpec, LimitReached, Step, StepResult, Stream};
+use crate::event::EventSink;
+use crate::task::{Task, Track};
+
+/// Returns what executes by a script.
+pub(super) fn executor(engine: &Arc<Scripted>, data_dir: &DataDir) -> Executor {
+    Executor {
+        engine: Arc::<Scripted>::clone(engine),
+        engine_name: "scripted".to_owned(),
+        isolation_missing: Vec::new(),
+        jars: ToolJars::below(&data_dir.temporary()),
+        limits: ExecutionLimits::from(&crate::manifest::Limits::default()),
+        temporary: data_dir.temporary(),
+        logs: None,
+        identity: Digest::of(b"identity"),
+        exclusive: Arc::default(),
+        trusts_first_timeout: false,
+        pool: Arc::new(ContainerPool::new(Arc::<Scripted>::clone(engine), data_dir.temporary(), 0)),
+        class_archives: None,
+    }
+}
+
+/// Returns the direct path with one compiler, by a script.
+pub(super) fn direct(engine: &Arc<Scripted>, data_dir: &DataDir) -> Direct {
+    let store = Store::of(data_dir).unwrap();
+    let prepared = PreparedRevisions::new(data_dir, &store, &EventSink::none());
+    let jar = Path::new("compiler.jar");
+    let temporary = data_dir.temporary();
+    let compilers = Compilers::new(Arc::<Scripted>::clone(engine), jar.to_owned(), temporary, 1);
+    Direct::new(prepared, compilers)
+}
+
+pub(super) fn environment() -> Environment {
+    Environment {
+        image: Digest::of(b"image"),
+        toolchain: Digest::of(b"toolchain"),
+        jdk: 8,
+        java_home: "/jdk".to_owned(),
+        maven_arguments: Vec::new(),
+        launcher: Default::default(),
+        surefire: Surefire::Project,
+    }
+}
+
+/// Returns a task with three methods, one of them in a nested class.
+pub(super) fn task() -> Task {
+    Task {
+        id: "t".parse().unwrap(),
+        repository: "o/n".parse().unwrap(),
+        track: Track::TestUpdate,
+        rev1: "a".repeat(40).parse().unwrap(),
+        rev2: "b".repeat(40).parse().unwrap(),
+        rev1_date: "2020-01-01".to_owned(),
+        rev2_date: "2020-01-01".to_owned(),
+        test_file: "src/test/java/ATest.java".parse().unwrap(),
+        test_methods: ["ATest#m", "ATest$Inner#m", "ATest#n"].map(|id| id.parse().unwrap()).into(),
+        focal_methods: Vec::new(),
+    }
+}
+
+/// Returns a compiled tree with nothing in it.
+pub(super) fn built(directory: &Path) -> Built {
+    let path: PathBuf = directory.join("compiled.tar");
+    write_files(&path, std::iter::empty()).unwrap();
+    Built {
+        path: ExecutionPath::Maven,
+        archives: vec![path.clone()],
+        module: "/work/project".to_owned(),
+        class_path: Vec::new(),
+        settings: JvmSettings::default(),
+        _own: TemporaryFile::new(path),
+    }
+}
+
+/// The JVMs of a program: the step's index, and the class and method that are launched.
+pub(super) fn launches(spec: &ContainerSpec) -> Vec<(usize, String, String)> {
+    let steps = spec.program.steps.iter().enumerate();
+    let commands = steps.filter_map(|(index, step)| match step {
+        Step::Run(command) => Some((index, command)),
+        _ => None,
+    });
+    let value = |argv: &[String], option: &str| {
+        let at = argv.iter().position(|word| word == option).unwrap();
+        argv[at + 1].clone()
+    };
+    commands
+        .map(|(index, command)| (index, value(&command.argv, "--class"), value(&command.argv, "--method")))
+        .collect()
+}
+
+/// What init and launcher say of a method that passes.
+pub(super) fn passed((step, class, method): &(usize, String, String)) -> Vec<Frame> {
+    let events = format!(
+        r#"{{"event":"run_started","schema":1,"class":"{class}","method":"{method}","platform":"1","java":"8","ms":0}}
+{{"event":"discovered","id":"i","leaf":true,"match":"method","class":"{class}","ms":1}}
+{{"event":"started","id":"i","leaf":true,"ms":2}}
+{{"event":"finished","id":"i","leaf":true,"status":"SUCCESSFUL","ms":3}}
+{{"event":"run_finished","status":0,"leaves":{{"discovered":1,"registered":0,"started":1,"successful":1,"failed":0,"aborted":0,"skipped":0,"not_run":0}},"containers_not_successful":0,"report_complete":true,"ms":4}}
+"#
+    );
+    let mut frames = output(u32::try_from(*step).unwrap(), Stream::Events, events.as_bytes());
+    frames.push(step_end(*step, exited(0)));
+    frames
+}
+
+/// What init and recorder say of a build that compiles.
+pub(super) fn compiled() -> Vec<Frame> {
+    let recording = r#"{"event":"recording_started","schema":2}
+{"event":"session_started","projects":[{"project":"g:a","basedir":"/work/project","output":"/work/project/target/classes","test_output":"/work/project/target/test-classes"}]}
+{"event":"session_ended","success":true,"failures":[]}
+"#;
+    let mut frames = vec![step_end(0, StepResult::Done), step_end(1, StepResult::Done), step_end(2, exited(0))];
+    for (step, content) in (3..).zip([recording, "/m2/a.jar", "archive"]) {
+        frames.extend(output(step, Stream::Content, content.as_bytes()));
+        frames.push(step_end(step as usize, StepResult::Done));
+    }
+    frames.push(completed());
+    frames
+}
+
+/// A JVM that met its limit of wall time.
+pub(super) fn out_of_time() -> StepResult {
+    let StepResult::Ended(end) = exited(0) else { panic!("a command that exited has ended") };
+    let limit = Some(LimitReached::Wall);
+    StepResult::Ended(CommandEnd { exit_code: None, signal: Some(9), limit, ..end })
+}
