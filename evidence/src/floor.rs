@@ -63,7 +63,7 @@ pub(crate) async fn floor(
     let mut limits = executor.limits.launch;
     limits.wall_seconds = 60 + executor.limits.launch_command.wall_seconds * methods.len() as u64;
     let scratch = (limits, executor.limits.launch_scratch_bytes);
-    let tree = swapped.masked.tree.clone();
+    let tree = swapped.masked.tree.path().to_owned();
     let mut spec = container::container("floor", environment.image, tree, &executor.jars, scratch, program);
     let text = swapped.built.archives.last().cloned().unwrap_or_default();
     spec.mounts.push(ReadOnlyMount { source: text, target: SWAPPED.to_owned() });

@@ -68,7 +68,7 @@ pub(crate) struct LiteralVerdict {
 /// [`LiteralError`].
 pub(crate) async fn literal(executor: &Executor, cell: &LiteralCell<'_>) -> Result<LiteralVerdict, LiteralError> {
     let program = literal_program(cell, &executor.limits);
-    let run = run(executor, cell.environment, "literal", &cell.input.archive, program).await?;
+    let run = run(executor, cell.environment, "literal", cell.input.archive.path(), program).await?;
     let ended_well = |step: usize| match run.step(step).and_then(|output| output.result()) {
         Some(StepResult::Ended(end)) => Ok(end.exit_code == Some(0)),
         Some(StepResult::Skipped) => Ok(false),

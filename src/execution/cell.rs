@@ -17,7 +17,6 @@ use super::record::{CellRecord, ExecutionPath, Measured};
 use super::recording::Recording;
 use super::request::{CellRequest, OtherText};
 use super::temporary::TemporaryFile;
-use super::temporary::unique;
 use crate::engine::session::Captured;
 use crate::outcome::{CompileReason, Outcome};
 
@@ -117,7 +116,7 @@ impl Executor {
             BuildEnd::Built(build) => build,
             BuildEnd::Failed { outcome, detail } => return Ok(Err((outcome, detail))),
         };
-        let own = TemporaryFile::new(self.temporary.join(format!("compiled-{}.tar", unique())));
+        let own = TemporaryFile::named(&self.temporary, "compiled", "tar");
         match &build.archive {
             Captured::File { path, .. } => fs::rename(path, own.path())?,
             Captured::Memory(bytes) => fs::write(own.path(), bytes)?,
@@ -135,7 +134,7 @@ fn build_request<'a>(request: &CellRequest<'a>, module: &'a ModuleArguments, log
     BuildRequest {
         purpose: "compile",
         environment: request.environment,
-        tree: &request.input.archive,
+        tree: request.input.archive.path(),
         module,
         target_file: Some(&request.input.test_file),
         other_text: request.other_text.map(|other| (other.path, other.text)),

@@ -19,7 +19,7 @@ use super::limits::ExecutionLimits;
 use super::logs::CellLogs;
 use super::places::{PROJECT, TREE};
 use super::steps::command_end;
-use super::temporary::{Spool, unique};
+use super::temporary::Spool;
 use crate::digest::Digest;
 use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
@@ -178,7 +178,7 @@ impl Executor {
         for (method, data) in data {
             match data {
                 Ok(data) => {
-                    let source = spool.path().join(format!("{}-{}.exec", methods.len(), unique()));
+                    let source = spool.path().join(format!("{}.exec", methods.len()));
                     fs::write(&source, data)?;
                     mounts.push(ReadOnlyMount { source, target: data_path(methods.len()) });
                     methods.push(method);

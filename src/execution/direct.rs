@@ -3,7 +3,8 @@
 //!
 //! In steps, each of use alone: [`Direct::revision`] prepares, [`Direct::masked`] leaves the target file out,
 //! [`Direct::swap`] puts a text in its place and compiles, [`Executor::launch`] runs one method; [`Direct::run_cell`] does a
-//! whole cell. What the direct path can't do exactly as Maven would is `Unfit`, and the caller takes the reference path.
+//! whole cell. Where the direct path can't do exactly what Maven would, there is [`NoAnswer`], and the caller takes the reference
+//! path.
 
 mod checks;
 mod requests;
@@ -21,14 +22,14 @@ use super::built::Built;
 use super::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Input};
 use super::container::Environment;
 use super::executor::{Executor, Launched};
+use super::fault::{ExecutionError, NoAnswer, Remedy};
 use super::logs::CellLogs;
 use super::masked::MaskedRevision;
-use super::prepared::{CompiledRevision, Prepared, PreparedRevisions, RevisionInput};
+use super::prepared::{CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput};
 use super::record::milliseconds;
 use super::record::{CellRecord, ExecutionPath, Measured};
 use super::request::CellIdentity;
 use super::temporary::TemporaryFile;
-use super::temporary::unique;
 use super::trees::CellFacts;
 use crate::digest::Digest;
 use crate::engine::EngineError;
@@ -41,27 +42,7 @@ use crate::workspace::TREE_TIME;
 /// Masked revisions that are kept for the next cell.
 const MASKED_KEPT: usize = 16;
 
-/// Why a cell can't be executed on the direct path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
-    /// In words.
-    pub reason: String,
-    /// The fault is ours, and another time it may fit.
-    pub may_pass: bool,
-}
-
-impl Unfit {
-    /// Says what is so every time.
-    pub(super) fn certain(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), may_pass: false }
-    }
-
-    fn passing(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), may_pass: true }
-    }
-}
-
-type Masked = Arc<OnceCell<Result<Arc<MaskedRevision>, Unfit>>>;
+type Masked = Arc<OnceCell<Result<Arc<MaskedRevision>, NoAnswer>>>;
 
 /// What the cells of a process share on the direct path.
 pub struct Direct {
@@ -91,8 +72,6 @@ pub enum Swap {
         /// All of them.
         errors: Vec<Diagnostic>,
     },
-    /// Only Maven can say.
-    Unfit(Unfit),
 }
 
 /// A cell on the direct path.
@@ -124,25 +103,26 @@ impl Direct {
     /// Returns a code revision, prepared where it was not. `archive` writes the revision's own tree and returns where.
     ///
     /// # Errors
-    /// The file system's; every trouble of the build is [`Unfit`].
+    /// [`ExecutionError`]: every trouble of the build is [`NoAnswer`].
     pub async fn revision(
         &self,
         executor: &Executor,
         environment: &Environment,
         revision: &RevisionInput,
-        archive: impl FnOnce() -> Result<PathBuf, String> + Send + 'static,
-    ) -> std::io::Result<Result<Arc<CompiledRevision>, Unfit>> {
-        Ok(match self.prepared.get(executor, environment, revision, archive).await?.as_ref() {
+        archive: impl FnOnce() -> Result<TemporaryFile, String> + Send + 'static,
+    ) -> Result<Arc<CompiledRevision>, ExecutionError> {
+        match self.prepared.get(executor, environment, revision, archive).await?.as_ref() {
             Prepared::Compiled(revision) => match &revision.unfit {
-                Some(reason) => Err(Unfit::certain(reason.clone())),
+                Some(reason) => Err(NoAnswer::unfit(reason).into()),
                 None => Ok(Arc::new(revision.as_ref().clone())),
             },
             Prepared::Failed { outcome, detail } => {
                 let detail = detail.lines().next().unwrap_or_default();
-                let may_pass = matches!(outcome, Outcome::InfraFail(_));
-                Err(Unfit { reason: format!("the revision itself does not compile: {outcome}: {detail}"), may_pass })
+                let is_fault = matches!(outcome, Outcome::InfraFail(_));
+                let remedy = if is_fault { Remedy::TryAgain } else { Remedy::AskMaven };
+                Err(NoAnswer::of(format!("the revision itself does not compile: {outcome}: {detail}"), remedy).into())
             }
-        })
+        }
     }
 
     /// Returns a revision without a file, relative to the tree.
@@ -154,7 +134,7 @@ impl Direct {
         executor: &Executor,
         revision: &Arc<CompiledRevision>,
         test_file: &str,
-    ) -> std::io::Result<Result<Arc<MaskedRevision>, Unfit>> {
+    ) -> Result<Arc<MaskedRevision>, ExecutionError> {
         let name = (revision.key, test_file.to_owned());
         let cell = {
             let mut kept = self.masked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,15 +152,18 @@ impl Direct {
             let (store, revision) = (self.prepared.store().clone(), Arc::clone(revision));
             let (test_file, temporary) = (test_file.to_owned(), executor.temporary.clone());
             let mask = move || MaskedRevision::new(&store, revision, &test_file, &temporary);
-            let masked = blocking(mask).await.map_err(std::io::Error::from)?;
-            Ok::<_, std::io::Error>(masked.map(Arc::new).map_err(Unfit::certain))
+            match blocking(mask).await {
+                Ok(masked) => Ok(Ok(Arc::new(masked))),
+                Err(PreparedError::Unfit(reason)) => Ok(Err(NoAnswer::unfit(reason))),
+                Err(error) => Err(std::io::Error::from(error)),
+            }
         });
         match made.await {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 self.prepared.forget(revision.key);
-                Ok(Err(Unfit::passing(format!("the prepared revision was given up meanwhile: {error}"))))
+                Err(NoAnswer::fault(format!("the prepared revision was given up meanwhile: {error}")).into())
             }
-            made => made.cloned(),
+            made => Ok(made?.clone()?),
         }
     }
 
@@ -194,39 +177,36 @@ impl Direct {
         environment: &Environment,
         masked: &Arc<MaskedRevision>,
         text: &[u8],
-    ) -> std::io::Result<Swap> {
+    ) -> Result<Swap, ExecutionError> {
         let classes = match self.compile_proven(executor, environment, masked, text).await? {
-            Ok((CompileAnswer::Compiled { classes, .. }, made)) => {
+            (CompileAnswer::Compiled { classes, .. }, made) => {
                 let proof = masked.proven.get().and_then(|proven| proven.as_ref().ok());
                 let generates = masked.revision.generates || proof.is_some_and(|proof| proof.generates);
-                if (!made.is_empty() || generates)
-                    && let Err(unfit) = self.check_processors(executor, environment, masked, &made).await?
-                {
-                    return Ok(Swap::Unfit(unfit));
+                if !made.is_empty() || generates {
+                    self.check_processors(executor, environment, masked, &made).await?;
                 }
                 classes
             }
-            Ok((CompileAnswer::Errors(errors), _)) => {
+            (CompileAnswer::Errors(errors), _) => {
                 let places = errors.iter().map(|error| (error.file.as_deref(), error.line, error.message.as_str()));
-                return Ok(match of_diagnostics(&masked.path(), places) {
-                    Some((reason, detail)) => Swap::Failed { reason, detail, errors },
-                    None => Swap::Unfit(Unfit::certain("the compiler's errors have no place")),
-                });
+                let Some((reason, detail)) = of_diagnostics(&masked.path(), places) else {
+                    return Err(NoAnswer::unfit("the compiler's errors have no place").into());
+                };
+                return Ok(Swap::Failed { reason, detail, errors });
             }
-            Ok((CompileAnswer::Broken(cause) | CompileAnswer::Lost(cause), _)) => {
-                return Ok(Swap::Unfit(Unfit::passing(cause)));
+            (CompileAnswer::Broken(cause) | CompileAnswer::Lost(cause), _) => {
+                return Err(NoAnswer::fault(cause).into());
             }
-            Err(unfit) => return Ok(Swap::Unfit(unfit)),
         };
         let output = super::prepared::in_tree(&masked.revision.test_output);
         let mut files: Vec<(String, &[u8])> = vec![(masked.test_file.clone(), text)];
         files.extend(classes.iter().map(|(path, content)| (format!("{output}/{path}"), content.as_slice())));
-        let own = TemporaryFile::new(executor.temporary.join(format!("swapped-{}.tar", unique())));
+        let own = TemporaryFile::named(&executor.temporary, "swapped", "tar");
         write_files(own.path(), files.iter().map(|(path, content)| (path.as_str(), *content)))?;
         let revision = &masked.revision;
         let built = Built {
             path: ExecutionPath::Direct,
-            archives: vec![masked.tree.clone(), own.path().to_owned()],
+            archives: vec![masked.tree.path().to_owned(), own.path().to_owned()],
             module: revision.module.clone(),
             class_path: revision.class_path.clone(),
             settings: revision.settings.clone(),
@@ -278,8 +258,8 @@ impl Direct {
         &self,
         executor: &Executor,
         cell: &DirectCell<'_>,
-        archive: impl FnOnce() -> Result<PathBuf, String> + Send + 'static,
-    ) -> std::io::Result<Result<ExecutedCell, Unfit>> {
+        archive: impl FnOnce() -> Result<TemporaryFile, String> + Send + 'static,
+    ) -> Result<ExecutedCell, ExecutionError> {
         let identity = &cell.identity;
         let environment = identity.environment;
         let logs = CellLogs::create(executor.logs.as_deref(), &identity.task.id, identity.cell)?;
@@ -295,7 +275,7 @@ impl Direct {
             };
             executor.records(identity, cell.methods, cell.repeats, launched)
         };
-        let unlaunched = |records| Ok(Ok(ExecutedCell { records, launched: None }));
+        let unlaunched = |records| Ok(ExecutedCell { records, launched: None });
         let Some(text) = &cell.facts.text else {
             return unlaunched(all(Outcome::Absent, "the revision has no such test file", 0, &measured));
         };
@@ -305,17 +285,11 @@ impl Direct {
         };
         let started = Instant::now();
         let input = RevisionInput { tree: cell.facts.tree.clone(), module: module.clone() };
-        let revision = match self.revision(executor, environment, &input, archive).await? {
-            Ok(revision) => revision,
-            Err(unfit) => return Ok(Err(unfit)),
-        };
+        let revision = self.revision(executor, environment, &input, archive).await?;
         if !cell.methods.is_empty() {
             executor.expect_launch(environment, &revision.class_path).await;
         }
-        let masked = match self.masked(executor, &revision, identity.task.test_file.as_str()).await? {
-            Ok(masked) => masked,
-            Err(unfit) => return Ok(Err(unfit)),
-        };
+        let masked = self.masked(executor, &revision, identity.task.test_file.as_str()).await?;
         measured.prepare_ms = Some(milliseconds(started));
         let started = Instant::now();
         let swap = self.swap(executor, environment, &masked, text).await?;
@@ -326,11 +300,10 @@ impl Direct {
                 logs.diagnostics("direct-compile", &errors)?;
                 return unlaunched(all(Outcome::CompileFail(reason), &detail, 1, &measured));
             }
-            Swap::Unfit(unfit) => return Ok(Err(unfit)),
         };
         let launches = (cell.facts.class.as_str(), cell.methods, cell.repeats);
         let records = executor.launch_all(identity, &swapped.built, launches, &measured, &logs).await?;
-        Ok(Ok(ExecutedCell { records, launched: Some((swapped, logs)) }))
+        Ok(ExecutedCell { records, launched: Some((swapped, logs)) })
     }
 }
 

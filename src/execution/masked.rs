@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use fs_err as fs;
@@ -14,7 +14,7 @@ use super::compiler::{Files, Input};
 use super::places::PROJECT;
 use super::prepared::{CompiledRevision, PreparedError, in_tree};
 use super::recording::CompilerCall;
-use super::temporary::unique;
+use super::temporary::{TemporaryFile, unique};
 use tokio::sync::OnceCell;
 
 use crate::artifact::store::Store;
@@ -58,9 +58,9 @@ pub struct MaskedRevision {
     /// What the compiler was asked for to compile the file's part of the tests.
     pub call: CompilerCall,
     /// Tar archive of the tree that is left.
-    pub tree: PathBuf,
+    pub tree: TemporaryFile,
     /// Jar of the module's test classes that are left, without those that are compiled after the file's part.
-    pub test_classes: PathBuf,
+    pub test_classes: TemporaryFile,
     /// What stands for directories of the project when its tests are compiled.
     pub inputs: BTreeMap<String, Input>,
     whole: CompiledTree,
@@ -84,57 +84,33 @@ pub struct MaskedRevision {
 /// Sources by absolute path in the container.
 type Sources = Vec<(String, Place)>;
 
-impl Drop for MaskedRevision {
-    fn drop(&mut self) {
-        for path in [&self.tree, &self.test_classes] {
-            // What can't be removed now goes with this process's temporary directory.
-            if let Err(error) = fs::remove_file(path) {
-                tracing::debug!("{error}");
-            }
-        }
-    }
-}
-
 impl MaskedRevision {
-    /// Leaves `test_file` out of a revision; its files are written to `temporary`. The error within says why the direct
-    /// path does not fit this file.
+    /// Leaves `test_file` out of a revision; its files are written to `temporary`.
     ///
     /// # Errors
-    /// [`PreparedError`].
+    /// [`PreparedError`]; [`PreparedError::Unfit`] says why the direct path does not fit this file.
     pub fn new(
         store: &Store,
         revision: Arc<CompiledRevision>,
         test_file: &str,
         temporary: &Path,
-    ) -> Result<Result<Self, String>, PreparedError> {
-        match Self::of(store, revision, test_file, temporary) {
-            Err(PreparedError::TooLarge(reason)) => Ok(Err(reason)),
-            made => made,
-        }
-    }
-
-    fn of(
-        store: &Store,
-        revision: Arc<CompiledRevision>,
-        test_file: &str,
-        temporary: &Path,
-    ) -> Result<Result<Self, String>, PreparedError> {
+    ) -> Result<Self, PreparedError> {
         if let Some(unfit) = &revision.unfit {
-            return Ok(Err(unfit.clone()));
+            return Err(PreparedError::Unfit(unfit.clone()));
         }
         let path = format!("{PROJECT}/{test_file}");
         let whole = CompiledTree::open(&store.path(&revision.tree))?;
         let own = whole.file(test_file);
         let (part, call) = match part_of(&revision.test_calls, &path) {
             Ok((part, call)) => (part, call.clone()),
-            Err(unfit) => return Ok(Err(unfit.to_owned())),
+            Err(unfit) => return Err(PreparedError::Unfit(unfit.to_owned())),
         };
         // The compiler may find sources that were left out by itself, where one that it gets mentions them.
         let chosen = call.includes.iter().any(|pattern| pattern != EVERY_SOURCE) || !call.excludes.is_empty();
         if own.is_some() != call.sources.contains(&path) || chosen {
-            return Ok(Err("not every test source is compiled".to_owned()));
+            return Err(PreparedError::Unfit("not every test source is compiled".to_owned()));
         }
-        const UNKNOWN: &str = "test classes do not say which source they come from";
+        let unknown = || PreparedError::Unfit("test classes do not say which source they come from".to_owned());
         let output = in_tree(&revision.test_output);
         let (mut classes, mut types) = (BTreeSet::new(), BTreeSet::new());
         let mut reported = classes_at(&call, &path);
@@ -144,22 +120,22 @@ impl MaskedRevision {
             reported.insert(class_at(test_file, &text));
             classes = match classes_of(&whole, output, test_file, &text)? {
                 Some(classes) => classes,
-                None => return Ok(Err(UNKNOWN.to_owned())),
+                None => return Err(unknown()),
             };
         }
         if let Some(copied) = copied(&whole, &revision, test_file)? {
-            return Ok(Err(copied));
+            return Err(PreparedError::Unfit(copied));
         }
         // Sources are no larger: preparing looked at all of them.
         if let Some((large, _)) = settings(&whole).find(|(_, place)| place.length > MOST_READ_BYTES) {
-            return Ok(Err(format!("`{large}` is too large to be read")));
+            return Err(PreparedError::Unfit(format!("`{large}` is too large to be read")));
         }
         let place = |source: &String| Some((source.clone(), whole.file(in_tree(source))?));
         let later = revision.test_calls[part + 1..].iter().flat_map(|call| &call.sources).map(place);
         let sources = call.sources.iter().filter(|source| **source != path).map(place);
         let (Some(later), Some(sources)) = (later.collect::<Option<Sources>>(), sources.collect::<Option<Sources>>())
         else {
-            return Ok(Err("the build takes sources of tests away".to_owned()));
+            return Err(PreparedError::Unfit("the build takes sources of tests away".to_owned()));
         };
         // What depends on the file is compiled in every request: constants of its own text are in these classes, and classes
         // that stand for lambdas or switches of theirs may not be made again.
@@ -167,14 +143,14 @@ impl MaskedRevision {
         for (source, text) in &dependents {
             match classes_of(&whole, output, source, text)? {
                 Some(found) => classes.extend(found),
-                None => return Ok(Err(UNKNOWN.to_owned())),
+                None => return Err(unknown()),
             }
         }
         let mut unseen = BTreeSet::new();
         for (source, place) in &later {
             match classes_of(&whole, output, source, &whole.read(*place)?)? {
                 Some(classes) => unseen.extend(classes),
-                None => return Ok(Err(UNKNOWN.to_owned())),
+                None => return Err(unknown()),
             }
         }
         let in_lists = |path: &str| path.rsplit('/').skip(1).any(|directory| directory == LISTS);
@@ -187,9 +163,8 @@ impl MaskedRevision {
         };
         let was_built = |path: &str| !in_outputs(path) && reported.iter().any(|class| is_built_of(path, class));
         let is_masked = |path: &str| path == test_file || masked.contains(path) || in_lists(path) || was_built(path);
-        let number = unique();
-        let tree = temporary.join(format!("masked-{number}.tar"));
-        let test_classes = temporary.join(format!("masked-{number}.jar"));
+        let tree = TemporaryFile::named(temporary, "masked", "tar");
+        let test_classes = TemporaryFile::named(temporary, "masked", "jar");
         let (shown, expected) = match own {
             Some(_) => (None, classes),
             None => match shown(&whole, output, &sources, &path)? {
@@ -197,12 +172,11 @@ impl MaskedRevision {
                 None => (None, BTreeSet::new()),
             },
         };
-        // From here on the files go with the value, whatever fails.
         let jars = revision.jars.iter();
         let mut inputs: BTreeMap<String, Input> =
             jars.map(|(path, digest)| (path.clone(), Input { file: store.path(digest), name: digest.hex() })).collect();
-        let name = format!("tests-{number}-{}", revision.key.hex());
-        inputs.insert(revision.test_output.clone(), Input { file: test_classes.clone(), name });
+        let name = format!("tests-{}-{}", unique(), revision.key.hex());
+        inputs.insert(revision.test_output.clone(), Input { file: test_classes.path().to_owned(), name });
         let this = Self {
             revision,
             test_file: test_file.to_owned(),
@@ -219,12 +193,12 @@ impl MaskedRevision {
             sources,
             later,
         };
-        this.whole.write_without(is_masked, &mut fs::File::create(&this.tree)?)?;
-        let jar = io::BufWriter::new(fs::File::create(&this.test_classes)?);
+        this.whole.write_without(is_masked, &mut fs::File::create(this.tree.path())?)?;
+        let jar = io::BufWriter::new(fs::File::create(this.test_classes.path())?);
         let is_unseen = |path: &str| is_masked(path) || unseen.contains(path);
         let jar = this.whole.write_jar(in_tree(&this.revision.test_output), is_unseen, jar)?;
         jar.into_inner().map_err(io::IntoInnerError::into_error)?;
-        Ok(Ok(this))
+        Ok(this)
     }
 
     /// Returns the file's path in the container.

@@ -9,10 +9,9 @@ mod inputs;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use self::inputs::{Sources, look};
@@ -21,12 +20,13 @@ use super::compiled_tree::TreeError;
 use super::container::Environment;
 use super::container::file_name;
 use super::executor::Executor;
-use super::fault::Fault;
+use super::fault::{ExecutionError, Fault, NoAnswer};
 use super::logs::CellLogs;
 use super::maven::ModuleArguments;
 use super::places::PROJECT;
 use super::recording::{CompilerCall, Recording};
 use super::surefire::{JvmSettings, Surefire};
+use super::temporary::TemporaryFile;
 use crate::artifact::made::{Described, Fresh, Kind, Made, MadeError};
 use crate::artifact::store::{Store, StoreError};
 use crate::data_dir::DataDir;
@@ -51,16 +51,25 @@ pub enum PreparedError {
     /// It can't be found or kept.
     #[error(transparent)]
     Made(#[from] MadeError),
-    /// The build made more than is looked through: only Maven can compile with it.
+    /// Only Maven can compile with what the build made.
     #[error("{0}")]
-    TooLarge(String),
+    Unfit(String),
 }
 
 impl From<TreeError> for PreparedError {
     fn from(error: TreeError) -> Self {
         match error {
             TreeError::Io(error) => Self::Io(error),
-            TreeError::TooLarge(reason) => Self::TooLarge(reason),
+            TreeError::TooLarge(reason) => Self::Unfit(reason),
+        }
+    }
+}
+
+impl From<PreparedError> for ExecutionError {
+    fn from(error: PreparedError) -> Self {
+        match error {
+            PreparedError::Unfit(reason) => NoAnswer::unfit(reason).into(),
+            other => Self::Io(other.into()),
         }
     }
 }
@@ -191,7 +200,7 @@ impl PreparedRevisions {
         executor: &Executor,
         environment: &Environment,
         revision: &RevisionInput,
-        archive: impl FnOnce() -> Result<PathBuf, String> + Send + 'static,
+        archive: impl FnOnce() -> Result<TemporaryFile, String> + Send + 'static,
     ) -> Result<Arc<Prepared>, PreparedError> {
         let key = key(executor, environment, revision);
         let make = async || {
@@ -215,7 +224,7 @@ impl PreparedRevisions {
         environment: &Environment,
         revision: &RevisionInput,
         key: Digest,
-        archive: impl FnOnce() -> Result<PathBuf, String> + Send + 'static,
+        archive: impl FnOnce() -> Result<TemporaryFile, String> + Send + 'static,
     ) -> Result<Prepared, PreparedError> {
         let tree = match blocking(move || Ok::<_, PreparedError>(archive())).await? {
             Ok(tree) => tree,
@@ -228,25 +237,23 @@ impl PreparedRevisions {
         let request = BuildRequest {
             purpose: "prepare",
             environment,
-            tree: &tree,
+            tree: tree.path(),
             module: &revision.module,
             target_file: None,
             other_text: None,
             logs: &logs,
         };
-        let prepared = match executor.build(&request).await?.end {
+        Ok(match executor.build(&request).await?.end {
             BuildEnd::Built(build) => {
                 // What runs alone has no packing of trees beside it either.
                 let _shared = executor.exclusive.read().await;
                 let (surefire, heap_mib) = (environment.surefire, executor.limits.launch_heap_mib);
-                let (store, module, source) = (self.store().clone(), revision.module.path(), tree.clone());
+                let (store, module, source) = (self.store().clone(), revision.module.path(), tree.path().to_owned());
                 let describe = move || describe(&store, *build, (key, module), &source, (surefire, heap_mib));
                 Prepared::Compiled(Box::new(blocking(describe).await?))
             }
             BuildEnd::Failed { outcome, detail } => Prepared::Failed { outcome, detail },
-        };
-        fs::remove_file(&tree)?;
-        Ok(prepared)
+        })
     }
 }
 
@@ -266,7 +273,7 @@ fn describe(
     let sources = Sources { source, project: &project, test_calls: &test_calls, test_output: &build.test_output };
     let (jars, generates, unfit) = match look(store, &tree, &parsed, &sources) {
         Ok(looked) => (looked.jars, looked.generates, looked.unfit),
-        Err(PreparedError::TooLarge(reason)) => (BTreeMap::new(), false, Some(reason)),
+        Err(PreparedError::Unfit(reason)) => (BTreeMap::new(), false, Some(reason)),
         Err(error) => return Err(error),
     };
     let main_calls = parsed.compilations.iter().filter(|call| call.goal == "compile");

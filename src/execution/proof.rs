@@ -285,12 +285,8 @@ async fn execute(
         path: ExecutionPath::Maven,
         other_text: None,
     };
-    let records = executor.run_cell(&request).await;
-    match fs::remove_file(&input.archive) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
-    }
-    match records?.into_iter().next() {
+    let records = executor.run_cell(&request).await?;
+    match records.into_iter().next() {
         Some(record) => Ok((record.outcome, record.detail)),
         None => Ok((Outcome::InfraFail(InfraReason::Engine), "nothing was executed".to_owned())),
     }

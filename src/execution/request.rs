@@ -1,18 +1,17 @@
 //! What is asked of an execution: a cell, its tree, its methods.
 
-use std::path::PathBuf;
-
 use super::container::Environment;
 use super::maven::ModuleArguments;
 use super::record::ExecutionPath;
+use super::temporary::TemporaryFile;
 use crate::digest::Digest;
 use crate::task::{Cell, MethodId, Task};
 
 /// The tree that a cell is executed on.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct CellInput {
     /// Tar archive of the code revision with the one file swapped.
-    pub archive: PathBuf,
+    pub archive: TemporaryFile,
     /// Git's id of the code revision's tree.
     pub tree: String,
     /// The swapped file's bytes by digest; `None` where that revision has no such file.

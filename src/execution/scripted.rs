@@ -1,6 +1,6 @@
 //! Executions by a script: what tests have in common.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::built::Built;
@@ -81,15 +81,15 @@ pub(super) fn task() -> Task {
 
 /// Returns a compiled tree with nothing in it.
 pub(super) fn built(directory: &Path) -> Built {
-    let path: PathBuf = directory.join("compiled.tar");
-    write_files(&path, std::iter::empty()).unwrap();
+    let own = TemporaryFile::named(directory, "compiled", "tar");
+    write_files(own.path(), std::iter::empty()).unwrap();
     Built {
         path: ExecutionPath::Maven,
-        archives: vec![path.clone()],
+        archives: vec![own.path().to_owned()],
         module: "/work/project".to_owned(),
         class_path: Vec::new(),
         settings: JvmSettings::default(),
-        _own: TemporaryFile::new(path),
+        _own: own,
     }
 }
 

@@ -35,15 +35,16 @@ impl Drop for Spool {
 
 /// A file of this process alone, which goes with this value.
 #[derive(Debug)]
-pub(super) struct TemporaryFile(PathBuf);
+pub struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
-    /// Takes over a file that is there, or will be.
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self(path)
+    /// Names a file below this process's temporary directory, such as `tree-7.tar`; whoever asks writes it.
+    pub(super) fn named(temporary: &Path, name: &str, extension: &str) -> Self {
+        Self(temporary.join(format!("{name}-{}.{extension}", unique())))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Returns where it is.
+    pub fn path(&self) -> &Path {
         &self.0
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::maven::ModuleArguments;
 use super::request::CellInput;
+use super::temporary::TemporaryFile;
 use crate::digest::Digest;
 use crate::task::{Cell, RepositoryName, Side, Task};
 use crate::workspace::cells::{class_of, write_cell, write_to};
@@ -52,18 +52,11 @@ impl Trees {
         Repository::open(task.repository.clone(), path)
     }
 
-    /// Writes an archive with `write`; what a failed one wrote until then is of no use.
-    fn archive<T>(&self, write: impl FnOnce(&Path) -> Result<T, WorkspaceError>) -> Result<(PathBuf, T), String> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let archive = self.temporary.join(format!("tree-{}.tar", NEXT.fetch_add(1, Ordering::Relaxed)));
-        match write(&archive) {
-            Ok(written) => Ok((archive, written)),
-            Err(error) => {
-                // The cause is the error to tell.
-                let _ = fs_err::remove_file(&archive);
-                Err(error.to_string())
-            }
-        }
+    /// Writes an archive with `write`.
+    fn archive<T>(&self, write: impl FnOnce(&Path) -> Result<T, WorkspaceError>) -> Result<(TemporaryFile, T), String> {
+        let archive = TemporaryFile::named(&self.temporary, "tree", "tar");
+        let written = write(archive.path()).map_err(|error| error.to_string())?;
+        Ok((archive, written))
     }
 
     /// Writes the archive of a cell's tree.
@@ -104,7 +97,7 @@ impl Trees {
     ///
     /// # Errors
     /// As [`Trees::cell`].
-    pub fn revision(&self, task: &Task, side: Side) -> Result<PathBuf, String> {
+    pub fn revision(&self, task: &Task, side: Side) -> Result<TemporaryFile, String> {
         let tree = self.open(task).and_then(|repository| repository.tree(task.revision(side)));
         let tree = tree.map_err(|error| error.to_string())?;
         Ok(self.archive(|archive| write_to(&tree, None, archive, &self.notices))?.0)

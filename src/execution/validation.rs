@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::container::Environment;
 use super::direct::{Direct, DirectCell};
 use super::executor::Executor;
+use super::fault::answered;
 use super::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
 use super::request::{CellIdentity, CellRequest};
 use super::run_directory::RunDirectory;
@@ -102,9 +103,10 @@ impl Validation<'_> {
             let identity = CellIdentity { task, cell, environment, tree: &facts.tree, swapped: facts.swapped(), path };
             let request = DirectCell { identity, facts: &facts, methods: &task.test_methods, repeats: self.repeats };
             let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
-            match direct.run_cell(executor, &request, move || trees.revision(&wanted, cell.code())).await? {
+            let archive = move || trees.revision(&wanted, cell.code());
+            match answered(direct.run_cell(executor, &request, archive).await)? {
                 Ok(executed) => return Ok(executed.records),
-                Err(one) => unfit = Some(one.reason),
+                Err(reason) => unfit = Some(reason.cause),
             }
         }
         let input = match self.blocking(task, cell, Trees::cell).await? {
@@ -113,12 +115,7 @@ impl Validation<'_> {
         };
         let (methods, repeats) = (&task.test_methods, self.repeats);
         let request = CellRequest { task, cell, input: &input, environment, methods, repeats, path, other_text: None };
-        let records = executor.run_cell(&request).await;
-        match fs_err::remove_file(&input.archive) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
-        let mut records = records?;
+        let mut records = executor.run_cell(&request).await?;
         for record in &mut records {
             record.measured.unfit.clone_from(&unfit);
         }

@@ -22,6 +22,7 @@ use testevo_sandbox::execution::coverage::Covering;
 use testevo_sandbox::execution::coverage::{CoverageRequest, MethodCoverage, SourceFile, source_files};
 use testevo_sandbox::execution::direct::{Direct, Swap};
 use testevo_sandbox::execution::executor::Executor;
+use testevo_sandbox::execution::fault::{ExecutionError, NoAnswer, answered};
 use testevo_sandbox::execution::logs::CellLogs;
 use testevo_sandbox::execution::mutation::{Judge, MutatedFile, judge, lines_to_mutate};
 use testevo_sandbox::execution::prepared::{
@@ -45,7 +46,23 @@ pub(crate) enum InspectError {
     #[error(transparent)]
     Prepared(#[from] PreparedError),
     #[error(transparent)]
+    Execution(#[from] ExecutionError),
+    #[error(transparent)]
     Io(#[from] std::io::Error),
+}
+
+impl From<NoAnswer> for InspectError {
+    fn from(reason: NoAnswer) -> Self {
+        Self::Execution(reason.into())
+    }
+}
+
+/// Returns the answer or the reason for none.
+fn inspected<T>(result: Result<T, InspectError>) -> Result<Result<T, NoAnswer>, InspectError> {
+    match result {
+        Err(InspectError::Execution(error)) => Ok(answered(Err(error))?),
+        result => Ok(Ok(result?)),
+    }
 }
 
 /// What inspecting needs, opened once.
@@ -198,7 +215,7 @@ impl Inspector {
             };
             let driven = MavenMethod {
                 environment: subject.environment,
-                archive: &input.archive,
+                archive: input.archive.path(),
                 module: &subject.input.module,
                 class: &class_of_method(&subject.facts.class, method),
                 method,
@@ -215,7 +232,6 @@ impl Inspector {
                 }
             });
         }
-        fs_err::remove_file(&input.archive)?;
         Ok(checked)
     }
 
@@ -231,9 +247,11 @@ impl Inspector {
         let text = facts.text.as_deref().unwrap_or_default();
         if subject.revision.unfit.is_none() {
             let revision = Arc::new(subject.revision.clone());
-            if let Ok(masked) = self.direct.masked(executor, &revision, task.test_file.as_str()).await?
-                && let Swap::Compiled(swapped) = self.direct.swap(executor, environment, &masked, text).await?
-            {
+            let swapped = async {
+                let masked = self.direct.masked(executor, &revision, task.test_file.as_str()).await?;
+                self.direct.swap(executor, environment, &masked, text).await
+            };
+            if let Ok(Swap::Compiled(swapped)) = answered(swapped.await)? {
                 let logs = CellLogs::create(None, &task.id, Cell::Nn)?;
                 let covering = Covering { class: &facts.class, files, logs: &logs };
                 let covered = executor.cover(environment, &swapped.built, &covering, methods.iter()).await?;
@@ -274,10 +292,10 @@ impl Inspector {
             let file = MutatedFile { task_id: &task.id, path: &path, source: &source, lines: &lines };
             let by = Judge::Warm { direct: &self.direct, revision };
             let started = Instant::now();
-            let ours = match judge(by, executor, environment, &file).await? {
+            let ours = match answered(judge(by, executor, environment, &file).await)? {
                 Ok(ours) => ours,
                 Err(reason) => {
-                    *lost |= reason.may_pass;
+                    *lost |= reason.may_pass();
                     checked.push(neither(format!("ours: {}", reason.cause)));
                     continue;
                 }
@@ -285,10 +303,10 @@ impl Inspector {
             let judging = started.elapsed();
             let mut one = if self.compares.mutants {
                 let tree = self.store.path(&revision.tree);
-                match mutate(executor, environment, revision, tree, &file).await? {
+                match answered(mutate(executor, environment, revision, tree, &file).await)? {
                     Ok(theirs) => CheckedMutants::of(&file, &ours, &theirs),
                     Err(reason) => {
-                        *lost |= reason.may_pass;
+                        *lost |= reason.may_pass();
                         left_out(reason.cause)
                     }
                 }
@@ -298,21 +316,18 @@ impl Inspector {
             if self.compares.ends > 0 {
                 let runnable = match &mut runnable {
                     Some(runnable) => runnable,
-                    none => none.insert(self.runnable(subject).await?),
+                    none => none.insert(inspected(self.runnable(subject).await)?),
                 };
                 let ends = match runnable {
-                    Ok(runnable) => self.ends(subject, runnable, &file, (&ours, judging)).await?,
+                    Ok(runnable) => inspected(self.ends(subject, runnable, &file, (&ours, judging)).await)?,
                     Err(reason) => Err(reason.clone()),
                 };
                 one.ends = Some(ends.unwrap_or_else(|reason| {
-                    *lost |= reason.may_pass;
+                    *lost |= reason.may_pass();
                     CheckedEnds::left_out(reason.cause)
                 }));
             }
             checked.push(one);
-        }
-        if let Some(Ok(runnable)) = runnable {
-            fs_err::remove_file(&runnable.archive)?;
         }
         Ok(checked)
     }

@@ -27,6 +27,7 @@ use testevo_sandbox::event::EventSink;
 use testevo_sandbox::execution::container::Environment;
 use testevo_sandbox::execution::direct::{Direct, Swap};
 use testevo_sandbox::execution::executor::Executor;
+use testevo_sandbox::execution::fault::answered;
 use testevo_sandbox::execution::launch::console_for;
 use testevo_sandbox::execution::places::PROJECT;
 use testevo_sandbox::execution::pool::ContainerPool;
@@ -209,15 +210,16 @@ impl Clock {
         let (trees, task, side) = (Arc::clone(&self.opened.trees), subject.task.clone(), subject.cell.code());
         let archive = move || trees.revision(&task, side);
         let Some(input) = subject.revision_input() else { return Ok(None) };
-        let revision = direct.revision(executor, environment, &input, archive).await?;
+        let revision = answered(direct.revision(executor, environment, &input, archive).await)?;
         // The reference path maps one as well; where nothing is known of the revision, the console is most projects' one.
         let class_path = revision.as_ref().map(|revision| revision.class_path.as_slice()).unwrap_or_default();
         executor.class_archive(environment, console_for(class_path, environment.jdk, environment.launcher)).await;
         let Ok(revision) = revision else { return Ok(None) };
         let other = other_source(&revision, subject.task.test_file.as_str());
-        if let Ok(masked) = direct.masked(executor, &revision, &other).await? {
+        if let Ok(masked) = answered(direct.masked(executor, &revision, &other).await)? {
             let text = masked.own_text()?.unwrap_or_else(|| WARMING.to_vec());
-            direct.swap(executor, environment, &masked, &text).await?;
+            // What comes of it does not matter here.
+            let _ = answered(direct.swap(executor, environment, &masked, &text).await)?;
         }
         Ok(Some(revision))
     }
@@ -290,9 +292,7 @@ impl Clock {
         let class_path = revision.map_or(&[][..], |revision| revision.class_path.as_slice());
         let console = console_for(class_path, environment.jdk, environment.launcher);
         let methods = &subject.task.test_methods;
-        let verdict = literal(executor, &LiteralCell { environment, input: &input, module, console, methods }).await;
-        fs_err::remove_file(&input.archive)?;
-        Ok(verdict?)
+        Ok(literal(executor, &LiteralCell { environment, input: &input, module, console, methods }).await?)
     }
 
     /// Returns what the JVMs of a cell take one after the other, and checks that they come to the same.
@@ -309,14 +309,14 @@ impl Clock {
             left_out.push(format!("{}: floor: {reason}", subject.cell.name()));
             Ok(None)
         };
-        let masked = match self.direct.masked(executor, revision, task.test_file.as_str()).await? {
-            Ok(masked) => masked,
-            Err(unfit) => return no_tree(unfit.reason),
+        let swapped = async {
+            let masked = self.direct.masked(executor, revision, task.test_file.as_str()).await?;
+            self.direct.swap(executor, environment, &masked, text).await
         };
-        let swapped = match self.direct.swap(executor, environment, &masked, text).await? {
-            Swap::Compiled(swapped) => swapped,
-            Swap::Failed { detail, .. } => return no_tree(detail),
-            Swap::Unfit(unfit) => return no_tree(unfit.reason),
+        let swapped = match answered(swapped.await)? {
+            Ok(Swap::Compiled(swapped)) => swapped,
+            Ok(Swap::Failed { detail, .. }) => return no_tree(detail),
+            Err(reason) => return no_tree(reason.cause),
         };
         let console = console_for(&revision.class_path, environment.jdk, environment.launcher);
         let archive = executor.class_archive(environment, console).await;
@@ -387,9 +387,8 @@ impl Clock {
         let side = subject.cell.code();
         let started = Instant::now();
         let archive = self.read(subject.task, move |trees, task| trees.revision(task, side)).await?;
-        let built = skip_tests(executor, environment, &input.module, &archive).await;
+        let built = skip_tests(executor, environment, &input.module, archive.path()).await;
         let took = milliseconds(started);
-        fs_err::remove_file(&archive)?;
         Ok((took, (!built?).then(|| "`mvn -o test -DskipTests` fails".to_owned())))
     }
 

@@ -14,9 +14,9 @@ use testevo_sandbox::engine::spec::{
 };
 use testevo_sandbox::execution::container::Environment;
 use testevo_sandbox::execution::executor::Executor;
-use testevo_sandbox::execution::fault::not_done;
+use testevo_sandbox::execution::fault::{ExecutionError, NoAnswer, not_done};
 use testevo_sandbox::execution::mutation::emission::{MOST_ARCHIVE_BYTES, mutator_environment, numbered, texts};
-use testevo_sandbox::execution::mutation::{MutatedFile, NoMutants, as_mutated};
+use testevo_sandbox::execution::mutation::{MutatedFile, as_mutated};
 use testevo_sandbox::execution::places::{HOME, INPUTS, PROJECT, TREE};
 use testevo_sandbox::execution::prepared::CompiledRevision;
 use testevo_sandbox::execution::steps::{command_end, done};
@@ -78,13 +78,13 @@ pub(crate) async fn mutate(
     revision: &CompiledRevision,
     tree: PathBuf,
     file: &MutatedFile<'_>,
-) -> std::io::Result<Result<CommandMutants, NoMutants>> {
+) -> Result<CommandMutants, ExecutionError> {
     let path = format!("{PROJECT}/{}", file.path);
     let Some(call) = revision.main_calls.iter().rev().find(|call| call.sources.contains(&path)) else {
-        return Ok(Err(NoMutants::certain(format!("`{}` is no source that was compiled", file.path))));
+        return Err(NoAnswer::never(format!("`{}` is no source that was compiled", file.path)).into());
     };
     let Ok(source) = std::str::from_utf8(file.source) else {
-        return Ok(Err(NoMutants::certain("the source is not UTF-8")));
+        return Err(NoAnswer::never("the source is not UTF-8").into());
     };
     let spool = Spool::create(&executor.temporary)?;
     let arguments = spool.path().join(ARGUMENTS);
@@ -98,7 +98,7 @@ pub(crate) async fn mutate(
     let limits = ContainerLimits { wall_seconds: 2 * MOST_SECONDS, ..executor.limits.compile };
     let (run, _spool) = match contain(executor, environment, "mutate", mounts, limits, program).await? {
         Ok(run) => run,
-        Err(cause) => return Ok(Err(NoMutants::passing(cause))),
+        Err(cause) => return Err(NoAnswer::fault(cause).into()),
     };
     let name = file.path.rsplit('/').next().unwrap_or(file.path);
     made(&run, name, &as_mutated(source))
@@ -153,32 +153,29 @@ fn quoted(argument: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-fn made(run: &ContainerRun, name: &str, source: &str) -> std::io::Result<Result<CommandMutants, NoMutants>> {
+fn made(run: &ContainerRun, name: &str, source: &str) -> Result<CommandMutants, ExecutionError> {
     for (step, what) in [
         (UNCHANGED, "javac does not compile the unchanged sources"),
         (EMIT, "`mutate --noCheck` fails"),
         (CHECK, "`mutate --cmd` fails"),
     ] {
         let Some(end) = command_end(run, step) else {
-            return Ok(Err(NoMutants::passing(not_done(run, "mutate").detail)));
+            return Err(not_done(run, "mutate").into());
         };
         if end.exit_code != Some(0) {
             let said = match run.step(step) {
                 Some(output) => String::from_utf8_lossy(&output.stderr.bytes()?).into_owned(),
                 None => String::new(),
             };
-            return Ok(Err(NoMutants::certain(format!("{what}: {said}"))));
+            return Err(NoAnswer::never(format!("{what}: {said}")).into());
         }
     }
     let mut archives = Vec::new();
     for step in ARCHIVES..ARCHIVES + 3 {
         let Some(archive) = done(run, step) else {
-            return Ok(Err(NoMutants::passing(not_done(run, "mutants").detail)));
+            return Err(not_done(run, "mutants").into());
         };
-        match texts(archive)? {
-            Ok(files) => archives.push(files),
-            Err(reason) => return Ok(Err(reason)),
-        }
+        archives.push(texts(archive)?);
     }
     let said = match run.step(CHECK) {
         Some(output) => String::from_utf8_lossy(&output.stdout.bytes()?).into_owned(),
@@ -187,7 +184,7 @@ fn made(run: &ContainerRun, name: &str, source: &str) -> std::io::Result<Result<
     let [emitted, judged, seen] = &archives[..] else { unreachable!("three archives were read") };
     let made = numbered(emitted, name).into_values().collect();
     let valid = numbered(judged, name).into_values().collect();
-    Ok(joined(made, valid, seen, &said, source).map_err(NoMutants::certain))
+    Ok(joined(made, valid, seen, &said, source).map_err(NoAnswer::never)?)
 }
 
 /// Joins what the command wrote, what its check saw, and what it says at its end, which must all fit.

@@ -8,9 +8,8 @@ use super::driven::{MOST_REPORT_BYTES, Reported, first_error, maven_test, read_r
 use testevo_sandbox::engine::spec::{Command, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Step};
 use testevo_sandbox::execution::container::Environment;
 use testevo_sandbox::execution::executor::Executor;
-use testevo_sandbox::execution::fault::not_done;
+use testevo_sandbox::execution::fault::{ExecutionError, NoAnswer, Remedy, not_done};
 use testevo_sandbox::execution::maven::ModuleArguments;
-use testevo_sandbox::execution::mutation::NoMutants;
 use testevo_sandbox::execution::places::{HOME, PROJECT, TREE};
 use testevo_sandbox::execution::steps::{command_end, done};
 use testevo_sandbox::task::MethodId;
@@ -80,12 +79,9 @@ const OF_A_MUTANT: usize = 5;
 ///
 /// # Errors
 /// The file system's.
-pub(crate) async fn rebuild(
-    executor: &Executor,
-    rebuilt: &Rebuilt<'_>,
-) -> std::io::Result<Result<Vec<RebuiltMutant>, NoMutants>> {
+pub(crate) async fn rebuild(executor: &Executor, rebuilt: &Rebuilt<'_>) -> Result<Vec<RebuiltMutant>, ExecutionError> {
     if rebuilt.texts.iter().map(|text| text.len()).sum::<usize>() > MOST_TEXT_BYTES {
-        return Ok(Err(NoMutants::certain("the mutants are too large for one container")));
+        return Err(NoAnswer::never("the mutants are too large for one container").into());
     }
     let program = program(executor, rebuilt);
     let mounts = vec![ReadOnlyMount { source: rebuilt.archive.to_owned(), target: TREE.to_owned() }];
@@ -94,7 +90,7 @@ pub(crate) async fn rebuild(
     let run = contain(executor, rebuilt.environment, "rebuilt", mounts, limits, program).await?;
     let (run, _spool) = match run {
         Ok(run) => run,
-        Err(cause) => return Ok(Err(NoMutants::passing(cause))),
+        Err(cause) => return Err(NoAnswer::fault(cause).into()),
     };
     let said = |step: usize| match run.step(step) {
         Some(output) => Ok(String::from_utf8_lossy(&output.stdout.bytes()?).into_owned()),
@@ -105,15 +101,16 @@ pub(crate) async fn rebuild(
         None => Ok(Ok(Vec::new())),
     };
     let Some(end) = command_end(&run, UNCHANGED) else {
-        return Ok(Err(NoMutants::passing(not_done(&run, "Maven").detail)));
+        return Err(not_done(&run, "Maven").into());
     };
     if end.exit_code != Some(0) {
         let cause = format!("Maven fails on the unchanged source: {}", first_error(&said(UNCHANGED)?));
-        return Ok(Err(if end.limit.is_some() { NoMutants::passing(cause) } else { NoMutants::certain(cause) }));
+        let remedy = if end.limit.is_some() { Remedy::TryAgain } else { Remedy::None };
+        return Err(NoAnswer::of(cause, remedy).into());
     }
     let ran = reported(REPORTS)?.map_err(|error| format!("Surefire's reports can't be read: {error}"));
     if let Err(cause) = ran.and_then(|reported| selects(&reported, rebuilt.methods)) {
-        return Ok(Err(NoMutants::certain(cause)));
+        return Err(NoAnswer::never(cause).into());
     }
     let mut mutants = Vec::new();
     for step in (FIRST..).step_by(OF_A_MUTANT).take(rebuilt.texts.len()) {
@@ -130,9 +127,9 @@ pub(crate) async fn rebuild(
         mutants.push(RebuiltMutant { end: became, wall_ms: report.wall_ms, limited });
     }
     if mutants.is_empty() {
-        return Ok(Err(NoMutants::passing(not_done(&run, "Maven").detail)));
+        return Err(not_done(&run, "Maven").into());
     }
-    Ok(Ok(mutants))
+    Ok(mutants)
 }
 
 /// Checks that Surefire ran exactly the methods and that all passed.

@@ -8,6 +8,7 @@ use crate::digest::Digest;
 use crate::engine::scripted::{Said, Scripted, completed};
 use crate::execution::request::CellInput;
 use crate::execution::scripted::{compiled, environment, executor, launches, passed, task};
+use crate::execution::temporary::TemporaryFile;
 use crate::outcome::InfraReason;
 use crate::task::Cell;
 
@@ -28,7 +29,7 @@ async fn records(builds: bool, swapped: bool, module: bool) -> Vec<CellRecord> {
     let executor = Executor { isolation_missing, ..executor(&engine, &data_dir) };
     let (task, environment) = (task(), environment());
     let input = CellInput {
-        archive: directory.path().join("tree.tar"),
+        archive: TemporaryFile::named(directory.path(), "tree", "tar"),
         tree: "c".repeat(40),
         swapped: swapped.then(|| Digest::of(b"text")),
         module: module.then(ModuleArguments::default),

@@ -3,11 +3,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::Direct;
 use super::requests::{NOTHING, made_by_processors, nothing_request, other_request, test_request};
-use super::{Direct, Unfit};
 use crate::execution::compiler::{CompileAnswer, Files};
 use crate::execution::container::Environment;
 use crate::execution::executor::Executor;
+use crate::execution::fault::{ExecutionError, NoAnswer};
 use crate::execution::masked::{MaskedRevision, Proof, Reach};
 use crate::execution::prepared::PreparedError;
 use crate::thread::blocking;
@@ -17,20 +18,8 @@ const LATER: &str = "tests that are compiled after the file's part mention it";
 const UNSHOWN: &str = "the revision has no source of tests that shows what the warm compiler makes";
 const OTHERWISE: &str = "the warm compiler does not make of the revision's own text what the build made";
 
-fn lost(cause: &str) -> Unknown {
-    Unknown::Unfit(Unfit::passing(format!("the warm compiler was lost: {cause}")))
-}
-
-/// Why something is not known of what the compiler does.
-enum Unknown {
-    Io(std::io::Error),
-    Unfit(Unfit),
-}
-
-impl From<std::io::Error> for Unknown {
-    fn from(error: std::io::Error) -> Self {
-        Self::Io(error)
-    }
+fn lost(cause: &str) -> ExecutionError {
+    NoAnswer::fault(format!("the warm compiler was lost: {cause}")).into()
 }
 
 impl Direct {
@@ -45,7 +34,7 @@ impl Direct {
         environment: &Environment,
         masked: &Arc<MaskedRevision>,
         text: &[u8],
-    ) -> std::io::Result<Result<(CompileAnswer, Files), Unfit>> {
+    ) -> Result<(CompileAnswer, Files), ExecutionError> {
         // What came of the text itself, where it is what was compiled to show it.
         let made = Mutex::new(None);
         let proven = masked.proven.get_or_try_init(|| async {
@@ -58,7 +47,7 @@ impl Direct {
                         None => other_request(&owned, reach)?,
                     })
                 });
-                let Some(request) = request.await.map_err(std::io::Error::from)? else {
+                let Some(request) = request.await? else {
                     return Ok(Err(if own.is_some() { LATER } else { UNSHOWN }.to_owned()));
                 };
                 let answer = self.compile(executor, environment, &request).await;
@@ -82,32 +71,28 @@ impl Direct {
                     Err(error) => return Err(lost(&error.to_string())),
                 }
             }
-            Ok::<_, Unknown>(Err(OTHERWISE.to_owned()))
+            Ok::<_, ExecutionError>(Err(OTHERWISE.to_owned()))
         });
-        let reach = match proven.await {
-            Ok(Ok(proof)) => proof.reach,
-            Ok(Err(reason)) => return Ok(Err(Unfit::certain(reason.clone()))),
-            Err(Unknown::Io(error)) => return Err(error),
-            Err(Unknown::Unfit(unfit)) => return Ok(Err(unfit)),
-        };
+        let reach = proven.await?.as_ref().map_err(NoAnswer::unfit)?.reach;
         if let Some(answer) = made.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Ok(Ok(answer));
+            return Ok(answer);
         }
         let (owned, content) = (Arc::clone(masked), text.to_owned());
         let Some(request) = blocking::<_, PreparedError>(move || Ok(test_request(&owned, content, reach)?)).await?
         else {
-            return Ok(Err(Unfit::certain(LATER)));
+            return Err(NoAnswer::unfit(LATER).into());
         };
-        Ok(match self.compile(executor, environment, &request).await {
+        let reason = match self.compile(executor, environment, &request).await {
             Ok(CompileAnswer::Compiled { classes, generated }) => {
                 let processed = made_by_processors(&request, &classes, &generated);
-                Ok((CompileAnswer::Compiled { classes, generated }, processed))
+                return Ok((CompileAnswer::Compiled { classes, generated }, processed));
             }
-            Ok(CompileAnswer::Broken(cause)) => Err(Unfit::certain(format!("the warm compiler broke: {cause}"))),
-            Ok(CompileAnswer::Lost(cause)) => Err(Unfit::passing(format!("the warm compiler was lost: {cause}"))),
-            Ok(answer @ CompileAnswer::Errors(_)) => Ok((answer, Files::new())),
-            Err(error) => Err(Unfit::passing(format!("the warm compiler can't be reached: {error}"))),
-        })
+            Ok(answer @ CompileAnswer::Errors(_)) => return Ok((answer, Files::new())),
+            Ok(CompileAnswer::Broken(cause)) => NoAnswer::unfit(format!("the warm compiler broke: {cause}")),
+            Ok(CompileAnswer::Lost(cause)) => return Err(lost(&cause)),
+            Err(error) => NoAnswer::fault(format!("the warm compiler can't be reached: {error}")),
+        };
+        Err(reason.into())
     }
 
     /// Checks that annotation processors made nothing of a text that they do not make of any source, nor had made of the
@@ -118,7 +103,7 @@ impl Direct {
         environment: &Environment,
         masked: &Arc<MaskedRevision>,
         made_of_text: &[(String, Vec<u8>)],
-    ) -> std::io::Result<Result<(), Unfit>> {
+    ) -> Result<(), ExecutionError> {
         let proof = masked.proven.get().and_then(|proven| proven.as_ref().ok());
         let reach = proof.map_or(Reach::Dependents, |proof| proof.reach);
         let made = masked.processors.get_or_try_init(|| async {
@@ -128,7 +113,7 @@ impl Direct {
                 let request = blocking::<_, PreparedError>(move || {
                     Ok(if alone { Some(nothing_request(&owned)) } else { test_request(&owned, text, reach)? })
                 });
-                let Some(request) = request.await.map_err(std::io::Error::from)? else {
+                let Some(request) = request.await? else {
                     return Ok(Err(LATER.to_owned()));
                 };
                 match self.compile(executor, environment, &request).await {
@@ -145,18 +130,12 @@ impl Direct {
             if made.iter().any(|one| *one != first) {
                 return Ok(Err("annotation processors make something of the revision's own file".to_owned()));
             }
-            Ok::<_, Unknown>(Ok(first))
+            Ok::<_, ExecutionError>(Ok(first))
         });
-        let made = match made.await {
-            Ok(made) => made,
-            Err(Unknown::Io(error)) => return Err(error),
-            Err(Unknown::Unfit(unfit)) => return Ok(Err(unfit)),
-        };
-        Ok(match made {
-            Ok(made) if made.as_slice() == made_of_text => Ok(()),
-            Ok(_) => Err(Unfit::certain("annotation processors make something of the file")),
-            Err(reason) => Err(Unfit::certain(reason.clone())),
-        })
+        if made.await?.as_ref().map_err(NoAnswer::unfit)?.as_slice() != made_of_text {
+            return Err(NoAnswer::unfit("annotation processors make something of the file").into());
+        }
+        Ok(())
     }
 }
 
@@ -166,6 +145,7 @@ mod tests {
     use crate::data_dir::DataDir;
     use crate::engine::scripted::{Said, Scripted, exited, step_end};
     use crate::execution::compiler::tests::{broken, compiled, said};
+    use crate::execution::fault::answered;
     use crate::execution::masked::tests::masked;
     use crate::execution::scripted::{direct, environment, executor};
     use crate::workspace::class_file::sample;
@@ -198,7 +178,7 @@ mod tests {
         let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&answers), ends: false }));
         let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
         let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
-        let (answer, made) = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap().unwrap();
+        let (answer, made) = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap();
         let CompileAnswer::Compiled { classes, .. } = answer else { panic!("{answer:?}") };
         assert_eq!(classes[0].1, changed);
         assert!(made.is_empty());
@@ -218,7 +198,7 @@ mod tests {
         let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&answers), ends: false }));
         let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
         let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
-        let (_, made) = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap().unwrap();
+        let (_, made) = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap();
         assert!(made.is_empty());
         assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Dependents, generates: true }));
 
@@ -233,8 +213,8 @@ mod tests {
         let answer = compiled(&[("ATest.class", &own), ("Foreign.class", &foreign)], &[]);
         let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&vec![answer.clone(); 2]), ends: false }));
         let direct = self::direct(&engine, &data_dir);
-        let found = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap();
-        assert!(found.is_err_and(|unfit| unfit == Unfit::certain(OTHERWISE)));
+        let found = direct.compile_proven(&executor, &environment(), &masked, OTHER).await;
+        assert_eq!(answered(found).unwrap().unwrap_err(), NoAnswer::unfit(OTHERWISE));
     }
 
     #[tokio::test]
@@ -249,12 +229,11 @@ mod tests {
         let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
         let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
         for trouble in ["broken", "lost"] {
-            let found = direct.compile_proven(&executor, &environment(), &masked, OWN).await.unwrap();
-            assert!(found.is_err_and(|unfit| unfit.may_pass), "{trouble}");
+            let found = direct.compile_proven(&executor, &environment(), &masked, OWN).await;
+            assert!(answered(found).unwrap().is_err_and(|reason| reason.may_pass()), "{trouble}");
             assert!(masked.proven.get().is_none(), "{trouble}");
         }
-        let found = direct.compile_proven(&executor, &environment(), &masked, OWN).await.unwrap();
-        assert!(found.is_ok());
+        direct.compile_proven(&executor, &environment(), &masked, OWN).await.unwrap();
         assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Dependents, generates: false }));
         assert_eq!(engine.started().len(), 3);
     }

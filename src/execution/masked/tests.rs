@@ -16,7 +16,7 @@ fn a_hash_sets_order_is_known() {
 pub(in crate::execution) fn masked(
     files: &[(&str, &[u8])],
     file: &str,
-) -> (tempfile::TempDir, Result<MaskedRevision, String>) {
+) -> (tempfile::TempDir, Result<MaskedRevision, PreparedError>) {
     use crate::digest::Digest;
     use crate::execution::direct::write_files;
     let directory = tempfile::tempdir().unwrap();
@@ -50,7 +50,7 @@ pub(in crate::execution) fn masked(
         generates: false,
         unfit: None,
     };
-    let masked = MaskedRevision::new(&store, Arc::new(revision), file, directory.path()).unwrap();
+    let masked = MaskedRevision::new(&store, Arc::new(revision), file, directory.path());
     (directory, masked)
 }
 
@@ -80,7 +80,7 @@ fn a_container_sees_nothing_of_the_file() {
     ];
     let (_directory, masked) = masked(&files, "src/p/ATest.java");
     let masked = masked.unwrap();
-    let left = CompiledTree::open(&masked.tree).unwrap();
+    let left = CompiledTree::open(masked.tree.path()).unwrap();
     let left: Vec<&str> = left.files_below("").map(|(path, _)| path).collect();
     let expected = [
         "src/p/ATestOther.java",
@@ -91,9 +91,9 @@ fn a_container_sees_nothing_of_the_file() {
         "target/test-classes/q/Other.class",
     ];
     assert_eq!(left, expected);
-    let jar = zip::ZipArchive::new(fs::File::open(&masked.test_classes).unwrap()).unwrap();
+    let jar = zip::ZipArchive::new(fs::File::open(masked.test_classes.path()).unwrap()).unwrap();
     assert_eq!(jar.len(), 2);
-    let path = masked.tree.clone();
+    let path = masked.tree.path().to_owned();
     drop(masked);
     assert!(!path.exists());
 }
@@ -108,7 +108,7 @@ fn reports_about_a_file_that_is_not_there_are_left_out() {
     ];
     let (_directory, masked) = masked(&files, "src/p/ATest.java");
     let masked = masked.unwrap();
-    let left = CompiledTree::open(&masked.tree).unwrap();
+    let left = CompiledTree::open(masked.tree.path()).unwrap();
     let left: Vec<&str> = left.files_below("target").map(|(path, _)| path).collect();
     assert_eq!(left, ["surefire-reports/p.Beside.txt"]);
 }
@@ -133,10 +133,10 @@ fn classes_of_dependents_are_left_out_as_well() {
     ];
     let (_directory, masked) = masked(&files, "src/ATest.java");
     let masked = masked.unwrap();
-    let left = CompiledTree::open(&masked.tree).unwrap();
+    let left = CompiledTree::open(masked.tree.path()).unwrap();
     let left: Vec<&str> = left.files_below("target").map(|(path, _)| path).collect();
     assert_eq!(left, ["test-classes/Alone.class"]);
-    let jar = zip::ZipArchive::new(fs::File::open(&masked.test_classes).unwrap()).unwrap();
+    let jar = zip::ZipArchive::new(fs::File::open(masked.test_classes.path()).unwrap()).unwrap();
     assert_eq!(jar.len(), 1);
     let made = |path: &str, content: &[u8]| (path.to_owned(), content.to_vec());
     let mut all = vec![made("ATest.class", &own), made("Reader.class", &reader), made("Last.class", &last)];
@@ -179,13 +179,13 @@ fn parts_see_what_is_compiled_before_them() {
         ("target/test-classes/Later.class", &second),
     ];
     let classes = |masked: &MaskedRevision| {
-        let jar = zip::ZipArchive::new(fs::File::open(&masked.test_classes).unwrap()).unwrap();
+        let jar = zip::ZipArchive::new(fs::File::open(masked.test_classes.path()).unwrap()).unwrap();
         jar.file_names().map(|name| name.unwrap().into_owned()).collect::<Vec<_>>()
     };
     let (_directory, early) = masked(&files, "src/ATest.java");
     let early = early.unwrap();
     assert_eq!(classes(&early), [""; 0]);
-    assert!(CompiledTree::open(&early.tree).unwrap().file("target/test-classes/Later.class").is_some());
+    assert!(CompiledTree::open(early.tree.path()).unwrap().file("target/test-classes/Later.class").is_some());
     assert!(early.dependents(b"class ATest {}").unwrap().is_some());
     assert!(early.dependents(b"class ATest {} class BTest {}").unwrap().is_none(), "Later mentions it");
     let (_directory, late) = masked(&files, "later/Later.java");
@@ -270,8 +270,9 @@ fn what_is_too_large_to_be_read_is_unfit() {
         ];
         masked(&files, "src/ATest.java").1.err()
     };
-    assert_eq!(of(MOST_READ_BYTES), None);
-    assert!(of(MOST_READ_BYTES + 1).is_some_and(|reason| reason.contains("`src/lombok.config`")));
+    assert!(of(MOST_READ_BYTES).is_none());
+    let unfit = of(MOST_READ_BYTES + 1).unwrap();
+    assert!(matches!(unfit, PreparedError::Unfit(reason) if reason.contains("`src/lombok.config`")));
 }
 
 #[test]

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use fs_err as fs;
 
-use super::{MOST_SOURCE_BYTES, MutatedFile, NoMutants};
+use super::{MOST_SOURCE_BYTES, MutatedFile};
 use crate::engine::session::{self, StepOutput};
 use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
 use crate::execution::attempt::ATTEMPTS;
 use crate::execution::container::Environment;
 use crate::execution::executor::Executor;
-use crate::execution::fault::{engine_fault, not_done};
+use crate::execution::fault::{ExecutionError, NoAnswer, engine_fault, not_done};
 use crate::execution::steps::{command_end, done};
 use crate::execution::temporary::Spool;
 use crate::metrics::mutation::Emitted;
@@ -61,12 +61,12 @@ pub(super) async fn emit(
     environment: &Environment,
     file: &MutatedFile<'_>,
     source: &str,
-) -> std::io::Result<Result<Emission, NoMutants>> {
+) -> Result<Emission, ExecutionError> {
     let mut attempt = 1;
     loop {
-        match emit_once(executor, environment, file, source).await? {
-            Err(reason) if reason.may_pass && attempt < ATTEMPTS => attempt += 1,
-            emission => return Ok(emission),
+        match emit_once(executor, environment, file, source).await {
+            Err(ExecutionError::NoAnswer(reason)) if reason.may_pass() && attempt < ATTEMPTS => attempt += 1,
+            emission => return emission,
         }
     }
 }
@@ -76,7 +76,7 @@ async fn emit_once(
     environment: &Environment,
     file: &MutatedFile<'_>,
     source: &str,
-) -> std::io::Result<Result<Emission, NoMutants>> {
+) -> Result<Emission, ExecutionError> {
     let spool = Spool::create(&executor.temporary)?;
     let name = file.path.rsplit('/').next().unwrap_or(file.path);
     let (on_host, in_container) = (spool.path().join("source.java"), format!("/testevo/input/{name}"));
@@ -114,27 +114,24 @@ async fn emit_once(
     };
     let run = {
         let _shared = executor.exclusive.read().await;
-        match session::run(executor.engine.as_ref(), &spec, spool.path()).await {
-            Ok(run) => run,
-            Err(error) => return Ok(Err(NoMutants::passing(engine_fault(&error).detail))),
-        }
+        session::run(executor.engine.as_ref(), &spec, spool.path()).await.map_err(|error| engine_fault(&error))?
     };
     let (Some(ended), Some(end)) = (run.step(2), command_end(&run, 2)) else {
-        return Ok(Err(NoMutants::passing(not_done(&run, "mutator").detail)));
+        return Err(not_done(&run, "mutator").into());
     };
     let Some(exit_code) = end.exit_code else {
-        return Ok(Err(NoMutants::passing(format!("the mutator was ended: {end:?}"))));
+        return Err(NoAnswer::fault(format!("the mutator was ended: {end:?}")).into());
     };
     if exit_code != 0 {
         let said = String::from_utf8_lossy(&ended.stderr.bytes()?).into_owned();
-        return Ok(Err(NoMutants::certain(format!("the mutator failed: {said}"))));
+        return Err(NoAnswer::never(format!("the mutator failed: {said}")).into());
     }
     match done(&run, 3) {
         Some(archive) => read(archive, name),
         None if matches!(run.step(3).and_then(StepOutput::result), Some(StepResult::Refused { .. })) => {
-            Ok(Err(NoMutants::certain("the mutants are too many to be sent")))
+            Err(NoAnswer::never("the mutants are too many to be sent").into())
         }
-        None => Ok(Err(NoMutants::passing(not_done(&run, "mutants").detail))),
+        None => Err(not_done(&run, "mutants").into()),
     }
 }
 
@@ -153,12 +150,9 @@ pub fn mutator_environment() -> Vec<(String, String)> {
 }
 
 /// Reads the record and mutants from an archive of files `<base>.mutant.<number>.java`, in the order of their numbers.
-fn read(archive: &StepOutput, name: &str) -> std::io::Result<Result<Emission, NoMutants>> {
-    let files = match texts(archive)? {
-        Ok(files) => files,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    Ok(emission(files.get(RECORD).map_or("", String::as_str), numbered(&files, name)))
+fn read(archive: &StepOutput, name: &str) -> Result<Emission, ExecutionError> {
+    let files = texts(archive)?;
+    Ok(emission(files.get(RECORD).map_or("", String::as_str), numbered(&files, name))?)
 }
 
 /// Returns the mutants of a source file among files that the mutator wrote, by number.
@@ -169,7 +163,7 @@ pub fn numbered(files: &BTreeMap<String, String>, name: &str) -> BTreeMap<usize,
 }
 
 /// Reads the files of an archive in which none is larger than a mutant, by their names alone.
-pub fn texts(archive: &StepOutput) -> std::io::Result<Result<BTreeMap<String, String>, NoMutants>> {
+pub fn texts(archive: &StepOutput) -> Result<BTreeMap<String, String>, ExecutionError> {
     let bytes = archive.content.bytes()?;
     let mut files = BTreeMap::new();
     for entry in tar::Archive::new(&bytes[..]).entries()? {
@@ -180,21 +174,21 @@ pub fn texts(archive: &StepOutput) -> std::io::Result<Result<BTreeMap<String, St
         let path = entry.path_bytes().into_owned();
         let file = String::from_utf8_lossy(path.rsplit(|byte| *byte == b'/').next().unwrap_or(&path)).into_owned();
         if files.len() >= MOST_MUTANTS || entry.size() > 2 * MOST_SOURCE_BYTES as u64 {
-            return Ok(Err(NoMutants::certain("there are too many mutants, or too large ones")));
+            return Err(NoAnswer::never("there are too many mutants, or too large ones").into());
         }
         let mut text = Vec::new();
         std::io::Read::read_to_end(&mut entry, &mut text)?;
         let Ok(text) = String::from_utf8(text) else {
-            return Ok(Err(NoMutants::certain("a mutant is not UTF-8")));
+            return Err(NoAnswer::never("a mutant is not UTF-8").into());
         };
         files.insert(file, text);
     }
-    Ok(Ok(files))
+    Ok(files)
 }
 
 /// Joins the record's lines with the texts.
-fn emission(record: &str, texts: BTreeMap<usize, String>) -> Result<Emission, NoMutants> {
-    let odd = || NoMutants::certain("what the mutator made is not what it says that it made");
+fn emission(record: &str, texts: BTreeMap<usize, String>) -> Result<Emission, NoAnswer> {
+    let odd = || NoAnswer::never("what the mutator made is not what it says that it made");
     let (mut made, mut copies) = (Vec::new(), Vec::new());
     for entry in record.lines() {
         let (line, was_made) = entry.split_once(' ').ok_or_else(odd)?;

@@ -1,14 +1,13 @@
 //! Mutants, one by one: compiled, and methods that pass without them launched on them.
 
-use fs_err as fs;
-
-use super::{MainCompilation, MainCompiler, NoMutants};
+use super::{MainCompilation, MainCompiler};
 use crate::execution::container::Environment;
 use crate::execution::direct::{Direct, SwappedTree, write_files};
 use crate::execution::executor::Executor;
+use crate::execution::fault::ExecutionError;
 use crate::execution::launch::{LaunchOptions, MethodLaunch};
 use crate::execution::logs::{CellLogs, method_name};
-use crate::execution::temporary::unique;
+use crate::execution::temporary::TemporaryFile;
 use crate::focal::FocalLines;
 use crate::outcome::Outcome;
 use crate::task::MethodId;
@@ -61,15 +60,11 @@ impl MutantLaunches<'_> {
         &self,
         compiler: &MainCompiler<'_>,
         (number, text): (usize, &str),
-    ) -> std::io::Result<Result<Option<Vec<Outcome>>, NoMutants>> {
-        let files = match compiler.compile(text).await? {
-            Ok(MainCompilation::Compiled(files)) => files,
-            Ok(MainCompilation::Errors) => return Ok(Ok(None)),
-            Err(reason) => return Ok(Err(reason)),
-        };
-        let replaced = self.executor.temporary.join(format!("mutant-{}.tar", unique()));
-        write_files(&replaced, files.iter().map(|(path, content)| (path.as_str(), content.as_slice())))?;
-        let options = LaunchOptions { replaced: Some(replaced.clone()), ..LaunchOptions::default() };
+    ) -> Result<Option<Vec<Outcome>>, ExecutionError> {
+        let MainCompilation::Compiled(files) = compiler.compile(text).await? else { return Ok(None) };
+        let replaced = TemporaryFile::named(&self.executor.temporary, "mutant", "tar");
+        write_files(replaced.path(), files.iter().map(|(path, content)| (path.as_str(), content.as_slice())))?;
+        let options = LaunchOptions { replaced: Some(replaced.path().to_owned()), ..LaunchOptions::default() };
         let mut outcomes = Vec::new();
         for one in self.methods {
             let name = format!("mutant-{number}-{}", method_name(self.class, &one.method));
@@ -78,8 +73,7 @@ impl MutantLaunches<'_> {
             let launched = executor.launch(self.environment, &self.swapped.built, &launch, self.logs).await?;
             outcomes.push(launched.outcome);
         }
-        fs::remove_file(&replaced)?;
-        Ok(Ok(Some(outcomes)))
+        Ok(Some(outcomes))
     }
 }
 

@@ -7,14 +7,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::NoMutants;
 use crate::execution::attempt::ATTEMPTS;
 use crate::execution::compiled_tree::{CompiledTree, MOST_READ_BYTES, TreeError};
 use crate::execution::compiler::{CompileAnswer, CompileRequest, Diagnostic, Files};
 use crate::execution::container::Environment;
 use crate::execution::direct::Direct;
 use crate::execution::executor::Executor;
-use crate::execution::fault::engine_fault;
+use crate::execution::fault::{ExecutionError, NoAnswer, engine_fault};
 use crate::execution::places::PROJECT;
 use crate::execution::prepared::{CompiledRevision, in_tree};
 use crate::execution::recording::CompilerCall;
@@ -68,22 +67,22 @@ impl<'a> MainCompiler<'a> {
         revision: &'a CompiledRevision,
         path: &str,
         source: &[u8],
-    ) -> std::io::Result<Result<Self, NoMutants>> {
+    ) -> Result<Self, ExecutionError> {
         let path = format!("{PROJECT}/{path}");
         // Of several executions the last one's classes are what is there.
         let Some(call) = revision.main_calls.iter().rev().find(|call| call.sources.contains(&path)) else {
-            return Ok(Err(NoMutants::unfit(format!("`{}` is no source that was compiled", in_tree(&path)))));
+            return Err(NoAnswer::unfit(format!("`{}` is no source that was compiled", in_tree(&path))).into());
         };
         let archive = direct.archive(revision);
         let tree = tokio::task::spawn_blocking(move || CompiledTree::open(&archive)).await;
         let tree = match tree.map_err(std::io::Error::other)? {
             Ok(tree) => Arc::new(tree),
-            Err(TreeError::TooLarge(reason)) => return Ok(Err(NoMutants::unfit(reason))),
-            Err(TreeError::Io(error)) => return Err(error),
+            Err(TreeError::TooLarge(reason)) => return Err(NoAnswer::unfit(reason).into()),
+            Err(TreeError::Io(error)) => return Err(error.into()),
         };
         let length = |source: &String| tree.file(in_tree(source)).map_or(0, |place| place.length);
         if let Some(source) = call.sources.iter().find(|source| length(source) > MOST_READ_BYTES) {
-            return Ok(Err(NoMutants::unfit(format!("`{}` is too large to be read", in_tree(source)))));
+            return Err(NoAnswer::unfit(format!("`{}` is too large to be read", in_tree(source))).into());
         }
         let mut this = Self {
             direct,
@@ -99,52 +98,49 @@ impl<'a> MainCompiler<'a> {
         };
         if this.declarations.is_some() {
             match this.alone(source).await? {
-                Ok(Answer::Compiled(files)) if files.is_empty() => return Ok(Ok(this)),
-                Ok(_) => this.declarations = None,
-                Err(reason) => return Ok(Err(reason)),
+                Answer::Compiled(files) if files.is_empty() => return Ok(this),
+                _ => this.declarations = None,
             }
         }
-        Ok(this.checked().await?.map(|()| this))
+        this.checked().await?;
+        Ok(this)
     }
 
     /// Says why all sources together do not come out as the build has them, where they don't: what the build does to the others'
     /// classes would be missing of every text that is compiled with them.
-    async fn checked(&self) -> std::io::Result<Result<(), NoMutants>> {
+    async fn checked(&self) -> Result<(), ExecutionError> {
         if self.whole_is_built.load(Ordering::Relaxed) {
-            return Ok(Ok(()));
+            return Ok(());
         }
-        Ok(match self.whole(&self.source).await? {
-            Ok(Answer::Compiled(files)) => match files.first() {
+        let reason = match self.whole(&self.source).await? {
+            Answer::Compiled(files) => match files.first() {
                 None => {
                     self.whole_is_built.store(true, Ordering::Relaxed);
-                    Ok(())
+                    return Ok(());
                 }
-                Some((other, _)) => Err(NoMutants::unfit(format!(
+                Some((other, _)) => NoAnswer::unfit(format!(
                     "`{other}` is not what the compiler makes: the build changes it afterwards, or compiles otherwise"
-                ))),
+                )),
             },
-            Ok(Answer::Errors(errors)) => {
+            Answer::Errors(errors) => {
                 let said = errors.first().map_or("", |error| error.message.as_str());
-                Err(NoMutants::unfit(format!("the main sources do not compile a second time: {said}")))
+                NoAnswer::unfit(format!("the main sources do not compile a second time: {said}"))
             }
             // Not every time, perhaps: it must not decide who judges.
-            Ok(Answer::Broken(cause)) => Err(NoMutants::certain(format!("the warm compiler breaks: {cause}"))),
-            Ok(Answer::Lost(cause)) => Err(NoMutants::passing(format!("the warm compiler was lost: {cause}"))),
-            Err(reason) => Err(reason),
-        })
+            Answer::Broken(cause) => NoAnswer::never(format!("the warm compiler breaks: {cause}")),
+            Answer::Lost(cause) => NoAnswer::fault(format!("the warm compiler was lost: {cause}")),
+        };
+        Err(reason.into())
     }
 
     /// Compiles another text of the source.
     ///
     /// # Errors
     /// The file system's.
-    pub async fn compile(&self, text: &str) -> std::io::Result<Result<MainCompilation, NoMutants>> {
+    pub async fn compile(&self, text: &str) -> Result<MainCompilation, ExecutionError> {
         let mut answer = None;
         if let Some(own) = &self.declarations {
-            let alone = match self.alone(text.as_bytes()).await? {
-                Ok(alone) => alone,
-                Err(reason) => return Ok(Err(reason)),
-            };
+            let alone = self.alone(text.as_bytes()).await?;
             // Errors of the text itself are there whatever else is compiled.
             let settled = match &alone {
                 Answer::Compiled(files) => {
@@ -158,41 +154,35 @@ impl<'a> MainCompiler<'a> {
         let answer = match answer {
             Some(answer) => answer,
             None => {
-                if let Err(reason) = self.checked().await? {
-                    return Ok(Err(reason));
-                }
-                match self.whole(text.as_bytes()).await? {
-                    Ok(answer) => answer,
-                    Err(reason) => return Ok(Err(reason)),
-                }
+                self.checked().await?;
+                self.whole(text.as_bytes()).await?
             }
         };
-        Ok(match answer {
+        match answer {
             Answer::Compiled(files) => Ok(MainCompilation::Compiled(files)),
             Answer::Errors(_) | Answer::Broken(_) => Ok(MainCompilation::Errors),
             // What the compiler is lost on in every attempt is at fault itself, if the source is still compiled.
             Answer::Lost(cause) => match self.recompiled().await? {
-                Ok(Answer::Compiled(_)) => Ok(MainCompilation::Errors),
-                Ok(_) => Err(NoMutants::passing(format!("the warm compiler was lost: {cause}"))),
-                Err(reason) => Err(reason),
+                Answer::Compiled(_) => Ok(MainCompilation::Errors),
+                _ => Err(NoAnswer::fault(format!("the warm compiler was lost: {cause}")).into()),
             },
-        })
+        }
     }
 
     /// Compiles the source itself again.
-    async fn recompiled(&self) -> std::io::Result<Result<Answer, NoMutants>> {
+    async fn recompiled(&self) -> Result<Answer, ExecutionError> {
         match self.declarations {
             Some(_) => self.alone(&self.source).await,
             None => self.whole(&self.source).await,
         }
     }
 
-    async fn alone(&self, text: &[u8]) -> std::io::Result<Result<Answer, NoMutants>> {
+    async fn alone(&self, text: &[u8]) -> Result<Answer, ExecutionError> {
         let files = vec![(self.path.clone(), text.to_owned())];
         self.request(files, vec![self.path.clone()]).await
     }
 
-    async fn whole(&self, text: &[u8]) -> std::io::Result<Result<Answer, NoMutants>> {
+    async fn whole(&self, text: &[u8]) -> Result<Answer, ExecutionError> {
         let (tree, sources) = (Arc::clone(&self.tree), self.call.sources.clone());
         let read = move || -> std::io::Result<Files> {
             let found = sources.into_iter().filter_map(|source| Some((tree.file(in_tree(&source))?, source)));
@@ -209,7 +199,7 @@ impl<'a> MainCompiler<'a> {
     }
 
     /// Compiles, in a compiler of its own where one breaks; what comes out is what differs from the tree.
-    async fn request(&self, files: Files, sources: Vec<String>) -> std::io::Result<Result<Answer, NoMutants>> {
+    async fn request(&self, files: Files, sources: Vec<String>) -> Result<Answer, ExecutionError> {
         let call = self.call;
         let mut directories: Vec<String> = call.generated_sources.iter().chain(&call.source_roots).cloned().collect();
         directories.dedup();
@@ -228,13 +218,13 @@ impl<'a> MainCompiler<'a> {
                     let output = in_tree(&call.output);
                     let classes = classes.into_iter().map(|(path, content)| (format!("{output}/{path}"), content));
                     let generated = generated.into_iter().map(|(path, content)| (in_tree(&path).to_owned(), content));
-                    return Ok(Ok(Answer::Compiled(self.changed(classes.chain(generated))?)));
+                    return Ok(Answer::Compiled(self.changed(classes.chain(generated))?));
                 }
-                Ok(CompileAnswer::Errors(errors)) => return Ok(Ok(Answer::Errors(errors))),
+                Ok(CompileAnswer::Errors(errors)) => return Ok(Answer::Errors(errors)),
                 Ok(CompileAnswer::Broken(_) | CompileAnswer::Lost(_)) if attempt < ATTEMPTS => attempt += 1,
-                Ok(CompileAnswer::Broken(cause)) => return Ok(Ok(Answer::Broken(cause))),
-                Ok(CompileAnswer::Lost(cause)) => return Ok(Ok(Answer::Lost(cause))),
-                Err(error) => return Ok(Err(NoMutants::passing(engine_fault(&error).detail))),
+                Ok(CompileAnswer::Broken(cause)) => return Ok(Answer::Broken(cause)),
+                Ok(CompileAnswer::Lost(cause)) => return Ok(Answer::Lost(cause)),
+                Err(error) => return Err(engine_fault(&error).into()),
             }
         }
     }
@@ -267,6 +257,7 @@ mod tests {
     use crate::engine::scripted::{Said, Scripted, exited, step_end};
     use crate::execution::compiler::tests::{broken, compiled, errors, said};
     use crate::execution::direct::write_files;
+    use crate::execution::fault::{Remedy, answered};
     use crate::execution::masked::tests::masked;
     use crate::execution::scripted::{direct, environment, executor};
 
@@ -330,9 +321,10 @@ mod tests {
             Self { _directory: directory, engine, direct, executor, environment: environment(), revision }
         }
 
-        async fn compiler(&self) -> Result<MainCompiler<'_>, NoMutants> {
+        async fn compiler(&self) -> Result<MainCompiler<'_>, NoAnswer> {
             let Self { direct, executor, environment, revision, .. } = self;
-            MainCompiler::new(direct, executor, environment, revision, "main/A.java", SOURCE.as_bytes()).await.unwrap()
+            let source = SOURCE.as_bytes();
+            answered(MainCompiler::new(direct, executor, environment, revision, "main/A.java", source).await).unwrap()
         }
 
         /// Returns how often compilers were given a text.
@@ -344,10 +336,10 @@ mod tests {
     /// Returns the paths of what comes out otherwise with a text, `None` where it does not compile; of a fault, whether it
     /// may pass.
     async fn changes(compiler: &MainCompiler<'_>, text: &str) -> Result<Option<Vec<String>>, bool> {
-        match compiler.compile(text).await.unwrap() {
+        match answered(compiler.compile(text).await).unwrap() {
             Ok(MainCompilation::Compiled(files)) => Ok(Some(files.into_iter().map(|(path, _)| path).collect())),
             Ok(MainCompilation::Errors) => Ok(None),
-            Err(reason) => Err(reason.may_pass),
+            Err(reason) => Err(reason.may_pass()),
         }
     }
 
@@ -387,8 +379,8 @@ mod tests {
         let place = Place::new(move |_| lives(&[compiled(&BUILT[..1], &[]), alone(), alone(), woven.clone()]));
         let compiler = place.compiler().await.unwrap();
         assert_eq!(changes(&compiler, OTHER_BODY).await, changed(&["target/classes/A.class"]), "it concerns no other");
-        let reason = compiler.compile(OTHER_DECLARATION).await.unwrap().unwrap_err();
-        assert!(reason.maven_may_tell && reason.cause.contains("`target/classes/B.class`"), "{reason:?}");
+        let reason = answered(compiler.compile(OTHER_DECLARATION).await).unwrap().err().unwrap();
+        assert!(reason.remedy == Remedy::AskMaven && reason.cause.contains("`target/classes/B.class`"), "{reason:?}");
         assert_eq!((place.given(OTHER_DECLARATION), place.given(USER)), (1, 1));
     }
 
@@ -404,8 +396,8 @@ mod tests {
 
         let place = Place::new(|_| lives(&[compiled(&CHANGED[..1], &[]), compiled(&[BUILT[0], CHANGED[1]], &[])]));
         let reason = place.compiler().await.err().unwrap();
-        assert!(!reason.may_pass && reason.cause.contains("`target/classes/B.class`"), "{reason:?}");
-        assert!(reason.maven_may_tell, "{reason:?}");
+        assert!(reason.cause.contains("`target/classes/B.class`"), "{reason:?}");
+        assert_eq!(reason.remedy, Remedy::AskMaven, "{reason:?}");
     }
 
     #[tokio::test]

@@ -14,17 +14,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use self::emission::emit;
+use self::emission::{Emission, emit};
 pub use self::main_compiler::{MainCompilation, MainCompiler};
 use self::reference::{MavenCompiler, ReferenceBuild};
 use super::container::Environment;
 use super::direct::Direct;
 use super::executor::Executor;
+use super::fault::{ExecutionError, NoAnswer};
 use super::prepared::CompiledRevision;
 use crate::digest::Digest;
 use crate::focal::FocalLines;
 use crate::metrics::mutation::{Emitted, KeptMutant, MutantSet, distinct, garbage, mutated_lines, sample};
-use crate::outcome::launch::shortened;
 use crate::task::TaskId;
 
 /// The largest source that is mutated, in bytes.
@@ -37,39 +37,6 @@ pub struct Mutants {
     pub set: MutantSet,
     /// Texts of the kept ones, in their order.
     pub texts: Vec<String>,
-}
-
-/// Why there are no mutants, and whether trying again may give some.
-#[derive(Clone, Debug)]
-pub struct NoMutants {
-    /// In words.
-    pub cause: String,
-    /// The fault is ours.
-    pub may_pass: bool,
-    /// The warm compiler can't stand in for this build; Maven itself still can.
-    pub maven_may_tell: bool,
-}
-
-impl NoMutants {
-    /// Says why there are none, and never will be.
-    pub fn certain(cause: impl AsRef<str>) -> Self {
-        Self::of(cause, false)
-    }
-
-    /// Says what fault of ours kept them from being made.
-    pub fn passing(cause: impl AsRef<str>) -> Self {
-        Self::of(cause, true)
-    }
-
-    /// Says why there are none now, and whether trying again may give some.
-    pub fn of(cause: impl AsRef<str>, may_pass: bool) -> Self {
-        Self { cause: shortened(cause.as_ref()), may_pass, maven_may_tell: false }
-    }
-
-    /// Says why the warm compiler is not this build's.
-    fn unfit(cause: impl AsRef<str>) -> Self {
-        Self { maven_may_tell: true, ..Self::certain(cause) }
-    }
 }
 
 /// Who says whether a text of a main source compiles.
@@ -107,7 +74,7 @@ const MOST_TEXTS: usize = 16;
 
 impl Compiler<'_> {
     /// Says why so many texts are not compiled, where they are too many: before the first one is.
-    fn refuses(&self, texts: usize) -> Option<NoMutants> {
+    fn refuses(&self, texts: usize) -> Option<NoAnswer> {
         match self {
             Self::Warm(_) => None,
             Self::Maven(_) => reference::too_many(texts),
@@ -115,19 +82,16 @@ impl Compiler<'_> {
     }
 
     /// Tells of each text whether it compiles.
-    async fn compile(&self, texts: &[&str]) -> std::io::Result<Result<Vec<bool>, NoMutants>> {
+    async fn compile(&self, texts: &[&str]) -> Result<Vec<bool>, ExecutionError> {
         let compiler = match self {
             Self::Warm(compiler) => compiler,
             Self::Maven(compiler) => return compiler.compile(texts).await,
         };
         let mut compiles = Vec::new();
         for text in texts {
-            match compiler.compile(text).await? {
-                Ok(compilation) => compiles.push(matches!(compilation, MainCompilation::Compiled(_))),
-                Err(reason) => return Ok(Err(reason)),
-            }
+            compiles.push(matches!(compiler.compile(text).await?, MainCompilation::Compiled(_)));
         }
-        Ok(Ok(compiles))
+        Ok(compiles)
     }
 }
 
@@ -243,9 +207,8 @@ pub async fn make(
     executor: &Executor,
     environment: &Environment,
     file: &MutatedFile<'_>,
-) -> std::io::Result<Result<Mutants, NoMutants>> {
-    let judged = judge(by, executor, environment, file).await?;
-    Ok(judged.map(|judged| judged.sampled(file)))
+) -> Result<Mutants, ExecutionError> {
+    Ok(judge(by, executor, environment, file).await?.sampled(file))
 }
 
 /// Returns who says which texts of a file compile.
@@ -254,16 +217,13 @@ async fn compiler<'a>(
     executor: &'a Executor,
     environment: &'a Environment,
     file: &MutatedFile<'_>,
-) -> std::io::Result<Result<Compiler<'a>, NoMutants>> {
+) -> Result<Compiler<'a>, ExecutionError> {
     Ok(match by {
         Judge::Warm { direct, revision } => {
             let compiler = MainCompiler::new(direct, executor, environment, revision, file.path, file.source).await?;
-            compiler.map(|compiler| Compiler::Warm(Box::new(compiler)))
+            Compiler::Warm(Box::new(compiler))
         }
-        Judge::Maven(build) => {
-            let compiler = MavenCompiler::new(executor, environment, build, file.path).await?;
-            compiler.map(Compiler::Maven)
-        }
+        Judge::Maven(build) => Compiler::Maven(MavenCompiler::new(executor, environment, build, file.path).await?),
     })
 }
 
@@ -276,26 +236,18 @@ pub async fn judge(
     executor: &Executor,
     environment: &Environment,
     file: &MutatedFile<'_>,
-) -> std::io::Result<Result<JudgedMutants, NoMutants>> {
+) -> Result<JudgedMutants, ExecutionError> {
     let Ok(source) = std::str::from_utf8(file.source) else {
-        return Ok(Err(NoMutants::certain("the source is not UTF-8")));
+        return Err(NoAnswer::never("the source is not UTF-8").into());
     };
     if source.len() > MOST_SOURCE_BYTES {
-        return Ok(Err(NoMutants::certain("the source is too large")));
+        return Err(NoAnswer::never("the source is too large").into());
     }
     let source = as_mutated(source);
     // The mutator and the first compilation know nothing of each other: each leaves a processor to the other.
     let (compiler, emission) =
         tokio::join!(compiler(by, executor, environment, file), emit(executor, environment, file, &source));
-    let compiler = match compiler? {
-        Ok(compiler) => compiler,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let emission = match emission? {
-        Ok(emission) => emission,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let (made, copies) = (emission.mutants, emission.copies);
+    let (compiler, Emission { mutants: made, copies }) = (compiler?, emission?);
     let lines: Vec<&str> = source.split_inclusive('\n').collect();
     let mut dead_lines = BTreeSet::new();
     let mutated: BTreeSet<usize> = mutated_lines(&made).into_iter().chain(copies.iter().copied()).collect();
@@ -303,13 +255,13 @@ pub async fn judge(
     // Before anything is compiled nobody knows which lines are dead: all count as living.
     let distinct_ones = distinct(&source, made.iter().enumerate()).len();
     if let Some(reason) = compiler.refuses(mutated.len() + distinct_ones) {
-        return Ok(Err(reason));
+        return Err(reason.into());
     }
     for together in mutated.chunks(MOST_TEXTS) {
         let mut spoilt_lines = Vec::new();
         for line in together {
             let Some(own) = line.checked_sub(1).and_then(|index| lines.get(index)) else {
-                return Ok(Err(NoMutants::certain(format!("the mutator names a line {line} that is not there"))));
+                return Err(NoAnswer::never(format!("the mutator names a line {line} that is not there")).into());
             };
             let spoilt = garbage(own);
             if spoilt != *own {
@@ -319,27 +271,20 @@ pub async fn judge(
             }
         }
         let texts: Vec<&str> = spoilt_lines.iter().map(|(_, text)| text.as_str()).collect();
-        match compiler.compile(&texts).await? {
-            Ok(compiles) => {
-                let dead = spoilt_lines.iter().zip(compiles).filter(|(_, compiles)| *compiles);
-                dead_lines.extend(dead.map(|((line, _), _)| *line));
-            }
-            Err(reason) => return Ok(Err(reason)),
-        }
+        let compiles = compiler.compile(&texts).await?;
+        let dead = spoilt_lines.iter().zip(compiles).filter(|(_, compiles)| *compiles);
+        dead_lines.extend(dead.map(|((line, _), _)| *line));
     }
     let mut judged = JudgedMutants { source, made, copies, dead_lines, valid: Vec::new(), invalid: Vec::new() };
     let places = distinct(&judged.source, judged.emitted());
     for together in places.chunks(MOST_TEXTS) {
         let texts: Vec<&str> = judged.texts(together).collect();
-        let compiles = match compiler.compile(&texts).await? {
-            Ok(compiles) => compiles,
-            Err(reason) => return Ok(Err(reason)),
-        };
+        let compiles = compiler.compile(&texts).await?;
         for (place, compiles) in together.iter().zip(compiles) {
             if compiles { judged.valid.push(*place) } else { judged.invalid.push(*place) }
         }
     }
-    Ok(Ok(judged))
+    Ok(judged)
 }
 
 /// Returns a source as the mutator reads it: lines end as on Unix, and what is not ASCII is left out. All of its mutants are

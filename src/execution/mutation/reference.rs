@@ -5,7 +5,6 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::NoMutants;
 use super::launches::{Passing, limited};
 use crate::digest::Digest;
 use crate::engine::session;
@@ -15,7 +14,7 @@ use crate::execution::container::Environment;
 use crate::execution::container::container;
 use crate::execution::container::file_name;
 use crate::execution::executor::Executor;
-use crate::execution::fault::{engine_fault, not_done};
+use crate::execution::fault::{ExecutionError, NoAnswer, engine_fault, not_done};
 use crate::execution::limits::ExecutionLimits;
 use crate::execution::maven::{MavenSettings, ModuleArguments, maven_command};
 use crate::execution::places::{HOME, PROJECT, RECORDING, TREE, emptied};
@@ -95,8 +94,8 @@ pub(super) struct MavenCompiler<'a> {
 }
 
 /// Says why Maven is not asked for so many texts of one source, where they are too many.
-pub(super) fn too_many(builds: usize) -> Option<NoMutants> {
-    let cause = || NoMutants::certain(format!("more than {MOST_BUILDS} mutants and lines were to be built by Maven"));
+pub(super) fn too_many(builds: usize) -> Option<NoAnswer> {
+    let cause = || NoAnswer::never(format!("more than {MOST_BUILDS} mutants and lines were to be built by Maven"));
     (builds > MOST_BUILDS).then(cause)
 }
 
@@ -123,84 +122,74 @@ impl<'a> MavenCompiler<'a> {
         environment: &'a Environment,
         build: ReferenceBuild<'a>,
         path: &str,
-    ) -> std::io::Result<Result<Self, NoMutants>> {
+    ) -> Result<Self, ExecutionError> {
         let mut causes = Vec::new();
         for goal in GOALS {
             let path = format!("{PROJECT}/{path}");
             let this = Self { executor, environment, build, path, goal };
             match this.build_of(None).await? {
-                Ok(MainSources::Compile) => return this.controlled().await,
-                Ok(MainSources::Errors) => causes.push(format!("{goal}: the main sources do not compile")),
-                Ok(MainSources::Ended(cause) | MainSources::Spent(cause) | MainSources::Unclear(cause)) => {
+                MainSources::Compile => return this.controlled().await,
+                MainSources::Errors => causes.push(format!("{goal}: the main sources do not compile")),
+                MainSources::Ended(cause) | MainSources::Spent(cause) | MainSources::Unclear(cause) => {
                     causes.push(format!("{goal}: {cause}"));
                 }
-                Err(reason) => return Ok(Err(reason)),
             }
         }
-        Ok(Err(NoMutants::certain(format!("Maven does not build the code as it is: {}", causes.join("; ")))))
+        Err(NoAnswer::never(format!("Maven does not build the code as it is: {}", causes.join("; "))).into())
     }
 
     /// Returns the compiler if it finds errors where they are.
-    async fn controlled(self) -> std::io::Result<Result<Self, NoMutants>> {
-        Ok(match self.compiles(NO_JAVA).await? {
-            Ok(false) => Ok(self),
-            Ok(true) => {
-                let path = in_tree(&self.path);
-                Err(NoMutants::certain(format!("Maven builds with errors in `{path}`, or without it")))
-            }
-            Err(reason) => Err(reason),
-        })
+    async fn controlled(self) -> Result<Self, ExecutionError> {
+        if self.compiles(NO_JAVA).await? {
+            let path = in_tree(&self.path);
+            return Err(NoAnswer::never(format!("Maven builds with errors in `{path}`, or without it")).into());
+        }
+        Ok(self)
     }
 
     /// Tells of each text whether it compiles.
     ///
     /// # Errors
     /// The file system's.
-    pub(super) async fn compile(&self, texts: &[&str]) -> std::io::Result<Result<Vec<bool>, NoMutants>> {
+    pub(super) async fn compile(&self, texts: &[&str]) -> Result<Vec<bool>, ExecutionError> {
         let mut compile = Vec::new();
         for together in together(texts) {
             let some: Vec<Option<&str>> = together.iter().copied().map(Some).collect();
             let said = self.once(&some, Alone::No).await?;
             for (index, text) in together.iter().enumerate() {
-                let compiles = match said.builds.get(index) {
-                    Some(MainSources::Compile) => Ok(true),
-                    Some(MainSources::Errors) => Ok(false),
+                compile.push(match said.builds.get(index) {
+                    Some(MainSources::Compile) => true,
+                    Some(MainSources::Errors) => false,
                     _ => self.compiles(text).await?,
-                };
-                match compiles {
-                    Ok(compiles) => compile.push(compiles),
-                    Err(reason) => return Ok(Err(reason)),
-                }
+                });
             }
         }
-        Ok(Ok(compile))
+        Ok(compile)
     }
 
     /// Tells whether a text compiles, in containers of its own. One on which the build ends otherwise every time is at fault
     /// itself, if the source as it is still builds.
-    async fn compiles(&self, text: &str) -> std::io::Result<Result<bool, NoMutants>> {
+    async fn compiles(&self, text: &str) -> Result<bool, ExecutionError> {
         let ended = match self.build_of(Some(text)).await? {
-            Ok(MainSources::Compile) => return Ok(Ok(true)),
-            Ok(MainSources::Errors) => return Ok(Ok(false)),
-            Ok(MainSources::Ended(cause) | MainSources::Spent(cause) | MainSources::Unclear(cause)) => cause,
-            Err(reason) => return Ok(Err(reason)),
+            MainSources::Compile => return Ok(true),
+            MainSources::Errors => return Ok(false),
+            MainSources::Ended(cause) | MainSources::Spent(cause) | MainSources::Unclear(cause) => cause,
         };
-        Ok(match self.build_of(None).await? {
-            Ok(MainSources::Compile) => Ok(false),
-            Ok(_) => Err(NoMutants::passing(format!("Maven can't tell whether a mutant compiles: {ended}"))),
-            Err(reason) => Err(reason),
-        })
+        match self.build_of(None).await? {
+            MainSources::Compile => Ok(false),
+            _ => Err(NoAnswer::fault(format!("Maven can't tell whether a mutant compiles: {ended}")).into()),
+        }
     }
 
     /// Builds one text, or the source as it is, until the build says something of main sources, in at most [`ATTEMPTS`]
     /// containers; after a limit with nothing else running. That it ends otherwise is believed only where each of them says so.
-    async fn build_of(&self, text: Option<&str>) -> std::io::Result<Result<MainSources, NoMutants>> {
+    async fn build_of(&self, text: Option<&str>) -> Result<MainSources, ExecutionError> {
         let (mut alone, mut fault) = (Alone::No, None);
         let mut last = None;
         for _ in 0..ATTEMPTS {
             let mut said = self.once(&[text], alone).await?;
             match said.builds.pop() {
-                Some(build @ (MainSources::Compile | MainSources::Errors)) => return Ok(Ok(build)),
+                Some(build @ (MainSources::Compile | MainSources::Errors)) => return Ok(build),
                 Some(MainSources::Unclear(cause)) => fault = Some(cause),
                 Some(build) => {
                     if matches!(build, MainSources::Spent(_)) {
@@ -211,10 +200,10 @@ impl<'a> MavenCompiler<'a> {
                 None => fault = Some(said.fault.unwrap_or_default()),
             }
         }
-        Ok(match (fault, last) {
+        match (fault, last) {
             (None, Some(build)) => Ok(build),
-            (fault, _) => Err(NoMutants::passing(fault.unwrap_or_default())),
-        })
+            (fault, _) => Err(NoAnswer::fault(fault.unwrap_or_default()).into()),
+        }
     }
 
     /// Builds texts in one container, the source as it is for none.

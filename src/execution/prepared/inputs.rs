@@ -38,7 +38,7 @@ pub(super) struct Looked {
 /// Looks through a compiled tree in the store, and packs what compilers find classes in.
 ///
 /// # Errors
-/// [`PreparedError`]; [`PreparedError::TooLarge`] is no fault of ours.
+/// [`PreparedError`]; [`PreparedError::Unfit`] is no fault of ours.
 pub(super) fn look(
     store: &Store,
     tree: &Digest,

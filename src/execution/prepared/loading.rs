@@ -1,6 +1,9 @@
 //! What is found in a store is only used where it is whole: tests with a scripted build.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use fs_err as fs;
 
 use super::*;
 use crate::artifact::store::Store;
@@ -72,8 +75,8 @@ impl Place {
     async fn get_from(&self, revisions: &PreparedRevisions) -> CompiledRevision {
         let module = ModuleArguments::default();
         let input = RevisionInput { tree: "a".repeat(40), module };
-        let archive = tempfile::Builder::new().tempfile_in(self.directory.path()).unwrap().keep().unwrap().1;
-        fs::copy(self.directory.path().join("compiled.tar"), &archive).unwrap();
+        let archive = TemporaryFile::named(self.directory.path(), "tree", "tar");
+        fs::copy(self.directory.path().join("compiled.tar"), archive.path()).unwrap();
         let found = revisions.get(&self.executor, &self.environment, &input, move || Ok(archive)).await.unwrap();
         match found.as_ref() {
             Prepared::Compiled(revision) => revision.as_ref().clone(),

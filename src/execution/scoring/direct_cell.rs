@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::on_mutants::{MutantRunner, MutatedMethods, MutationRequest, mutated};
 use crate::execution::coverage::Covering;
 use crate::execution::coverage::{CoverageRequest, MethodCoverage};
-use crate::execution::direct::{Direct, DirectCell, ExecutedCell, Unfit};
+use crate::execution::direct::{Direct, DirectCell, ExecutedCell};
 use crate::execution::executor::Executor;
+use crate::execution::fault::ExecutionError;
 use crate::execution::record::CellRecord;
 use crate::execution::trees::Trees;
 use crate::outcome::Outcome;
@@ -31,15 +32,12 @@ pub(super) async fn run_cell(
     executor: &Executor,
     trees: &Arc<Trees>,
     cell: &SubmissionCell<'_>,
-) -> std::io::Result<Result<Executed, Unfit>> {
+) -> Result<Executed, ExecutionError> {
     let identity = &cell.executed.identity;
     let (trees, task, side) = (Arc::clone(trees), identity.task.clone(), identity.cell.code());
     let archive = move || trees.revision(&task, side);
-    let ExecutedCell { records, launched } = match direct.run_cell(executor, &cell.executed, archive).await? {
-        Ok(executed) => executed,
-        Err(unfit) => return Ok(Err(unfit)),
-    };
-    let Some((swapped, logs)) = launched else { return Ok(Ok((records, Vec::new(), Vec::new()))) };
+    let ExecutedCell { records, launched } = direct.run_cell(executor, &cell.executed, archive).await?;
+    let Some((swapped, logs)) = launched else { return Ok((records, Vec::new(), Vec::new())) };
     let covered = match cell.cover {
         Some(cover) => {
             let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
@@ -58,5 +56,5 @@ pub(super) async fn run_cell(
         }
         None => Vec::new(),
     };
-    Ok(Ok((records, covered, mutated)))
+    Ok((records, covered, mutated))
 }

@@ -18,11 +18,11 @@ use crate::execution::container::Environment;
 use crate::execution::coverage::CoverageRequest;
 use crate::execution::direct::DirectCell;
 use crate::execution::executor::Executor;
-use crate::execution::fault::Fault;
+use crate::execution::fault::{ExecutionError, Fault, NoAnswer, Remedy, answered};
 use crate::execution::maven::ModuleArguments;
 use crate::execution::mutation::launches::Passing;
 use crate::execution::mutation::reference::ReferenceBuild;
-use crate::execution::mutation::{Judge, NoMutants, lines_to_mutate};
+use crate::execution::mutation::{Judge, lines_to_mutate};
 use crate::execution::prepared::{CompiledRevision, RevisionInput};
 use crate::execution::record::{CellRecord, ExecutionPath};
 use crate::execution::request::{CellIdentity, CellInput, CellRequest};
@@ -31,14 +31,35 @@ use crate::execution::trees::CellFacts;
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{MethodId, Side, Task};
 
+/// What ends a job before it is done.
+enum JobEnd {
+    /// A fault of ours: its records say so.
+    Fault(Fault),
+    /// The run ends too.
+    Run(RunError),
+}
+
+impl From<Fault> for JobEnd {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl<E: Into<RunError>> From<E> for JobEnd {
+    fn from(error: E) -> Self {
+        Self::Run(error.into())
+    }
+}
+
 impl Scoring<'_> {
     /// Does a job and returns its records: every method that it is about has an outcome then, and every one that passes
     /// its measurements, be they lost.
     pub(super) async fn execute(&self, job: &Job<'_>, shared: &Shared<'_>) -> Result<Vec<ScoreRecord>, RunError> {
         let mut records = Vec::new();
-        let cause = match self.execute_cell(job, shared, &mut records).await? {
+        let cause = match self.execute_cell(job, shared, &mut records).await {
             Ok(()) => None,
-            Err(Fault { reason, detail }) => {
+            Err(JobEnd::Run(error)) => return Err(error),
+            Err(JobEnd::Fault(Fault { reason, detail })) => {
                 let outcome = Outcome::InfraFail(reason);
                 let executed: BTreeSet<&MethodId> = records
                     .iter()
@@ -70,20 +91,18 @@ impl Scoring<'_> {
         job: &Job<'_>,
         shared: &Shared<'_>,
         records: &mut Vec<ScoreRecord>,
-    ) -> Result<Result<(), Fault>, RunError> {
+    ) -> Result<(), JobEnd> {
         let repository = &job.task.repository;
         let (Some(environment), Some(executor)) =
             (self.environments.get(repository), shared.executors.get(&(job.model, repository)))
         else {
             let detail = "the repository has no image".to_owned();
-            return Ok(Err(Fault { reason: InfraReason::Image, detail }));
+            return Err(Fault { reason: InfraReason::Image, detail }.into());
         };
         let file = fs::read(shared.submissions.join(file_name(job.file)))?;
         let (trees, task, code, bytes) = (Arc::clone(&self.trees), job.task.clone(), job.code, file.clone());
-        let facts = match blocking(move || trees.describe(&task, code, bytes)).await? {
-            Ok(facts) => facts,
-            Err(error) => return Ok(Err(Fault::source(&error.to_string()))),
-        };
+        let described = blocking(move || trees.describe(&task, code, bytes)).await?;
+        let facts = described.map_err(|error| Fault::source(&error.to_string()))?;
         let is_known = job.focal.unknown.is_none();
         let files = if self.coverage && is_known { job.focal.files() } else { Vec::new() };
         let lines = if self.mutation && is_known { lines_to_mutate(&job.focal.lines) } else { BTreeMap::new() };
@@ -114,7 +133,7 @@ impl Scoring<'_> {
                 self.take_mutated(kept, job, (&lines, *by), &mut todo.mutate, records)?;
             }
             if todo.is_empty() {
-                return Ok(Ok(()));
+                return Ok(());
             }
             let request = CoverageRequest { methods: &todo.cover, files: &files };
             let request = (!files.is_empty()).then_some(&request);
@@ -127,7 +146,8 @@ impl Scoring<'_> {
                         cover: request,
                         mutate: mutate.as_ref(),
                     };
-                    let done = match direct_cell::run_cell(direct, executor, &self.revisions, &cell).await? {
+                    let executed = direct_cell::run_cell(direct, executor, &self.revisions, &cell).await;
+                    let done = match answered(executed)? {
                         Ok(executed) => executed,
                         Err(reason) => {
                             unfit = Some(reason);
@@ -147,27 +167,20 @@ impl Scoring<'_> {
                     let (trees, task) = (Arc::clone(&self.trees), job.task.clone());
                     let (described, content) = (facts.clone(), file.clone());
                     let written = blocking(move || trees.write(&task, code, &content, &described)).await?;
-                    let input = match written {
-                        Ok(input) => input,
-                        Err(error) => return Ok(Err(Fault::source(&error.to_string()))),
-                    };
+                    let input = written.map_err(|error| Fault::source(&error.to_string()))?;
                     let cell = self.request(job, &input, environment, &todo.methods);
-                    let done = self.on_reference_path(executor, &cell, request, mutate.as_ref()).await;
-                    match fs::remove_file(&input.archive) {
-                        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-                        _ => {}
-                    }
-                    let (mut executed, covered, mutated) = done?;
-                    let reason = unfit.as_ref().map(|unfit| unfit.reason.clone());
+                    let done = self.on_reference_path(executor, &cell, request, mutate.as_ref()).await?;
+                    let (mut executed, covered, mutated) = done;
+                    let reason = unfit.as_ref().map(|unfit| unfit.cause.clone());
                     executed.iter_mut().for_each(|record| record.measured.unfit.clone_from(&reason));
                     (executed, covered, mutated)
                 }
             };
             self.keep(executor, &identity, job, &files, (executed, covered), records)?;
             self.keep_mutated(executor, &identity, job, &lines, on_mutants, records)?;
-            return Ok(Ok(()));
+            return Ok(());
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Executes a cell as Maven compiles it, then measures what is asked for.
@@ -206,13 +219,14 @@ impl Scoring<'_> {
         executor: &Executor,
         cell: &CellRequest<'_>,
         request: &MutationRequest<'_>,
-    ) -> std::io::Result<Option<NoMutants>> {
+    ) -> std::io::Result<Option<NoAnswer>> {
         let methods: Vec<MethodId> = request.passing.iter().map(|one| one.method.clone()).collect();
         let records = executor.run_cell(&CellRequest { methods: &methods, repeats: 1, ..*cell }).await?;
         let other = records.iter().find(|record| record.outcome != Outcome::Pass);
         Ok(other.map(|record| {
             let cause = format!("without a mutant, as Maven compiles it: {}: {}", record.outcome, record.detail);
-            NoMutants::of(cause, matches!(record.outcome, Outcome::InfraFail(_)))
+            let is_fault = matches!(record.outcome, Outcome::InfraFail(_));
+            NoAnswer::of(cause, if is_fault { Remedy::TryAgain } else { Remedy::None })
         }))
     }
 
@@ -228,7 +242,7 @@ impl Scoring<'_> {
         let environment = cell.environment;
         let revision = RevisionInput { tree: cell.input.tree.clone(), module: module.clone() };
         let code = (cell.task, cell.cell.code());
-        let prepared = match self.prepared(executor, environment, code, &revision).await? {
+        let prepared = match answered(self.prepared(executor, environment, code, &revision).await)? {
             Ok(prepared) => prepared,
             Err(reason) => return Ok(request.without(executed, &reason)),
         };
@@ -243,13 +257,11 @@ impl Scoring<'_> {
         let (trees, task, side) = (Arc::clone(&self.revisions), cell.task.clone(), cell.cell.code());
         let archive = match tokio::task::spawn_blocking(move || trees.revision(&task, side)).await {
             Ok(Ok(archive)) => archive,
-            Ok(Err(error)) => return Ok(request.without(executed, &NoMutants::passing(error))),
+            Ok(Err(error)) => return Ok(request.without(executed, &NoAnswer::fault(error))),
             Err(error) => return Err(std::io::Error::other(error)),
         };
-        let judge = Judge::Maven(ReferenceBuild { archive: &archive, tree: &cell.input.tree, module });
-        let done = mutated(MutantRunner::Reference { cell, judge }, (executor, environment), request, executed).await;
-        fs::remove_file(&archive)?;
-        done
+        let judge = Judge::Maven(ReferenceBuild { archive: archive.path(), tree: &cell.input.tree, module });
+        mutated(MutantRunner::Reference { cell, judge }, (executor, environment), request, executed).await
     }
 
     /// Returns who says which mutants compile where Maven compiles the cell; `None` where nothing is to be mutated yet, or a
@@ -264,7 +276,7 @@ impl Scoring<'_> {
     ) -> std::io::Result<Option<JudgedBy>> {
         let Some(module) = facts.module.as_ref().filter(|_| !todo.mutate.is_empty()) else { return Ok(None) };
         let revision = RevisionInput { tree: facts.tree.clone(), module: module.clone() };
-        let prepared = self.prepared(executor, environment, (job.task, job.code), &revision).await?;
+        let prepared = answered(self.prepared(executor, environment, (job.task, job.code), &revision).await)?;
         Ok(prepared.ok().map(|prepared| if prepared.is_some() { JudgedBy::Warm } else { JudgedBy::Maven }))
     }
 
@@ -275,15 +287,15 @@ impl Scoring<'_> {
         environment: &Environment,
         (task, side): (&Task, Side),
         revision: &RevisionInput,
-    ) -> std::io::Result<Result<Option<Arc<CompiledRevision>>, NoMutants>> {
-        let Some(direct) = &self.direct else { return Ok(Ok(None)) };
+    ) -> Result<Option<Arc<CompiledRevision>>, ExecutionError> {
+        let Some(direct) = &self.direct else { return Ok(None) };
         let (trees, task) = (Arc::clone(&self.revisions), task.clone());
         let archive = move || trees.revision(&task, side);
-        Ok(match direct.revision(executor, environment, revision, archive).await? {
+        match direct.revision(executor, environment, revision, archive).await {
             Ok(revision) => Ok(Some(revision)),
-            Err(unfit) if unfit.may_pass => Err(NoMutants::passing(unfit.reason)),
-            Err(_) => Ok(None),
-        })
+            Err(ExecutionError::NoAnswer(reason)) if !reason.may_pass() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns what is mutated for a job; `None` where nothing is.
@@ -302,7 +314,7 @@ impl Scoring<'_> {
             let (trees, task, wanted) = (Arc::clone(&self.trees), job.task.clone(), path.clone());
             match (blocking(move || trees.new_file(&task, &wanted)).await?, &mut files) {
                 (Ok(source), Ok(files)) => files.push((path.clone(), lines.clone(), source)),
-                (Err(error), Ok(_)) => files = Err(NoMutants::passing(format!("`{path}` can't be read: {error}"))),
+                (Err(error), Ok(_)) => files = Err(NoAnswer::fault(format!("`{path}` can't be read: {error}"))),
                 (_, Err(_)) => {}
             }
         }

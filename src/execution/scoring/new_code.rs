@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::execution::container::Environment;
 use crate::execution::direct::{Direct, Swap};
 use crate::execution::executor::Executor;
+use crate::execution::fault::answered;
 use crate::execution::maven::ModuleArguments;
 use crate::execution::prepared::RevisionInput;
 use crate::execution::trees::Trees;
@@ -22,7 +23,7 @@ pub(super) struct NewCode<'a> {
     pub(super) module: &'a ModuleArguments,
 }
 
-/// Puts a text in the target file's place on new code and compiles it; `None` where new code does not fit the direct path.
+/// Puts a text in the target file's place on new code and compiles it; `None` where only Maven can say what comes of it.
 pub(super) async fn swap(
     direct: &Direct,
     (executor, environment): (&Executor, &Environment),
@@ -32,9 +33,10 @@ pub(super) async fn swap(
     let input = RevisionInput { tree: on.tree.to_owned(), module: on.module.clone() };
     let (trees, task) = (Arc::clone(on.trees), on.task.clone());
     let archive = move || trees.revision(&task, Side::New);
-    let Ok(revision) = direct.revision(executor, environment, &input, archive).await? else { return Ok(None) };
-    match direct.masked(executor, &revision, on.task.test_file.as_str()).await? {
-        Ok(masked) => Ok(Some(direct.swap(executor, environment, &masked, text).await?)),
-        Err(_) => Ok(None),
-    }
+    let swapped = async {
+        let revision = direct.revision(executor, environment, &input, archive).await?;
+        let masked = direct.masked(executor, &revision, on.task.test_file.as_str()).await?;
+        direct.swap(executor, environment, &masked, text).await
+    };
+    Ok(answered(swapped.await)?.ok())
 }

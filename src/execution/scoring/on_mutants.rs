@@ -12,10 +12,11 @@ use crate::digest::Digest;
 use crate::execution::container::Environment;
 use crate::execution::direct::{Direct, SwappedTree};
 use crate::execution::executor::Executor;
+use crate::execution::fault::{ExecutionError, NoAnswer, Remedy, answered};
 use crate::execution::logs::CellLogs;
 use crate::execution::mutation::launches::{MUTANT_SECONDS, MutantLaunches, Passing};
 use crate::execution::mutation::reference;
-use crate::execution::mutation::{self, Judge, MainCompiler, Mutants, MutatedFile, NoMutants, mutants_key};
+use crate::execution::mutation::{self, Judge, MainCompiler, Mutants, MutatedFile, mutants_key};
 use crate::execution::record::CellRecord;
 use crate::execution::request::{CellRequest, OtherText};
 use crate::focal::FocalLines;
@@ -77,7 +78,7 @@ pub(super) struct MutationRequest<'a> {
     /// Its focal methods.
     pub(super) focal: TaskFocal,
     /// The files, or why they can't be had.
-    pub(super) files: Result<Vec<FileToMutate>, NoMutants>,
+    pub(super) files: Result<Vec<FileToMutate>, NoAnswer>,
     /// Methods to run on mutants that are not launched now.
     pub(super) passing: Vec<Passing>,
 }
@@ -95,7 +96,7 @@ impl MutationRequest<'_> {
     }
 
     /// Says of all of them why they meet no mutants.
-    pub(super) fn without(&self, records: &[CellRecord], reason: &NoMutants) -> MutatedMethods {
+    pub(super) fn without(&self, records: &[CellRecord], reason: &NoAnswer) -> MutatedMethods {
         self.passing_with(records).into_iter().map(|one| (one.method, Err(reason.clone()))).collect()
     }
 }
@@ -146,11 +147,11 @@ pub(super) fn mutation_key(
 }
 
 /// Methods and what became of them on mutants, or why there are none.
-pub(super) type MutatedMethods = Vec<(MethodId, Result<Mutated, NoMutants>)>;
+pub(super) type MutatedMethods = Vec<(MethodId, Result<Mutated, NoAnswer>)>;
 
 /// Tells whether the warm compiler was none for the build, so that Maven is to be asked. All methods meet the same mutants.
 pub(super) fn asks_maven(mutated: &MutatedMethods) -> bool {
-    mutated.iter().any(|(_, result)| result.as_ref().is_err_and(|reason| reason.maven_may_tell))
+    mutated.iter().any(|(_, result)| result.as_ref().is_err_and(|reason| reason.remedy == Remedy::AskMaven))
 }
 
 /// Makes the mutants, unless they are kept, and runs on each what passes without.
@@ -169,7 +170,7 @@ pub(super) async fn mutated(
         Judge::Warm { .. } => JudgedBy::Warm,
         Judge::Maven(_) => JudgedBy::Maven,
     };
-    Ok(match met(way, (executor, environment), request, &passing).await? {
+    Ok(match answered(met(way, (executor, environment), request, &passing).await)? {
         Ok((sets, found)) => {
             let of = |mutants| Ok(Mutated { by, sets: sets.clone(), mutants });
             methods.zip(found.into_iter().map(of)).collect()
@@ -184,11 +185,8 @@ async fn met(
     (executor, environment): (&Executor, &Environment),
     request: &MutationRequest<'_>,
     passing: &[Passing],
-) -> std::io::Result<Result<(Vec<MutantSet>, Vec<Vec<MutantOutcome>>), NoMutants>> {
-    let sets = match sets(way, (executor, environment), request).await? {
-        Ok(sets) => sets,
-        Err(reason) => return Ok(Err(reason)),
-    };
+) -> Result<(Vec<MutantSet>, Vec<Vec<MutantOutcome>>), ExecutionError> {
+    let sets = sets(way, (executor, environment), request).await?;
     let mut found: Vec<Vec<MutantOutcome>> = vec![Vec::new(); passing.len()];
     let mut before = 0;
     for (mutants, source) in sets.iter().filter(|(mutants, _)| !mutants.texts.is_empty()) {
@@ -200,20 +198,16 @@ async fn met(
                 let launches = MutantLaunches { direct, executor, environment, swapped, class, methods, logs };
                 launched(launches, &on).await?
             }
-            MutantRunner::Reference { cell, .. } => Ok(rebuilt(executor, cell, passing, &on).await?),
+            MutantRunner::Reference { cell, .. } => rebuilt(executor, cell, passing, &on).await?,
         };
         before += mutants.texts.len();
-        let became = match became {
-            Ok(became) => became,
-            Err(reason) => return Ok(Err(reason)),
-        };
         for ((mutant, outcomes), met) in mutants.set.kept.iter().zip(became).zip(on.met) {
             for (outcome, place) in outcomes.into_iter().zip(met) {
                 found[place].push(MutantOutcome { id: mutant.id, outcome });
             }
         }
     }
-    Ok(Ok((sets.into_iter().map(|(mutants, _)| mutants.set).collect(), found)))
+    Ok((sets.into_iter().map(|(mutants, _)| mutants.set).collect(), found))
 }
 
 /// Returns the mutants of each file, with its source, as all tests of the task meet them.
@@ -221,27 +215,20 @@ async fn sets<'a>(
     way: MutantRunner<'_>,
     (executor, environment): (&Executor, &Environment),
     request: &'a MutationRequest<'_>,
-) -> std::io::Result<Result<Vec<(Mutants, &'a [u8])>, NoMutants>> {
+) -> Result<Vec<(Mutants, &'a [u8])>, ExecutionError> {
     let judge = way.judge();
-    let files = match &request.files {
-        Ok(files) => files,
-        Err(reason) => return Ok(Err(reason.clone())),
-    };
     let mut sets = Vec::new();
-    for (path, lines, source) in files {
+    for (path, lines, source) in request.files.as_ref().map_err(NoAnswer::clone)? {
         let file = MutatedFile { task_id: &request.task_id, path, source, lines };
         let key = mutants_key(environment, judge.key(executor, environment), &file);
         let make = mutation::make(judge, executor, environment, &file);
-        match request.mutants.get(key, request.cache, make).await? {
-            Ok(mutants) => sets.push((mutants, source.as_slice())),
-            Err(reason) => return Ok(Err(reason)),
-        }
+        sets.push((request.mutants.get(key, request.cache, make).await?, source.as_slice()));
     }
     let own: Vec<MutantSet> = sets.iter().map(|(mutants, _)| mutants.set.clone()).collect();
     if !request.mutants.are_met(&request.task_id, &own) {
-        return Ok(Err(NoMutants::passing("the mutants are not those that other tests of the task met")));
+        return Err(NoAnswer::fault("the mutants are not those that other tests of the task met").into());
     }
-    Ok(Ok(sets))
+    Ok(sets)
 }
 
 /// The kept mutants of a source, and who meets which.
@@ -273,35 +260,24 @@ fn meeting(passing: &[Passing], path: &str, line: usize) -> Vec<usize> {
 }
 
 /// Launches methods on the mutants that they meet and returns what becomes of them, in order.
-async fn launched(
-    launches: MutantLaunches<'_>,
-    on: &OnFile<'_>,
-) -> std::io::Result<Result<Vec<Vec<Outcome>>, NoMutants>> {
+async fn launched(launches: MutantLaunches<'_>, on: &OnFile<'_>) -> Result<Vec<Vec<Outcome>>, ExecutionError> {
     let MutantLaunches { direct, executor, environment, swapped, .. } = launches;
     let (path, revision) = (&on.mutants.set.path, &swapped.masked.revision);
     if on.met.iter().all(Vec::is_empty) {
-        return Ok(Ok(vec![Vec::new(); on.met.len()]));
+        return Ok(vec![Vec::new(); on.met.len()]);
     }
-    let compiler = match MainCompiler::new(direct, executor, environment, revision, path, on.source).await? {
-        Ok(compiler) => compiler,
-        Err(reason) => return Ok(Err(reason)),
-    };
+    let compiler = MainCompiler::new(direct, executor, environment, revision, path, on.source).await?;
     let mut became = Vec::new();
     for (number, text, methods) in on.each(launches.methods) {
         if methods.is_empty() {
             became.push(Vec::new());
             continue;
         }
-        match (MutantLaunches { methods: &methods, ..launches }).on(&compiler, (number, text)).await? {
-            Ok(Some(outcomes)) => became.push(outcomes),
-            Ok(None) => {
-                let cause = format!("a mutant of {path} compiled before and does not now");
-                return Ok(Err(NoMutants::passing(cause)));
-            }
-            Err(reason) => return Ok(Err(reason)),
-        }
+        let outcomes = (MutantLaunches { methods: &methods, ..launches }).on(&compiler, (number, text)).await?;
+        let changed = || NoAnswer::fault(format!("a mutant of {path} compiled before and does not now"));
+        became.push(outcomes.ok_or_else(changed)?);
     }
-    Ok(Ok(became))
+    Ok(became)
 }
 
 /// Has Maven build each mutant of a source that methods meet, and returns what becomes of these on it, in order.

@@ -189,7 +189,7 @@ impl Scoring<'_> {
                     return Ok(none(&format!("the developers' test does not compile: {detail}"), false));
                 }
                 // Only Maven can say.
-                Some(Swap::Unfit(_)) | None => {}
+                None => {}
             }
         }
         let (trees, wanted, text, described) = (Arc::clone(&self.trees), (*task).clone(), text.clone(), facts.clone());
@@ -208,12 +208,7 @@ impl Scoring<'_> {
             path: ExecutionPath::Maven,
             other_text: None,
         };
-        let built = executor.build_cell(&request, module).await;
-        match fs_err::remove_file(&input.archive) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        match built? {
+        match executor.build_cell(&request, module).await? {
             (Ok(built), logs) => {
                 let at = (facts.class.as_str(), &logs);
                 executor.launch_with(&agent, environment, &built, at, methods.iter()).await

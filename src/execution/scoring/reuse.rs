@@ -10,7 +10,7 @@ use super::run_mutants::RunMutants;
 use super::{Scoring, model_directory};
 use crate::execution::coverage::{Lines, MethodCoverage, SourceFile, coverage_key, focal_coverage, own_coverage};
 use crate::execution::executor::Executor;
-use crate::execution::mutation::NoMutants;
+use crate::execution::fault::NoAnswer;
 use crate::execution::mutation::launches::Passing;
 use crate::execution::record::{CellRecord, Measured};
 use crate::execution::request::CellIdentity;
@@ -84,7 +84,7 @@ impl Scoring<'_> {
         identity: &CellIdentity<'_>,
         job: &Job<'_>,
         lines: &LinesToMutate,
-        mutated: Vec<(MethodId, Result<Mutated, NoMutants>)>,
+        mutated: Vec<(MethodId, Result<Mutated, NoAnswer>)>,
         records: &mut Vec<ScoreRecord>,
     ) -> std::io::Result<()> {
         for (method, result) in mutated {
@@ -195,10 +195,10 @@ pub(super) type LinesToMutate = BTreeMap<String, Vec<usize>>;
 pub(super) fn mutation_records(
     job: &Job<'_>,
     method: &MethodId,
-    result: Result<Mutated, NoMutants>,
+    result: Result<Mutated, NoAnswer>,
     cached: bool,
 ) -> Vec<ScoreRecord> {
-    let may_pass = result.as_ref().is_err_and(|reason| reason.may_pass);
+    let may_pass = result.as_ref().is_err_and(NoAnswer::may_pass);
     let (sets, mutants, cause) = match result {
         Ok(mutated) => (mutated.sets, mutated.mutants, None),
         Err(reason) => (Vec::new(), Vec::new(), Some(shortened(&reason.cause))),

@@ -13,7 +13,8 @@ use fs_err as fs;
 use super::cache::ResultCache;
 use super::record::ScoreRecord;
 use crate::digest::Digest;
-use crate::execution::mutation::{Mutants, NoMutants};
+use crate::execution::fault::{ExecutionError, NoAnswer};
+use crate::execution::mutation::Mutants;
 use crate::metrics::mutation::MutantSet;
 use crate::task::TaskId;
 
@@ -27,7 +28,7 @@ pub(super) struct RunMutants {
     /// Held by whoever makes a set; whoever wants the same one waits.
     making: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
     /// Why there are none, and never will be: found out once.
-    none: Mutex<HashMap<Digest, NoMutants>>,
+    none: Mutex<HashMap<Digest, NoAnswer>>,
     /// Digests of the sets that tests of a task met.
     met: Mutex<BTreeMap<TaskId, Digest>>,
 }
@@ -52,37 +53,37 @@ impl RunMutants {
     /// Returns the set of a key: the run's own, another run's where `others` may be read, or what `make` makes.
     ///
     /// # Errors
-    /// The file system's.
+    /// [`ExecutionError`].
     pub(super) async fn get(
         &self,
         key: Digest,
         others: &ResultCache,
-        make: impl Future<Output = io::Result<Result<Mutants, NoMutants>>>,
-    ) -> io::Result<Result<Mutants, NoMutants>> {
+        make: impl Future<Output = Result<Mutants, ExecutionError>>,
+    ) -> Result<Mutants, ExecutionError> {
         let turn = Arc::clone(self.making.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
         let _mine = turn.lock().await;
         if let Some(reason) = self.none.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(Err(reason.clone()));
+            return Err(reason.clone().into());
         }
         if let Some(known) = self.own.value(key)? {
-            return Ok(Ok(known));
+            return Ok(known);
         }
         if let Some(known) = others.value::<Mutants>(key)? {
             self.own.put_value(key, &known)?;
-            return Ok(Ok(known));
+            return Ok(known);
         }
-        let made = make.await?;
+        let made = make.await;
         match &made {
             Ok(made) => {
                 self.own.put_value(key, made)?;
                 others.put_value(key, made)?;
             }
-            Err(reason) if !reason.may_pass => {
+            Err(ExecutionError::NoAnswer(reason)) if !reason.may_pass() => {
                 self.none.lock().unwrap_or_else(PoisonError::into_inner).insert(key, reason.clone());
             }
             Err(_) => {}
         }
-        Ok(made)
+        made
     }
 
     /// Tells whether these are the sets that all other tests of the task met. The first ones are.
@@ -119,8 +120,8 @@ mod tests {
         Mutants { set: MutantSet { path: path.to_owned(), ..MutantSet::default() }, texts: vec!["text".to_owned()] }
     }
 
-    fn path_of(found: Result<Mutants, NoMutants>) -> String {
-        found.unwrap().set.path
+    fn path_of(found: Mutants) -> String {
+        found.set.path
     }
 
     #[tokio::test]
@@ -135,7 +136,7 @@ mod tests {
             let number = made.fetch_add(1, Ordering::Relaxed);
             // Long enough for the other one to come.
             tokio::task::yield_now().await;
-            Ok(Ok(mutants(&format!("made {number}"))))
+            Ok(mutants(&format!("made {number}")))
         };
         let begun = RunMutants::of(&run, &[]);
         let (one, other) = tokio::join!(begun.get(key, &others, make()), begun.get(key, &others, make()));
@@ -151,13 +152,13 @@ mod tests {
         let reading = ResultCache::new(results, true);
         let next = RunMutants::of(&directory.path().join("next"), &[]);
         assert_eq!(path_of(next.get(key, &reading, make()).await.unwrap()), "made 2", "the last that was kept");
-        let never = || async { Ok(Err(NoMutants::certain("no source"))) };
+        let never = || async { Err(NoAnswer::never("no source").into()) };
         for make in [never(), never()] {
-            assert!(next.get(Digest::of(b"none"), &reading, make).await.unwrap().is_err());
+            assert!(next.get(Digest::of(b"none"), &reading, make).await.is_err());
         }
-        assert!(next.get(Digest::of(b"none"), &reading, make()).await.unwrap().is_err(), "found out once");
-        let fault = || async { Ok(Err(NoMutants::passing("no engine"))) };
-        assert!(next.get(Digest::of(b"third"), &reading, fault()).await.unwrap().is_err());
+        assert!(next.get(Digest::of(b"none"), &reading, make()).await.is_err(), "found out once");
+        let fault = || async { Err(NoAnswer::fault("no engine").into()) };
+        assert!(next.get(Digest::of(b"third"), &reading, fault()).await.is_err());
         assert_eq!(path_of(next.get(Digest::of(b"third"), &reading, make()).await.unwrap()), "made 3", "tried again");
     }
 

@@ -13,17 +13,16 @@ use super::{Scoring, blocking};
 use crate::digest::Digest;
 use crate::event::EventSink;
 use crate::execution::direct::Swap;
+use crate::execution::fault::{ExecutionError, NoAnswer, answered};
 use crate::execution::record::ExecutionPath;
 use crate::execution::request::{CellIdentity, CellRequest};
 use crate::execution::run_directory::RunDirectory;
 use crate::execution::stage::{RunError, Stage};
-use crate::outcome::launch::shortened;
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, Side, Task, TaskId, Track};
 
-/// Whether a starting file compiles, and its first error; `None` where there is no such file, the fault where that can't
-/// be told.
-type Compiles = Result<Option<(bool, Option<String>)>, (Outcome, String)>;
+/// Whether a starting file compiles, and its first error; `None` where there is no such file.
+type Compiles = Option<(bool, Option<String>)>;
 
 impl Scoring<'_> {
     /// Compiles the starting files that no record is about yet, each once, and returns all records.
@@ -55,10 +54,10 @@ impl Scoring<'_> {
         let wanted: Vec<&Task> = wanted.collect();
         let jobs = wanted.into_iter().map(|task| {
             let compiled = async move {
-                let (start_compiles, detail, lost) = match self.start_compiles(task).await? {
+                let (start_compiles, detail, lost) = match answered(self.start_compiles(task).await)? {
                     Ok(None) => (None, None, false),
                     Ok(Some((compiles, detail))) => (Some(compiles), detail, false),
-                    Err((outcome, detail)) => (None, Some(shortened(&format!("{outcome}: {detail}"))), true),
+                    Err(reason) => (None, Some(reason.cause), true),
                 };
                 let task_id = task.id.clone();
                 let record = StartRecord { schema: SCORE_SCHEMA, task_id, start_compiles, detail, lost };
@@ -77,8 +76,9 @@ impl Scoring<'_> {
     }
 
     /// Compiles the starting file of a task on its new code, unless that was done before.
-    async fn start_compiles(&self, task: &Task) -> std::io::Result<Compiles> {
-        let none = |detail: &str| Ok(Err((Outcome::InfraFail(InfraReason::Source), detail.to_owned())));
+    async fn start_compiles(&self, task: &Task) -> Result<Compiles, ExecutionError> {
+        let fault = |outcome: Outcome, detail: &str| NoAnswer::fault(format!("{outcome}: {detail}"));
+        let none = |detail: &str| Err(fault(Outcome::InfraFail(InfraReason::Source), detail).into());
         let (Some(environment), Some(executor), Some(method)) =
             (self.environments.get(&task.repository), self.executors.get(&task.repository), task.test_methods.first())
         else {
@@ -92,26 +92,26 @@ impl Scoring<'_> {
         });
         let (start, facts) = match described.await? {
             Ok(Some(described)) => described,
-            Ok(None) => return Ok(Ok(None)),
+            Ok(None) => return Ok(None),
             Err(error) => return none(&error.to_string()),
         };
         let Some(module) = &facts.module else {
-            return Ok(Ok(Some((false, Some("the target file lies in no module of this tree".to_owned())))));
+            return Ok(Some((false, Some("the target file lies in no module of this tree".to_owned()))));
         };
         let path = if self.direct.is_some() { ExecutionPath::Direct } else { ExecutionPath::Maven };
         let identity =
             CellIdentity { task, cell: Cell::On, environment, tree: &facts.tree, swapped: facts.swapped(), path };
         let key = start_key(executor.key(&identity, method, 1, path));
         if let Some(known) = self.cache.value::<(bool, Option<String>)>(key)? {
-            return Ok(Ok(Some(known)));
+            return Ok(Some(known));
         }
-        let mut compiles: Option<Compiles> = None;
+        let mut compiles = None;
         if let Some(direct) = &self.direct {
             let on = NewCode { trees: &self.revisions, task, tree: &facts.tree, module };
             compiles = match swap(direct, (executor, environment), &on, &start).await? {
-                Some(Swap::Compiled(_)) => Some(Ok(Some((true, None)))),
-                Some(Swap::Failed { detail, .. }) => Some(Ok(Some((false, Some(detail))))),
-                Some(Swap::Unfit(_)) | None => None,
+                Some(Swap::Compiled(_)) => Some((true, None)),
+                Some(Swap::Failed { detail, .. }) => Some((false, Some(detail))),
+                None => None,
             };
         }
         let compiles = match compiles {
@@ -127,22 +127,16 @@ impl Scoring<'_> {
                 let (cell, path) = (Cell::On, ExecutionPath::Maven);
                 let request =
                     CellRequest { task, cell, input: &input, environment, methods, repeats: 1, path, other_text: None };
-                let built = executor.build_cell(&request, module).await;
-                match fs_err::remove_file(&input.archive) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                    _ => {}
-                }
-                match built?.0 {
-                    Ok(_) => Ok(Some((true, None))),
-                    Err((Outcome::CompileFail(_), detail)) => Ok(Some((false, Some(detail)))),
-                    Err(fault) => Err(fault),
+                let built = executor.build_cell(&request, module).await?;
+                match built.0 {
+                    Ok(_) => (true, None),
+                    Err((Outcome::CompileFail(_), detail)) => (false, Some(detail)),
+                    Err((outcome, detail)) => return Err(fault(outcome, &detail).into()),
                 }
             }
         };
-        if let Ok(Some(known)) = &compiles {
-            self.cache.put_value(key, known)?;
-        }
-        Ok(compiles)
+        self.cache.put_value(key, &compiles)?;
+        Ok(Some(compiles))
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::shadows::shadows;
 use crate::execution::maven::ModuleArguments;
 use crate::execution::request::CellInput;
+use crate::execution::temporary::TemporaryFile;
 use crate::execution::trees::CellFacts;
 use crate::focal::{self, Focal};
 use crate::java::Unit;
@@ -121,14 +121,10 @@ impl SubmissionTrees {
     /// # Errors
     /// [`WorkspaceError`].
     pub fn write(&self, task: &Task, code: Side, file: &[u8], facts: &CellFacts) -> Result<CellInput, WorkspaceError> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let archive = self.temporary.join(format!("submission-{}.tar", NEXT.fetch_add(1, Ordering::Relaxed)));
+        let archive = TemporaryFile::named(&self.temporary, "submission", "tar");
         let tree = self.repository(task)?.tree(task.revision(code))?;
         let swap = Swap { path: &task.test_file, content: Some(file) };
-        write_to(&tree, Some(swap), &archive, &self.notices).inspect_err(|_| {
-            // What was written until then is of no use; the cause is the error to tell.
-            let _ = fs_err::remove_file(&archive);
-        })?;
+        write_to(&tree, Some(swap), archive.path(), &self.notices)?;
         Ok(CellInput {
             archive,
             tree: facts.tree.clone(),

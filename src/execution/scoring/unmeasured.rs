@@ -6,7 +6,7 @@ use super::job::Job;
 use super::record::ScoreRecord;
 use super::reuse::{coverage_record, mutation_records};
 use crate::execution::coverage::MethodCoverage;
-use crate::execution::mutation::NoMutants;
+use crate::execution::fault::NoAnswer;
 use crate::outcome::Outcome;
 use crate::task::{MethodId, Side};
 
@@ -48,6 +48,6 @@ pub(super) fn unmeasured(job: &Job<'_>, due: Due, records: &[ScoreRecord], cause
         ScoreRecord::Coverage(coverage_record(job, measured, false))
     });
     let mutate = lacking(due.mutation, job.mutate.iter().map(|passing| &passing.method).collect(), &mutated);
-    let mutate = mutate.iter().flat_map(|method| mutation_records(job, method, Err(NoMutants::passing(cause)), false));
+    let mutate = mutate.iter().flat_map(|method| mutation_records(job, method, Err(NoAnswer::fault(cause)), false));
     cover.chain(mutate).collect()
 }

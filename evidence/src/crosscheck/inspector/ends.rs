@@ -1,17 +1,18 @@
 //! What becomes of mutants: some of a file's, run as scoring runs them and built by Maven, and what both take.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{InspectError, Inspector, Subject};
 use crate::report::crosscheck::{Both, CheckedEnd, CheckedEnds, named};
 use crate::tools::rebuilt::{MutantEnd, Rebuilt, rebuild};
-use testevo_sandbox::execution::direct::{Swap, SwappedTree, Unfit};
+use testevo_sandbox::execution::direct::{Swap, SwappedTree};
+use testevo_sandbox::execution::fault::{NoAnswer, Remedy};
 use testevo_sandbox::execution::launch::{LaunchOptions, MethodLaunch};
 use testevo_sandbox::execution::logs::CellLogs;
 use testevo_sandbox::execution::mutation::launches::{MutantLaunches, Passing};
-use testevo_sandbox::execution::mutation::{JudgedMutants, MainCompiler, MutatedFile, NoMutants};
+use testevo_sandbox::execution::mutation::{JudgedMutants, MainCompiler, MutatedFile};
+use testevo_sandbox::execution::temporary::TemporaryFile;
 use testevo_sandbox::outcome::{CompileReason, ExecReason, Outcome};
 use testevo_sandbox::task::{Cell, MethodId};
 
@@ -21,26 +22,22 @@ pub(crate) struct Runnable {
     logs: CellLogs,
     passing: Vec<Passing>,
     /// Tar archive of the sources.
-    pub(crate) archive: PathBuf,
+    pub(crate) archive: TemporaryFile,
 }
 
 impl Inspector {
     /// Returns new code with the target file compiled, and which of the target methods pass there.
-    pub(crate) async fn runnable(&self, subject: &Subject<'_>) -> Result<Result<Runnable, NoMutants>, InspectError> {
+    pub(crate) async fn runnable(&self, subject: &Subject<'_>) -> Result<Runnable, InspectError> {
         let Subject { task, executor, environment, facts, .. } = subject;
         let text = facts.text.as_deref().unwrap_or_default();
         let revision = Arc::new(subject.revision.clone());
-        let unfit = |unfit: Unfit| NoMutants::of(unfit.reason, unfit.may_pass);
-        let masked = match self.direct.masked(executor, &revision, task.test_file.as_str()).await? {
-            Ok(masked) => masked,
-            Err(reason) => return Ok(Err(unfit(reason))),
-        };
+        let masked = self.direct.masked(executor, &revision, task.test_file.as_str()).await?;
         let swapped = match self.direct.swap(executor, environment, &masked, text).await? {
             Swap::Compiled(swapped) => swapped,
             Swap::Failed { reason, detail, .. } => {
-                return Ok(Err(NoMutants::of(detail, reason == CompileReason::Resource)));
+                let may_pass = reason == CompileReason::Resource;
+                return Err(NoAnswer::of(detail, if may_pass { Remedy::TryAgain } else { Remedy::None }).into());
             }
-            Swap::Unfit(reason) => return Ok(Err(unfit(reason))),
         };
         let logs = CellLogs::create(None, &task.id, Cell::Nn)?;
         let mut passing = Vec::new();
@@ -54,15 +51,15 @@ impl Inspector {
                     let (launch_ms, own) = (launched.measured.launch_ms, Vec::new());
                     passing.push(Passing { method: method.clone(), launch_ms, own });
                 }
-                Outcome::InfraFail(_) => return Ok(Err(NoMutants::passing(launched.detail))),
+                Outcome::InfraFail(_) => return Err(NoAnswer::fault(launched.detail).into()),
                 _ => {}
             }
         }
         if passing.is_empty() {
-            return Ok(Err(NoMutants::certain("no target method passes on new code")));
+            return Err(NoAnswer::never("no target method passes on new code").into());
         }
         let archive = self.read(task, |trees, task| trees.cell(task, Cell::Nn)).await?.archive;
-        Ok(Ok(Runnable { swapped, logs, passing, archive }))
+        Ok(Runnable { swapped, logs, passing, archive })
     }
 
     /// Compares what becomes of some of a file's mutants, taken evenly, and what that takes. `judging` is what making and
@@ -73,19 +70,19 @@ impl Inspector {
         runnable: &Runnable,
         file: &MutatedFile<'_>,
         (judged, judging): (&JudgedMutants, Duration),
-    ) -> Result<Result<CheckedEnds, NoMutants>, InspectError> {
+    ) -> Result<CheckedEnds, InspectError> {
         let Subject { executor, environment, revision, facts, .. } = subject;
         let mut places: Vec<usize> = judged.valid.iter().chain(&judged.invalid).copied().collect();
         places.sort_unstable();
         let (distinct, most) = (places.len(), self.compares.ends.min(places.len()));
         if most == 0 {
-            return Ok(Err(NoMutants::certain("there is no mutant")));
+            return Err(NoAnswer::never("there is no mutant").into());
         }
         let places: Vec<usize> = (0..most).map(|number| places[number * distinct / most]).collect();
         let methods: Vec<MethodId> = runnable.passing.iter().map(|one| one.method.clone()).collect();
         let rebuilt = Rebuilt {
             environment,
-            archive: &runnable.archive,
+            archive: runnable.archive.path(),
             module: &subject.input.module,
             class: &facts.class,
             methods: &methods,
@@ -93,16 +90,9 @@ impl Inspector {
             path: file.path,
             texts: &judged.texts(&places).collect::<Vec<&str>>(),
         };
-        let theirs = match rebuild(executor, &rebuilt).await? {
-            Ok(theirs) => theirs,
-            Err(reason) => return Ok(Err(reason)),
-        };
+        let theirs = rebuild(executor, &rebuilt).await?;
         let started = Instant::now();
         let compiler = MainCompiler::new(&self.direct, executor, environment, revision, file.path, file.source).await?;
-        let compiler = match compiler {
-            Ok(compiler) => compiler,
-            Err(reason) => return Ok(Err(reason)),
-        };
         let (judging_ms, beginning_ms) = (milliseconds(judging), milliseconds(started.elapsed()));
         let launches = MutantLaunches {
             direct: &self.direct,
@@ -134,12 +124,8 @@ impl Inspector {
                 (MutantEnd::Invalid, false)
             } else {
                 match launches.on(&compiler, (number + 1, text)).await? {
-                    Ok(Some(outcomes)) => match became(&outcomes) {
-                        Ok(own) => own,
-                        Err(fault) => return Ok(Err(NoMutants::passing(fault))),
-                    },
-                    Ok(None) => return Ok(Err(NoMutants::passing("a mutant compiled before and does not now"))),
-                    Err(reason) => return Ok(Err(reason)),
+                    Some(outcomes) => became(&outcomes).map_err(NoAnswer::fault)?,
+                    None => return Err(NoAnswer::fault("a mutant compiled before and does not now").into()),
                 }
             };
             let ms = Both { ours: milliseconds(started.elapsed()), theirs: theirs.wall_ms };
@@ -147,7 +133,7 @@ impl Inspector {
             mutants.push(CheckedEnd { name, end: Both { ours: own, theirs: end }, ms, limited });
         }
         let methods = methods.len();
-        Ok(Ok(CheckedEnds { methods, distinct, judging_ms, beginning_ms, mutants, unknown, left_out: None }))
+        Ok(CheckedEnds { methods, distinct, judging_ms, beginning_ms, mutants, unknown, left_out: None })
     }
 }
 

@@ -7,6 +7,7 @@ use super::*;
 use crate::data_dir::DataDir;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{ContainerSpec, StepResult, Stream};
+use crate::execution::fault;
 use crate::execution::scripted::{environment, executor};
 
 /// What a build's main sources come to in a script.
@@ -78,13 +79,13 @@ async fn asked(
     let environment = environment();
     let module = ModuleArguments::default();
     let build = ReferenceBuild { archive: Path::new("tree.tar"), tree: "t", module: &module };
-    let compiler = match MavenCompiler::new(&executor, &environment, build, "A.java").await.unwrap() {
+    let compiler = match fault::answered(MavenCompiler::new(&executor, &environment, build, "A.java").await).unwrap() {
         Ok(compiler) => compiler,
-        Err(reason) => return (Err((reason.cause, reason.may_pass)), builds.lock().unwrap().clone()),
+        Err(reason) => return (Err((reason.cause.clone(), reason.may_pass())), builds.lock().unwrap().clone()),
     };
-    let answers = compiler.compile(texts).await.unwrap();
+    let answers = fault::answered(compiler.compile(texts).await).unwrap();
     let builds = builds.lock().unwrap().clone();
-    (answers.map_err(|reason| (reason.cause, reason.may_pass)), builds)
+    (answers.map_err(|reason| (reason.cause.clone(), reason.may_pass())), builds)
 }
 
 /// Builds as they should be: what is no Java has errors.
@@ -175,8 +176,8 @@ async fn no_build_sees_what_another_left() {
     let executor = executor(&engine, &DataDir::open(directory.path()).unwrap());
     let (environment, module) = (environment(), ModuleArguments::default());
     let build = ReferenceBuild { archive: Path::new("tree.tar"), tree: "t", module: &module };
-    let compiler = MavenCompiler::new(&executor, &environment, build, "A.java").await.unwrap().unwrap();
-    assert_eq!(compiler.compile(&["good", "bad"]).await.unwrap().unwrap(), [true, false]);
+    let compiler = MavenCompiler::new(&executor, &environment, build, "A.java").await.unwrap();
+    assert_eq!(compiler.compile(&["good", "bad"]).await.unwrap(), [true, false]);
 }
 
 #[test]
@@ -216,5 +217,5 @@ fn texts_are_taken_together_as_far_as_a_program_holds_them() {
 #[test]
 fn too_many_builds_are_not_begun() {
     assert!(too_many(MOST_BUILDS).is_none());
-    assert!(too_many(MOST_BUILDS + 1).is_some_and(|reason| !reason.may_pass));
+    assert!(too_many(MOST_BUILDS + 1).is_some_and(|reason| !reason.may_pass()));
 }
