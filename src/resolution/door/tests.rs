@@ -1,6 +1,14 @@
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{Request, Response, StatusCode};
+
+use super::find::{Found, cached_metadata_path, find};
 use super::*;
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
 use crate::event::{Event, EventSink};
+use crate::resolution::metadata;
 
 #[tokio::test]
 async fn a_socket_may_lie_deep_in_the_file_system() {

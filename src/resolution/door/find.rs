@@ -1,0 +1,188 @@
+//! What a path is answered with: what passed before, then what the tree has, then what an origin gives.
+
+use super::serving::sha1_of;
+use super::versions::freeze;
+use super::{MAX_ARTIFACT_BYTES, MIRROR_ID, Shared, held};
+use crate::artifact::fetch::FetchError;
+use crate::artifact::origin::{OriginError, OriginName};
+use crate::digest::Digest;
+use crate::lock::MavenFile;
+use crate::resolution::allowance::Exhausted;
+use crate::resolution::bookkeeping::is_bookkeeping;
+use crate::resolution::metadata;
+
+/// What the door has for a path.
+pub(super) enum Found {
+    /// A file, which the store has.
+    Blob { digest: Digest, size: u64 },
+    /// A text of ours: metadata, a sum.
+    Text(String),
+    /// No origin has it.
+    Absent,
+    /// Nobody knows: the cause.
+    Failed(String),
+}
+
+/// Finds a file of a Maven repository: among what passed before, in the tree, or at an origin.
+pub(super) async fn find(shared: &Shared, path: &str) -> Found {
+    if path.ends_with("/maven-metadata.xml") {
+        return find_metadata(shared, path).await;
+    }
+    if let Some(of) = path.strip_suffix(".sha1") {
+        let digest = held(&shared.passage).files.get(of).map(|file| file.sha256);
+        return match digest {
+            Some(digest) => sha1_of(shared, &digest).await.map_or(Found::Absent, Found::Text),
+            None => Found::Absent,
+        };
+    }
+    if is_bookkeeping(path) || [".md5", ".sha256", ".sha512", ".asc"].iter().any(|suffix| path.ends_with(suffix)) {
+        return Found::Absent;
+    }
+    let gate = match shared.allowance.gate(path) {
+        Ok(gate) => gate,
+        Err(exhausted) => return Found::Failed(exhausted.to_string()),
+    };
+    let _alone = gate.lock().await;
+    {
+        let mut passage = held(&shared.passage);
+        if !passage.files.contains_key(path)
+            && let Some(file) = held(&shared.in_tree).get(path)
+        {
+            passage.files.insert(path.to_owned(), file.clone());
+        }
+        if let Some(file) = passage.files.get(path)
+            && shared.store.contains(&file.sha256)
+        {
+            return Found::Blob { digest: file.sha256, size: file.size };
+        }
+        if passage.absent.contains(path) {
+            return Found::Absent;
+        }
+    }
+    let known = held(&shared.passage).files.get(path).cloned();
+    let mut failure = None;
+    let origins = held(&shared.origins).clone();
+    // What a lock names is asked of its own origin first, and must have the locked bytes wherever it comes from.
+    let locked = known.as_ref().and_then(|file| file.origin.parse().ok());
+    for origin in locked.iter().chain(&origins) {
+        let expected = known.as_ref().map(|file| &file.sha256);
+        match fetch(shared, origin, path, expected, MAX_ARTIFACT_BYTES).await {
+            Ok((sha256, size)) => {
+                let file = MavenFile { path: path.to_owned(), origin: origin.to_string(), sha256, size, own: false };
+                let mut passage = held(&shared.passage);
+                passage.failed.remove(path);
+                passage.files.insert(path.to_owned(), file);
+                return Found::Blob { digest: sha256, size };
+            }
+            Err(Denied::Fetch(FetchError::Gone { .. })) => {}
+            // What is locked came from somewhere; that this is out of reach must be told.
+            Err(Denied::Fetch(FetchError::Origin(error @ OriginError::Private { .. }))) if known.is_none() => {
+                leave_out(shared, origin, &error);
+            }
+            Err(error) => failure = Some(error.to_string()),
+        }
+    }
+    not_found(shared, path, failure)
+}
+
+/// Notes that a path was not given, and why.
+fn not_found(shared: &Shared, path: &str, failure: Option<String>) -> Found {
+    let mut passage = held(&shared.passage);
+    match failure {
+        Some(cause) => {
+            passage.failed.insert(path.to_owned(), cause.clone());
+            Found::Failed(cause)
+        }
+        None => {
+            passage.absent.insert(path.to_owned());
+            Found::Absent
+        }
+    }
+}
+
+/// Asks an origin no more of which it has come out that a POM may not name it, and tells of it once.
+fn leave_out(shared: &Shared, origin: &OriginName, error: &OriginError) {
+    let mut origins = held(&shared.origins);
+    let before = origins.len();
+    origins.retain(|known| known != origin);
+    if origins.len() < before {
+        let events = shared.client.events();
+        events.warning(format!("{error}: it is not asked; if it is needed, give `--origin {origin}=URL`"));
+    }
+}
+
+/// Why something was not fetched.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Denied {
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
+}
+
+/// Fetches within what one lock may.
+pub(super) async fn fetch(
+    shared: &Shared,
+    origin: &OriginName,
+    path: &str,
+    expected: Option<&Digest>,
+    max_bytes: u64,
+) -> Result<(Digest, u64), Denied> {
+    let fetching = shared.allowance.fetching(max_bytes).await?;
+    match shared.client.fetch(origin, path, expected, fetching.max_bytes).await {
+        Ok((digest, size)) => {
+            fetching.came(size);
+            Ok((digest, size))
+        }
+        Err(error @ FetchError::TooLarge { .. }) => {
+            fetching.did_not_fit(max_bytes);
+            Err(error.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Answers which versions there are: once chosen, always the same.
+async fn find_metadata(shared: &Shared, path: &str) -> Found {
+    let cached = cached_metadata_path(path);
+    let gate = match shared.allowance.gate(path) {
+        Ok(gate) => gate,
+        Err(exhausted) => return Found::Failed(exhausted.to_string()),
+    };
+    let _alone = gate.lock().await;
+    {
+        let passage = held(&shared.passage);
+        if let Some(frozen) = passage.metadata.get(&cached) {
+            return Found::Text(frozen.content.clone());
+        }
+        if passage.absent.contains(path) {
+            return Found::Absent;
+        }
+    }
+    let mut failure = None;
+    let origins = held(&shared.origins).clone();
+    for origin in origins {
+        match fetch(shared, &origin, path, None, metadata::MAX_METADATA_BYTES).await {
+            Ok((digest, _)) => match freeze(shared, &origin, &cached, &digest).await {
+                Ok(frozen) => {
+                    let text = frozen.content.clone();
+                    held(&shared.passage).metadata.insert(cached, frozen);
+                    return Found::Text(text);
+                }
+                Err(cause) => failure = Some(cause),
+            },
+            Err(Denied::Fetch(FetchError::Gone { .. })) => {}
+            Err(Denied::Fetch(FetchError::Origin(error @ OriginError::Private { .. }))) => {
+                leave_out(shared, &origin, &error);
+            }
+            Err(error) => failure = Some(error.to_string()),
+        }
+    }
+    not_found(shared, path, failure)
+}
+
+/// Returns where Maven keeps metadata that it got from the mirror.
+pub(super) fn cached_metadata_path(path: &str) -> String {
+    let directory = path.strip_suffix("maven-metadata.xml").unwrap_or(path);
+    format!("{directory}maven-metadata-{MIRROR_ID}.xml")
+}

@@ -1,0 +1,125 @@
+//! The door as an HTTP server on its socket.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::BoxBody};
+use hyper::body::Frame;
+use hyper::{Method, Request, Response, StatusCode};
+use sha1::Digest as _;
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::io::ReaderStream;
+
+use super::find::{Found, find};
+use super::{MAX_REFUSED, Shared, held, is_repository_path};
+use crate::artifact::store::StoreError;
+use crate::digest::{Digest, encode_hex};
+
+/// Serves connections for as long as the door is open.
+pub(super) async fn accept(listener: UnixListener, shared: Arc<Shared>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                tokio::spawn(serve(stream, Arc::clone(&shared)));
+            }
+            Err(error) => {
+                tracing::warn!("the door could not accept a connection: {error}");
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
+async fn serve(stream: UnixStream, shared: Arc<Shared>) {
+    let service = hyper::service::service_fn(move |request| {
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(answer(&shared, request).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .keep_alive(true)
+        .serve_connection(hyper_util::rt::TokioIo::new(stream), service);
+    if let Err(error) = connection.await {
+        tracing::debug!("a connection through the door ended: {error}");
+    }
+}
+
+type Body = BoxBody<Bytes, std::io::Error>;
+
+async fn answer(shared: &Shared, request: Request<hyper::body::Incoming>) -> Response<Body> {
+    let target = request.uri().path().to_owned();
+    let wanted = match *request.method() {
+        Method::GET | Method::HEAD => target.strip_prefix("/maven/").filter(|path| is_repository_path(path)),
+        _ => None,
+    };
+    let Some(path) = wanted else {
+        let asked = format!("{} {target}", request.method()).chars().take(300).collect();
+        let mut passage = held(&shared.passage);
+        if passage.refused.len() < MAX_REFUSED {
+            passage.refused.insert(asked);
+        }
+        return plain(StatusCode::FORBIDDEN, String::new());
+    };
+    let with_body = request.method() == Method::GET;
+    match find(shared, path).await {
+        Found::Text(text) => plain(StatusCode::OK, text),
+        Found::Absent => plain(StatusCode::NOT_FOUND, String::new()),
+        Found::Failed(cause) => plain(StatusCode::BAD_GATEWAY, cause),
+        Found::Blob { digest, size } => match blob(shared, &digest, size, with_body).await {
+            Ok(response) => response,
+            Err(error) => plain(StatusCode::BAD_GATEWAY, error.to_string()),
+        },
+    }
+}
+
+async fn blob(shared: &Shared, digest: &Digest, size: u64, with_body: bool) -> Result<Response<Body>, StoreError> {
+    let mut response = Response::builder()
+        .status(StatusCode::OK)
+        .header(hyper::header::CONTENT_LENGTH, size)
+        .header(hyper::header::CONTENT_TYPE, "application/octet-stream");
+    if let Some(sum) = sha1_of(shared, digest).await {
+        // Maven's resolver takes the sum from here and does not ask for it in a request of its own.
+        response = response.header("x-checksum-sha1", sum);
+    }
+    let body = if with_body {
+        let file = tokio::fs::File::from_std(shared.store.open_blob(digest)?.into_file());
+        StreamBody::new(ReaderStream::new(file).map_ok(Frame::data)).boxed()
+    } else {
+        empty()
+    };
+    Ok(response.body(body).unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, String::new())))
+}
+
+/// Returns the SHA-1 sum of a blob; `None` where it can't be read.
+pub(super) async fn sha1_of(shared: &Shared, digest: &Digest) -> Option<String> {
+    if let Some(sum) = held(&shared.sums).get(digest) {
+        return Some(sum.clone());
+    }
+    let mut file = shared.store.open_blob(digest).ok()?;
+    let sum = tokio::task::spawn_blocking(move || {
+        let mut hasher = sha1::Sha1::new();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match std::io::Read::read(&mut file, &mut buffer) {
+                Ok(0) => return Some(encode_hex(&hasher.finalize())),
+                Ok(count) => hasher.update(&buffer[..count]),
+                Err(_) => return None,
+            }
+        }
+    });
+    let sum = sum.await.ok().flatten()?;
+    held(&shared.sums).insert(*digest, sum.clone());
+    Some(sum)
+}
+
+fn plain(status: StatusCode, text: String) -> Response<Body> {
+    let body = Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed();
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response
+}
+
+fn empty() -> Body {
+    Full::new(Bytes::new()).map_err(|never| match never {}).boxed()
+}
