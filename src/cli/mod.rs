@@ -319,6 +319,8 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
 
 #[cfg(test)]
 mod tests {
+    mod errors;
+
     use super::*;
 
     #[test]

@@ -1,0 +1,448 @@
+//! Exit codes are a contract with scripts: each error's code, text, causes and hint are written down.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::artifact::fetch::{FetchError, FetchManyError};
+use crate::artifact::origin::{OriginError, OriginName};
+use crate::artifact::store::StoreError;
+use crate::data_dir::DataDirError;
+use crate::digest::Digest;
+use crate::doctor::MissingOrigin;
+use crate::engine::EngineError;
+use crate::engine::frame::FrameError;
+use crate::engine::native::Stage;
+use crate::error::CommandError;
+use crate::execution::images::LoadError;
+use crate::execution::jars::JarError;
+use crate::execution::proof::ProofError;
+use crate::execution::run_directory::RunDirectoryError;
+use crate::execution::stage::RunError;
+use crate::image::{ImageError, TreePath};
+use crate::lock::archive::LockArchiveError;
+use crate::lock::policy::ToolchainPolicy;
+use crate::lock::{LayerKind, LockFileError};
+use crate::manifest::ManifestError;
+use crate::report::leaderboard::LeaderboardError;
+use crate::report::score::ReportError;
+use crate::resolution::allowance::Exhausted;
+use crate::resolution::debian::archive::ArchiveError;
+use crate::resolution::debian::release::ReleaseError;
+use crate::resolution::debian::resolve::ResolveError;
+use crate::resolution::debian::signature::SignatureError;
+use crate::resolution::door::DoorError;
+use crate::resolution::repository::LockError;
+use crate::resolution::toolchain::ToolchainError;
+use crate::resolution::toolchain::requirement::RequirementError;
+use crate::sample::SampleError;
+use crate::settings::SettingsError;
+use crate::submission::predictions::{Difference, Place, PredictionsError};
+use crate::task::file::TaskFileError;
+use crate::task::published::{Problem, PublishedError};
+use crate::task::selector::{NameKind, SelectorError};
+use crate::task::{CloneUrl, RepositoryName, Revision, TaskId};
+use crate::workspace::WorkspaceError;
+
+fn path() -> PathBuf {
+    "file".into()
+}
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+fn disk() -> io::Error {
+    io::Error::other("disk full")
+}
+
+fn absent() -> io::Error {
+    io::ErrorKind::NotFound.into()
+}
+
+fn digest() -> Digest {
+    Digest::of(b"")
+}
+
+fn repository() -> RepositoryName {
+    "owner/name".parse().unwrap()
+}
+
+fn revision() -> Revision {
+    "0123456789012345678901234567890123456789".parse().unwrap()
+}
+
+fn task() -> TaskId {
+    "task-1".parse().unwrap()
+}
+
+fn origin() -> OriginName {
+    "central".parse().unwrap()
+}
+
+fn json() -> serde_json::Error {
+    serde_json::from_str::<u8>("x").unwrap_err()
+}
+
+/// Returns the errors as a command ends with them.
+fn all<E: Into<CommandError>>(errors: impl IntoIterator<Item = E>) -> Vec<CommandError> {
+    errors.into_iter().map(E::into).collect()
+}
+
+/// Returns the errors as another error wraps them.
+fn within<E, W: From<E> + Into<CommandError>>(errors: Vec<E>, wrap: fn(E) -> W) -> Vec<CommandError> {
+    all(errors.into_iter().map(wrap))
+}
+
+fn stores() -> Vec<StoreError> {
+    vec![
+        StoreError::Io { path: path(), source: disk() },
+        StoreError::Missing { digest: digest(), path: path() },
+        StoreError::Corrupted { expected: digest(), found: digest(), path: path() },
+        StoreError::WrongDigest { name: text("blob"), expected: digest(), found: digest() },
+    ]
+}
+
+fn data_dirs() -> Vec<DataDirError> {
+    vec![
+        DataDirError::Io { path: path(), source: disk() },
+        DataDirError::UnknownVersion { path: path(), found: text("9") },
+    ]
+}
+
+fn origins() -> Vec<OriginError> {
+    let unknown = ["central", "debian", "pypi", "project-tree", "jboss"];
+    let mut errors: Vec<OriginError> =
+        unknown.iter().map(|name| OriginError::Unknown { name: name.parse().unwrap() }).collect();
+    errors.extend([
+        OriginError::InvalidName { text: text("?") },
+        OriginError::InvalidAddress { name: text("central") },
+        OriginError::Private { name: origin() },
+        OriginError::Malformed { path: path(), reason: text("no table") },
+        OriginError::Io(disk()),
+    ]);
+    errors
+}
+
+fn fetches() -> Vec<FetchError> {
+    let (origin, path) = (origin(), text("a.jar"));
+    let refused = |status| FetchError::Refused { origin: origin.clone(), path: path.clone(), status };
+    let mut errors = vec![
+        FetchError::InvalidPath { path: path.clone() },
+        FetchError::Offline { origin: origin.clone(), path: path.clone() },
+        FetchError::OriginUnreachable { origin: origin.clone(), path: path.clone(), cause: text("no route") },
+        FetchError::Gone { origin: origin.clone(), path: path.clone() },
+        refused(401),
+        refused(500),
+        FetchError::Garbage {
+            origin: origin.clone(),
+            path: path.clone(),
+            expected: text("one"),
+            found: text("another"),
+        },
+        FetchError::TooLarge { origin: origin.clone(), path: path.clone(), limit: 9 },
+        FetchError::Setup(text("no certificates")),
+    ];
+    errors.extend(origins().into_iter().map(FetchError::from));
+    errors.extend(stores().into_iter().map(FetchError::from));
+    errors
+}
+
+fn fetches_of_many() -> Vec<FetchManyError> {
+    fetches().into_iter().map(|first| FetchManyError { total: 3, first: Box::new(first), others: vec![] }).collect()
+}
+
+fn engines() -> Vec<EngineError> {
+    let purpose = || text("a test");
+    let started = |message: &str| EngineError::StartFailed { purpose: purpose(), message: text(message) };
+    let step = |stage, errno| EngineError::NativeStep { purpose: purpose(), stage, errno, message: text("it failed") };
+    vec![
+        EngineError::Unreachable { tried: vec![text("unix:///one: none"), text("unix:///two: none")] },
+        EngineError::Address { address: text("tcp://host") },
+        EngineError::Unfit { address: text("unix:///one"), reason: text("too old") },
+        EngineError::Daemon {
+            operation: "list containers",
+            source: Box::new(bollard::errors::Error::RequestTimeoutError),
+        },
+        EngineError::ImageMissing { image: digest() },
+        EngineError::ImageNotLoaded { image: digest(), answer: text("ok") },
+        EngineError::Mount { path: path(), source: disk() },
+        EngineError::MountClosed { path: path(), mode: 0o600 },
+        EngineError::MountElsewhere { path: path(), message: text("no such file") },
+        EngineError::InitFile { reason: text("it is gone") },
+        EngineError::CreateRefused { purpose: purpose(), message: text("no") },
+        started("no"),
+        started("unable to setup user: Invalid argument"),
+        started("cgroups in hybrid mode not supported"),
+        EngineError::Isolation { engine: text("native"), missing: vec![text("memory"), text("processes")] },
+        step(Stage::Namespaces, libc::ENOSPC),
+        step(Stage::Request, 0),
+        EngineError::Layers { doing: text("unpacking"), source: disk() },
+        EngineError::AttachLost { purpose: purpose(), reason: text("it ended") },
+        EngineError::Vanished { purpose: purpose() },
+        EngineError::Frames { purpose: purpose(), source: FrameError::Magic },
+        EngineError::TooMuch { purpose: purpose(), what: text("output") },
+        EngineError::ProgramTooLong { purpose: purpose(), length: 9 },
+        EngineError::Spool(disk()),
+        EngineError::Program(json()),
+    ]
+}
+
+fn workspaces() -> Vec<WorkspaceError> {
+    let (repository, revision, file) = (repository(), revision(), text("pom.xml"));
+    let mut errors = vec![
+        WorkspaceError::MirrorTemplate { template: text("/mirrors") },
+        WorkspaceError::MirrorMissing { repository: repository.clone(), path: path() },
+        WorkspaceError::RevisionMissing { repository: repository.clone(), revision: revision.clone(), path: path() },
+        WorkspaceError::Offline { repository: repository.clone(), revision: revision.clone() },
+        WorkspaceError::Fetch { repository: repository.clone(), message: text("no route") },
+        WorkspaceError::GitCommand(absent()),
+        WorkspaceError::Git { repository: repository.clone(), path: path(), source: git2::Error::from_str("broken") },
+        WorkspaceError::MissingBlob { repository: repository.clone(), revision: revision.clone(), path: file.clone() },
+        WorkspaceError::LfsPointer { repository: repository.clone(), revision: revision.clone(), path: file.clone() },
+        WorkspaceError::HostileTree {
+            repository: repository.clone(),
+            revision: revision.clone(),
+            reason: "a name is too long",
+            path: file.clone(),
+        },
+        WorkspaceError::SwapBlocked { repository: repository.clone(), revision: revision.clone(), path: file },
+        WorkspaceError::Archive { repository, revision, source: disk() },
+        WorkspaceError::Io(disk()),
+    ];
+    errors.extend(data_dirs().into_iter().map(WorkspaceError::from));
+    errors
+}
+
+fn lock_files() -> Vec<LockFileError> {
+    vec![
+        LockFileError::Missing { path: path() },
+        LockFileError::Io(disk()),
+        LockFileError::Malformed { path: path(), reason: text("no table") },
+        LockFileError::UnknownSchema { path: path(), found: 99 },
+    ]
+}
+
+fn images() -> Vec<ImageError> {
+    let mut errors = vec![
+        ImageError::Io { doing: text("writing"), source: disk() },
+        ImageError::Archive { name: text("a.deb"), reason: text("it is none") },
+        ImageError::PathConflict {
+            path: TreePath::parse("usr").unwrap().unwrap(),
+            first: text("a.deb"),
+            second: text("b.deb"),
+        },
+        ImageError::UnknownJdk { jdk: 9, known: vec![8, 11] },
+        ImageError::Lock { reason: text("no base") },
+        ImageError::Catalog { path: path(), reason: text("no JSON") },
+        ImageError::LayerUnknown { kind: LayerKind::MavenCache, digest: digest() },
+        ImageError::Json(json()),
+    ];
+    errors.extend(stores().into_iter().map(ImageError::from));
+    errors.extend(data_dirs().into_iter().map(ImageError::from));
+    errors
+}
+
+fn run_directories() -> Vec<RunDirectoryError> {
+    vec![
+        RunDirectoryError::Io(disk()),
+        RunDirectoryError::InvalidId(text("?")),
+        RunDirectoryError::Unknown(text("run")),
+        RunDirectoryError::InUse(text("run")),
+        RunDirectoryError::OtherInputs { run_id: text("run") },
+        RunDirectoryError::Finished { run_id: text("run") },
+        RunDirectoryError::Malformed { path: path(), reason: text("no JSON") },
+        RunDirectoryError::UnknownSchema { path: path(), found: 99, known: 1 },
+    ]
+}
+
+fn of_commands() -> Vec<CommandError> {
+    let worst = |worst| CommandError::Repositories { failed: 2, total: 3, done: "locked", worst: Box::new(worst) };
+    vec![
+        CommandError::CheckFailed { summary: text("1 check failed") },
+        CommandError::InfrastructureLeft { summary: text("1 task could not be judged") },
+        worst(StoreError::Io { path: path(), source: disk() }.into()),
+        worst(CommandError::Runtime(disk())),
+        CommandError::Usage { message: text("it makes no sense"), hint: text("leave it out") },
+        CommandError::StoreCorrupted { blobs: 2 },
+        CommandError::OtherLock { path: path() },
+        CommandError::OtherManifest { repository: repository(), difference: text("for Java 8") },
+        CommandError::OtherRepository { path: path(), found: repository(), wanted: text("owner/other") },
+        CommandError::Output(disk()),
+        CommandError::Runtime(disk()),
+        CommandError::Interrupted,
+    ]
+}
+
+fn of_published_data() -> Vec<CommandError> {
+    let invalid = || "?".parse::<TaskId>().unwrap_err();
+    let problems = [
+        Problem::Io(disk()),
+        Problem::TooLarge,
+        Problem::NoFiles,
+        Problem::NoJson(json()),
+        Problem::Missing(text("id")),
+        Problem::WrongType { field: text("id"), expected: "a text" },
+        Problem::Invalid { field: text("id"), source: invalid() },
+        Problem::CloneUrl("?".parse::<CloneUrl>().unwrap_err()),
+        Problem::Contradiction(text("two")),
+        Problem::DuplicateTask { first: path() },
+    ];
+    let mut errors = all(problems.map(|problem| PublishedError { path: path(), task: Some(text("task-1")), problem }));
+    errors.extend(all([
+        ManifestError::Io(disk()),
+        ManifestError::Missing { path: path() },
+        ManifestError::Malformed { path: path(), reason: text("no table") },
+        ManifestError::UnknownSchema { path: path(), found: 99 },
+        ManifestError::Unsupported { path: path(), key: "key" },
+        ManifestError::Limit { path: path(), limit: "run_cpus", value: 0, least: 1, most: 9 },
+        ManifestError::UnsupportedJava { repository: repository(), java_version: 99 },
+    ]));
+    errors.extend(all([
+        TaskFileError::Io(disk()),
+        TaskFileError::Malformed { path: path(), reason: text("no JSON") },
+        TaskFileError::UnknownSchema { path: path(), found: 99 },
+        TaskFileError::Twice { task: task(), first: path(), second: path() },
+        TaskFileError::Taken { task: task(), repository: repository(), other: path() },
+    ]));
+    let unknown = |nearest| SelectorError::Unknown { kind: NameKind::Task, name: text("tusk-1"), nearest };
+    errors.extend(all([
+        SelectorError::NothingImported,
+        unknown(Some(text("task-1"))),
+        unknown(None),
+        SelectorError::NothingLeft,
+    ]));
+    errors
+}
+
+fn of_locks() -> Vec<CommandError> {
+    let mut errors = all(lock_files());
+    errors.extend(all([
+        LockArchiveError::Malformed { name: text("a.tar"), reason: text("it ends early") },
+        LockArchiveError::UnknownSchema { name: text("a.tar"), found: 99 },
+        LockArchiveError::Io { name: text("a.tar"), doing: "read", source: disk() },
+    ]));
+    errors.extend(within(lock_files(), LockArchiveError::Lock));
+    errors.extend(within(stores(), LockArchiveError::Store));
+    errors.extend(all(ToolchainPolicy::parse("schema = 1").err()));
+    errors
+}
+
+fn of_resolution() -> Vec<CommandError> {
+    let mut errors = all([
+        LockError::Door(DoorError::Socket { path: path(), source: disk() }),
+        LockError::Io(disk()),
+        LockError::Origin { repository: repository(), path: text("a.jar"), cause: text("no route") },
+        LockError::Exhausted { repository: repository(), cause: Exhausted::Paths },
+        LockError::Container { repository: repository(), cause: text("out of memory") },
+    ]);
+    errors.extend(within(stores().into_iter().map(DoorError::Store).collect(), LockError::Door));
+    errors.extend(within(engines(), LockError::Engine));
+    errors.extend(within(fetches(), LockError::Fetch));
+    errors.extend(within(stores(), LockError::Store));
+    errors.extend(within(lock_files(), LockError::LockFile));
+    errors.extend(within(workspaces(), LockError::Workspace));
+    errors.extend(within(fetches(), ToolchainError::Fetch));
+    errors.extend(within(fetches_of_many(), ToolchainError::FetchMany));
+    let release = |reason| ArchiveError::Release { suite: text("bookworm"), reason };
+    let mut archives = vec![
+        release(ReleaseError::Expired { until: text("yesterday") }),
+        release(ReleaseError::Future { date: text("tomorrow") }),
+        release(ReleaseError::OtherSuite { found: text("sid") }),
+        ArchiveError::Signature { suite: text("bookworm"), reason: SignatureError::NoTrustedKey },
+        ArchiveError::Packages { suite: text("bookworm"), reason: text("no paragraph") },
+        ArchiveError::Keyring { reason: text("it is none") },
+    ];
+    archives.extend(fetches().into_iter().map(ArchiveError::Fetch));
+    archives.extend(stores().into_iter().map(ArchiveError::Store));
+    errors.extend(within(archives, ToolchainError::Archive));
+    let missing = RequirementError::Missing { project: text("one"), requirement: text("another") };
+    errors.extend(all([
+        ToolchainError::Resolve { layer: text("base"), reason: Box::new(ResolveError::TooHard) },
+        ToolchainError::UnknownJdk { major: 9, known: vec![8, 11] },
+        ToolchainError::LockedPackage { package: text("a.deb"), reason: text("it is none") },
+        ToolchainError::Requirement(missing),
+    ]));
+    errors.extend(within(stores().into_iter().map(RequirementError::Store).collect(), ToolchainError::Requirement));
+    errors
+}
+
+fn of_executions() -> Vec<CommandError> {
+    let mut errors = within(engines(), LoadError::Engine);
+    errors.extend(within(images(), LoadError::Image));
+    errors.extend(all([JarError::Io(disk()), JarError::Compiler(text("no class"))]));
+    errors.extend(within(engines(), JarError::Engine));
+    errors.extend(within(stores(), JarError::Store));
+    errors.extend(all([ProofError::Io(disk()), ProofError::Malformed { path: path(), reason: text("no JSON") }]));
+    errors.extend(all(run_directories()));
+    errors.extend(all([RunError::Io(disk()), RunError::Interrupted]));
+    errors.extend(within(run_directories(), RunError::RunDirectory));
+    errors
+}
+
+fn of_submissions_and_reports() -> Vec<CommandError> {
+    let place = || Place { path: path(), line: Some(3) };
+    let mut errors = all([
+        PredictionsError::Io(disk()),
+        PredictionsError::Io(absent()),
+        PredictionsError::Kind(path()),
+        PredictionsError::TooLarge { path: path(), found: text("9"), most: text("1") },
+        PredictionsError::Malformed { place: place(), reason: text("no JSON") },
+        PredictionsError::Field { place: place(), field: "instance_id", reason: text("is missing") },
+        PredictionsError::Conflict {
+            difference: Difference::Cost,
+            task: text("task-1"),
+            model: text("model"),
+            first: Box::new(place()),
+            second: Box::new(place()),
+        },
+        PredictionsError::Nothing(path()),
+    ]);
+    errors.extend(all([
+        ReportError::OtherCommand { run_id: text("run"), command: text("validate") },
+        ReportError::NoInputs(text("run")),
+    ]));
+    errors.extend(within(run_directories(), ReportError::RunDirectory));
+    errors.extend(all([
+        LeaderboardError::Io(disk()),
+        LeaderboardError::Io(absent()),
+        LeaderboardError::TooLarge { path: path() },
+        LeaderboardError::Shape { path: path(), message: text("no `tracks`") },
+    ]));
+    errors
+}
+
+fn others() -> Vec<CommandError> {
+    let mut errors =
+        all([SettingsError::Io(disk()), SettingsError::Malformed { path: path(), reason: text("no table") }]);
+    errors.extend(all(data_dirs()));
+    errors.extend(all(stores()));
+    errors.extend(all(origins()));
+    errors.extend(all(fetches()));
+    errors.extend(all(fetches_of_many()));
+    errors.extend(all(engines()));
+    errors.extend(all(workspaces()));
+    errors.extend(all(images()));
+    errors.extend(all([
+        SampleError::Malformed { name: text("one"), reason: text("no header") },
+        SampleError::Git { path: path(), source: git2::Error::from_str("broken") },
+        SampleError::Io(disk()),
+    ]));
+    let [cause, advice] = ["no route", "try again"].map(text);
+    errors.extend(all([MissingOrigin { name: origin(), cause, advice }]));
+    errors
+}
+
+#[test]
+fn every_error_keeps_its_exit_code_and_hint() {
+    let groups = [
+        of_commands(),
+        of_published_data(),
+        of_locks(),
+        of_resolution(),
+        of_executions(),
+        of_submissions_and_reports(),
+        others(),
+    ];
+    let row = |error: &CommandError| format!("{} {}", error.exit_status() as u8, error.render(false));
+    insta::assert_snapshot!(groups.iter().flatten().map(row).collect::<String>());
+}
