@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use rustix::fs::{FlockOperation, flock};
 
+use crate::error::{ExitStatus, Failure};
 use crate::umask::Umask;
 
 const VERSION: &str = "1";
@@ -59,6 +60,23 @@ pub enum DataDirError {
         /// What its `version` file says.
         found: String,
     },
+}
+
+impl Failure for DataDirError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Io { .. } => ExitStatus::Infrastructure,
+            Self::UnknownVersion { .. } => ExitStatus::Mismatch,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Io { .. } => "check its permissions and free space, or name another directory with `--data-dir`",
+            Self::UnknownVersion { .. } => "use the program that wrote it, or name another directory with `--data-dir`",
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// An open data directory.

@@ -12,8 +12,8 @@
 //! 7. [`metrics`] — what outcomes add up to; [`report`] — reports of whole runs;
 //! 8. [`cli`] — subcommands; [`doctor`] — what this machine lacks for them; [`sample`] — what `demo` and the tests run on.
 //!
-//! Below all of them: [`data_dir`], [`settings`], [`event`], [`output`], [`host`], [`umask`], [`digest`] and
-//! [`canonical_json`]; above all but the command line [`error`], which gives every error its exit code and hint.
+//! Below all of them: [`data_dir`], [`settings`], [`error`] (exit codes and hints), [`event`], [`output`], [`host`],
+//! [`umask`], [`digest`] and [`canonical_json`].
 
 pub mod artifact;
 pub mod canonical_json;

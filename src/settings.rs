@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use serde::Deserialize;
 
+use crate::error::{ExitStatus, Failure};
+
 /// The largest settings file that is read, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -26,16 +28,19 @@ pub enum SettingsError {
     },
 }
 
-impl SettingsError {
-    /// Returns what the user can do.
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Io(_) => "check the file's permissions".to_owned(),
+impl Failure for SettingsError {
+    fn exit_status(&self) -> ExitStatus {
+        ExitStatus::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Io(_) => "check the file's permissions",
             Self::Malformed { .. } => {
                 "known keys: engine, jobs, git_mirror, offline, color, check_valid_until, and a table [origins]"
-                    .to_owned()
             }
-        }
+        };
+        Some(hint.to_owned())
     }
 }
 

@@ -18,6 +18,7 @@ use reqwest::{StatusCode, Url, header};
 use super::origin::{Origin, OriginError, OriginName, Origins};
 use super::store::{Store, StoreError};
 use crate::digest::Digest;
+use crate::error::{ExitStatus, Failure};
 use crate::event::EventSink;
 
 pub use many::{FetchItem, FetchManyError, FetchSummary};
@@ -103,9 +104,17 @@ pub enum FetchError {
     Setup(String),
 }
 
-impl FetchError {
-    /// Returns what the user can do about it.
-    pub fn hint(&self) -> Option<String> {
+impl Failure for FetchError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Origin(error) => error.exit_status(),
+            Self::Garbage { .. } => ExitStatus::Mismatch,
+            Self::Store(error) => error.exit_status(),
+            _ => ExitStatus::Origin,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Origin(error) => error.hint(),
             Self::Offline { .. } => {
@@ -127,7 +136,9 @@ impl FetchError {
             Self::Setup(_) => Some("check SSL_CERT_FILE, SSL_CERT_DIR and the proxy variables".to_owned()),
         }
     }
+}
 
+impl FetchError {
     /// Returns whether another address of the origin may do better.
     pub(crate) fn is_about_one_address(&self) -> bool {
         matches!(

@@ -11,6 +11,7 @@ use fs_err as fs;
 
 use crate::data_dir::DataDir;
 use crate::digest::{Digest, HashingWriter};
+use crate::error::{ExitStatus, Failure};
 
 /// What can be wrong with a store.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +52,26 @@ pub enum StoreError {
         /// The digest of what arrived.
         found: Digest,
     },
+}
+
+impl Failure for StoreError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Io { .. } => ExitStatus::Infrastructure,
+            Self::Missing { .. } | Self::Corrupted { .. } | Self::WrongDigest { .. } => ExitStatus::Mismatch,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Io { .. } => "check the store's permissions and free space".to_owned(),
+            Self::Missing { .. } => "run `build-images`, which fetches what a lock names".to_owned(),
+            Self::Corrupted { path, .. } => {
+                format!("remove `{}`; `build-images` fetches or makes it again", path.display())
+            }
+            Self::WrongDigest { .. } => "the mirror serves wrong bytes; give another origin".to_owned(),
+        })
+    }
 }
 
 /// A directory of blobs, `blobs/sha256/<hex>`.

@@ -14,7 +14,7 @@ use crate::doctor::origins::{FoundOrigins, origins};
 use crate::doctor::work::{Progress, work};
 use crate::doctor::{Check, Report, Status, machine, sources};
 use crate::engine::docker::Daemon;
-use crate::error::CommandError;
+use crate::error::{CommandError, Failure as _};
 use crate::output::{OutputFormat, counted};
 use crate::settings::EngineChoice;
 use crate::task::RepositoryName;

@@ -213,12 +213,12 @@ impl State {
                 // Of a repository that is not imported any more nothing says otherwise.
                 let is_for = match workbench.manifest(&built.repository) {
                     Ok(manifest) => built.is_for(&manifest),
-                    Err(CommandError::Manifest(ManifestError::Missing { .. })) => true,
+                    Err(error) if let Some(ManifestError::Missing { .. }) = error.failure() => true,
                     Err(error) => return Err(error),
                 };
                 is_for && built.locks == locks && built.recipe_version == RECIPE_VERSION
             }
-            Err(CommandError::LockFile(LockFileError::Missing { .. })) => false,
+            Err(error) if let Some(LockFileError::Missing { .. }) = error.failure() => false,
             Err(error) => return Err(error),
         };
         Ok(Self { complete: catalog.is_complete(&built.image), up_to_date, proven: workbench.is_proven(built)? })
@@ -387,7 +387,7 @@ fn prune(workbench: &Workbench<'_>, format: OutputFormat) -> Result<(), CommandE
     let builder = ImageBuilder::new(context.data_dir()?, waiting)?;
     let toolchain = match workbench.toolchain() {
         Ok(toolchain) => Some(toolchain),
-        Err(CommandError::LockFile(LockFileError::Missing { .. })) => None,
+        Err(error) if let Some(LockFileError::Missing { .. }) = error.failure() => None,
         Err(error) => return Err(error),
     };
     let used = Used::of(builder.catalog(), toolchain.as_ref())?;
@@ -468,7 +468,7 @@ async fn prune_engine(
             engine.close().await?;
             Ok(pruned?)
         }
-        Err(CommandError::Engine(error @ EngineError::Unreachable { .. })) => {
+        Err(error) if let Some(EngineError::Unreachable { .. }) = error.failure() => {
             workbench.context.events.warning(format!("images that were loaded stay: {error}"));
             Ok(Vec::new())
         }

@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::proof::{self, Proof};
 use crate::image::{BuiltImage, Catalog, LockDigests};
-use crate::lock::{self, LockFile, LockFileError, RepositoryLock, ToolchainLock};
+use crate::lock::{self, LockFile, LockFileError, MismatchError, RepositoryLock, ToolchainLock};
 use crate::manifest::{ManifestError, RepositoryManifest};
 use crate::output::counted;
 use crate::resolution::repository::{BuildSet, empty};
@@ -35,7 +35,7 @@ impl Workbench<'_> {
             // Without these parts a toolchain has no use for kits.
             Ok(lock) if lock.base.is_empty() || lock.tools_packages.is_empty() => Ok(BTreeSet::new()),
             Ok(lock) => Ok(lock.jdks.iter().map(|kit| kit.major).collect()),
-            Err(CommandError::LockFile(LockFileError::Missing { .. })) => Ok(BTreeSet::new()),
+            Err(error) if let Some(LockFileError::Missing { .. }) = error.failure() => Ok(BTreeSet::new()),
             Err(error) => Err(error),
         }
     }
@@ -81,13 +81,14 @@ impl Workbench<'_> {
         if lock.is_for(manifest) {
             return Ok(lock);
         }
-        Err(CommandError::OtherManifest {
+        Err(MismatchError::OtherManifest {
             repository: manifest.repository.clone(),
             difference: match (lock.jdk, manifest.jdk) {
                 (found, wanted) if found != wanted => format!("for Java {found}, its manifest now says {wanted}"),
                 _ => "with other arguments of Maven than its manifest has now".to_owned(),
             },
-        })
+        }
+        .into())
     }
 
     /// Returns the lock that is to be completed for a manifest: the present one, or one beside it where everything is to
@@ -159,7 +160,7 @@ impl Workbench<'_> {
                 if path != self.manifest_path(&repository) {
                     let wanted = path.file_stem().map(|stem| stem.to_string_lossy().replacen("__", "/", 1));
                     let wanted = wanted.unwrap_or_default();
-                    return Err(CommandError::OtherRepository { path, found: repository, wanted });
+                    return Err(MismatchError::OtherRepository { path, found: repository, wanted }.into());
                 }
                 if self.lock_path(&repository).is_file() {
                     locked.push(repository);
@@ -178,7 +179,7 @@ impl Workbench<'_> {
         };
         match self.repository_lock_digest(&built.repository) {
             Ok(digest) if proof.lock == Some(digest) => return Ok(true),
-            Err(CommandError::LockFile(LockFileError::Missing { .. })) => return Ok(false),
+            Err(error) if let Some(LockFileError::Missing { .. }) = error.failure() => return Ok(false),
             digest => digest?,
         };
         self.is_covered(built, &proof)
@@ -234,18 +235,19 @@ fn lock_of(repository: &RepositoryName, path: &Path) -> Result<RepositoryLock, C
     let lock = RepositoryLock::load(path)?;
     match lock.repository == *repository {
         true => Ok(lock),
-        false => Err(CommandError::OtherRepository {
+        false => Err(MismatchError::OtherRepository {
             path: path.to_owned(),
             found: lock.repository,
             wanted: repository.to_string(),
-        }),
+        }
+        .into()),
     }
 }
 
 fn present<L>(loaded: Result<L, CommandError>) -> Result<Option<L>, CommandError> {
     match loaded {
         Ok(lock) => Ok(Some(lock)),
-        Err(CommandError::LockFile(LockFileError::Missing { .. })) => Ok(None),
+        Err(error) if let Some(LockFileError::Missing { .. }) = error.failure() => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -350,10 +352,11 @@ mod tests {
         for (place, anew) in [(&next, true), (&path, true), (&path, false)] {
             let other = RepositoryLock { repository: "o/other".parse().unwrap(), ..empty(&manifest) };
             other.store(place).unwrap();
-            let refused = workbench.growing_lock(&manifest, anew);
-            assert!(matches!(refused, Err(CommandError::OtherRepository { path, .. }) if path == *place));
+            let refused = workbench.growing_lock(&manifest, anew).err().unwrap();
+            assert!(matches!(refused.failure(), Some(MismatchError::OtherRepository { path, .. }) if path == place));
         }
-        assert!(matches!(workbench.lock_for(&manifest), Err(CommandError::OtherRepository { .. })));
+        let refused = workbench.lock_for(&manifest).unwrap_err();
+        assert!(matches!(refused.failure(), Some(MismatchError::OtherRepository { .. })));
     }
 
     #[test]

@@ -17,8 +17,8 @@ pub(super) fn images<'a>(
     for repository in repositories {
         let manifest = workbench.manifest(repository)?;
         let next = match workbench.lock_digests(repository, manifest.jdk) {
-            Err(CommandError::LockFile(LockFileError::Missing { path })) => {
-                let whose = if path == workbench.toolchain_path() { "the toolchain" } else { repository.as_str() };
+            Err(ref error) if let Some(LockFileError::Missing { path }) = error.failure() => {
+                let whose = if *path == workbench.toolchain_path() { "the toolchain" } else { repository.as_str() };
                 format!("{whose} has no lock: run `testevo-sandbox lock {repository}` first")
             }
             locks => match catalog.up_to_date(repository, locks?)?.filter(|built| built.is_for(&manifest)) {

@@ -17,7 +17,7 @@ use crate::error::CommandError;
 use crate::execution::prepared::Prepared;
 use crate::execution::sharing::ClassArchive;
 use crate::lock::archive::{LockArchive, LockArchiveError};
-use crate::lock::{LockFile, LockFileError, ToolchainLock};
+use crate::lock::{LockFile, LockFileError, MismatchError, ToolchainLock};
 use crate::manifest::RepositoryManifest;
 use crate::output::{OutputFormat, counted};
 use crate::task::RepositoryName;
@@ -340,7 +340,7 @@ fn refuse_other<L: LockFile + PartialEq>(
     if replace || present.is_none_or(|present| present == taken) {
         return Ok(());
     }
-    Err(CommandError::OtherLock { path: path.to_owned() })
+    Err(MismatchError::OtherLock { path: path.to_owned() }.into())
 }
 
 fn put<L: LockFile + PartialEq>(

@@ -37,7 +37,7 @@ use crate::image::recipe::java_home;
 use crate::image::{Catalog, Image, compose, ready_tag, tag, toolchain_recipe_digest};
 use crate::lock::items::{repository_items, toolchain_items};
 use crate::lock::policy::ToolchainPolicy;
-use crate::lock::{LockFile as _, LockFileError, RepositoryLock, ToolchainLock};
+use crate::lock::{LockFile as _, LockFileError, MismatchError, RepositoryLock, ToolchainLock};
 use crate::manifest::{Limits, RepositoryManifest};
 use crate::output::counted;
 use crate::resolution::debian::defaults;
@@ -70,7 +70,7 @@ impl<'a> Workbench<'a> {
     /// Opens the data directory.
     ///
     /// # Errors
-    /// [`CommandError::DataDir`], [`CommandError::Store`].
+    /// [`DataDirError`](crate::data_dir::DataDirError), [`StoreError`](crate::artifact::store::StoreError).
     pub fn open(context: &'a Context) -> Result<Self, CommandError> {
         let data_dir = context.data_dir()?.clone();
         let store = Store::of(&data_dir)?;
@@ -132,14 +132,15 @@ impl<'a> Workbench<'a> {
     /// Reads a repository's manifest.
     ///
     /// # Errors
-    /// [`CommandError::Manifest`]; [`CommandError::OtherRepository`] for one of another repository.
+    /// [`ManifestError`](crate::manifest::ManifestError); [`MismatchError::OtherRepository`].
     pub fn manifest(&self, repository: &RepositoryName) -> Result<RepositoryManifest, CommandError> {
         let path = self.manifest_path(repository);
         let manifest = RepositoryManifest::load(&path)?;
         match manifest.repository == *repository {
             true => Ok(manifest),
             false => {
-                Err(CommandError::OtherRepository { path, found: manifest.repository, wanted: repository.to_string() })
+                Err(MismatchError::OtherRepository { path, found: manifest.repository, wanted: repository.to_string() }
+                    .into())
             }
         }
     }

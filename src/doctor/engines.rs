@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{Check, machine};
 use crate::engine::docker::{Candidate, Daemon, candidates};
 use crate::engine::{EngineDescription, EngineError, own_executable};
+use crate::error::Failure as _;
 
 /// What was found of engines.
 #[derive(Debug)]
@@ -118,7 +119,7 @@ pub fn program() -> Check {
     match own_executable() {
         Ok(path) => Check::ok("program", format!("`{}` can be the containers' init", path.display())),
         Err(error) => {
-            let advice = error.hint().unwrap_or("start the program again from its file").to_owned();
+            let advice = error.hint().unwrap_or_else(|| "start the program again from its file".to_owned());
             Check::fail("program", error.to_string(), advice)
         }
     }

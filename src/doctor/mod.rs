@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::artifact::origin::OriginName;
+use crate::error::{ExitStatus, Failure};
 
 /// Version of [`Report`]'s schema.
 pub const REPORT_SCHEMA: u32 = 1;
@@ -89,6 +90,16 @@ pub struct MissingOrigin {
     pub cause: String,
     /// What the user can do.
     pub advice: String,
+}
+
+impl Failure for MissingOrigin {
+    fn exit_status(&self) -> ExitStatus {
+        ExitStatus::Origin
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(self.advice.clone())
+    }
 }
 
 /// All that was looked at.

@@ -8,6 +8,7 @@ use super::Check;
 use super::engines::{isolation, limits};
 use crate::engine::native::NativeEngine;
 use crate::engine::{Engine as _, EngineError};
+use crate::error::Failure as _;
 
 /// What was found of the built-in engine.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub async fn native(engine: Result<NativeEngine, EngineError>, spool: Option<&Pa
         Ok(checks) => Native { checks: checks.into_iter().take(1).collect(), missing: None },
         Err(error) => {
             let detail = format!("native: {error}");
-            let advice = error.hint().unwrap_or("use Docker or Podman").to_owned();
+            let advice = error.hint().unwrap_or_else(|| "use Docker or Podman".to_owned());
             let check = if needed {
                 Check::fail("engine", detail, advice)
             } else {

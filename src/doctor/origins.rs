@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{Check, MissingOrigin};
 use crate::artifact::fetch::{Client, FetchError};
 use crate::artifact::origin::{AddressSource, OriginName};
+use crate::error::Failure as _;
 
 /// Longest wait for one origin; retries included.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::Check;
+use crate::error::Failure as _;
 use crate::task::RepositoryName;
 use crate::workspace::MirrorTemplate;
 
@@ -39,7 +40,7 @@ pub fn mirror(template: Option<&str>, repositories: &[RepositoryName]) -> Check 
     };
     let template = match MirrorTemplate::new(text) {
         Ok(template) => template,
-        Err(error) => return Check::fail("git mirror", error.to_string(), error.hint()),
+        Err(error) => return Check::fail("git mirror", error.to_string(), error.hint().unwrap_or_default()),
     };
     let missing: Vec<&RepositoryName> = repositories.iter().filter(|name| !template.path(name).is_dir()).collect();
     let facts = json!({"repositories": repositories.len(), "missing": missing});

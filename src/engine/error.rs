@@ -7,6 +7,7 @@ use super::frame::FrameError;
 use super::native::Stage;
 use super::spec::TASK_USER;
 use crate::digest::Digest;
+use crate::error::{ExitStatus, Failure};
 
 /// A fault of the engine or of what it was given. Never the fault of what ran in a container.
 #[derive(Debug, thiserror::Error)]
@@ -173,10 +174,17 @@ pub enum EngineError {
     Program(#[from] serde_json::Error),
 }
 
-impl EngineError {
-    /// Returns what the user can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+impl Failure for EngineError {
+    fn exit_status(&self) -> ExitStatus {
         match self {
+            Self::ImageMissing { .. } | Self::ImageNotLoaded { .. } => ExitStatus::Mismatch,
+            Self::Spool(_) => ExitStatus::Infrastructure,
+            _ => ExitStatus::Engine,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Unreachable { .. } => Some(
                 "start Docker or Podman (its socket must be open to this user: group `docker`, or the user's own \
                  podman.socket), or name the socket in DOCKER_HOST; `doctor` shows what was found",
@@ -228,7 +236,8 @@ impl EngineError {
             | Self::TooMuch { .. }
             | Self::ProgramTooLong { .. }
             | Self::Program(_) => None,
-        }
+        };
+        hint.map(str::to_owned)
     }
 }
 
@@ -266,8 +275,8 @@ mod tests {
         for errno in 0..=133 {
             for stage in [Stage::Namespaces, Stage::Layers, Stage::Identity] {
                 let (purpose, message) = ("probe".to_owned(), String::new());
-                let hint = EngineError::NativeStep { purpose, stage, errno, message }.hint();
-                assert!(hint.is_some_and(|hint| !hint.contains("doctor")), "{stage:?} {errno}: {hint:?}");
+                let hint = EngineError::NativeStep { purpose, stage, errno, message }.hint().unwrap();
+                assert!(!hint.contains("doctor"), "{stage:?} {errno}: {hint}");
             }
         }
     }

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use crate::artifact::store::Store;
 use crate::digest::Digest;
 use crate::engine::{Engine, EngineError, ImageIdentity, ImageRemoval, StoredImage, StoredLayer};
+use crate::error::{ExitStatus, Failure};
 use crate::image::{Catalog, Image, ImageError, Layer, Used, write_image_archive};
 
 /// Why an image can't be had in an engine.
@@ -21,6 +22,22 @@ pub enum LoadError {
     /// The image can't be written.
     #[error(transparent)]
     Image(#[from] ImageError),
+}
+
+impl Failure for LoadError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Engine(error) => error.exit_status(),
+            Self::Image(error) => error.exit_status(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Engine(error) => error.hint(),
+            Self::Image(error) => error.hint(),
+        }
+    }
 }
 
 /// Loads the image into the engine unless it is there; tells whether it was loaded.

@@ -21,6 +21,7 @@ use crate::engine::spec::{
     StepResult,
 };
 use crate::engine::{Engine, EngineError};
+use crate::error::{ExitStatus, Failure};
 
 /// What can go wrong while the jars are made.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,26 @@ pub enum JarError {
     /// The compiler did not accept the sources, or its container did not do what it should.
     #[error("our own Java sources could not be compiled with the image's development kit: {0}")]
     Compiler(String),
+}
+
+impl Failure for JarError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Engine(error) => error.exit_status(),
+            Self::Store(error) => error.exit_status(),
+            Self::Io(_) | Self::Compiler(_) => ExitStatus::Infrastructure,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Engine(error) => return error.hint(),
+            Self::Store(error) => return error.hint(),
+            Self::Io(_) => "check the data directory's permissions and free space",
+            Self::Compiler(_) => "the image's development kit may be damaged: build it again with `build-images`",
+        };
+        Some(hint.to_owned())
+    }
 }
 
 macro_rules! sources {

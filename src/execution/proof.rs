@@ -18,6 +18,7 @@ use super::record::ExecutionPath;
 use super::request::{CellInput, CellRequest};
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
+use crate::error::{ExitStatus, Failure};
 use crate::event::{Event, EventSink};
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, Task, TaskId};
@@ -127,6 +128,22 @@ pub enum ProofError {
         /// Why.
         reason: String,
     },
+}
+
+impl Failure for ProofError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Io(_) => ExitStatus::Infrastructure,
+            Self::Malformed { .. } => ExitStatus::Mismatch,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Io(_) => "check the data directory's permissions and free space".to_owned(),
+            Self::Malformed { path, .. } => format!("remove `{}`; the proof is made again", path.display()),
+        })
+    }
 }
 
 /// One execution that a proof needs.

@@ -8,6 +8,8 @@ use fs_err as fs;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::error::{ExitStatus, Failure};
+
 /// What can be wrong with a run directory.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirectoryError {
@@ -53,6 +55,33 @@ pub enum RunDirectoryError {
         /// Ours.
         known: u32,
     },
+}
+
+impl Failure for RunDirectoryError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Io(_) => ExitStatus::Infrastructure,
+            Self::InvalidId(_)
+            | Self::Unknown(_)
+            | Self::InUse(_)
+            | Self::OtherInputs { .. }
+            | Self::Finished { .. } => ExitStatus::Usage,
+            Self::Malformed { .. } | Self::UnknownSchema { .. } => ExitStatus::Mismatch,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Io(_) => "check the data directory's permissions and free space",
+            Self::InvalidId(_) => return None,
+            Self::Unknown(_) => "`testevo-sandbox runs list` shows what there is",
+            Self::InUse(_) => "wait for it, or name another run",
+            Self::OtherInputs { .. } | Self::Finished { .. } => "name another run with `--run-id`, or none",
+            Self::Malformed { .. } => "remove the run's directory, or name another run",
+            Self::UnknownSchema { .. } => "use the program that wrote it",
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// The largest file that is read as a whole, in bytes: the inputs of a run that scores hundreds of models.

@@ -4,6 +4,7 @@ use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::run_directory::{RunDirectory, RunDirectoryError, RunRecord, latest};
+use crate::error::{ExitStatus, Failure};
 use crate::event::{Event, EventSink};
 
 /// What can end a run before its time.
@@ -18,6 +19,25 @@ pub enum RunError {
     /// The user interrupted.
     #[error("interrupted; the run can be continued")]
     Interrupted,
+}
+
+impl Failure for RunError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::RunDirectory(error) => error.exit_status(),
+            Self::Io(_) => ExitStatus::Infrastructure,
+            Self::Interrupted => ExitStatus::Interrupted,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::RunDirectory(error) => return error.hint(),
+            Self::Io(_) => "check the data directory's permissions and free space",
+            Self::Interrupted => "the same command goes on where it stopped",
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// What is told of a stage, and what ends it.

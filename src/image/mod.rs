@@ -56,6 +56,7 @@ pub use used::Used;
 use crate::artifact::store::StoreError;
 use crate::data_dir::DataDirError;
 use crate::digest::Digest;
+use crate::error::{ExitStatus, Failure};
 use crate::lock::LayerKind;
 
 /// An image whose blobs are all in the store.
@@ -148,40 +149,48 @@ pub enum ImageError {
     Json(#[from] serde_json::Error),
 }
 
-impl ImageError {
-    /// Returns what the user can do.
-    pub fn hint(&self) -> String {
+impl Failure for ImageError {
+    fn exit_status(&self) -> ExitStatus {
         match self {
-            Self::Store(StoreError::Corrupted { path, .. }) => {
-                format!("remove `{}` and run `testevo-sandbox build-images` again", path.display())
-            }
-            Self::Store(StoreError::Missing { .. }) => {
-                "run `testevo-sandbox build-images`: it fetches what is locked and composes what is missing".to_owned()
-            }
-            Self::Store(StoreError::WrongDigest { .. }) => {
-                "the origin serves other bytes than were locked; name another one with `--origin`".to_owned()
-            }
-            Self::Store(StoreError::Io { .. }) | Self::Io { .. } | Self::DataDir(_) => {
-                "check permissions and free space; `testevo-sandbox images prune` frees layers that no image uses"
-                    .to_owned()
-            }
-            Self::Archive { .. } | Self::PathConflict { .. } | Self::Lock { .. } => {
-                "resolve the lock anew with `testevo-sandbox lock --update`".to_owned()
-            }
-            Self::UnknownJdk { .. } => {
-                "a manifest names a JDK that the toolchain lock lacks: run `testevo-sandbox lock`".to_owned()
-            }
-            Self::LayerUnknown { .. } => {
-                "an earlier image's layers are gone once pruned; `testevo-sandbox build-images` \
-                                          completes the present ones"
-                    .to_owned()
-            }
-            Self::Catalog { .. } | Self::Json(_) => {
-                "run `testevo-sandbox build-images`: it writes what is missing or broken anew".to_owned()
-            }
+            Self::Store(error) => error.exit_status(),
+            // A data directory of another version ends commands before they make images.
+            Self::Io { .. } | Self::DataDir(_) => ExitStatus::Infrastructure,
+            _ => ExitStatus::Mismatch,
         }
     }
 
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Store(StoreError::Corrupted { path, .. }) => {
+                return Some(format!("remove `{}` and run `testevo-sandbox build-images` again", path.display()));
+            }
+            Self::Store(StoreError::Missing { .. }) => {
+                "run `testevo-sandbox build-images`: it fetches what is locked and composes what is missing"
+            }
+            Self::Store(StoreError::WrongDigest { .. }) => {
+                "the origin serves other bytes than were locked; name another one with `--origin`"
+            }
+            Self::Store(StoreError::Io { .. }) | Self::Io { .. } | Self::DataDir(_) => {
+                "check permissions and free space; `testevo-sandbox images prune` frees layers that no image uses"
+            }
+            Self::Archive { .. } | Self::PathConflict { .. } | Self::Lock { .. } => {
+                "resolve the lock anew with `testevo-sandbox lock --update`"
+            }
+            Self::UnknownJdk { .. } => {
+                "a manifest names a JDK that the toolchain lock lacks: run `testevo-sandbox lock`"
+            }
+            Self::LayerUnknown { .. } => {
+                "an earlier image's layers are gone once pruned; `testevo-sandbox build-images` completes the present ones"
+            }
+            Self::Catalog { .. } | Self::Json(_) => {
+                "run `testevo-sandbox build-images`: it writes what is missing or broken anew"
+            }
+        };
+        Some(hint.to_owned())
+    }
+}
+
+impl ImageError {
     /// Returns the error for an unusable input.
     pub(crate) fn archive(name: &str, reason: impl Display) -> Self {
         Self::Archive { name: name.to_owned(), reason: reason.to_string() }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
 use crate::artifact::store::{Store, StoreError};
 use crate::digest::Digest;
+use crate::error::{ExitStatus, Failure};
 use crate::task::RepositoryName;
 
 /// Version of the archive's schema.
@@ -76,6 +77,31 @@ pub enum LockArchiveError {
         #[source]
         source: io::Error,
     },
+}
+
+impl Failure for LockArchiveError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Lock(error) => error.exit_status(),
+            Self::Store(error) => error.exit_status(),
+            Self::Malformed { .. } => ExitStatus::BadInput,
+            Self::UnknownSchema { .. } => ExitStatus::Mismatch,
+            Self::Io { .. } => ExitStatus::Infrastructure,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Store(StoreError::WrongDigest { .. }) | Self::Malformed { .. } => {
+                "copy it again from where `store export` wrote it, and compare the sizes"
+            }
+            Self::UnknownSchema { .. } => "use the program that wrote it",
+            Self::Lock(error) => return error.hint(),
+            Self::Store(error) => return error.hint(),
+            Self::Io { .. } => "check the file's permissions and the free space",
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// Locks, and the manifests of their repositories.

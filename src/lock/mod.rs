@@ -5,6 +5,7 @@
 
 pub mod archive;
 pub mod items;
+mod mismatch;
 pub mod policy;
 
 use std::io::Read as _;
@@ -13,9 +14,12 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+pub use mismatch::MismatchError;
+
 use crate::artifact::origin::OriginName;
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
+use crate::error::{ExitStatus, Failure};
 use crate::manifest::RepositoryManifest;
 use crate::task::RepositoryName;
 
@@ -56,6 +60,26 @@ pub enum LockFileError {
         /// Its schema.
         found: u32,
     },
+}
+
+impl Failure for LockFileError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Missing { .. } => ExitStatus::Usage,
+            Self::Io(_) => ExitStatus::Infrastructure,
+            Self::Malformed { .. } | Self::UnknownSchema { .. } => ExitStatus::Mismatch,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Missing { .. } => "run `testevo-sandbox lock`",
+            Self::Io(_) => "check its permissions",
+            Self::Malformed { .. } => "restore it from a copy or from locks/history, or remove it and run `lock` again",
+            Self::UnknownSchema { .. } => "use the program that wrote it",
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// The part of an image that a locked file belongs to, in the order in which layers are stacked.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::ToolRole;
 use crate::artifact::origin::OriginName;
 use crate::digest::Digest;
+use crate::error::{ExitStatus, Failure};
 
 /// Version of the policy's schema.
 const POLICY_SCHEMA: u32 = 1;
@@ -16,6 +17,16 @@ const POLICY_SCHEMA: u32 = 1;
 #[error("the toolchain policy can't be used: {reason}")]
 pub struct PolicyError {
     reason: String,
+}
+
+impl Failure for PolicyError {
+    fn exit_status(&self) -> ExitStatus {
+        ExitStatus::BadInput
+    }
+
+    fn hint(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What a toolchain lock is resolved from.

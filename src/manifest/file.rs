@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use super::{Build, JDK_MAJORS, MANIFEST_SCHEMA, RepositoryManifest, jdk_majors};
 use crate::data_dir::write_atomically;
+use crate::error::{ExitStatus, Failure};
 use crate::task::RepositoryName;
 
 /// The largest manifest that is read, in bytes.
@@ -84,10 +85,20 @@ pub enum ManifestError {
     },
 }
 
-impl ManifestError {
-    /// Returns what the user can do.
-    pub fn hint(&self) -> String {
+impl Failure for ManifestError {
+    fn exit_status(&self) -> ExitStatus {
         match self {
+            Self::Missing { .. } => ExitStatus::Usage,
+            Self::Io(_) => ExitStatus::Infrastructure,
+            Self::UnknownSchema { .. } => ExitStatus::Mismatch,
+            Self::Malformed { .. } | Self::Unsupported { .. } | Self::Limit { .. } | Self::UnsupportedJava { .. } => {
+                ExitStatus::BadInput
+            }
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Io(_) => "check permissions and free space",
             Self::Missing { .. } => "import the benchmark's data with `testevo-sandbox import DATA`",
             Self::Malformed { .. } => "correct it, or delete it and import the data again",
@@ -95,8 +106,8 @@ impl ManifestError {
             Self::Unsupported { .. } => "remove it from the manifest",
             Self::Limit { .. } => "correct it, or remove it from the overrides: there are defaults",
             Self::UnsupportedJava { .. } => "leave the repository's file out of the import",
-        }
-        .to_owned()
+        };
+        Some(hint.to_owned())
     }
 }
 

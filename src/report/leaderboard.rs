@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{ExitStatus, Failure};
 use crate::metrics::aggregate::mean;
 use crate::task::{TaskId, Track};
 
@@ -41,6 +42,26 @@ pub enum LeaderboardError {
         /// What is wrong, and where.
         message: String,
     },
+}
+
+impl Failure for LeaderboardError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Io(error) if error.kind() == io::ErrorKind::NotFound => ExitStatus::Usage,
+            Self::Io(_) => ExitStatus::Infrastructure,
+            Self::TooLarge { .. } | Self::Shape { .. } => ExitStatus::BadInput,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Io(_) => "check the path and its permissions",
+            Self::TooLarge { .. } | Self::Shape { .. } => {
+                "the file has `tracks`, each a list of agents with `tasks`: `d`, and values between 0 and 1 or null"
+            }
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// The published leaderboard, as its file has it.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::error::{ExitStatus, Failure};
 use crate::execution::run_directory::RunDirectoryError;
 use crate::metrics::aggregate::{TaskScore, TrackFigures, success_rates, track_figures};
 use crate::metrics::bootstrap::paired;
@@ -51,6 +52,25 @@ pub enum ReportError {
     /// The run has lost its inputs.
     #[error("the run `{0}` has no inputs.json")]
     NoInputs(String),
+}
+
+impl Failure for ReportError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::RunDirectory(error) => error.exit_status(),
+            Self::OtherCommand { .. } => ExitStatus::Usage,
+            Self::NoInputs(_) => ExitStatus::Mismatch,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::RunDirectory(error) => return error.hint(),
+            Self::OtherCommand { .. } => "`testevo-sandbox runs show` shows other runs",
+            Self::NoInputs(_) => "score again in a new run",
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// The whole report, as `--format json` has it.

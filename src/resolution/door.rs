@@ -5,6 +5,7 @@
 //! The lock is written from what passed here, never from what strangers' plugins left in a cache. Nothing that a
 //! container asks for is trusted: paths are validated, sizes bounded, addresses come from the origins alone.
 
+mod error;
 mod find;
 mod serving;
 mod versions;
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::net::UnixListener;
 
+pub use self::error::DoorError;
 use self::serving::accept;
 use super::allowance::{Allowance, Exhausted};
 use crate::artifact::fetch::Client;
@@ -34,22 +36,6 @@ const MAX_ARTIFACT_BYTES: u64 = 1 << 30;
 
 /// Refused requests that are kept for messages.
 const MAX_REFUSED: usize = 100;
-
-/// What can keep a door shut.
-#[derive(Debug, thiserror::Error)]
-pub enum DoorError {
-    /// The socket can't be made.
-    #[error("the door's socket `{path}` could not be opened: {source}")]
-    Socket {
-        /// The socket.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// The store refused.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// What passed the door or was refused, by path.
 #[derive(Clone, Debug, Default)]

@@ -4,103 +4,42 @@
 //! tells which paths are needed; their bytes are those that passed the door. The lock is saved after every set, so that
 //! an interrupted lock goes on where it stopped, and it only ever grows: what an earlier lock names stays.
 
+mod error;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fs_err as fs;
 
-use super::allowance::Exhausted;
-use super::door::{DOOR_PORT, Door, DoorContext, DoorError, Passage};
-use super::in_tree::InTreeError;
+use super::door::{DOOR_PORT, Door, DoorContext, Passage};
 use crate::artifact::fetch::{Client, FetchError};
 use crate::artifact::origin::OriginName;
-use crate::artifact::store::{Store, StoreError};
+use crate::artifact::store::Store;
 use crate::digest::Digest;
+use crate::engine::Engine;
 use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{
     Command, CommandLimits, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult,
 };
-use crate::engine::{Engine, EngineError};
 use crate::event::{Event, EventSink};
 use crate::execution::container;
 use crate::execution::container::ToolJars;
 use crate::execution::maven::{COMPILE_GOALS, MavenSettings, ModuleArguments, maven_command};
 use crate::execution::places;
 use crate::execution::places::{MAVEN_REPOSITORY, PROJECT};
-use crate::lock::{LOCK_SCHEMA, LockFileError, MavenFile, RepositoryLock};
+use crate::lock::{LOCK_SCHEMA, MavenFile, RepositoryLock};
 use crate::manifest::RepositoryManifest;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::RepositoryName;
 use crate::workspace::WorkspaceError;
 
+pub use self::error::LockError;
+
 const MIB: u64 = 1 << 20;
 const SEED: &str = "/testevo/input/seed.tar";
 const STAGE: &str = "lock";
-
-/// What can end a lock before its time. What was found until then is saved.
-#[derive(Debug, thiserror::Error)]
-pub enum LockError {
-    /// The door could not be opened.
-    #[error(transparent)]
-    Door(#[from] DoorError),
-    /// A container could not be run.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// A locked file can't be had.
-    #[error(transparent)]
-    Fetch(#[from] FetchError),
-    /// The store refused.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The lock could not be written.
-    #[error(transparent)]
-    LockFile(#[from] LockFileError),
-    /// A set's tree could not be had.
-    #[error(transparent)]
-    Workspace(#[from] WorkspaceError),
-    /// The file system refused.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-    /// An origin failed while Maven was waiting for it.
-    #[error("`{path}` was needed for {repository} and could not be fetched: {cause}")]
-    Origin {
-        /// The repository.
-        repository: RepositoryName,
-        /// Path in repository layout.
-        path: String,
-        /// The cause.
-        cause: String,
-    },
-    /// Maven, or a plugin in it, asked for more than any lock may.
-    #[error("{repository} asks for too much: {cause}")]
-    Exhausted {
-        /// The repository.
-        repository: RepositoryName,
-        /// What was too much.
-        cause: Exhausted,
-    },
-    /// The container broke off.
-    #[error("the container that resolves {repository} broke off: {cause}")]
-    Container {
-        /// The repository.
-        repository: RepositoryName,
-        /// The cause.
-        cause: String,
-    },
-}
-
-impl LockError {
-    /// Returns the error of a repository whose trees could not be collected from.
-    pub fn in_tree(repository: &RepositoryName, error: InTreeError) -> Self {
-        match error {
-            InTreeError::Workspace(error) => error.into(),
-            InTreeError::Store(error) => error.into(),
-            InTreeError::Exhausted(cause) => Self::Exhausted { repository: repository.clone(), cause },
-        }
-    }
-}
 
 /// One distinct set of build files with a module, and a revision that has it.
 #[derive(Clone, Debug)]

@@ -19,6 +19,7 @@ use crate::artifact::control::paragraphs;
 use crate::artifact::fetch::{Client, FetchError, FetchManyError};
 use crate::artifact::origin::OriginName;
 use crate::artifact::pypi;
+use crate::error::{ExitStatus, Failure};
 use crate::lock::items::{package_item, toolchain_items};
 use crate::lock::policy::{DebianPolicy, ToolPolicy, ToolchainPolicy};
 use crate::lock::{DebianPackage, JdkLock, SignedIndex, ToolFile, ToolRole, ToolchainLock};
@@ -67,9 +68,19 @@ pub enum ToolchainError {
     Requirement(#[from] RequirementError),
 }
 
-impl ToolchainError {
-    /// Returns what the user can do about it.
-    pub fn hint(&self) -> Option<String> {
+impl Failure for ToolchainError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Fetch(error) => error.exit_status(),
+            Self::FetchMany(error) => error.exit_status(),
+            Self::Archive(error) => error.exit_status(),
+            Self::Resolve { .. } => ExitStatus::Origin,
+            Self::UnknownJdk { .. } => ExitStatus::Usage,
+            Self::LockedPackage { .. } | Self::Requirement(_) => ExitStatus::Mismatch,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Archive(error) => error.hint(),
             Self::Fetch(error) => error.hint(),

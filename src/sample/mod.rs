@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::error::{ExitStatus, Failure};
 use crate::outcome::Outcome;
 use crate::task::{Cell, InvalidText, MethodId, RepositoryName, RepositoryPath, Side, Track};
 
@@ -46,6 +47,16 @@ pub enum SampleError {
     /// The file system refused.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+}
+
+impl Failure for SampleError {
+    fn exit_status(&self) -> ExitStatus {
+        ExitStatus::Infrastructure
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("check the data directory's permissions and free space".to_owned())
+    }
 }
 
 /// Files by their path in the repository.

@@ -13,6 +13,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::{Content, EMPTY, GOLD};
+use crate::error::{ExitStatus, Failure};
 use crate::task::{Task, TaskId};
 
 mod directory;
@@ -122,10 +123,17 @@ impl fmt::Display for Difference {
     }
 }
 
-impl PredictionsError {
-    /// Returns what the user can do.
-    pub fn hint(&self) -> String {
+impl Failure for PredictionsError {
+    fn exit_status(&self) -> ExitStatus {
         match self {
+            Self::Io(error) if error.kind() == io::ErrorKind::NotFound => ExitStatus::Usage,
+            Self::Io(_) => ExitStatus::Infrastructure,
+            _ => ExitStatus::BadInput,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Io(_) | Self::Kind(_) => {
                 "`--predictions` takes a JSON file, a directory, or one of the words `gold` and `empty`"
             }
@@ -136,8 +144,8 @@ impl PredictionsError {
             }
             Self::Field { .. } => "correct the line; nothing was scored",
             Self::Conflict { .. } => "keep one of the two, or give them different `model_name_or_path`s",
-        }
-        .to_owned()
+        };
+        Some(hint.to_owned())
     }
 }
 

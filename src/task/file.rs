@@ -10,6 +10,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::{RepositoryName, Task, TaskId};
+use crate::error::{ExitStatus, Failure};
 
 /// Version of the task file's schema.
 pub const TASK_FILE_SCHEMA: u32 = 1;
@@ -61,10 +62,17 @@ pub enum TaskFileError {
     },
 }
 
-impl TaskFileError {
-    /// Returns what the user can do.
-    pub fn hint(&self) -> String {
+impl Failure for TaskFileError {
+    fn exit_status(&self) -> ExitStatus {
         match self {
+            Self::Io(_) => ExitStatus::Infrastructure,
+            Self::UnknownSchema { .. } => ExitStatus::Mismatch,
+            Self::Malformed { .. } | Self::Twice { .. } | Self::Taken { .. } => ExitStatus::BadInput,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Io(_) => "check permissions and free space",
             Self::Malformed { .. } => "import the repository's data again with `testevo-sandbox import --replace DATA`",
             Self::UnknownSchema { .. } => "use the program that wrote it, or import the data again with `--replace`",
@@ -72,8 +80,8 @@ impl TaskFileError {
             Self::Taken { .. } => {
                 "nothing was imported; leave the task out of the data, or import into another `--data-dir`"
             }
-        }
-        .to_owned()
+        };
+        Some(hint.to_owned())
     }
 }
 

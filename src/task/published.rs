@@ -20,6 +20,7 @@ use super::{
     Side, Task, Track,
 };
 use crate::digest::encode_hex;
+use crate::error::{ExitStatus, Failure};
 
 /// The largest file that is read, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
@@ -108,10 +109,13 @@ pub enum Problem {
     },
 }
 
-impl PublishedError {
-    /// Returns what the user can do.
-    pub fn hint(&self) -> String {
-        match &self.problem {
+impl Failure for PublishedError {
+    fn exit_status(&self) -> ExitStatus {
+        ExitStatus::BadInput
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match &self.problem {
             Problem::Io(_) => "name files, or directories of files, as the benchmark publishes them",
             Problem::NoFiles => {
                 "name the published per-repository .json files, a .jsonl release, or a directory of them; directories in \
@@ -126,8 +130,8 @@ impl PublishedError {
             Problem::Contradiction(_) | Problem::DuplicateTask { .. } => {
                 "nothing was imported; decide which one is right, and correct or leave out the other"
             }
-        }
-        .to_owned()
+        };
+        Some(hint.to_owned())
     }
 }
 

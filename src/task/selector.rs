@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{RepositoryName, Task, Track};
+use crate::error::{ExitStatus, Failure};
 
 /// A choice of tasks. The default is all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,15 +65,18 @@ impl fmt::Display for NameKind {
     }
 }
 
-impl SelectorError {
-    /// Returns what the user can do.
-    pub fn hint(&self) -> String {
-        match self {
+impl Failure for SelectorError {
+    fn exit_status(&self) -> ExitStatus {
+        ExitStatus::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
             Self::NothingImported => "import the benchmark's data with `testevo-sandbox import DATA`".to_owned(),
             Self::Unknown { nearest: Some(nearest), .. } => format!("did you mean `{nearest}`?"),
             Self::Unknown { nearest: None, .. } => "`testevo-sandbox tasks list` shows what there is".to_owned(),
             Self::NothingLeft => "widen `--since`, `--until`, `--track` or `--limit`".to_owned(),
-        }
+        })
     }
 }
 

@@ -23,6 +23,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::data_dir::DataDirError;
+use crate::error::{ExitStatus, Failure};
 use crate::task::{RepositoryName, Revision};
 
 pub use archive::{ArchiveReport, Swap, write_archive};
@@ -149,10 +150,23 @@ pub enum WorkspaceError {
     Io(#[from] io::Error),
 }
 
-impl WorkspaceError {
-    /// Returns what the user can do.
-    pub fn hint(&self) -> String {
+impl Failure for WorkspaceError {
+    fn exit_status(&self) -> ExitStatus {
         match self {
+            Self::MirrorTemplate { .. } => ExitStatus::Usage,
+            Self::MirrorMissing { .. }
+            | Self::RevisionMissing { .. }
+            | Self::Offline { .. }
+            | Self::Fetch { .. }
+            | Self::MissingBlob { .. } => ExitStatus::Origin,
+            Self::Git { .. } => ExitStatus::Mismatch,
+            Self::LfsPointer { .. } | Self::HostileTree { .. } | Self::SwapBlocked { .. } => ExitStatus::BadInput,
+            Self::GitCommand(_) | Self::Archive { .. } | Self::DataDir(_) | Self::Io(_) => ExitStatus::Infrastructure,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::MirrorTemplate { .. } => "write for example `--git-mirror '/srv/mirrors/{owner}/{name}.git'`",
             Self::MirrorMissing { .. } => {
                 "correct `--git-mirror`, put a clone there, or leave the option out to clone from the manifest's URL"
@@ -169,8 +183,8 @@ impl WorkspaceError {
                 "leave the tasks of this revision out"
             }
             Self::Archive { .. } | Self::DataDir(_) | Self::Io(_) => "check permissions and free space",
-        }
-        .to_owned()
+        };
+        Some(hint.to_owned())
     }
 }
 

@@ -10,12 +10,14 @@ use testevo_sandbox::engine::docker::{Daemon, DockerEngine};
 use testevo_sandbox::engine::session::{self, RunEnd};
 use testevo_sandbox::engine::spec::{ProgramEnd, Step};
 use testevo_sandbox::engine::{Engine, EngineError};
+use testevo_sandbox::error::Failure as _;
 
 use super::support::*;
 
 /// An error as the user would see it, without what differs from run to run.
 fn shown(error: &EngineError, paths: &[&Path]) -> String {
-    let mut text = format!("error: {error}\nhint: {}", error.hint().unwrap_or("none"));
+    let hint = error.hint().unwrap_or_else(|| "none".to_owned());
+    let mut text = format!("error: {error}\nhint: {hint}");
     for path in paths {
         text = text.replace(&path.display().to_string(), "[path]");
     }

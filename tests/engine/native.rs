@@ -5,6 +5,7 @@ use std::process::{Child, Command as Process, Stdio};
 use testevo_sandbox::engine::EngineError;
 use testevo_sandbox::engine::session::{self, RunEnd};
 use testevo_sandbox::engine::spec::{ContainerSpec, Step};
+use testevo_sandbox::error::Failure as _;
 
 use super::support::*;
 
@@ -256,7 +257,7 @@ async fn what_can_not_be_made_is_named() {
         let mut spec = spec(image, vec![step(&["say", "hello"])]);
         change(&mut spec, inputs.path());
         let error = session::run(&*engine, &spec, inputs.path()).await.unwrap_err();
-        let hint = error.hint().unwrap_or("none");
+        let hint = error.hint().unwrap_or_else(|| "none".to_owned());
         said.push(format!("{error}\nhint: {hint}").replace(&inputs.path().display().to_string(), "[path]"));
         assert!(!matches!(error, EngineError::StartFailed { .. }), "{error}");
     }

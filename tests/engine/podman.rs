@@ -8,6 +8,7 @@ use testevo_sandbox::data_dir::Owner;
 use testevo_sandbox::engine::docker::{Daemon, DockerEngine};
 use testevo_sandbox::engine::session;
 use testevo_sandbox::engine::{Engine, EngineError};
+use testevo_sandbox::error::Failure as _;
 
 use super::support::*;
 

@@ -10,6 +10,7 @@ use super::{Client, FetchError};
 use crate::artifact::origin::OriginName;
 use crate::artifact::pypi;
 use crate::digest::Digest;
+use crate::error::{ExitStatus, Failure};
 use crate::event::{Event, EventSink};
 
 /// A file of an origin by digest.
@@ -59,9 +60,12 @@ pub struct FetchManyError {
     pub others: Vec<FetchError>,
 }
 
-impl FetchManyError {
-    /// Returns what the user can do about it.
-    pub fn hint(&self) -> Option<String> {
+impl Failure for FetchManyError {
+    fn exit_status(&self) -> ExitStatus {
+        self.first.exit_status()
+    }
+
+    fn hint(&self) -> Option<String> {
         self.first.hint()
     }
 }

@@ -22,6 +22,8 @@ use fs_err as fs;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{ExitStatus, Failure};
+
 pub use apt::AptSettings;
 pub use declared::{Declared, LeftOut};
 pub(crate) use declared::{is_public, is_public_address};
@@ -77,9 +79,16 @@ pub enum OriginError {
 #[error("the address is not a complete http, https or file address")]
 pub struct InvalidAddress;
 
-impl OriginError {
-    /// Returns what the user can do about it.
-    pub fn hint(&self) -> Option<String> {
+impl Failure for OriginError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            // Names in locks are looked at with the lock: these are the command line's, or the settings'.
+            Self::InvalidName { .. } | Self::InvalidAddress { .. } => ExitStatus::Usage,
+            _ => ExitStatus::Origin,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
         let name = match self {
             Self::Unknown { name } => name,
             Self::Private { name } => return Some(format!("if that is meant, give `--origin {name}=URL`")),

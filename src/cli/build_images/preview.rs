@@ -52,7 +52,10 @@ pub(super) async fn build_images(
             continue;
         }
         let opened = match workbench.repository(&manifest, &tasks).await {
-            Err(CommandError::Workspace(WorkspaceError::Offline { .. })) if !context.options.offline => {
+            Err(error)
+                if !context.options.offline
+                    && let Some(WorkspaceError::Offline { .. }) = error.failure() =>
+            {
                 events.message(format!("would fetch {repository}, whose sources are not here yet, to prove its image"));
                 continue;
             }

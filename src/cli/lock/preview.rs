@@ -20,7 +20,10 @@ pub(super) async fn lock(update: bool, tasks: &[Task], context: &Context) -> Res
         let manifest = workbench.manifest(&repository)?;
         wanted.insert(manifest.jdk);
         let opened = match workbench.repository(&manifest, &tasks).await {
-            Err(CommandError::Workspace(WorkspaceError::Offline { .. })) if !context.options.offline => {
+            Err(error)
+                if !context.options.offline
+                    && let Some(WorkspaceError::Offline { .. }) = error.failure() =>
+            {
                 events.message(format!("would fetch {repository}: its build files are not here yet"));
                 continue;
             }

@@ -21,7 +21,7 @@ use crate::execution::stage::RunError;
 use crate::image::{ImageError, TreePath};
 use crate::lock::archive::LockArchiveError;
 use crate::lock::policy::ToolchainPolicy;
-use crate::lock::{LayerKind, LockFileError};
+use crate::lock::{LayerKind, LockFileError, MismatchError};
 use crate::manifest::ManifestError;
 use crate::report::leaderboard::LeaderboardError;
 use crate::report::score::ReportError;
@@ -264,9 +264,9 @@ fn of_commands() -> Vec<CommandError> {
         worst(CommandError::Runtime(disk())),
         CommandError::Usage { message: text("it makes no sense"), hint: text("leave it out") },
         CommandError::StoreCorrupted { blobs: 2 },
-        CommandError::OtherLock { path: path() },
-        CommandError::OtherManifest { repository: repository(), difference: text("for Java 8") },
-        CommandError::OtherRepository { path: path(), found: repository(), wanted: text("owner/other") },
+        MismatchError::OtherLock { path: path() }.into(),
+        MismatchError::OtherManifest { repository: repository(), difference: text("for Java 8") }.into(),
+        MismatchError::OtherRepository { path: path(), found: repository(), wanted: text("owner/other") }.into(),
         CommandError::Output(disk()),
         CommandError::Runtime(disk()),
         CommandError::Interrupted,

@@ -11,6 +11,7 @@ use crate::artifact::fetch::{Client, FetchError};
 use crate::artifact::origin::OriginName;
 use crate::artifact::store::{Store, StoreError};
 use crate::digest::Digest;
+use crate::error::{ExitStatus, Failure};
 use crate::image::{ImageError, PackageFiles};
 use crate::lock::SignedIndex;
 use crate::lock::policy::DebianPolicy;
@@ -67,9 +68,12 @@ pub enum ArchiveError {
     },
 }
 
-impl ArchiveError {
-    /// Returns what the user can do about it.
-    pub fn hint(&self) -> Option<String> {
+impl Failure for ArchiveError {
+    fn exit_status(&self) -> ExitStatus {
+        ExitStatus::Origin
+    }
+
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Fetch(error) => error.hint(),
             Self::Release { reason: ReleaseError::Expired { .. }, .. } => Some(

@@ -1,0 +1,191 @@
+//! What commands return when they fail: an error of their own, or any [`Failure`] of a module below them.
+
+use std::fmt::Write as _;
+use std::io;
+
+use super::{ExitStatus, Failure};
+use crate::output::escape_lines;
+
+/// Why a command failed. It is no [`Failure`] itself, so that `?` can convert every `Failure` into it.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The command did its work and what it checked does not hold; the details are on stdout.
+    #[error("{summary}")]
+    CheckFailed {
+        /// What does not hold, in one line.
+        summary: String,
+    },
+    /// The command did its work as far as faults of the machine let it; the details are on stdout.
+    #[error("{summary}")]
+    InfrastructureLeft {
+        /// What is left, in one line.
+        summary: String,
+    },
+    /// A command failed for some repositories, and warned about each of them.
+    #[error("{failed} of {total} repositories could not be {done}")]
+    Repositories {
+        /// How many failed.
+        failed: usize,
+        /// How many there are.
+        total: usize,
+        /// What did not happen to them: `locked`.
+        done: &'static str,
+        /// The most severe of their errors, which decides the exit code.
+        #[source]
+        worst: Box<CommandError>,
+    },
+    /// Arguments that don't go together.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: String,
+    },
+    /// Blobs of the store hold other bytes than their names promise; which ones is on stdout.
+    #[error("{blobs} of the store's blobs hold other bytes than their names promise")]
+    StoreCorrupted {
+        /// How many.
+        blobs: usize,
+    },
+    /// Results could not be written to stdout.
+    #[error("stdout could not be written")]
+    Output(#[source] io::Error),
+    /// The asynchronous runtime could not be started.
+    #[error("the runtime could not be started")]
+    Runtime(#[source] io::Error),
+    /// The user interrupted.
+    #[error("interrupted")]
+    Interrupted,
+    /// A module below the command failed.
+    #[error(transparent)]
+    Failure(Box<dyn Failure>),
+}
+
+impl<E: Failure> From<E> for CommandError {
+    fn from(error: E) -> Self {
+        Self::Failure(Box::new(error))
+    }
+}
+
+impl CommandError {
+    /// Returns the exit code.
+    pub fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::CheckFailed { .. } => ExitStatus::CheckFailed,
+            Self::Repositories { worst, .. } => worst.exit_status(),
+            Self::Usage { .. } => ExitStatus::Usage,
+            Self::InfrastructureLeft { .. } | Self::Output(_) | Self::Runtime(_) => ExitStatus::Infrastructure,
+            Self::StoreCorrupted { .. } => ExitStatus::Mismatch,
+            Self::Interrupted => ExitStatus::Interrupted,
+            Self::Failure(error) => error.exit_status(),
+        }
+    }
+
+    /// Returns what the user can do, if anything is known.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::CheckFailed { .. } | Self::Output(_) | Self::Interrupted => return None,
+            Self::Repositories { worst, .. } => return worst.hint(),
+            Self::Failure(error) => return error.hint(),
+            Self::Usage { hint, .. } => hint,
+            Self::StoreCorrupted { .. } => {
+                "`store verify --repair` removes them; `build-images` fetches or makes them again"
+            }
+            Self::InfrastructureLeft { .. } => {
+                "look at the reasons above; `testevo-sandbox doctor` says what this machine lacks"
+            }
+            Self::Runtime(_) => "check the limits on processes and open files",
+        };
+        Some(hint.to_owned())
+    }
+
+    /// Returns the module's error if it is of this type.
+    pub fn failure<E: Failure>(&self) -> Option<&E> {
+        match self {
+            Self::Failure(error) => (error.as_ref() as &dyn std::error::Error).downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the error as the user sees it: `error: …`, a line per cause, and `hint: …`, labels coloured on
+    /// request; control characters of the texts are shown, not sent.
+    pub fn render(&self, color: bool) -> String {
+        let label =
+            |label: &str, style: &str| if color { format!("\u{1b}[{style}m{label}\u{1b}[0m") } else { label.into() };
+        let mut text = format!("{} {}\n", label("error:", "1;31"), escape_lines(&self.to_string()));
+        for cause in self.causes() {
+            let _ = writeln!(text, "  caused by: {}", escape_lines(&cause));
+        }
+        if let Some(hint) = self.hint() {
+            let _ = writeln!(text, "{} {}", label("hint:", "1;36"), escape_lines(&hint));
+        }
+        text
+    }
+
+    /// Returns the error as a machine reads it among events: a value with `event`, `exit_code`, `text`, `causes` and
+    /// `hint`.
+    pub fn as_event(&self) -> serde_json::Value {
+        serde_json::json!({
+            "event": "error",
+            "exit_code": self.exit_status() as u8,
+            "text": self.to_string(),
+            "causes": self.causes(),
+            "hint": self.hint(),
+        })
+    }
+
+    /// Returns the causes, nearest first, without those that another message quotes already.
+    pub(crate) fn causes(&self) -> Vec<String> {
+        let mut last = self.to_string();
+        let mut causes = Vec::new();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let message = error.to_string();
+            if !last.contains(&message) {
+                causes.push(message.clone());
+                last = message;
+            }
+            cause = error.source();
+        }
+        causes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the disk said: {0}")]
+    struct DiskError(#[source] io::Error);
+
+    impl Failure for DiskError {
+        fn exit_status(&self) -> ExitStatus {
+            ExitStatus::Infrastructure
+        }
+
+        fn hint(&self) -> Option<String> {
+            None
+        }
+    }
+
+    #[test]
+    fn an_error_shows_its_causes_once_and_its_hint() {
+        let error = CommandError::Runtime(io::Error::other("no \u{1b}[31mthreads"));
+        assert_eq!(
+            error.render(false),
+            "error: the runtime could not be started\n  caused by: no \\u{1b}[31mthreads\n\
+             hint: check the limits on processes and open files\n"
+        );
+        let error = CommandError::from(DiskError(io::Error::other("disk full")));
+        assert_eq!(error.render(false), "error: the disk said: disk full\n");
+    }
+
+    #[test]
+    fn an_error_of_a_module_is_found_by_its_type() {
+        let error = CommandError::from(DiskError(io::Error::other("disk full")));
+        assert!(error.failure::<DiskError>().is_some_and(|error| error.0.to_string() == "disk full"));
+        assert!(CommandError::Interrupted.failure::<DiskError>().is_none());
+    }
+}

@@ -1,0 +1,113 @@
+//! What can end the locking of a repository.
+
+use crate::artifact::fetch::FetchError;
+use crate::artifact::store::StoreError;
+use crate::engine::EngineError;
+use crate::error::{ExitStatus, Failure};
+use crate::lock::LockFileError;
+use crate::resolution::allowance::Exhausted;
+use crate::resolution::door::DoorError;
+use crate::resolution::in_tree::InTreeError;
+use crate::task::RepositoryName;
+use crate::workspace::WorkspaceError;
+
+/// What can end a lock before its time. What was found until then is saved.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The door could not be opened.
+    #[error(transparent)]
+    Door(#[from] DoorError),
+    /// A container could not be run.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A locked file can't be had.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The lock could not be written.
+    #[error(transparent)]
+    LockFile(#[from] LockFileError),
+    /// A set's tree could not be had.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The file system refused.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// An origin failed while Maven was waiting for it.
+    #[error("`{path}` was needed for {repository} and could not be fetched: {cause}")]
+    Origin {
+        /// The repository.
+        repository: RepositoryName,
+        /// Path in repository layout.
+        path: String,
+        /// The cause.
+        cause: String,
+    },
+    /// Maven, or a plugin in it, asked for more than any lock may.
+    #[error("{repository} asks for too much: {cause}")]
+    Exhausted {
+        /// The repository.
+        repository: RepositoryName,
+        /// What was too much.
+        cause: Exhausted,
+    },
+    /// The container broke off.
+    #[error("the container that resolves {repository} broke off: {cause}")]
+    Container {
+        /// The repository.
+        repository: RepositoryName,
+        /// The cause.
+        cause: String,
+    },
+}
+
+impl LockError {
+    /// Returns the error of a repository whose trees could not be collected from.
+    pub fn in_tree(repository: &RepositoryName, error: InTreeError) -> Self {
+        match error {
+            InTreeError::Workspace(error) => error.into(),
+            InTreeError::Store(error) => error.into(),
+            InTreeError::Exhausted(cause) => Self::Exhausted { repository: repository.clone(), cause },
+        }
+    }
+}
+
+impl Failure for LockError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Door(error) => error.exit_status(),
+            Self::Engine(error) => error.exit_status(),
+            Self::Fetch(error) => error.exit_status(),
+            Self::Store(error) => error.exit_status(),
+            Self::LockFile(error) => error.exit_status(),
+            Self::Workspace(error) => error.exit_status(),
+            Self::Origin { .. } => ExitStatus::Origin,
+            Self::Exhausted { .. } => ExitStatus::BadInput,
+            Self::Io(_) | Self::Container { .. } => ExitStatus::Infrastructure,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Door(error) => return error.hint(),
+            Self::Engine(error) => return error.hint(),
+            Self::Fetch(error) => return error.hint(),
+            Self::Store(error) => return error.hint(),
+            Self::LockFile(error) => return error.hint(),
+            Self::Workspace(error) => return error.hint(),
+            // One origin that is down stops all: what it might have is not known to be nowhere.
+            Self::Origin { .. } => {
+                "check the network, or say with `--origin NAME=URL` where else to find what that origin has; `lock` \
+                 goes on where it stopped"
+            }
+            Self::Exhausted { .. } => "look at the plugins and repositories that its POMs declare, or leave it out",
+            Self::Container { .. } => {
+                "run it again: `lock` goes on where it stopped; see the free memory with `doctor`"
+            }
+            Self::Io(_) => "check the data directory's permissions and free space",
+        };
+        Some(hint.to_owned())
+    }
+}
