@@ -21,7 +21,7 @@ use self::serving::accept;
 use super::allowance::{Allowance, Exhausted};
 use crate::artifact::fetch::Client;
 use crate::artifact::origin::OriginName;
-use crate::artifact::store::{Store, StoreError};
+use crate::artifact::store::Store;
 use crate::digest::Digest;
 use crate::lock::{FrozenMetadata, MavenFile};
 
