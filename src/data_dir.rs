@@ -1,18 +1,11 @@
 //! The data directory: where everything that outlives a command is kept, and how processes share it.
 //!
-//! ```text
-//! version  settings.toml  origins.toml
-//! manifests/<owner>__<name>.toml        tasks/<owner>__<name>.json
-//! locks/toolchain.lock                  locks/<owner>__<name>.lock    locks/history/<sha256>.lock
-//! store/{blobs/sha256,layers,prepared,unpacked}
-//! images/<owner>__<name>.json           images/loaded/<config digest>  proofs/<config digest>.json
-//! repositories/<owner>__<name>.git      (clones, where no mirror is given)
-//! runs/<run id>/{run.json,records.jsonl,verdicts.json,logs/}   tmp/<owner>/.flock
-//! ```
+//! [`parts::PARTS`] lists what lies in it.
 //!
 //! Several processes may use one directory, also of several namespaces and machines. Each holds a lock in its part of
 //! `tmp` as long as it lives; [`DataDir::sweep`] takes only what nobody holds.
 
+pub mod parts;
 mod temporary;
 
 use std::io;
@@ -22,24 +15,10 @@ use fs_err as fs;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{ExitStatus, Failure};
+use self::parts::{PARTS, Part, Sweep};
 use crate::umask::Umask;
 
 const VERSION: &str = "1";
-
-/// Parts whose files appear at once: a killed writer leaves unfinished ones beside them.
-const WRITTEN_TO: [&str; 11] = [
-    "",
-    "manifests",
-    "tasks",
-    "locks",
-    "locks/history",
-    "images",
-    "images/loaded",
-    "proofs",
-    "store/layers",
-    "store/prepared",
-    "store/class-archives",
-];
 
 /// What can be wrong with a data directory.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +67,7 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Opens the directory, which is created where missing, and sweeps what dead owners left in `tmp`.
+    /// Opens the directory, which is created where missing, and sweeps what dead owners left in its parts.
     ///
     /// # Errors
     /// [`DataDirError`].
@@ -115,11 +94,8 @@ impl DataDir {
         for part in ["manifests", "tasks", "locks/history", "images", "proofs", "runs", "tmp", "repositories"] {
             fs::create_dir_all(root.join(part)).map_err(io)?;
         }
-        for part in WRITTEN_TO {
-            temporary::sweep_unfinished(&root.join(part)).map_err(io)?;
-        }
         let owner = Owner::current().map_err(io)?;
-        temporary::sweep(&root.join("tmp")).map_err(io)?;
+        PARTS.iter().for_each(|part| sweep(&root, part));
         let temporary = temporary::open(&root.join("tmp"), &owner).map_err(io)?;
         Ok(Self { root, owner, temporary })
     }
@@ -183,6 +159,40 @@ impl DataDir {
         fs::write(&path, format!("process {}\n", self.owner.pid)).map_err(io)?;
         Ok(HeldLock { _file: file })
     }
+}
+
+/// Removes what dead owners left in a part. What can't be listed or removed is logged: it may be another user's.
+fn sweep(root: &Path, part: &Part) {
+    let swept = directories(root, part.path).and_then(|directories| {
+        directories.iter().try_for_each(|directory| match part.sweep {
+            Sweep::Files => temporary::sweep_unfinished(directory),
+            Sweep::Owners => temporary::sweep(directory).map(drop),
+            Sweep::Itself => Ok(()),
+        })
+    });
+    if let Err(error) = swept {
+        tracing::warn!("what dead processes left in `{}` can't be looked for: {error}", part.path);
+    }
+}
+
+/// Returns the directories of a part's path, of which one that has no `*` need not exist.
+///
+/// # Errors
+/// A directory can't be listed.
+pub fn directories(root: &Path, path: &str) -> io::Result<Vec<PathBuf>> {
+    let Some((above, below)) = path.split_once("/*") else { return Ok(vec![root.join(path)]) };
+    let entries = match fs::read_dir(root.join(above)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut directories = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            directories.push(entry.path().join(below.trim_start_matches('/')));
+        }
+    }
+    Ok(directories)
 }
 
 /// A lock that ends when this value or the process does.
@@ -269,6 +279,15 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with_mode(path, bytes, 0o666)
 }
 
+/// Writes a file like [`write_atomically`] somewhere below `directory`. Until it is whole it lies in `directory` itself, so that
+/// a sweep need not look further down.
+///
+/// # Errors
+/// The file system's.
+pub fn write_below(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_through(directory, path, bytes, 0o666)
+}
+
 /// Writes a file like [`write_atomically`], for its owner alone: it may hold credentials.
 ///
 /// # Errors
@@ -285,14 +304,18 @@ pub fn write_for_caller(path: &Path, bytes: &[u8], umask: Umask) -> io::Result<(
     write_with_mode(path, bytes, umask.file_mode())
 }
 
-/// Writes a file at once, with a mode that the mask in force still cuts.
 fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    write_through(path.parent().unwrap_or(path), path, bytes, mode)
+}
+
+/// Writes a file at once by way of an unfinished one, with a mode that the mask in force still cuts.
+fn write_through(directory: &Path, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
     use std::io::Write as _;
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
-    let unfinished = path.with_file_name(temporary::unfinished_name(name, NEXT.fetch_add(1, Ordering::Relaxed)));
+    let unfinished = directory.join(temporary::unfinished_name(name, NEXT.fetch_add(1, Ordering::Relaxed)));
     let write = || -> io::Result<()> {
         let mut options = fs::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(mode);
@@ -316,6 +339,71 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("version"), "99\n").unwrap();
         assert!(matches!(DataDir::open(directory.path()), Err(DataDirError::UnknownVersion { .. })));
+    }
+
+    /// Writes a file that was last changed two hours ago.
+    fn write_old(path: &Path) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let file = fs::File::create(path).unwrap();
+        file.file().set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(7200)).unwrap();
+    }
+
+    #[test]
+    fn what_dead_writers_left_in_any_part_goes_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let swept = PARTS.iter().filter(|part| part.sweep == Sweep::Files);
+        let places: Vec<PathBuf> = swept.map(|part| directory.path().join(part.path.replace('*', "x"))).collect();
+        assert!(places.len() > 10);
+        for place in &places {
+            write_old(&place.join(".a.json.7-1"));
+            write_old(&place.join("a.json"));
+            fs::write(place.join(".b.json.7-1"), "its writer may live").unwrap();
+        }
+        let living = DataDir::open(directory.path()).unwrap();
+        let dead = living.join("tmp/7-1-0");
+        fs::create_dir_all(dead.join("x")).unwrap();
+        fs::write(living.temporary().join("x"), "").unwrap();
+        DataDir::open(directory.path()).unwrap();
+        for place in &places {
+            let there = [".a.json.7-1", "a.json", ".b.json.7-1"].map(|name| place.join(name).exists());
+            assert_eq!(there, [false, true, true], "{}", place.display());
+        }
+        assert!(!dead.exists() && living.temporary().join("x").exists());
+    }
+
+    #[test]
+    fn what_is_written_below_a_directory_is_unfinished_in_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let (root, below) = (directory.path().join("results"), directory.path().join("results/ab"));
+        fs::create_dir_all(&below).unwrap();
+        write_below(&root, &below.join("x"), b"x").unwrap();
+        assert_eq!(fs::read(below.join("x")).unwrap(), b"x");
+        // Where there is no place for the unfinished one nothing appears.
+        assert!(write_below(&directory.path().join("none"), &below.join("y"), b"y").is_err());
+        assert!(!below.join("y").exists());
+    }
+
+    #[test]
+    fn the_documentation_lists_the_parts() {
+        let sweep = |part: &Part| match part.sweep {
+            Sweep::Files => "old unfinished files",
+            Sweep::Owners => "directories of dead processes",
+            Sweep::Itself => "nothing",
+        };
+        let row = |part: &Part| {
+            let path = if part.path.is_empty() { "." } else { part.path };
+            let names = if part.names == parts::NamedBlobs::None { "no" } else { "yes" };
+            format!(
+                "| `{path}` | {} | {} | {} | {} | {names} |\n",
+                part.holds,
+                part.written_by,
+                part.once_lost,
+                sweep(part)
+            )
+        };
+        let table: String = PARTS.iter().map(row).collect();
+        let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/data-directory.md")).unwrap();
+        assert!(page.contains(&table), "docs/data-directory.md is to have:\n{table}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::super::record::Measured;
-use crate::data_dir::write_atomically;
+use crate::data_dir::write_below;
 use crate::digest::Digest;
 use crate::outcome::Outcome;
 
@@ -114,7 +114,7 @@ impl ResultCache {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        write_atomically(&path, &serde_json::to_vec(value)?)
+        write_below(&self.root, &path, &serde_json::to_vec(value)?)
     }
 }
 

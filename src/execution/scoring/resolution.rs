@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::record::{FocalRecord, SCORE_SCHEMA, ScoreRecord, SubmissionFault, SubmissionRecord};
 use super::recorded::Done;
 use super::{SOURCES, Scoring, blocking, file_name, source_name};
-use crate::data_dir::write_atomically;
+use crate::data_dir::write_below;
 use crate::digest::Digest;
 use crate::execution::run_directory::RunDirectory;
 use crate::execution::stage::RunError;
@@ -106,7 +106,7 @@ impl Scoring<'_> {
             match found? {
                 Ok((record, files)) => {
                     for (name, file) in files {
-                        write_atomically(&sources.join(name), &file)?;
+                        write_below(run.path(), &sources.join(name), &file)?;
                     }
                     let record = ScoreRecord::Focal(record);
                     run.append(&record)?;
@@ -171,7 +171,7 @@ fn keep(submissions: &Path, file: &[u8]) -> std::io::Result<Digest> {
     let path = submissions.join(file_name(digest));
     // Equal bytes have one name, and a file appears as a whole.
     if !path.exists() {
-        write_atomically(&path, file)?;
+        write_below(submissions.parent().unwrap_or(submissions), &path, file)?;
     }
     Ok(digest)
 }
