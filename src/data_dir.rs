@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::error::{ExitStatus, Failure};
 use self::parts::{PARTS, Part, Sweep};
+use crate::error::{ExitStatus, Failure};
 use crate::umask::Umask;
 
 const VERSION: &str = "1";

@@ -25,14 +25,6 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Returns the digest of plain data as JSON, fields in their order: maps have keys that are text, and nothing can fail.
-    pub fn of_plain(data: &(impl Serialize + ?Sized)) -> Self {
-        match serde_json::to_vec(data) {
-            Ok(bytes) => Self::of(&bytes),
-            Err(error) => unreachable!("it is plain data: {error}"),
-        }
-    }
-
     /// Returns the 64 hexadecimal digits without the algorithm's name.
     pub fn hex(&self) -> String {
         encode_hex(&self.0)

@@ -13,7 +13,7 @@
 //! 8. [`cli`] — subcommands; [`doctor`] — what this machine lacks for them; [`sample`] — what `demo` and the tests run on.
 //!
 //! Below all of them: [`data_dir`], [`settings`], [`error`] (exit codes and hints), [`event`], [`output`], [`host`],
-//! [`umask`], [`digest`] and [`canonical_json`].
+//! [`umask`], [`digest`] and [`canonical_json`]; above them, [`garbage`] says which bytes nothing needs.
 
 pub mod artifact;
 pub mod canonical_json;
@@ -26,6 +26,7 @@ pub mod error;
 pub mod event;
 pub mod execution;
 pub mod focal;
+pub mod garbage;
 pub mod host;
 pub mod image;
 pub mod java;

@@ -67,7 +67,22 @@ pub enum Fresh<T> {
 struct Description<T> {
     schema: u32,
     key: Digest,
+    /// What the value needs: whoever collects garbage understands no value.
+    blobs: Vec<Digest>,
     value: T,
+}
+
+/// Returns the blobs that a description names, whatever it is of. Those of earlier programs, which nobody finds any more, name none.
+///
+/// # Errors
+/// It is no description.
+pub fn blobs_of(description: &[u8]) -> serde_json::Result<Vec<Digest>> {
+    #[derive(Deserialize)]
+    struct Naming {
+        #[serde(default)]
+        blobs: Vec<Digest>,
+    }
+    serde_json::from_slice(description).map(|Naming { blobs }| blobs)
 }
 
 type Known<T> = HashMap<Digest, Arc<OnceCell<Arc<T>>>>;
@@ -130,7 +145,7 @@ impl<T: Described> Made<T> {
                 return Ok(Arc::new(found));
             }
             Ok::<_, E>(Arc::new(match make().await? {
-                Fresh::Kept(made) => self.keep(key, made).map_err(MadeError::from)?,
+                Fresh::Kept(made) => keep(&self.store, key, made).map_err(MadeError::from)?,
                 Fresh::Passing(made) => {
                     passing = true;
                     made
@@ -139,7 +154,7 @@ impl<T: Described> Made<T> {
         });
         let found = found.await.cloned()?;
         // A run may be longer than what is unused may be old.
-        if passing || !self.marks.mark(&self.path(key)).map_err(MadeError::from)? {
+        if passing || !self.marks.mark(&path::<T>(&self.store, key)).map_err(MadeError::from)? {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             // Whoever comes next tries again, unless somebody does already.
             if known.get(&key).is_some_and(|there| Arc::ptr_eq(there, &cell)) {
@@ -155,52 +170,62 @@ impl<T: Described> Made<T> {
         known.remove(&key);
     }
 
-    fn path(&self, key: Digest) -> PathBuf {
-        path::<T>(&self.store, key)
-    }
-
-    fn keep(&self, key: Digest, value: T) -> io::Result<T> {
-        let description = Description { schema: T::KIND.schema, key, value };
-        let bytes = serde_json::to_vec(&description).map_err(io::Error::other)?;
-        fs::create_dir_all(self.store.root().join(T::KIND.directory))?;
-        write_atomically(&self.path(key), &bytes)?;
-        Ok(description.value)
-    }
-
-    /// Returns what is described, if its blobs are all there and whole.
     async fn load(&self, key: Digest) -> Result<Option<T>, MadeError> {
-        let (path, store) = (self.path(key), self.store.clone());
-        blocking(move || {
-            let mut bytes = Vec::new();
-            match fs::File::open(&path) {
-                Ok(mut file) => {
-                    // What was used last is pruned last, and nothing is pruned whose blobs are just being looked at.
-                    file.file().set_modified(SystemTime::now())?;
-                    file.read_to_end(&mut bytes)?;
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(error.into()),
-            }
-            let Some(description) = read::<T>(&bytes).filter(|description| description.key == key) else {
-                tracing::warn!(path = %path.display(), "{} can't be read and is made anew", T::KIND.name);
-                return Ok(None);
-            };
-            for digest in description.value.blobs() {
-                match store.verify(&digest) {
-                    Ok(()) => {}
-                    Err(StoreError::Missing { .. }) => return Ok(None),
-                    Err(StoreError::Corrupted { path, .. }) => {
-                        tracing::warn!(path = %path.display(), "a blob of {} is damaged", T::KIND.name);
-                        fs::remove_file(path)?;
-                        return Ok(None);
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            Ok(Some(description.value))
-        })
-        .await
+        let store = self.store.clone();
+        blocking(move || find(&store, key)).await
     }
+}
+
+/// Keeps a thing whose blobs the store has.
+///
+/// # Errors
+/// The description can't be written.
+pub fn keep<T: Described>(store: &Store, key: Digest, value: T) -> io::Result<T> {
+    let description = Description { schema: T::KIND.schema, key, blobs: value.blobs(), value };
+    let bytes = serde_json::to_vec(&description).map_err(io::Error::other)?;
+    fs::create_dir_all(store.root().join(T::KIND.directory))?;
+    write_atomically(&path::<T>(store, key), &bytes)?;
+    Ok(description.value)
+}
+
+/// Returns what is described, if its blobs are all there and whole.
+///
+/// # Errors
+/// The description or a blob can't be read.
+pub fn find<T: Described>(store: &Store, key: Digest) -> Result<Option<T>, MadeError> {
+    let path = path::<T>(store, key);
+    let mut bytes = Vec::new();
+    match fs::File::open(&path) {
+        Ok(mut file) => {
+            // What was used last is pruned last, and nothing is pruned whose blobs are just being looked at.
+            file.file().set_modified(SystemTime::now())?;
+            file.read_to_end(&mut bytes)?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    let Some(description) = read::<T>(&bytes).filter(|description| description.key == key) else {
+        tracing::warn!(path = %path.display(), "{} can't be read and is made anew", T::KIND.name);
+        return Ok(None);
+    };
+    for digest in &description.blobs {
+        match store.verify(digest) {
+            Ok(()) => {}
+            Err(StoreError::Missing { .. }) => return Ok(None),
+            Err(StoreError::Corrupted { path, .. }) => {
+                tracing::warn!(path = %path.display(), "a blob of {} is damaged", T::KIND.name);
+                fs::remove_file(path)?;
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Some(description.value))
+}
+
+/// Returns the key of a thing that these inputs decide.
+pub fn key<T: Described>(inputs: &impl Serialize) -> Digest {
+    super::key::key(T::KIND.directory, T::KIND.schema, inputs)
 }
 
 fn path<T: Described>(store: &Store, key: Digest) -> PathBuf {
@@ -209,7 +234,9 @@ fn path<T: Described>(store: &Store, key: Digest) -> PathBuf {
 
 fn read<T: Described>(bytes: &[u8]) -> Option<Description<T>> {
     let read: Description<T> = serde_json::from_slice(bytes).ok()?;
-    (read.schema == T::KIND.schema).then_some(read)
+    // What the description names stays; whatever the value needs is among it.
+    let whole = read.value.blobs().iter().all(|digest| read.blobs.contains(digest));
+    (read.schema == T::KIND.schema && whole).then_some(read)
 }
 
 /// Which things stay.
@@ -248,7 +275,7 @@ pub fn prune<T: Described>(store: &Store, keeping: &PrunePolicy, dry_run: bool) 
     // The most recently used first.
     for (used, path) in found.into_iter().rev() {
         let unused = now.duration_since(used).unwrap_or_default();
-        let blobs = read::<T>(&fs::read(&path)?).map(|description| description.value.blobs());
+        let blobs = read::<T>(&fs::read(&path)?).map(|description| description.blobs);
         let mut bytes = 0;
         for digest in blobs.iter().flatten().filter(|digest| !counted.contains(*digest)) {
             bytes += match fs::metadata(store.path(digest)) {

@@ -2,7 +2,7 @@
 
 pub mod control;
 pub mod fetch;
-pub mod garbage;
+pub mod key;
 pub mod made;
 pub mod origin;
 pub mod pypi;

@@ -11,11 +11,11 @@ use serde_json::json;
 
 use super::Context;
 use super::workbench::Workbench;
-use crate::artifact::garbage::{Garbage, Verified, collect, verify};
 use crate::artifact::made::{PrunePolicy, prune};
 use crate::error::CommandError;
 use crate::execution::prepared::Prepared;
 use crate::execution::sharing::ClassArchive;
+use crate::garbage::{Garbage, Verified, collect, verify};
 use crate::lock::archive::{LockArchive, LockArchiveError};
 use crate::lock::{LockFile, LockFileError, MismatchError, ToolchainLock};
 use crate::manifest::RepositoryManifest;

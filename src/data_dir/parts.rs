@@ -54,7 +54,7 @@ const UNUSED: &str = "made again when needed; `store gc` gives up what is unused
 const LOST: &str = "lost";
 
 /// All parts.
-pub const PARTS: [Part; 21] = [
+pub const PARTS: [Part; 22] = [
     part("", "`version`, `origins.toml`; `settings.toml` of the user", "any", LOST, Sweep::Files, NamedBlobs::None),
     part("manifests", "repositories' manifests", "`import`, `store import`", LOST, Sweep::Files, NamedBlobs::None),
     part("tasks", "imported tasks", "`import`", "made again by `import`", Sweep::Files, NamedBlobs::None),
@@ -73,9 +73,17 @@ pub const PARTS: [Part; 21] = [
     part("store/layers", "finished layers, by recipe", "`build-images`", AGAIN, Sweep::Files, NamedBlobs::Layers),
     part("store/prepared", "prepared revisions", "`validate`, `score`", UNUSED, Sweep::Files, NamedBlobs::Made),
     part("store/class-archives", "class archives", "`validate`, `score`", UNUSED, Sweep::Files, NamedBlobs::Made),
+    part("store/jars", "our own jars", "`build-images`, `validate`, `score`", AGAIN, Sweep::Files, NamedBlobs::Made),
     part("store/unpacked/images", "images in the built-in engine", "any", AGAIN, Sweep::Files, NamedBlobs::None),
     part("tmp", "a directory for each living process", "any", "made again", Sweep::Owners, NamedBlobs::None),
-    part("demo", "a data directory that shares `store`", "`demo`", "made again by `demo`", Sweep::Itself, NamedBlobs::None),
+    part(
+        "demo",
+        "a data directory that shares `store`",
+        "`demo`",
+        "made again by `demo`",
+        Sweep::Itself,
+        NamedBlobs::None,
+    ),
 ];
 
 const fn part(

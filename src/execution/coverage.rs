@@ -20,6 +20,7 @@ use super::logs::CellLogs;
 use super::places::{PROJECT, TREE};
 use super::steps::command_end;
 use super::temporary::Spool;
+use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
@@ -80,14 +81,7 @@ type Analysed = (Result<BTreeMap<SourceFile, Lines>, String>, bool);
 
 /// Returns the key of a method's coverage, given the key of its launch: equal keys mean equal lines.
 pub fn coverage_key(launch: Digest, files: &[SourceFile]) -> Digest {
-    #[derive(Serialize)]
-    struct Keyed<'a> {
-        schema: u32,
-        what: &'a str,
-        launch: Digest,
-        files: &'a [SourceFile],
-    }
-    Digest::of_plain(&Keyed { schema: 1, what: "jacoco", launch, files })
+    key("jacoco", 2, &(launch, files))
 }
 
 /// Returns the files that focal lines are in, as JaCoCo names them, each once.

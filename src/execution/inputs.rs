@@ -46,6 +46,19 @@ pub struct RunInputs {
     pub tools: Option<RunTools>,
 }
 
+/// Returns the images that a run's inputs name, whoever wrote them: their configurations are blobs.
+///
+/// # Errors
+/// They are no inputs of a run.
+pub fn images_of(inputs: &[u8]) -> serde_json::Result<Vec<Digest>> {
+    #[derive(Deserialize)]
+    struct Naming {
+        #[serde(default)]
+        images: BTreeMap<RepositoryName, Digest>,
+    }
+    serde_json::from_slice(inputs).map(|Naming { images }| images.into_values().collect())
+}
+
 /// Programs of our own that decide results, and what the engine can't protect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTools {

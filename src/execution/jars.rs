@@ -5,15 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::container::ToolJars;
 use super::coverage::ANALYSER;
+use crate::artifact::made::{self, Described, Kind};
 use crate::artifact::store::{Store, StoreError};
-use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{
@@ -127,13 +127,19 @@ struct Remembered {
     tracer: Digest,
 }
 
+impl Described for Remembered {
+    const KIND: Kind = Kind { directory: "jars", schema: 4, name: "our own jars" };
+
+    fn blobs(&self) -> Vec<Digest> {
+        vec![self.runner, self.recorder, self.compiler, self.tracer]
+    }
+}
+
 /// Returns the jars that were compiled in the image of this recipe, if the store has them whole. No image is needed.
 pub fn remembered(image_recipe: &Digest, store: &Store) -> Option<ToolJars> {
-    // A record that can't be read is as good as none: the jars are compiled again and the record replaced.
-    let bytes = fs::read(record_path(image_recipe, store)).ok()?;
-    let jars: Remembered = serde_json::from_slice(&bytes).ok()?;
-    let whole = [jars.runner, jars.recorder, jars.compiler, jars.tracer].iter().all(|jar| store.verify(jar).is_ok());
-    whole.then(|| jars.paths(store))
+    // What can't be read is as good as nothing: the jars are compiled again and replace it.
+    let found = made::find::<Remembered>(store, key(image_recipe)).ok().flatten();
+    found.map(|jars| jars.paths(store))
 }
 
 /// Compiles the jars in the compiler's image, which was made by this recipe, and remembers them.
@@ -148,10 +154,7 @@ pub async fn make(
     temporary: &Path,
 ) -> Result<ToolJars, JarError> {
     let jars = compile(engine, compiler, store, temporary).await?;
-    let bytes = serde_json::to_vec(&jars).map_err(std::io::Error::other)?;
-    fs::create_dir_all(store.root().join("prepared"))?;
-    write_atomically(&record_path(image_recipe, store), &bytes)?;
-    Ok(jars.paths(store))
+    Ok(made::keep(store, key(image_recipe), jars)?.paths(store))
 }
 
 impl Remembered {
@@ -165,19 +168,11 @@ impl Remembered {
     }
 }
 
-fn record_path(image_recipe: &Digest, store: &Store) -> PathBuf {
-    store.root().join("prepared").join(format!("jars-{}.json", identity(image_recipe).hex()))
-}
-
-/// What decides the jars' bytes: the sources and the image that has the compiler.
-fn identity(image_recipe: &Digest) -> Digest {
-    let mut text = format!("3\0{image_recipe}\0");
-    for (path, content) in SOURCES {
-        text.push_str(path);
-        text.push('\0');
-        text.push_str(&Digest::of(content.as_bytes()).to_string());
-    }
-    Digest::of(text.as_bytes())
+/// Returns the key of what decides the jars' bytes: the image that has the compiler, and the sources.
+fn key(image_recipe: &Digest) -> Digest {
+    let sources: BTreeMap<&str, Digest> =
+        SOURCES.iter().map(|(path, text)| (*path, Digest::of(text.as_bytes()))).collect();
+    made::key::<Remembered>(&(image_recipe, sources))
 }
 
 async fn compile(
@@ -344,15 +339,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
         let recipe = Digest::of(b"recipe");
-        assert!(remembered(&recipe, &store).is_none());
+        let remembered = |recipe: &Digest| remembered(recipe, &store);
+        assert!(remembered(&recipe).is_none());
         let [runner, recorder, compiler, tracer] = [b"1", b"2", b"3", b"4"].map(|jar| store.put(jar).unwrap());
         let jars = Remembered { runner, recorder, compiler, tracer };
-        fs::create_dir_all(store.root().join("prepared")).unwrap();
-        fs::write(record_path(&recipe, &store), serde_json::to_vec(&jars).unwrap()).unwrap();
-        assert_eq!(remembered(&recipe, &store).unwrap().recorder, store.path(&recorder));
-        assert!(remembered(&Digest::of(b"another recipe"), &store).is_none());
+        made::keep(&store, key(&recipe), jars).unwrap();
+        assert_eq!(remembered(&recipe).unwrap().recorder, store.path(&recorder));
+        assert!(remembered(&Digest::of(b"another recipe")).is_none());
         fs::write(store.path(&recorder), "x").unwrap();
-        assert!(remembered(&recipe, &store).is_none());
+        assert!(remembered(&recipe).is_none());
     }
 
     #[test]

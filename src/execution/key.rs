@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::limits::ExecutionLimits;
 use super::record::ExecutionPath;
 use super::surefire::Surefire;
+use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::manifest::Launcher;
 
@@ -48,16 +49,9 @@ pub struct ExecutionInputs<'a> {
 }
 
 impl ExecutionInputs<'_> {
-    /// Returns the key.
+    /// Returns the key. The commands' fixed flags stand in what the identity is of.
     pub fn key(&self) -> Digest {
-        /// The commands' fixed flags stand in what the identity is of.
-        #[derive(Serialize)]
-        struct Keyed<'a> {
-            schema: u32,
-            inputs: &'a ExecutionInputs<'a>,
-        }
-        let keyed = Keyed { schema: 4, inputs: self };
-        Digest::of_plain(&keyed)
+        key("execution", 5, self)
     }
 }
 

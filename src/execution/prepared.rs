@@ -27,7 +27,7 @@ use super::places::PROJECT;
 use super::recording::{CompilerCall, Recording};
 use super::surefire::{JvmSettings, Surefire};
 use super::temporary::TemporaryFile;
-use crate::artifact::made::{Described, Fresh, Kind, Made, MadeError};
+use crate::artifact::made::{self, Described, Fresh, Kind, Made, MadeError};
 use crate::artifact::store::{Store, StoreError};
 use crate::data_dir::DataDir;
 use crate::digest::Digest;
@@ -37,7 +37,7 @@ use crate::outcome::Outcome;
 use crate::thread::blocking;
 
 /// Version of the description's schema.
-pub const PREPARED_SCHEMA: u32 = 5;
+pub const PREPARED_SCHEMA: u32 = 6;
 
 /// What can go wrong with prepared revisions besides the build itself.
 #[derive(Debug, thiserror::Error)]
@@ -158,20 +158,6 @@ impl Described for Prepared {
             Self::Failed { .. } => Vec::new(),
         }
     }
-}
-
-/// Everything that decides what a prepared revision holds.
-#[derive(Serialize)]
-struct Keyed<'a> {
-    schema: u32,
-    image: Digest,
-    tree: &'a str,
-    module: String,
-    maven_arguments: &'a [String],
-    surefire: Surefire,
-    recorder: &'a str,
-    identity: Digest,
-    limits: super::limits::ExecutionLimits,
 }
 
 /// The prepared revisions of a data directory, as one process uses them.
@@ -295,20 +281,12 @@ fn describe(
     })
 }
 
-/// Returns the key of a revision in an environment.
+/// Returns the key of a revision in an environment: everything that decides what the prepared revision holds.
 fn key(executor: &Executor, environment: &Environment, revision: &RevisionInput) -> Digest {
-    let keyed = Keyed {
-        schema: PREPARED_SCHEMA,
-        image: environment.image,
-        tree: &revision.tree,
-        module: revision.module.identity(),
-        maven_arguments: &environment.maven_arguments,
-        surefire: environment.surefire,
-        recorder: file_name(&executor.jars.recorder),
-        identity: executor.identity,
-        limits: executor.limits,
-    };
-    Digest::of_plain(&keyed)
+    let Environment { image, maven_arguments, surefire, .. } = environment;
+    let (module, recorder) = (revision.module.identity(), file_name(&executor.jars.recorder));
+    let tools = (recorder, executor.identity, executor.limits);
+    made::key::<Prepared>(&(image, &revision.tree, module, maven_arguments, surefire, tools))
 }
 
 /// Puts what a container sent into the store.

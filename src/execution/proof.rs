@@ -182,11 +182,18 @@ pub fn load(path: &Path) -> Result<Option<Proof>, ProofError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let malformed = |reason: String| ProofError::Malformed { path: path.to_owned(), reason };
-    let proof: Proof = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
+    parse(&bytes).map(Some).map_err(|reason| ProofError::Malformed { path: path.to_owned(), reason })
+}
+
+/// Reads a proof.
+///
+/// # Errors
+/// Why it can't be understood.
+pub fn parse(bytes: &[u8]) -> Result<Proof, String> {
+    let proof: Proof = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     match proof.schema {
-        PROOF_SCHEMA => Ok(Some(proof)),
-        schema => Err(malformed(format!("it has schema {schema}, this program knows {PROOF_SCHEMA}"))),
+        PROOF_SCHEMA => Ok(proof),
+        schema => Err(format!("it has schema {schema}, this program knows {PROOF_SCHEMA}")),
     }
 }
 

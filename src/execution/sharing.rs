@@ -26,7 +26,7 @@ use super::limits::ExecutionLimits;
 use super::places::{HOME, RUNNER_CLASS, XML_DIRECTORY, launcher_class_path};
 use super::steps::done;
 use super::temporary::Spool;
-use crate::artifact::made::{Described, Fresh, Kind, Made, MadeError};
+use crate::artifact::made::{self, Described, Fresh, Kind, Made, MadeError};
 use crate::artifact::store::Store;
 use crate::data_dir::DataDir;
 use crate::digest::Digest;
@@ -47,7 +47,7 @@ pub struct ClassArchive {
 }
 
 impl Described for ClassArchive {
-    const KIND: Kind = Kind { directory: "class-archives", schema: 2, name: "a class archive" };
+    const KIND: Kind = Kind { directory: "class-archives", schema: 3, name: "a class archive" };
 
     fn blobs(&self) -> Vec<Digest> {
         vec![self.archive]
@@ -64,20 +64,6 @@ enum ArchiveError {
     /// The JVM made none.
     #[error("{0}")]
     Refused(String),
-}
-
-/// Everything that decides what an archive holds, and which launches it fits.
-#[derive(Serialize)]
-struct Keyed<'a> {
-    schema: u32,
-    toolchain: Digest,
-    java_home: &'a str,
-    console: &'a str,
-    runner: &'a str,
-    /// In seconds since the epoch: a JVM takes no archive of a jar with another time than the one it sees.
-    runner_modified: u64,
-    /// The commands' flags stand in what it is of.
-    identity: Digest,
 }
 
 /// The class archives of a data directory, as one process uses them.
@@ -267,19 +253,16 @@ fn refused(run: &ContainerRun) -> io::Result<String> {
     Ok(shortened(String::from_utf8_lossy(&said).trim()))
 }
 
+/// Returns the key of an archive: everything that decides what it holds, and which launches it fits.
 fn key(maker: &ArchiveMaker<'_>, environment: &Environment, console: &str) -> io::Result<Digest> {
     let runner = &maker.jars.runner;
     let modified = fs::metadata(runner)?.modified()?;
-    let keyed = Keyed {
-        schema: ClassArchive::KIND.schema,
-        toolchain: environment.toolchain,
-        java_home: &environment.java_home,
-        console,
-        runner: file_name(runner),
-        runner_modified: modified.duration_since(SystemTime::UNIX_EPOCH).map_err(io::Error::other)?.as_secs(),
-        identity: maker.identity,
-    };
-    Ok(Digest::of(&serde_json::to_vec(&keyed)?))
+    // In seconds since the epoch: a JVM takes no archive of a jar with another time than the one it sees.
+    let modified = modified.duration_since(SystemTime::UNIX_EPOCH).map_err(io::Error::other)?.as_secs();
+    let Environment { toolchain, java_home, .. } = environment;
+    // The commands' flags stand in what the identity is of.
+    let inputs = (toolchain, java_home, console, file_name(runner), modified, maker.identity);
+    Ok(made::key::<ClassArchive>(&inputs))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::agent::Agent;
 use super::container::ToolJars;
 use super::container::file_name;
 use super::places::TRACER;
+use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::engine::spec::ReadOnlyMount;
 use crate::focal::own::Entered;
@@ -62,14 +63,7 @@ pub(super) fn agent(jars: &ToolJars) -> Agent {
 
 /// Returns the key of what a method enters, given the key of its launch.
 pub fn trace_key(launch: Digest, jars: &ToolJars) -> Digest {
-    #[derive(Serialize)]
-    struct Keyed<'a> {
-        schema: u32,
-        what: &'a str,
-        launch: Digest,
-        tracer: &'a str,
-    }
-    Digest::of_plain(&Keyed { schema: 1, what: "trace", launch, tracer: file_name(&jars.tracer) })
+    key("trace", 2, &(launch, file_name(&jars.tracer)))
 }
 
 /// Reads what the tracer wrote.

@@ -82,6 +82,20 @@ pub struct Pruned {
 }
 
 impl BuiltImage {
+    /// Reads a repository's file.
+    ///
+    /// # Errors
+    /// Why it can't be understood.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        match value.get("schema").and_then(serde_json::Value::as_u64) {
+            Some(schema) if schema == u64::from(CATALOG_SCHEMA) => {}
+            Some(schema) => return Err(format!("it has schema {schema}, this program knows {CATALOG_SCHEMA}")),
+            None => return Err("it has no `schema`".to_owned()),
+        }
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
+
     pub(crate) fn new(lock: &RepositoryLock, image: Image, locks: LockDigests) -> Self {
         Self {
             schema: CATALOG_SCHEMA,
@@ -93,6 +107,11 @@ impl BuiltImage {
             recipe_version: RECIPE_VERSION,
             previous: None,
         }
+    }
+
+    /// Returns the blobs of the image and of the last other one.
+    pub fn blobs(&self) -> Vec<Digest> {
+        [&self.image].into_iter().chain(&self.previous).flat_map(Image::blobs).collect()
     }
 
     /// Tells whether the lock that it was made from was resolved for what the manifest says now.
@@ -198,16 +217,7 @@ impl Catalog {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(ImageError::Io { doing: "reading an image's record".to_owned(), source }),
         };
-        let malformed = |reason: String| ImageError::Catalog { path: path.clone(), reason };
-        let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
-        match value.get("schema").and_then(serde_json::Value::as_u64) {
-            Some(schema) if schema == u64::from(CATALOG_SCHEMA) => {}
-            Some(schema) => {
-                return Err(malformed(format!("it has schema {schema}, this program knows {CATALOG_SCHEMA}")));
-            }
-            None => return Err(malformed("it has no `schema`".to_owned())),
-        }
-        serde_json::from_value(value).map(Some).map_err(|error| malformed(error.to_string()))
+        BuiltImage::parse(&bytes).map(Some).map_err(|reason| ImageError::Catalog { path, reason })
     }
 
     /// Remembers the image.

@@ -39,6 +39,13 @@ pub struct LayerRecord {
     pub index: Digest,
 }
 
+impl LayerRecord {
+    /// Returns the blobs that it names.
+    pub fn blobs(&self) -> [Digest; 2] {
+        [self.layer.digest, self.index]
+    }
+}
+
 /// Returns the image for the locks, composing what is not yet in the store with as many threads as there are
 /// processors.
 ///

@@ -71,6 +71,11 @@ pub struct Image {
 }
 
 impl Image {
+    /// Returns the blobs that it consists of.
+    pub fn blobs(&self) -> impl Iterator<Item = Digest> {
+        [self.config_digest, self.manifest_digest].into_iter().chain(self.layers.iter().map(|layer| layer.digest))
+    }
+
     /// Returns the digest of the layers that it has in common with other images of the same toolchain and development kit.
     pub fn toolchain(&self) -> Digest {
         let common = self.layers.iter().filter(|layer| layer.kind != LayerKind::MavenCache);

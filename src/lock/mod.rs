@@ -307,6 +307,9 @@ pub trait LockFile: Serialize + serde::de::DeserializeOwned {
         Ok(lock)
     }
 
+    /// Returns the blobs that it names.
+    fn blobs(&self) -> Vec<Digest>;
+
     /// Returns the names of origins that stand in it, as they stand there.
     fn origins(&self) -> impl Iterator<Item = &str>;
 
@@ -323,11 +326,34 @@ impl LockFile for ToolchainLock {
     fn origins(&self) -> impl Iterator<Item = &str> {
         self.tools.iter().map(|tool| tool.origin.as_str())
     }
+
+    fn blobs(&self) -> Vec<Digest> {
+        let packages = self.base.iter().chain(&self.tools_packages);
+        let packages = packages.chain(self.jdks.iter().flat_map(|kit| &kit.packages)).map(|package| package.sha256);
+        let tools = self.tools.iter().map(|tool| tool.sha256);
+        packages.chain(tools).chain(self.indexes.iter().map(|index| index.in_release)).collect()
+    }
 }
 
 impl LockFile for RepositoryLock {
     fn origins(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|file| file.origin.as_str())
+    }
+
+    fn blobs(&self) -> Vec<Digest> {
+        self.files.iter().map(|file| file.sha256).collect()
+    }
+}
+
+/// Returns the blobs that a lock of either kind names; `path` is its name in errors.
+///
+/// # Errors
+/// [`LockFileError::Malformed`], [`LockFileError::UnknownSchema`].
+pub fn blobs_of(path: &Path, text: &str) -> Result<Vec<Digest>, LockFileError> {
+    let is_repository = toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key("repository"));
+    match is_repository {
+        true => RepositoryLock::parse(path, text).map(|lock| lock.blobs()),
+        false => ToolchainLock::parse(path, text).map(|lock| lock.blobs()),
     }
 }
 

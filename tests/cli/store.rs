@@ -124,7 +124,11 @@ fn prepared(line: &CommandLine, unused: Duration) -> (PathBuf, [Digest; 2]) {
     let state = Prepared::Compiled(Box::new(revision));
     let path = store.root().join("prepared").join(format!("{}.json", key.hex()));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, json!({ "schema": PREPARED_SCHEMA, "key": key, "value": state }).to_string()).unwrap();
+    fs::write(
+        &path,
+        json!({ "schema": PREPARED_SCHEMA, "key": key, "blobs": [tree, recording], "value": state }).to_string(),
+    )
+    .unwrap();
     fs::File::open(&path).unwrap().file().set_modified(SystemTime::now() - unused).unwrap();
     (path, [tree, recording])
 }

@@ -47,7 +47,8 @@ impl Place {
         let key = Digest::of(name.as_bytes());
         let path = path::<Thing>(&self.store, key);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, serde_json::to_vec(&Description { schema: 1, key, value }).unwrap()).unwrap();
+        let description = Description { schema: 1, key, blobs: value.blobs(), value };
+        fs::write(&path, serde_json::to_vec(&description).unwrap()).unwrap();
         fs::File::open(&path).unwrap().file().set_modified(SystemTime::now() - age).unwrap();
         path
     }
@@ -79,7 +80,10 @@ async fn a_thing_is_made_once_while_it_is_whole() {
     assert_eq!(fs::read(&blob).unwrap(), b"blob");
     fs::remove_file(&blob).unwrap();
     assert!(place.made(key, b"blob").await);
-    for text in ["{", r#"{"schema":2,"key":"","value":[]}"#] {
+    let named = fs::read_to_string(&description).unwrap();
+    assert_eq!(blobs_of(named.as_bytes()).unwrap(), [Digest::of(b"blob")]);
+    let unnamed = named.replacen(&Digest::of(b"blob").to_string(), &Digest::of(b"other blob").to_string(), 1);
+    for text in ["{", r#"{"schema":2,"key":"","value":[]}"#, &unnamed] {
         fs::write(&description, text).unwrap();
         assert!(place.made(key, b"blob").await, "{text}");
     }

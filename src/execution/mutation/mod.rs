@@ -22,6 +22,7 @@ use super::direct::Direct;
 use super::executor::Executor;
 use super::fault::{ExecutionError, NoAnswer};
 use super::prepared::CompiledRevision;
+use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::focal::FocalLines;
 use crate::metrics::mutation::{Emitted, KeptMutant, MutantSet, distinct, garbage, mutated_lines, sample};
@@ -118,28 +119,8 @@ pub fn lines_to_mutate(focal: &[FocalLines]) -> BTreeMap<String, Vec<usize>> {
 
 /// Returns the key of a file's mutants, given that of the build that judges them: equal keys mean equal sets.
 pub fn mutants_key(environment: &Environment, build: Digest, file: &MutatedFile<'_>) -> Digest {
-    #[derive(Serialize)]
-    struct Keyed<'a> {
-        schema: u32,
-        what: &'a str,
-        image: Digest,
-        revision: Digest,
-        task_id: &'a TaskId,
-        path: &'a str,
-        source: Digest,
-        lines: &'a [usize],
-    }
-    let keyed = Keyed {
-        schema: 1,
-        what: "mutants",
-        image: environment.image,
-        revision: build,
-        task_id: file.task_id,
-        path: file.path,
-        source: Digest::of(file.source),
-        lines: file.lines,
-    };
-    Digest::of_plain(&keyed)
+    let source = Digest::of(file.source);
+    key("mutants", 2, &(environment.image, build, file.task_id, file.path, source, file.lines))
 }
 
 /// All that is known of a file's mutants before any is left out.

@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::launches::{Passing, limited};
+use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::engine::session;
 use crate::engine::spec::{ContainerLimits, PROGRAM_SCHEMA, Program, Step};
@@ -15,7 +14,6 @@ use crate::execution::container::container;
 use crate::execution::container::file_name;
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, NoAnswer, engine_fault, not_done};
-use crate::execution::limits::ExecutionLimits;
 use crate::execution::maven::{MavenSettings, ModuleArguments, maven_command};
 use crate::execution::places::{HOME, PROJECT, RECORDING, TREE, emptied};
 use crate::execution::prepared::in_tree;
@@ -60,26 +58,9 @@ pub struct ReferenceBuild<'a> {
 impl ReferenceBuild<'_> {
     /// Returns the key of the build: main sources are in the tree, whatever the test file is.
     pub(super) fn key(&self, executor: &Executor, environment: &Environment) -> Digest {
-        #[derive(Serialize)]
-        struct Keyed<'a> {
-            what: &'a str,
-            tree: &'a str,
-            module: String,
-            maven_arguments: &'a [String],
-            recorder: &'a str,
-            identity: Digest,
-            limits: ExecutionLimits,
-        }
-        let keyed = Keyed {
-            what: "maven",
-            tree: self.tree,
-            module: self.module.identity(),
-            maven_arguments: &environment.maven_arguments,
-            recorder: file_name(&executor.jars.recorder),
-            identity: executor.identity,
-            limits: executor.limits,
-        };
-        Digest::of_plain(&keyed)
+        let (module, recorder) = (self.module.identity(), file_name(&executor.jars.recorder));
+        let arguments = &environment.maven_arguments;
+        key("maven", 2, &(self.tree, module, arguments, recorder, executor.identity, executor.limits))
     }
 }
 

@@ -8,6 +8,7 @@ use super::cache::ResultCache;
 use super::focal::TaskFocal;
 use super::record::MutantOutcome;
 use super::run_mutants::RunMutants;
+use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::execution::container::Environment;
 use crate::execution::direct::{Direct, SwappedTree};
@@ -130,20 +131,8 @@ pub(super) fn mutation_key(
     task_id: &TaskId,
     (lines, own): (&BTreeMap<String, Vec<usize>>, &[FocalLines]),
 ) -> Digest {
-    #[derive(Serialize)]
-    struct Keyed<'a> {
-        schema: u32,
-        what: &'a str,
-        seconds: u64,
-        launch: Digest,
-        by: JudgedBy,
-        task_id: &'a TaskId,
-        lines: &'a BTreeMap<String, Vec<usize>>,
-        own: Vec<(&'a str, usize, usize)>,
-    }
-    let own = own.iter().map(|own| (own.path.as_str(), own.first_line, own.last_line)).collect();
-    let keyed = Keyed { schema: 5, what: "mutation", seconds: MUTANT_SECONDS, launch, by, task_id, lines, own };
-    Digest::of_plain(&keyed)
+    let own: Vec<_> = own.iter().map(|own| (own.path.as_str(), own.first_line, own.last_line)).collect();
+    key("mutation", 6, &(MUTANT_SECONDS, launch, by, task_id, lines, own))
 }
 
 /// Methods and what became of them on mutants, or why there are none.

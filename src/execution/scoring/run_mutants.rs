@@ -12,6 +12,7 @@ use fs_err as fs;
 
 use super::cache::ResultCache;
 use super::record::ScoreRecord;
+use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::execution::fault::{ExecutionError, NoAnswer};
 use crate::execution::mutation::Mutants;
@@ -106,7 +107,7 @@ impl RunMutants {
 }
 
 fn digest(sets: &[MutantSet]) -> Digest {
-    Digest::of_plain(sets)
+    key("mutant sets", 1, sets)
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::new_code::{NewCode, swap};
 use super::record::{SCORE_SCHEMA, ScoreRecord, StartRecord};
 use super::{Scoring, blocking};
+use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::event::EventSink;
 use crate::execution::direct::Swap;
@@ -142,11 +142,5 @@ impl Scoring<'_> {
 
 /// Returns the key of whether a starting file compiles, given that of a launch on it.
 pub(super) fn start_key(launch: Digest) -> Digest {
-    #[derive(Serialize)]
-    struct Keyed {
-        schema: u32,
-        what: &'static str,
-        launch: Digest,
-    }
-    Digest::of_plain(&Keyed { schema: 1, what: "start", launch })
+    key("start", 2, &launch)
 }
