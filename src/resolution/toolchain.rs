@@ -253,7 +253,7 @@ async fn installed(
                 let provides = paragraphs(&control).next().and_then(|fields| fields.get("Provides"));
                 let relations = parse_relations(&provides.unwrap_or_default());
                 let relations = relations.map_err(|error| unreadable(error.to_string()))?.into_iter().flatten();
-                relations.map(|relation| (relation.name, relation.constraint.map(|(_, version)| version))).collect()
+                relations.map(|relation| (relation.name, relation.version.map(|(_, version)| version))).collect()
             }
         };
         installed.insert(package.name.clone(), Installed { version, provides });

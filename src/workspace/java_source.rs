@@ -1,4 +1,7 @@
-//! The little that must be known of a Java source before it is compiled: which package it declares.
+//! What must be known of a Java source before it is compiled: its package, its types' names, the words in it.
+//!
+//! A scanner of words and marks, so that no damage in a source hides more than a line or a comment. `java` parses whole
+//! sources, and loses such facts where one does not parse.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

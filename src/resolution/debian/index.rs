@@ -189,7 +189,7 @@ fn parse_package(paragraph: Paragraph<'_>, suite: &str) -> Result<Option<Package
     let depends = relations(&["Pre-Depends", "Depends"])?;
     let breaks = relations(&["Conflicts", "Breaks"])?.concat();
     let provides = relations(&["Provides"])?.concat().into_iter();
-    let provides = provides.map(|relation| (relation.name, relation.constraint.map(|(_, version)| version))).collect();
+    let provides = provides.map(|relation| (relation.name, relation.version.map(|(_, version)| version))).collect();
     let suite = suite.to_owned();
     Ok(Some(Package {
         name,

@@ -1,66 +1,16 @@
-//! Relations between packages: `a (>= 1) | b, c:any`.
+//! Relations between packages, `a (>= 1) | b, c:any`, as fields of binary packages have them.
 
-use std::cmp::Ordering;
-
+pub use debian_control::lossy::Relation;
 use debversion::Version;
-
-/// A comparison with a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// `<<`
-    Earlier,
-    /// `<=`
-    EarlierOrEqual,
-    /// `=`
-    Equal,
-    /// `>=`
-    LaterOrEqual,
-    /// `>>`
-    Later,
-}
-
-/// One package that is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Relation {
-    /// Its name, without an architecture.
-    pub name: String,
-    /// What its version must be.
-    pub constraint: Option<(Comparison, Version)>,
-}
 
 /// A text that is no relation.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is no relation between packages")]
 pub struct InvalidRelation(String);
 
-impl Relation {
-    /// Returns whether `version` is one that is asked for.
-    pub fn accepts(&self, version: &Version) -> bool {
-        let Some((comparison, wanted)) = &self.constraint else { return true };
-        let order = version.cmp(wanted);
-        match comparison {
-            Comparison::Earlier => order == Ordering::Less,
-            Comparison::EarlierOrEqual => order != Ordering::Greater,
-            Comparison::Equal => order == Ordering::Equal,
-            Comparison::LaterOrEqual => order != Ordering::Less,
-            Comparison::Later => order == Ordering::Greater,
-        }
-    }
-}
-
-impl std::fmt::Display for Relation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name)?;
-        let Some((comparison, version)) = &self.constraint else { return Ok(()) };
-        let sign = match comparison {
-            Comparison::Earlier => "<<",
-            Comparison::EarlierOrEqual => "<=",
-            Comparison::Equal => "=",
-            Comparison::LaterOrEqual => ">=",
-            Comparison::Later => ">>",
-        };
-        write!(f, " ({sign} {version})")
-    }
+/// Returns whether the relation asks for `version` or accepts any.
+pub fn accepts(relation: &Relation, version: &Version) -> bool {
+    relation.satisfied_by(|_: &str| Some(version.clone()))
 }
 
 /// Reads a field such as `Depends`: all groups must hold, of each group one relation.
@@ -72,31 +22,14 @@ pub fn parse_relations(text: &str) -> Result<Vec<Vec<Relation>>, InvalidRelation
     groups.map(|group| group.split('|').map(parse_relation).collect()).collect()
 }
 
-/// Reads one relation. Qualifiers such as `:any` are left out: there is one architecture here.
+/// Reads one relation. Qualifiers such as `:any` are left out: images hold one architecture.
 fn parse_relation(text: &str) -> Result<Relation, InvalidRelation> {
-    let invalid = || InvalidRelation(super::printable(text));
-    let text = text.trim();
-    let (name, rest) = text.split_at(text.find([' ', '(', '\n']).unwrap_or(text.len()));
-    let name = name.split_once(':').map_or(name, |(name, _)| name);
-    if !super::is_package_name(name) {
-        return Err(invalid());
-    }
-    let rest = rest.trim();
-    if rest.is_empty() {
-        return Ok(Relation { name: name.to_owned(), constraint: None });
-    }
-    let inner = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).ok_or_else(invalid)?.trim();
-    let (sign, version) = inner.split_at(inner.find(|c| !"<=>".contains(c)).unwrap_or(inner.len()));
-    let comparison = match sign {
-        "<<" => Comparison::Earlier,
-        "<=" => Comparison::EarlierOrEqual,
-        "=" => Comparison::Equal,
-        ">=" => Comparison::LaterOrEqual,
-        ">>" => Comparison::Later,
-        _ => return Err(invalid()),
-    };
-    let version = version.trim().parse().map_err(|_| invalid())?;
-    Ok(Relation { name: name.to_owned(), constraint: Some((comparison, version)) })
+    let relation: Option<Relation> = text.trim().parse().ok();
+    // Only source packages restrict relations to architectures and build profiles.
+    let is_binary = |found: &Relation| found.architectures.is_none() && found.profiles.is_empty();
+    let relation = relation.filter(|found| super::is_package_name(&found.name) && is_binary(found));
+    let relation = relation.ok_or_else(|| InvalidRelation(super::printable(text)))?;
+    Ok(Relation { archqual: None, ..relation })
 }
 
 #[cfg(test)]
@@ -119,9 +52,11 @@ mod tests {
             ("a", "0", true),
         ] {
             let groups = parse_relations(relation).unwrap();
-            assert_eq!(groups[0][0].accepts(&version.parse().unwrap()), expected, "{relation} {version}");
+            assert_eq!(accepts(&groups[0][0], &version.parse().unwrap()), expected, "{relation} {version}");
         }
-        for bad in ["A", "a (> 1)", "a (>= )", "a (>= 1", "a [amd64]", "../x", "a b"] {
+        for bad in
+            ["A", "a (>> )", "a (>= 1", "a (>= 1 2)", "a (! 1)", "a [amd64]", "a <x>", "${a}", "../x", "a b", "a |"]
+        {
             assert!(parse_relations(bad).is_err(), "{bad}");
         }
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use debversion::Version;
 
 use super::index::{IndexError, Package, PackageIndex};
-use super::relation::Relation;
+use super::relation::{Relation, accepts};
 
 /// Attempts after which a set of packages is given up: honest ones need some hundreds.
 const MAX_STEPS: usize = 100_000;
@@ -178,8 +178,8 @@ impl<'a> Search<'_, 'a> {
     fn is_satisfied(&self, relation: &Relation) -> bool {
         let (name, installed) = (relation.name.as_str(), self.request.installed);
         self.request.dropped.contains(name)
-            || installed.get(name).is_some_and(|package| relation.accepts(&package.version))
-            || self.selected.get(name).is_some_and(|package| relation.accepts(&package.version))
+            || installed.get(name).is_some_and(|package| accepts(relation, &package.version))
+            || self.selected.get(name).is_some_and(|package| accepts(relation, &package.version))
             || installed.values().any(|package| stands_for(&package.provides, relation))
             || self.selected.values().any(|package| stands_for(&package.provides, relation))
     }
@@ -187,7 +187,7 @@ impl<'a> Search<'_, 'a> {
     /// Returns the packages that would satisfy the relation, the best first.
     fn candidates(&self, relation: &Relation) -> Result<Vec<&'a Package>, ResolveError> {
         let mut found = named(self.suites, &relation.name)?;
-        found.retain(|package| relation.accepts(&package.version));
+        found.retain(|package| accepts(relation, &package.version));
         for index in self.suites {
             let mut providers = index.providing(&relation.name)?;
             providers.retain(|package| stands_for(&package.provides, relation));
@@ -213,7 +213,7 @@ impl<'a> Search<'_, 'a> {
     fn broken_by(&self, package: &Package, relation: &Relation) -> Option<String> {
         let breaks = |name: &str, version: &Version, provides: &[(String, Option<Version>)]| {
             name != package.name
-                && ((name == relation.name && relation.accepts(version)) || stands_for(provides, relation))
+                && ((name == relation.name && accepts(relation, version)) || stands_for(provides, relation))
         };
         let selected = self.selected.values().find(|other| breaks(&other.name, &other.version, &other.provides));
         if let Some(other) = selected {
@@ -228,7 +228,7 @@ impl<'a> Search<'_, 'a> {
 fn stands_for(provides: &[(String, Option<Version>)], relation: &Relation) -> bool {
     provides.iter().any(|(name, version)| {
         *name == relation.name
-            && (relation.constraint.is_none() || version.as_ref().is_some_and(|version| relation.accepts(version)))
+            && (relation.version.is_none() || version.as_ref().is_some_and(|version| accepts(relation, version)))
     })
 }
 
