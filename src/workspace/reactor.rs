@@ -278,9 +278,8 @@ mod tests {
             .collect();
         let texts: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         let poms = poms(&texts);
-        let started = std::time::Instant::now();
+        // A search that followed every path through them would not end.
         assert_eq!(reached(&poms, "m0").len(), 1_000);
-        assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
     }
 
     #[test]

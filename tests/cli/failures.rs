@@ -4,7 +4,6 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use insta::{assert_snapshot, with_settings};
@@ -16,6 +15,7 @@ use testevo_sandbox::lock::{LockFile as _, MavenFile, RepositoryLock};
 use super::import::write_published;
 use crate::support::command::CommandLine;
 use crate::support::locks;
+use crate::support::waiting::wait_until;
 
 pub(super) const CONTENT: &[u8] = b"the bytes of a jar";
 pub(super) const BUILD: [&str; 4] = ["build-images", "first/one", "--proof", "none"];
@@ -222,12 +222,10 @@ fn a_build_that_is_killed_in_a_download_leaves_nothing_to_the_next() {
     });
     let mut build = line.start(&[&BUILD[..], &["--origin", &origin]].concat());
     let unfinished = || line.files().into_iter().find(|file| file.starts_with("data/tmp/") && file.contains("/blob-"));
-    let started = Instant::now();
-    while unfinished().is_none() {
-        assert!(started.elapsed() < Duration::from_secs(60), "nothing was written within a minute");
+    wait_until("a part of a file", || {
         assert!(build.try_wait().unwrap().is_none(), "it ended before anything was written");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        unfinished()
+    });
     build.kill().unwrap();
     build.wait().unwrap();
     assert!(unfinished().is_some(), "a killed process removes nothing");

@@ -3,29 +3,18 @@
 use std::io::Read as _;
 use std::net::TcpListener;
 use std::process::Child;
-use std::time::{Duration, Instant};
 
 use testevo_sandbox::data_dir::DataDir;
 
 use super::failures::{BUILD, locked, stored};
 use crate::support::command::CommandLine;
+use crate::support::waiting::{PATIENCE, wait_until};
 
 /// Interrupts the program and returns its exit code.
 fn interrupted(mut child: Child) -> Option<i32> {
     let process = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-    let started = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.code();
-        }
-        if started.elapsed() > Duration::from_secs(60) {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("it did not end within a minute");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("its end", || child.try_wait().unwrap()).code()
 }
 
 #[test]
@@ -63,7 +52,7 @@ fn git_ends_with_the_command_that_fetches() {
     let child = line.start(&["lock", "first/one", "--check"]);
     // It is asked and says nothing, for as long as git likes to wait.
     let (mut asked, _) = listener.accept().unwrap();
-    asked.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    asked.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut request = Vec::new();
     while !String::from_utf8_lossy(&request).contains("first/one.git") {
         let mut more = [0; 512];

@@ -13,6 +13,8 @@ use testevo_sandbox::engine::{Engine, EngineError};
 use testevo_sandbox::error::Failure as _;
 
 use super::support::*;
+use crate::support::other_process::{is_other_process, other_process};
+use crate::support::waiting::until;
 
 /// An error as the user would see it, without what differs from run to run.
 fn shown(error: &EngineError, paths: &[&Path]) -> String {
@@ -122,16 +124,6 @@ fn containers(process: u32) -> Vec<String> {
     listed.lines().filter(|line| line.contains(&owner)).map(|line| line.split(' ').next().unwrap().to_owned()).collect()
 }
 
-async fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..600 {
-        if let Some(found) = found() {
-            return found;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    panic!("waited for a minute: {what}");
-}
-
 /// Another process that runs a container until it is killed: this test binary, asked for one test.
 struct Other {
     process: Child,
@@ -140,8 +132,7 @@ struct Other {
 
 impl Other {
     async fn start() -> Self {
-        let process = Process::new(std::env::current_exe().unwrap())
-            .args(["--exact", "engine::faults::holds_a_container", "--ignored", "--nocapture"])
+        let process = other_process("engine::faults::holds_a_container")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -167,6 +158,9 @@ impl Drop for Other {
 #[tokio::test]
 #[ignore = "run by other tests, in a process of its own"]
 async fn holds_a_container() {
+    if !is_other_process() {
+        return;
+    }
     steps(vec![step(&["sleep", "600"])]).await;
 }
 
@@ -242,6 +236,9 @@ fn peak() -> u64 {
 #[tokio::test]
 #[ignore = "run by another test, in a process of its own"]
 async fn listens_to_much() {
+    if !is_other_process() {
+        return;
+    }
     let image = loaded_image(&daemon().await).await;
     let before = peak();
     let mut large = command(&["flood", "2000000000"]);
@@ -255,9 +252,6 @@ async fn listens_to_much() {
 #[tokio::test]
 async fn memory_stays_flat_whatever_is_printed() {
     loaded_image(&daemon().await).await;
-    let output = Process::new(std::env::current_exe().unwrap())
-        .args(["--exact", "engine::faults::listens_to_much", "--ignored", "--nocapture"])
-        .output()
-        .unwrap();
+    let output = other_process("engine::faults::listens_to_much").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -1,6 +1,6 @@
 //! The built-in engine's own ends: whoever is killed, nothing of a container is left.
 
-use std::process::{Child, Command as Process, Stdio};
+use std::process::{Child, Stdio};
 
 use testevo_sandbox::engine::EngineError;
 use testevo_sandbox::engine::session::{self, RunEnd};
@@ -8,6 +8,8 @@ use testevo_sandbox::engine::spec::{ContainerSpec, Step};
 use testevo_sandbox::error::Failure as _;
 
 use super::support::*;
+use crate::support::other_process::{is_other_process, other_process};
+use crate::support::waiting::{PATIENCE, until};
 
 on_the_native_engine!(
     a_killed_runtime_takes_its_container_along,
@@ -83,18 +85,6 @@ impl Family {
     }
 }
 
-/// Asks again until there is an answer. The wait is for a condition; its end is a failed test.
-async fn until<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    loop {
-        if let Some(answer) = answer() {
-            return answer;
-        }
-        assert!(std::time::Instant::now() < deadline, "{what} did not come about");
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-}
-
 /// A time that no other process of the tests has a container sleep for.
 fn own_time(number: u32) -> String {
     (1_000_000 + std::process::id() % 100_000 * 10 + number).to_string()
@@ -149,6 +139,9 @@ async fn a_killed_init_is_told_and_leaves_nothing() {
 #[tokio::test]
 #[ignore = "run by another test, in a process of its own"]
 async fn holds_a_native_container() {
+    if !is_other_process() {
+        return;
+    }
     run_on(Kind::Native);
     let spec = sleeper(&std::env::var("TESTEVO_TEST_TIME").unwrap()).await;
     attempt(&spec).await.unwrap();
@@ -160,8 +153,7 @@ struct Other(Child);
 impl Other {
     /// Has another process hold a container that sleeps for this time.
     fn start(time: &str) -> Self {
-        let process = Process::new(std::env::current_exe().unwrap())
-            .args(["--exact", "engine::native::holds_a_native_container", "--ignored"])
+        let process = other_process("engine::native::holds_a_native_container")
             .env("TESTEVO_TEST_TIME", time)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -229,7 +221,7 @@ async fn what_still_runs_is_not_waited_for() {
     let spool = directory();
     let waited = async {
         let family = family(&time).await;
-        let over = tokio::time::timeout(std::time::Duration::from_secs(60), engine.wait_for_removals()).await;
+        let over = tokio::time::timeout(PATIENCE, engine.wait_for_removals()).await;
         assert!(over.is_ok(), "it waits for a container that runs");
         assert!(std::path::Path::new(&format!("/proc/{}", family.processes[0])).exists());
         family

@@ -11,6 +11,8 @@ use testevo_sandbox::engine::{Engine, EngineError};
 use testevo_sandbox::error::Failure as _;
 
 use super::support::*;
+use crate::support::other_process::{is_other_process, other_process};
+use crate::support::waiting::PATIENCE;
 
 /// A service of Podman that runs for a user without rights, with everything that it keeps; ended with this value.
 struct OwnService {
@@ -61,7 +63,7 @@ impl OwnService {
                 Err(error) => {
                     let said = || fs_err::read_to_string(self.home.path().join("log")).unwrap();
                     assert!(self.process.try_wait().unwrap().is_none(), "it ended: {}", said());
-                    assert!(started.elapsed() < Duration::from_secs(60), "{error}: {}", said());
+                    assert!(started.elapsed() < PATIENCE, "{error}: {}", said());
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             }
@@ -128,6 +130,9 @@ async fn a_users_own_service_says_what_it_can_not_hold_and_which_step_fails() {
 #[tokio::test]
 #[ignore = "run by another test, in a process of its own"]
 async fn holds_a_container() {
+    if !is_other_process() {
+        return;
+    }
     run_on(Kind::Podman);
     steps(vec![step(&["sleep", "600"])]).await;
 }
@@ -142,7 +147,7 @@ async fn containers(address: &str, process: u32) -> usize {
     let all = loop {
         match podman.list_containers(Some(options.clone())).await {
             // While Podman cleans up it lists a state that the interface does not know.
-            Err(bollard::errors::Error::JsonDataError { .. }) if started.elapsed() < Duration::from_secs(30) => {
+            Err(bollard::errors::Error::JsonDataError { .. }) if started.elapsed() < PATIENCE => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             listed => break listed.unwrap(),
@@ -159,16 +164,12 @@ async fn what_a_killed_process_left_is_swept() {
     let engine = podman().await;
     loaded_image(&engine).await;
     let address = engine.describe().await.unwrap().address;
-    let mut other = Process::new(std::env::current_exe().unwrap())
-        .args(["--exact", "engine::podman::holds_a_container", "--ignored"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut other =
+        other_process("engine::podman::holds_a_container").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let started = Instant::now();
     while containers(&address, other.id()).await == 0 {
         assert!(other.try_wait().unwrap().is_none(), "it ended before it had a container");
-        assert!(started.elapsed() < Duration::from_secs(120), "there was no container within two minutes");
+        assert!(started.elapsed() < PATIENCE, "there is no container");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     engine.sweep().await.unwrap();

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use testevo_sandbox::execution::record::{CellRecord, ExecutionPath};
 
 use super::execution::Workshop;
 use crate::support::miniature;
+use crate::support::waiting::wait_until;
 
 /// Few enough tasks for a short test, enough for one to be killed in the middle.
 const TASKS: [&str; 4] = ["*__assertion", "*__exception", "*__nested", "*__compile-target"];
@@ -33,12 +33,10 @@ impl Validate {
 
     /// Waits until a cell was recorded.
     fn wait_for_a_record(&mut self) {
-        let started = Instant::now();
-        while fs::metadata(&self.records).map_or(0, |metadata| metadata.len()) == 0 {
-            assert!(started.elapsed() < Duration::from_secs(300), "nothing was recorded within five minutes");
+        wait_until("a record", || {
             assert!(self.process.try_wait().unwrap().is_none(), "it ended before anything was recorded");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            fs::metadata(&self.records).is_ok_and(|metadata| metadata.len() > 0).then_some(())
+        });
     }
 
     fn lines(&self) -> usize {
@@ -147,12 +145,10 @@ fn a_lock_for_other_arguments_takes_the_present_ones_place_when_it_is_whole() {
     // Killed after the first set: the present lock is as it was.
     let process = workshop.command(&["lock", &name]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut killed = Running(process);
-    let started = Instant::now();
-    while !next.exists() {
-        assert!(started.elapsed() < Duration::from_secs(600), "nothing was resolved within ten minutes");
+    wait_until("a build set to be resolved", || {
         assert!(killed.0.try_wait().unwrap().is_none(), "it ended before anything was saved");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        next.exists().then_some(())
+    });
     drop(killed);
     assert_eq!(fs::read_to_string(&path).unwrap(), before);
 
@@ -270,23 +266,14 @@ fn a_killed_run_on_the_built_in_engine_leaves_no_process_no_group_no_mount_and_n
     let is_init = |process: &u32| {
         fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|line| line.starts_with(b"/testevo/init\0"))
     };
-    let started = Instant::now();
-    let family = loop {
-        let family = descendants(process);
-        if family.iter().any(is_init) {
-            break family;
-        }
+    let family = wait_until("a container", || {
         assert!(killed.process.try_wait().unwrap().is_none(), "it ended without a container");
-        assert!(started.elapsed() < Duration::from_secs(300), "there was no container within five minutes");
-        std::thread::sleep(Duration::from_millis(5));
-    };
+        Some(descendants(process)).filter(|family| family.iter().any(is_init))
+    });
     killed.process.kill().unwrap();
     killed.process.wait().unwrap();
-    let started = Instant::now();
-    while family.iter().any(|process| Path::new(&format!("/proc/{process}")).exists()) {
-        assert!(started.elapsed() < Duration::from_secs(60), "some of {family:?} go on");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let lives = |process: &u32| Path::new(&format!("/proc/{process}")).exists();
+    wait_until("the end of all", || (!family.iter().any(lives)).then_some(()));
 
     // The next start takes the rest, and ends what was begun.
     let mut continued = Validate::of(&workshop, "killed-native", &arguments);

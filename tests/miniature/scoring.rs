@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testevo_sandbox::metrics::category::{Category, Integrity, judge};
@@ -15,6 +14,7 @@ use super::execution::Workshop;
 use super::interruption::{Running, verdicts};
 use super::submissions;
 use crate::support::miniature;
+use crate::support::waiting::wait_until;
 
 /// Scores the developers' tests of a repository that was built, and compares categories.
 pub(super) fn gold_is_scored_as_expected(workshop: &Workshop, repository: &SampleRepository) {
@@ -156,14 +156,12 @@ fn a_killed_run_comes_to_the_same() {
         let mut killed = Running(process);
         let file = directory.join("records.jsonl");
         let begin = format!("{{\"record\":\"{kind}\"");
-        let started = Instant::now();
         let is_there =
             || fs_err::read_to_string(&file).is_ok_and(|text| text.lines().any(|line| line.starts_with(&begin)));
-        while !is_there() {
-            assert!(started.elapsed() < Duration::from_secs(300), "there was no {kind} within five minutes");
+        wait_until("a record", || {
             assert!(killed.0.try_wait().unwrap().is_none(), "it ended without a record of {kind}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            is_there().then_some(())
+        });
         drop(killed);
         assert!(!directory.join("verdicts.json").exists(), "it was killed in the midst");
         // Records of one cell come together: as if it had been killed while it wrote the one behind.

@@ -4,4 +4,6 @@ pub(crate) mod command;
 pub(crate) mod imports;
 pub(crate) mod locks;
 pub(crate) mod miniature;
+pub(crate) mod other_process;
 pub(crate) mod scored;
+pub(crate) mod waiting;

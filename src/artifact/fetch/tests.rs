@@ -334,25 +334,3 @@ async fn this_machines_own_origins_answer() {
     let missing = client.fetch(&OriginName::central(), "junit/junit/0/junit-0.jar", None, 100).await;
     assert!(matches!(missing, Err(FetchError::Gone { .. })));
 }
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs the network and a Debian archive in apt's sources"]
-async fn origins_that_no_client_names_are_found_in_debians_packages() {
-    let directory = tempfile::tempdir().unwrap();
-    let debian = Origins::new(OriginOptions::default(), Machine::current(), directory.path());
-    let debian = debian.resolve(&OriginName::debian()).unwrap().addresses[0].url().to_string();
-    let given = BTreeMap::from([("debian".to_owned(), debian)]);
-    let options = OriginOptions::new(&given, false, None).unwrap();
-    let origins = Origins::new(options, Machine::at(directory.path(), None, &[]), directory.path());
-    let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
-    let client = Client::new(origins, store, EventSink::none()).unwrap();
-    for name in [OriginName::central(), OriginName::pypi()] {
-        let origin = client.origin(&name).await.unwrap();
-        assert_eq!(origin.source, crate::artifact::origin::AddressSource::DebianPackage);
-        assert!(client.origins().resolve(&name).is_ok(), "it is remembered");
-    }
-    client.fetch(&OriginName::central(), "junit/junit/4.13.2/junit-4.13.2.pom", None, 1 << 20).await.unwrap();
-    client.fetch(&OriginName::pypi(), "pip/", None, 10 << 20).await.unwrap();
-    let error = client.origin(&"jboss".parse().unwrap()).await.unwrap_err();
-    assert!(matches!(error, FetchError::Origin(OriginError::Unknown { .. })));
-}

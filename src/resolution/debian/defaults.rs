@@ -70,3 +70,35 @@ async fn look(
     let files = package_files(client.store(), &found.sha256, package, MAX_FILE, wanted);
     Ok(files.ok().and_then(|found| found.files.iter().find_map(|(_, bytes)| read(bytes))))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::artifact::origin::{Machine, OriginError, OriginOptions, Origins};
+    use crate::artifact::store::Store;
+    use crate::event::EventSink;
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[ignore = "needs the network and a Debian archive in apt's sources"]
+    async fn origins_that_no_client_names_are_found_in_debians_packages() {
+        let directory = tempfile::tempdir().unwrap();
+        let debian = Origins::new(OriginOptions::default(), Machine::current(), directory.path());
+        let debian = debian.resolve(&OriginName::debian()).unwrap().addresses[0].url().to_string();
+        let given = BTreeMap::from([("debian".to_owned(), debian)]);
+        let options = OriginOptions::new(&given, false, None).unwrap();
+        let origins = Origins::new(options, Machine::at(directory.path(), None, &[]), directory.path());
+        let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
+        let client = Client::new(origins, store, EventSink::none()).unwrap().finding_origins(find);
+        for name in [OriginName::central(), OriginName::pypi()] {
+            let origin = client.origin(&name).await.unwrap();
+            assert_eq!(origin.source, AddressSource::DebianPackage);
+            assert!(client.origins().resolve(&name).is_ok(), "it is remembered");
+        }
+        client.fetch(&OriginName::central(), "junit/junit/4.13.2/junit-4.13.2.pom", None, 1 << 20).await.unwrap();
+        client.fetch(&OriginName::pypi(), "pip/", None, 10 << 20).await.unwrap();
+        let error = client.origin(&"jboss".parse().unwrap()).await.unwrap_err();
+        assert!(matches!(error, FetchError::Origin(OriginError::Unknown { .. })));
+    }
+}
