@@ -10,11 +10,12 @@
 //!    [`submission`] — what models hand in;
 //! 6. [`execution`] — what runs in containers, and what is kept of it; [`outcome`] — what that means;
 //! 7. [`metrics`] — what outcomes add up to; [`report`] — reports of whole runs;
-//! 8. [`cli`] — subcommands; [`doctor`] — what this machine lacks for them; [`sample`] — what `demo` and the tests run on.
+//! 8. [`application`] — what commands do; [`cli`] — their arguments and output; [`doctor`] — what this machine lacks for them; [`sample`] — what `demo` and the tests run on.
 //!
 //! Below all of them: [`data_dir`], [`settings`], [`error`] (exit codes and hints), [`event`], [`output`], [`host`],
 //! [`umask`], [`digest`] and [`canonical_json`]; above them, [`garbage`] says which bytes nothing needs.
 
+pub mod application;
 pub mod artifact;
 pub mod canonical_json;
 pub mod cli;

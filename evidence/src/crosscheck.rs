@@ -11,8 +11,11 @@ use self::inspector::{Compares, Inspector};
 use crate::kept::Kept;
 use crate::measure::MeasureFormat;
 use crate::report::crosscheck::{CheckedTask, Crosscheck, crosscheck, markdown, text};
-use testevo_sandbox::cli::Context;
+use testevo_sandbox::application::Context;
+use testevo_sandbox::application::selection;
+use testevo_sandbox::cli::interrupts::block_on;
 use testevo_sandbox::cli::selector::SelectorArguments;
+use testevo_sandbox::cli::stdout;
 use testevo_sandbox::error::CommandError;
 use testevo_sandbox::output::counted;
 use testevo_sandbox::task::Task;
@@ -60,7 +63,7 @@ pub(crate) fn run(arguments: &CrosscheckArguments, context: &Context) -> Result<
             hint: "leave `--no-coverage` or `--no-mutation` out, or add `--ends N`".to_owned(),
         });
     }
-    let mut tasks = arguments.selector.tasks(context)?;
+    let mut tasks = selection::tasks(&arguments.selector.resolve()?, context)?;
     if let Some(most) = arguments.spread {
         tasks = spread(tasks, most);
     }
@@ -70,14 +73,14 @@ pub(crate) fn run(arguments: &CrosscheckArguments, context: &Context) -> Result<
     let mut kept = Kept::open(arguments.keep.as_deref())?;
     let missing: Vec<&Task> = tasks.iter().filter(|task| !kept.has(&task.id)).collect();
     if !missing.is_empty() {
-        context.block_on(inspect(&missing, arguments, &mut kept, context))?;
+        block_on(context, inspect(&missing, arguments, &mut kept, context))?;
     }
     let checked: Vec<CheckedTask> = tasks.iter().filter_map(|task| kept.take(&task.id)).collect();
     let crosscheck = crosscheck(checked);
     match arguments.format {
-        MeasureFormat::Text => context.output.lines(&text(&crosscheck))?,
-        MeasureFormat::Json => context.output.json(&crosscheck)?,
-        MeasureFormat::Markdown => context.output.lines(&markdown(&crosscheck))?,
+        MeasureFormat::Text => stdout::lines(&text(&crosscheck))?,
+        MeasureFormat::Json => stdout::json(&crosscheck)?,
+        MeasureFormat::Markdown => stdout::lines(&markdown(&crosscheck))?,
     }
     verdict(&crosscheck)
 }

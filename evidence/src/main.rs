@@ -13,8 +13,9 @@ mod tools;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use testevo_sandbox::application::Context;
 use testevo_sandbox::cli::options::GlobalArguments;
-use testevo_sandbox::cli::{Context, Program, run};
+use testevo_sandbox::cli::{Program, run};
 use testevo_sandbox::engine::inside_container;
 use testevo_sandbox::error::CommandError;
 use testevo_sandbox::umask::Umask;

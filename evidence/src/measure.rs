@@ -11,8 +11,11 @@ use clap::{Args, ValueEnum};
 use self::clock::{Clock, MeasureError};
 use crate::kept::Kept;
 use crate::report::measurement::{MeasuredTask, markdown, measurement, text};
-use testevo_sandbox::cli::Context;
+use testevo_sandbox::application::Context;
+use testevo_sandbox::application::selection;
+use testevo_sandbox::cli::interrupts::block_on;
 use testevo_sandbox::cli::selector::SelectorArguments;
+use testevo_sandbox::cli::stdout;
 use testevo_sandbox::error::CommandError;
 use testevo_sandbox::task::Task;
 use testevo_sandbox::task::selector::spread;
@@ -55,21 +58,21 @@ pub(crate) fn run(arguments: &MeasureArguments, context: &Context) -> Result<(),
             hint: "leave `--dry-run` out".to_owned(),
         });
     }
-    let mut tasks = arguments.selector.tasks(context)?;
+    let mut tasks = selection::tasks(&arguments.selector.resolve()?, context)?;
     if let Some(most) = arguments.spread {
         tasks = spread(tasks, most);
     }
     let mut kept = Kept::open(arguments.keep.as_deref())?;
     let missing: Vec<&Task> = tasks.iter().filter(|task| !kept.has(&task.id)).collect();
     if !missing.is_empty() {
-        context.block_on(measure(&missing, arguments.seed, &mut kept, context))?;
+        block_on(context, measure(&missing, arguments.seed, &mut kept, context))?;
     }
     let measured: Vec<MeasuredTask> = tasks.iter().filter_map(|task| kept.take(&task.id)).collect();
     let measurement = measurement(measured);
     match arguments.format {
-        MeasureFormat::Text => context.output.lines(&text(&measurement)),
-        MeasureFormat::Json => context.output.json(&measurement),
-        MeasureFormat::Markdown => context.output.lines(&markdown(&measurement)),
+        MeasureFormat::Text => stdout::lines(&text(&measurement)),
+        MeasureFormat::Json => stdout::json(&measurement),
+        MeasureFormat::Markdown => stdout::lines(&markdown(&measurement)),
     }
 }
 

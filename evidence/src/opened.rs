@@ -1,18 +1,19 @@
 //! Everything that executing cells of some tasks needs, opened once: what commands that look at executions side by side
 //! share.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use testevo_sandbox::cli::workbench::{Workbench, blocking, environment};
+use testevo_sandbox::application::selection::Repositories;
+use testevo_sandbox::application::workbench::{Workbench, blocking};
 use testevo_sandbox::engine::Engine;
 use testevo_sandbox::error::CommandError;
 use testevo_sandbox::execution::container::Environment;
 use testevo_sandbox::execution::container::ToolJars;
 use testevo_sandbox::execution::executor::Executor;
 use testevo_sandbox::execution::identity::identity;
-use testevo_sandbox::execution::limits::ExecutionLimits;
+use testevo_sandbox::execution::surefire::Surefire;
 use testevo_sandbox::execution::trees::Trees;
 use testevo_sandbox::task::{RepositoryName, Task};
 
@@ -35,19 +36,11 @@ impl Opened {
     /// Opens the repositories of tasks, whose images must be built.
     pub(crate) async fn of(workbench: &Workbench<'_>, tasks: &[&Task]) -> Result<Self, CommandError> {
         let engine = workbench.engine().await?;
+        let all = tasks.iter().copied();
+        let opened = Repositories::open(workbench, all, Surefire::default(), |_| Some(engine.as_ref())).await?;
         let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
-        let executor = workbench.executor(&engine, &jars).await?;
-        let (mut environments, mut executors, mut paths) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let repositories: BTreeSet<&RepositoryName> = tasks.iter().map(|task| &task.repository).collect();
-        for repository in repositories {
-            let manifest = workbench.manifest(repository)?;
-            let image = workbench.ready_image(engine.as_ref(), &manifest).await?;
-            let limits = ExecutionLimits::from(&manifest.limits);
-            environments.insert(repository.clone(), environment(&manifest, &image));
-            executors.insert(repository.clone(), Arc::new(Executor { limits, ..executor.clone() }));
-            let own: Vec<&Task> = tasks.iter().copied().filter(|task| task.repository == *repository).collect();
-            paths.insert(repository.clone(), workbench.repository(&manifest, &own).await?.path().to_owned());
-        }
+        let executors = opened.executors(&workbench.executor(&engine, &jars).await?);
+        let Repositories { environments, paths, .. } = opened;
         let description = engine.describe().await?;
         let engine_name = format!("{} {}", description.name, description.version);
         let version = format!("{} ({})", env!("CARGO_PKG_VERSION"), &identity().hex()[..12]);

@@ -2,7 +2,7 @@
 
 use clap::{Args, CommandFactory};
 
-use super::{Cli, Context};
+use super::{Cli, stdout};
 use crate::error::CommandError;
 
 /// Arguments of `completions`.
@@ -13,8 +13,8 @@ pub(super) struct CompletionsArguments {
     shell: clap_complete::Shell,
 }
 
-pub(super) fn run(arguments: &CompletionsArguments, context: &Context) -> Result<(), CommandError> {
+pub(super) fn run(arguments: &CompletionsArguments) -> Result<(), CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "testevo-sandbox", &mut script);
-    context.output.bytes(&script)
+    stdout::bytes(&script)
 }

@@ -5,15 +5,21 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
-use clap::{Args, Parser as _};
+use clap::Args;
 use fs_err as fs;
 
-use super::{Cli, Command, Context, build_images, import, lock, validate};
+use super::interrupts::block_on;
+use super::{build_images, import, lock, stdout, validate};
+use crate::application::build::BuildRequest;
+use crate::application::import::ImportRequest;
+use crate::application::lock::LockRequest;
+use crate::application::run::RunChoice;
+use crate::application::validate::ValidateRequest;
+use crate::application::{self, Context, Options};
 use crate::error::CommandError;
 use crate::execution::record::CellRecord;
-use crate::output::{Table, counted};
+use crate::output::{OutputFormat, Table, counted};
 use crate::sample::{Miniature, SampleRepository};
 use crate::task::{Cell, MethodId};
 
@@ -33,44 +39,27 @@ pub(super) fn run(_arguments: &DemoArguments, context: &Context) -> Result<(), C
     }
     let root = prepare_directory(context)?;
     let data = write_sample(&sample, &root)?;
-    let own = Context {
-        options: super::options::GlobalOptions {
-            data_dir: root.clone(),
-            git_mirror: Some(format!("{}/{{owner}}__{{name}}", root.join("sources").display())),
-            ..context.options.clone()
-        },
-        output: context.output,
-        events: context.events.clone(),
-        cancellation: context.cancellation.clone(),
-        umask: context.umask,
-        started: context.started,
-        data_dir: OnceLock::new(),
-    };
-    step(context, "1. Tasks: one test file at two revisions each. `import` reads the published data.", "import")?;
-    let Command::Import(arguments) = command(&["import", "--replace", &data.display().to_string()])? else {
-        return Ok(());
-    };
-    import::run(&arguments, &own)?;
-    step(context, "2. Lock: run the real build once, behind one door, and write down every byte it needs.", "lock")?;
-    let Command::Lock(arguments) = command(&["lock"])? else { return Ok(()) };
-    lock::run(&arguments, &own)?;
-    step(
-        context,
-        "3. Image: compose it from those bytes, and show without a network that it compiles and launches.",
-        "build-images",
-    )?;
-    let Command::BuildImages(arguments) = command(&["build-images"])? else { return Ok(()) };
-    build_images::run(&arguments, &own)?;
-    step(
-        context,
-        "4. Validate: run the old and the new test on the old and the new code, each in a sealed container.",
-        "validate",
-    )?;
-    let Command::Validate(arguments) = command(&["validate", "--fresh"])? else { return Ok(()) };
-    let validated = own.block_on(validate::validate(&arguments, &arguments.tasks(&own)?, &own))?;
-    validate::write(&validated, crate::output::OutputFormat::Text, &own)?;
-    explain(&sample, &validated.records, context)?;
-    validate::verdict(&validated.summary)
+    let own = context.with_options(Options {
+        git_mirror: Some(format!("{}/{{owner}}__{{name}}", root.join("sources").display())),
+        data_dir: root,
+        ..context.options.clone()
+    });
+    step("1. Tasks: one test file at two revisions each. `import` reads the published data.", "import")?;
+    let request = ImportRequest { data: vec![data], manifests: None, replace: true };
+    import::execute(&request, OutputFormat::Text, &own)?;
+    step("2. Lock: run the real build once, behind one door, and write down every byte it needs.", "lock")?;
+    lock::execute(&LockRequest::default(), OutputFormat::Text, &own)?;
+    let text = "3. Image: compose it from those bytes, and show without a network that it compiles and launches.";
+    step(text, "build-images")?;
+    build_images::execute(&BuildRequest::default(), OutputFormat::Text, &own)?;
+    let text = "4. Validate: run the old and the new test on the old and the new code, each in a sealed container.";
+    step(text, "validate")?;
+    let run = RunChoice { fresh: true, ..RunChoice::default() };
+    let request = ValidateRequest { run, ..ValidateRequest::default() };
+    let Some(validated) = block_on(&own, application::validate::validate(&request, &own))? else { return Ok(()) };
+    validate::write(&validated, OutputFormat::Text)?;
+    explain(&sample, &validated.records)?;
+    validated.verdict()
 }
 
 /// Makes the demo's own data directory, with the store of the user's.
@@ -103,21 +92,12 @@ fn write_sample(sample: &SampleRepository, root: &Path) -> Result<PathBuf, Comma
     Ok(data)
 }
 
-fn step(context: &Context, text: &str, name: &str) -> Result<(), CommandError> {
-    context.output.lines(&format!("\n{text}\n$ testevo-sandbox {name}\n"))
-}
-
-/// Returns a subcommand as if it had been typed.
-fn command(words: &[&str]) -> Result<Command, CommandError> {
-    let typed = std::iter::once("testevo-sandbox").chain(words.iter().copied());
-    match Cli::try_parse_from(typed) {
-        Ok(cli) => Ok(cli.command),
-        Err(error) => Err(CommandError::Runtime(std::io::Error::other(error))),
-    }
+fn step(text: &str, name: &str) -> Result<(), CommandError> {
+    stdout::lines(&format!("\n{text}\n$ testevo-sandbox {name}\n"))
 }
 
 /// Shows for each task what its cells came to and what that means.
-fn explain(sample: &SampleRepository, records: &[CellRecord], context: &Context) -> Result<(), CommandError> {
+fn explain(sample: &SampleRepository, records: &[CellRecord]) -> Result<(), CommandError> {
     let mut table = Table::new(["task", "method", "old on old", "new on new", "old on new", "new on old"]);
     let mut unexpected = 0;
     for miniature in &sample.miniatures {
@@ -136,8 +116,8 @@ fn explain(sample: &SampleRepository, records: &[CellRecord], context: &Context)
             table.row(row);
         }
     }
-    context.output.lines("\nWhat the four executions came to (which test on which code):\n")?;
-    context.output.table(&table)?;
+    stdout::lines("\nWhat the four executions came to (which test on which code):\n")?;
+    stdout::table(&table)?;
     let mut text = String::new();
     for miniature in &sample.miniatures {
         text.push_str(&format!("{}: {}.\n", miniature.name, miniature.shows));
@@ -151,7 +131,7 @@ fn explain(sample: &SampleRepository, records: &[CellRecord], context: &Context)
         some => format!("{} not what the sample was written for.", counted(some, "outcome is", "outcomes are")),
     });
     text.push('\n');
-    context.output.lines(&text)?;
+    stdout::lines(&text)?;
     match unexpected {
         0 => Ok(()),
         some => Err(CommandError::CheckFailed { summary: counted(some, "unexpected outcome", "unexpected outcomes") }),

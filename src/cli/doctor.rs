@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use clap::Args;
 use fs_err as fs;
 
-use super::Context;
-use super::workbench::{Workbench, client};
+use super::interrupts::block_on;
+use super::stdout;
+use crate::application::Context;
+use crate::application::workbench::{Workbench, client};
 use crate::data_dir::DataDir;
 use crate::doctor::engines::{Engines, engines, program};
 use crate::doctor::native::{Native, native};
@@ -28,10 +30,10 @@ pub(super) struct DoctorArguments {
 }
 
 pub(super) fn run(arguments: &DoctorArguments, context: &Context) -> Result<(), CommandError> {
-    let (report, missing) = context.block_on(async { Ok(examine(context).await) })?;
+    let (report, missing) = block_on(context, async { Ok(examine(context).await) })?;
     match arguments.format {
-        OutputFormat::Json => context.output.json(&report)?,
-        OutputFormat::Text => context.output.lines(&text(&report))?,
+        OutputFormat::Json => stdout::json(&report)?,
+        OutputFormat::Text => stdout::lines(&text(&report))?,
     }
     if let Some(missing) = missing {
         return Err(missing);

@@ -5,8 +5,9 @@ mod scores;
 use clap::Args;
 use serde_json::json;
 
-use super::Context;
-use super::runs::tasks_of;
+use super::stdout;
+use crate::application::Context;
+use crate::application::run::tasks_of;
 use crate::error::CommandError;
 use crate::execution::explain::{Explained, explain, shell_line};
 use crate::execution::runs::{describe, find, read};
@@ -33,7 +34,7 @@ pub(super) struct ExplainArguments {
 pub(super) fn run(arguments: &ExplainArguments, context: &Context) -> Result<(), CommandError> {
     let path = find(context.data_dir()?, &arguments.run)?;
     if describe(&path).is_ok_and(|description| description.command == COMMAND) {
-        return scores::run(path, &arguments.task, arguments.format, context);
+        return scores::run(path, &arguments.task, arguments.format);
     }
     let run = read(context.data_dir()?, &arguments.run)?;
     let tasks = tasks_of(&run, context)?;
@@ -45,15 +46,15 @@ pub(super) fn run(arguments: &ExplainArguments, context: &Context) -> Result<(),
         let class = classed.first().map(|classed| classed.class).filter(|_| run.has_all_of(task, repeats));
         match arguments.format {
             OutputFormat::Json => {
-                explained.iter().try_for_each(|one| context.output.json(one))?;
-                context.output.json(&json!({
+                explained.iter().try_for_each(stdout::json)?;
+                stdout::json(&json!({
                     "schema": 1, "run_id": run.description.run_id, "task": task, "class": class,
                     "executions": explained.len(),
                 }))?;
             }
             OutputFormat::Text => {
                 let class = class.map_or("not all of it was executed", |class| class.name());
-                context.output.lines(&text(&run.description.run_id, task, class, &explained))?;
+                stdout::lines(&text(&run.description.run_id, task, class, &explained))?;
             }
         }
     }

@@ -8,8 +8,10 @@ use fs_err as fs;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Context;
-use super::workbench::Workbench;
+use super::interrupts::block_on;
+use super::stdout;
+use crate::application::Context;
+use crate::application::workbench::Workbench;
 use crate::artifact::store::Store;
 use crate::digest::Digest;
 use crate::engine::{EngineError, ImageRemoval};
@@ -98,11 +100,11 @@ pub(super) fn run(arguments: &ImagesArguments, context: &Context) -> Result<(), 
         ImagesCommand::Show { name, licenses, format } => {
             let built = find(&catalog, name)?;
             match licenses {
-                true => show_licenses(&components(&built.image, catalog.store())?, *format, context),
+                true => show_licenses(&components(&built.image, catalog.store())?, *format),
                 false => show(&workbench, &catalog, &built, *format),
             }
         }
-        ImagesCommand::Diff { name, other, format } => diff(&catalog, name, other.as_deref(), *format, context),
+        ImagesCommand::Diff { name, other, format } => diff(&catalog, name, other.as_deref(), *format),
         ImagesCommand::Export { name, target } => {
             let built = find(&catalog, name)?;
             if context.options.dry_run {
@@ -162,12 +164,11 @@ fn list(
 ) -> Result<(), CommandError> {
     let images = select(catalog, names)?;
     let states = images.iter().map(|built| State::of(workbench, catalog, built)).collect::<Result<Vec<_>, _>>()?;
-    let output = workbench.context.output;
     match format {
         OutputFormat::Json => {
             let values: Vec<Value> =
                 images.iter().zip(states).map(|(built, state)| description(built, state)).collect();
-            output.json(&values)
+            stdout::json(&values)
         }
         OutputFormat::Text => {
             let mut table = Table::new(["repository", "jdk", "image", "MB", "own MB", "state"]);
@@ -183,14 +184,14 @@ fn list(
                     state.name().to_owned(),
                 ]);
             }
-            output.table(&table)?;
+            stdout::table(&table)?;
             // Shared layers are stored once, so the images' sizes do not add up.
             let mut stored: Vec<&Layer> = images.iter().flat_map(|built| &built.image.layers).collect();
             stored.sort_by_key(|layer| layer.digest);
             stored.dedup_by_key(|layer| layer.digest);
             let bytes = stored.iter().map(|layer| layer.size).sum();
             let (images, layers) = (counted(images.len(), "image", "images"), counted(stored.len(), "layer", "layers"));
-            output.line(&format!("{images} in {layers}, {} MB stored", megabytes(bytes)))
+            stdout::line(&format!("{images} in {layers}, {} MB stored", megabytes(bytes)))
         }
     }
 }
@@ -255,11 +256,11 @@ fn show(
     built: &BuiltImage,
     format: OutputFormat,
 ) -> Result<(), CommandError> {
-    let (state, output) = (State::of(workbench, catalog, built)?, workbench.context.output);
+    let state = State::of(workbench, catalog, built)?;
     if format == OutputFormat::Json {
-        return output.json(&description(built, state));
+        return stdout::json(&description(built, state));
     }
-    output.lines(&format!(
+    stdout::lines(&format!(
         "repository       {}\njdk              {}\nimage            {}\nmanifest         {}\ntag              {}\n\
          toolchain lock   {}\nrepository lock  {}\nstate            {}\n",
         built.repository,
@@ -276,12 +277,12 @@ fn show(
         let (size, unpacked) = (megabytes(layer.size), megabytes(layer.uncompressed_size));
         table.row([layer_title(layer.kind), &size, &unpacked, &layer.diff_id.to_string()]);
     }
-    output.table(&table)
+    stdout::table(&table)
 }
 
-fn show_licenses(found: &[Component], format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+fn show_licenses(found: &[Component], format: OutputFormat) -> Result<(), CommandError> {
     if format == OutputFormat::Json {
-        return context.output.json(&found);
+        return stdout::json(&found);
     }
     let mut table = Table::new(["layer", "software", "licences"]);
     for component in found {
@@ -289,16 +290,10 @@ fn show_licenses(found: &[Component], format: OutputFormat, context: &Context) -
         let licences = if licences.is_empty() { "inside".to_owned() } else { licences.join(" ") };
         table.row([layer_title(component.layer), &component.name, &licences]);
     }
-    context.output.table(&table)
+    stdout::table(&table)
 }
 
-fn diff(
-    catalog: &Catalog,
-    name: &str,
-    other: Option<&str>,
-    format: OutputFormat,
-    context: &Context,
-) -> Result<(), CommandError> {
+fn diff(catalog: &Catalog, name: &str, other: Option<&str>, format: OutputFormat) -> Result<(), CommandError> {
     let built = find(catalog, name)?;
     let (before, after) = match other {
         Some(other) => (built.image, find(catalog, other)?.image),
@@ -314,10 +309,10 @@ fn diff(
     };
     let found = difference(&before, &after, catalog.store())?;
     match format {
-        OutputFormat::Json => context.output.json(&json!({
+        OutputFormat::Json => stdout::json(&json!({
             "before": before.config_digest, "after": after.config_digest, "difference": found,
         }))?,
-        OutputFormat::Text => write_difference(&before, &after, &found, context)?,
+        OutputFormat::Text => write_difference(&before, &after, &found)?,
     }
     if found.is_empty() {
         return Ok(());
@@ -325,9 +320,9 @@ fn diff(
     Err(CommandError::CheckFailed { summary: format!("{} and {} differ", short(&before), short(&after)) })
 }
 
-fn write_difference(before: &Image, after: &Image, found: &Difference, context: &Context) -> Result<(), CommandError> {
+fn write_difference(before: &Image, after: &Image, found: &Difference) -> Result<(), CommandError> {
     for (digest, sign) in [(before.config_digest, "-"), (after.config_digest, "+")] {
-        context.output.line(&format!("{sign} {digest}"))?;
+        stdout::line(&format!("{sign} {digest}"))?;
     }
     for layer in &found.layers {
         for Change { path, before, after } in &layer.changes {
@@ -336,11 +331,11 @@ fn write_difference(before: &Image, after: &Image, found: &Difference, context: 
                 (None, _) => '+',
                 _ => '~',
             };
-            context.output.line(&format!("{sign} {} /{path}", layer_title(layer.kind)))?;
+            stdout::line(&format!("{sign} {} /{path}", layer_title(layer.kind)))?;
         }
     }
     if found.configuration {
-        context.output.line("~ configuration")?;
+        stdout::line("~ configuration")?;
     }
     Ok(())
 }
@@ -393,18 +388,18 @@ fn prune(workbench: &Workbench<'_>, format: OutputFormat) -> Result<(), CommandE
     let used = Used::of(builder.catalog(), toolchain.as_ref())?;
     let loaded = match superfluous(builder.catalog(), &used)?.is_empty() {
         true => Vec::new(),
-        false => context.block_on(prune_engine(workbench, builder.catalog(), &used, dry_run))?,
+        false => block_on(context, prune_engine(workbench, builder.catalog(), &used, dry_run))?,
     };
     let unpacked = prune_unpacked(workbench, &used, dry_run)?;
     let pruned = builder.catalog().prune(&used, dry_run)?;
     match format {
-        OutputFormat::Json => context.output.json(&json!({
+        OutputFormat::Json => stdout::json(&json!({
             "schema": 1, "layers": pruned.layers, "bytes": pruned.bytes, "loaded": loaded,
             "unpacked": unpacked, "dry_run": dry_run,
         })),
         OutputFormat::Text => {
             for layer in &pruned.layers {
-                context.output.line(&format!("{} {}", layer_title(layer.kind), layer.digest))?;
+                stdout::line(&format!("{} {}", layer_title(layer.kind), layer.digest))?;
             }
             for image in &loaded {
                 let kept = match &image.removal {
@@ -412,22 +407,22 @@ fn prune(workbench: &Workbench<'_>, format: OutputFormat) -> Result<(), CommandE
                     _ => String::new(),
                 };
                 let names = image.names.join(", ");
-                context.output.line(&format!("loaded image {} ({names}){kept}", image.config_digest))?;
+                stdout::line(&format!("loaded image {} ({names}){kept}", image.config_digest))?;
             }
             let layers = counted(pruned.layers.len(), "layer", "layers");
             let verb = if dry_run { "would be removed" } else { "removed" };
-            context.output.line(&format!("{layers} {verb}, {} MB", megabytes(pruned.bytes)))?;
+            stdout::line(&format!("{layers} {verb}, {} MB", megabytes(pruned.bytes)))?;
             if !unpacked.is_empty() {
                 let layers = counted(unpacked.len(), "unpacked layer", "unpacked layers");
                 let bytes = unpacked.iter().map(|layer| layer.bytes).sum();
-                context.output.line(&format!("{layers} {verb}, {} MB", megabytes(bytes)))?;
+                stdout::line(&format!("{layers} {verb}, {} MB", megabytes(bytes)))?;
             }
             let removed = loaded.iter().filter(|image| !matches!(image.removal, Some(ImageRemoval::Kept { .. })));
             match removed.count() {
                 0 => Ok(()),
                 images => {
                     let images = counted(images, "loaded image", "loaded images");
-                    context.output.line(&format!("{images} {verb} from the engine"))
+                    stdout::line(&format!("{images} {verb} from the engine"))
                 }
             }
         }

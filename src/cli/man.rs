@@ -2,7 +2,7 @@
 
 use clap::{Args, CommandFactory};
 
-use super::{Cli, Context};
+use super::{Cli, stdout};
 use crate::error::CommandError;
 
 /// Arguments of `man`.
@@ -13,7 +13,7 @@ pub(super) struct ManArguments {
     command: Vec<String>,
 }
 
-pub(super) fn run(arguments: &ManArguments, context: &Context) -> Result<(), CommandError> {
+pub(super) fn run(arguments: &ManArguments) -> Result<(), CommandError> {
     let mut program = Cli::command();
     // Subcommands get the global options and their full names only then.
     program.build();
@@ -34,5 +34,5 @@ pub(super) fn run(arguments: &ManArguments, context: &Context) -> Result<(), Com
     let mut page = Vec::new();
     let rendered = clap_mangen::Man::new(chosen.clone()).title(name.join("-").to_uppercase()).render(&mut page);
     rendered.map_err(CommandError::Output)?;
-    context.output.bytes(&page)
+    stdout::bytes(&page)
 }

@@ -1,18 +1,16 @@
-//! The command line: arguments, and one file per subcommand. All printing happens here; all work is done below.
+//! The command line: arguments, and one file per subcommand. All printing happens here; `application` does all work.
 
 mod build_images;
 mod completions;
 mod demo;
 mod doctor;
 mod explain;
-mod failures;
 mod images;
 mod import;
+pub mod interrupts;
 mod lock;
-mod locks;
 mod man;
 pub mod options;
-mod preview;
 mod progress;
 mod report;
 mod runs;
@@ -22,26 +20,18 @@ pub mod stdout;
 mod store;
 mod tasks;
 mod validate;
-pub mod workbench;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
-use std::sync::OnceLock;
-use std::time::Instant;
 
 use clap::{Parser, Subcommand};
-use tokio_util::sync::CancellationToken;
 
-use crate::data_dir::{DataDir, DataDirError};
+use crate::application::Context;
 use crate::error::{CommandError, ExitStatus};
-use crate::event::EventSink;
-use crate::execution::verdicts::Invocation;
 use crate::output::json_line;
 use crate::umask::Umask;
-use crate::workspace::{MirrorTemplate, Sources};
 
-use options::{EventFormat, GlobalArguments, GlobalOptions};
-use stdout::Output;
+use options::{EventFormat, GlobalArguments, Resolved};
 
 /// Locked images, sealed executions and comparable verdicts for TestEvo-Bench tasks.
 #[derive(Debug, Parser)]
@@ -89,138 +79,6 @@ enum Command {
     Completions(completions::CompletionsArguments),
     /// Print the manual page of the program or of a subcommand
     Man(man::ManArguments),
-}
-
-/// What every subcommand works with.
-pub struct Context {
-    /// The global options, settings and environment taken into account.
-    pub options: GlobalOptions,
-    /// The way to stdout.
-    pub output: Output,
-    /// Where progress and messages go.
-    pub events: EventSink,
-    /// Cancelled by the first interrupt; work that cleans up after itself watches it.
-    pub cancellation: CancellationToken,
-    /// What the caller lets others do with files that are theirs alone.
-    pub umask: Umask,
-    /// When the command began.
-    pub started: Instant,
-    data_dir: OnceLock<DataDir>,
-}
-
-impl Context {
-    /// Returns the data directory, opened (and created) at the first call.
-    ///
-    /// # Errors
-    /// [`DataDirError`].
-    pub fn data_dir(&self) -> Result<&DataDir, CommandError> {
-        if let Some(data_dir) = self.data_dir.get() {
-            return Ok(data_dir);
-        }
-        let path = &self.options.data_dir;
-        let unusable = |source| DataDirError::Io { path: path.clone(), source };
-        self.umask.create_directory(path).map_err(unusable)?;
-        let opened = DataDir::open(path)?;
-        Ok(self.data_dir.get_or_init(|| opened))
-    }
-
-    /// Returns where sources come from, as the options have it.
-    ///
-    /// # Errors
-    /// [`DataDirError`]; [`WorkspaceError::MirrorTemplate`](crate::workspace::WorkspaceError::MirrorTemplate).
-    pub fn sources(&self) -> Result<Sources, CommandError> {
-        Ok(Sources {
-            mirror: self.options.git_mirror.as_deref().map(MirrorTemplate::new).transpose()?,
-            data_dir: self.data_dir()?.clone(),
-            // A dry run reads what is here.
-            offline: self.options.offline || self.options.dry_run,
-            events: self.events.clone(),
-        })
-    }
-
-    /// Returns what this invocation has used until now.
-    pub fn invocation(&self) -> Invocation {
-        let used = crate::host::process_usage();
-        Invocation {
-            wall_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            cpu_ms: used.cpu_ms,
-            peak_resident_bytes: used.peak_resident_bytes,
-            jobs: self.options.jobs.get(),
-        }
-    }
-
-    /// Does a part of the work unless an interrupt came: an earlier one as well, for where there is nothing to do nothing
-    /// is waited for.
-    ///
-    /// # Errors
-    /// The work's, [`CommandError::Interrupted`].
-    pub async fn until_interrupted<T>(
-        &self,
-        work: impl Future<Output = Result<T, CommandError>>,
-    ) -> Result<T, CommandError> {
-        tokio::select! {
-            biased;
-            () = self.cancellation.cancelled() => Err(CommandError::Interrupted),
-            done = work => done,
-        }
-    }
-
-    /// Runs asynchronous work to its end. The first interrupt cancels [`Context::cancellation`] so that the work can
-    /// clean up; a second one drops the work where it stands.
-    ///
-    /// # Errors
-    /// The work's, [`CommandError::Interrupted`] after an interrupt, [`CommandError::Runtime`].
-    pub fn block_on<T>(&self, work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CommandError::Runtime)?;
-        let done = runtime.block_on(async {
-            let mut interrupts = Interrupts::new().map_err(CommandError::Runtime)?;
-            let mut work = std::pin::pin!(work);
-            tokio::select! {
-                done = &mut work => return done,
-                () = interrupts.next() => {}
-            }
-            self.cancellation.cancel();
-            self.events.warning("interrupted: cleaning up; interrupt again to stop at once");
-            tokio::select! {
-                // Whatever the work came to, it did not do all that was asked.
-                done = &mut work => done.and(Err(CommandError::Interrupted)),
-                () = interrupts.next() => Err(CommandError::Interrupted),
-            }
-        });
-        // Blocking tasks that outlive an interrupt must not hold the process.
-        runtime.shutdown_background();
-        done
-    }
-}
-
-/// What this process wrote for its own use only goes with it.
-impl Drop for Context {
-    fn drop(&mut self) {
-        if let Some(Err(error)) = self.data_dir.get().map(DataDir::remove_temporary) {
-            // The next command's sweep takes it.
-            tracing::debug!("{error}");
-        }
-    }
-}
-
-struct Interrupts {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Interrupts {
-    fn new() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 /// A program with the global options.
@@ -273,24 +131,14 @@ pub fn run<P: Program>(arguments: impl IntoIterator<Item = OsString>, umask: Uma
 }
 
 fn start(program: &impl Program, umask: Umask) -> Result<(), CommandError> {
-    let started = Instant::now();
-    let options = program.global().clone().resolve()?;
-    let progress = match options.events {
+    let Resolved { options, color, verbosity, events } = program.global().clone().resolve()?;
+    let progress = match events {
         EventFormat::Json => progress::json_lines(),
-        EventFormat::Text if io::stderr().is_terminal() && options.verbosity >= 0 => progress::terminal(options.color),
-        EventFormat::Text => progress::plain_lines(options.verbosity >= 0),
+        EventFormat::Text if io::stderr().is_terminal() && verbosity >= 0 => progress::terminal(color),
+        EventFormat::Text => progress::plain_lines(verbosity >= 0),
     };
-    let tracing_color = options.color && options.events == EventFormat::Text;
-    progress::start_tracing(&progress, options.verbosity, tracing_color);
-    let context = Context {
-        options,
-        output: Output,
-        events: progress.sink(),
-        cancellation: CancellationToken::new(),
-        umask,
-        started,
-        data_dir: OnceLock::new(),
-    };
+    progress::start_tracing(&progress, verbosity, color && events == EventFormat::Text);
+    let context = Context::new(options, progress.sink(), umask);
     let done = program.run(&context);
     drop(context);
     progress.finish();
@@ -312,8 +160,8 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
         Command::Runs(arguments) => runs::run(arguments, context),
         Command::Explain(arguments) => explain::run(arguments, context),
         Command::Demo(arguments) => demo::run(arguments, context),
-        Command::Completions(arguments) => completions::run(arguments, context),
-        Command::Man(arguments) => man::run(arguments, context),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Man(arguments) => man::run(arguments),
     }
 }
 

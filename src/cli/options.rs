@@ -1,6 +1,5 @@
 //! Options that every subcommand has: as typed, and as meant once settings, environment and defaults are in.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
@@ -8,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::application::Options;
 use crate::error::CommandError;
 use crate::host;
 use crate::manifest::DEFAULT_MEMORY_MIB;
@@ -18,7 +18,7 @@ const MEMORY_PER_JOB: u64 = DEFAULT_MEMORY_MIB << 20;
 
 /// How progress and messages are written to stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum EventFormat {
+pub(super) enum EventFormat {
     /// For people.
     #[default]
     Text,
@@ -28,7 +28,7 @@ pub enum EventFormat {
 
 /// What must hold containers back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum RequiredIsolation {
+enum RequiredIsolation {
     /// Whatever the engine can enforce; what it can't stands in every record.
     #[default]
     Any,
@@ -95,32 +95,15 @@ pub struct GlobalArguments {
 }
 
 /// The global options as meant.
-#[derive(Clone, Debug)]
-pub struct GlobalOptions {
-    /// What runs containers.
-    pub engine: EngineChoice,
-    /// What must hold containers back.
-    pub require_isolation: RequiredIsolation,
-    /// Jobs at once.
-    pub jobs: NonZeroUsize,
-    /// The data directory; it may not exist yet.
-    pub data_dir: PathBuf,
-    /// Template of paths of local git repositories.
-    pub git_mirror: Option<String>,
-    /// Addresses of origins by name: flags, environment and settings, in falling order of precedence.
-    pub origins: BTreeMap<String, String>,
-    /// Whether the network is out of bounds.
-    pub offline: bool,
-    /// Whether signed indexes past their `Valid-Until` are refused; `None` leaves it to apt's configuration.
-    pub check_valid_until: Option<bool>,
+pub(super) struct Resolved {
+    /// What commands work with.
+    pub(super) options: Options,
     /// Whether stderr is coloured.
-    pub color: bool,
+    pub(super) color: bool,
     /// -1 for quiet, else how often `--verbose` was given.
-    pub verbosity: i8,
-    /// Whether nothing may be done.
-    pub dry_run: bool,
+    pub(super) verbosity: i8,
     /// How progress is written.
-    pub events: EventFormat,
+    pub(super) events: EventFormat,
 }
 
 impl GlobalArguments {
@@ -138,7 +121,7 @@ impl GlobalArguments {
     ///
     /// # Errors
     /// [`CommandError::Settings`]; [`CommandError::Usage`] where no data directory can be found.
-    pub(super) fn resolve(self) -> Result<GlobalOptions, CommandError> {
+    pub(super) fn resolve(self) -> Result<Resolved, CommandError> {
         let data_dir = match self.data_dir {
             Some(directory) => directory,
             None => default_data_dir(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"))?,
@@ -149,18 +132,21 @@ impl GlobalArguments {
         for (name, url) in environment_origins()?.into_iter().chain(self.origins) {
             origins.insert(name, url);
         }
-        Ok(GlobalOptions {
+        let options = Options {
             engine: self.engine.or(settings.engine).unwrap_or_default(),
-            require_isolation: self.require_isolation,
+            strict_isolation: self.require_isolation == RequiredIsolation::Strict,
             jobs: self.jobs.or(settings.jobs).unwrap_or_else(default_jobs),
             data_dir,
             git_mirror: self.git_mirror.or(settings.git_mirror),
             origins,
             offline: self.offline || switch("TESTEVO_SANDBOX_OFFLINE") || settings.offline.unwrap_or(false),
             check_valid_until: settings.check_valid_until,
+            dry_run: self.dry_run,
+        };
+        Ok(Resolved {
+            options,
             color: is_colored(self.color.or(settings.color).unwrap_or_default()),
             verbosity: if self.quiet { -1 } else { i8::try_from(self.verbose).unwrap_or(i8::MAX) },
-            dry_run: self.dry_run,
             events: self.events,
         })
     }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::Context;
+use super::stdout;
+use crate::application::Context;
 use crate::error::CommandError;
 use crate::execution::runs::{describe, find};
 use crate::output::{OutputFormat, Table, counted};
@@ -59,16 +60,16 @@ pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), 
     }
     let report = figures(&models);
     match arguments.format {
-        ReportFormat::Text => print_text(&report, &models, context),
-        ReportFormat::Json => context.output.json(&report),
-        ReportFormat::Markdown => context.output.bytes(markdown::render(&report, &models).as_bytes()),
-        ReportFormat::Csv => context.output.written(|out| csv::write(out, &models)),
-        ReportFormat::Junit => context.output.written(|out| junit::write(out, &report, &models)),
-        ReportFormat::Html => context.output.written(|out| html::write(out, &report, &models)),
+        ReportFormat::Text => print_text(&report, &models),
+        ReportFormat::Json => stdout::json(&report),
+        ReportFormat::Markdown => stdout::bytes(markdown::render(&report, &models).as_bytes()),
+        ReportFormat::Csv => stdout::written(|out| csv::write(out, &models)),
+        ReportFormat::Junit => stdout::written(|out| junit::write(out, &report, &models)),
+        ReportFormat::Html => stdout::written(|out| html::write(out, &report, &models)),
         ReportFormat::Leaderboard => {
             let ended =
                 paths.iter().map(|path| Ok(describe(path)?.finished)).collect::<Result<Vec<_>, CommandError>>()?;
-            context.output.json(&leaderboard(&models, ended.into_iter().flatten().max()))
+            stdout::json(&leaderboard(&models, ended.into_iter().flatten().max()))
         }
     }
 }
@@ -103,14 +104,14 @@ fn held_against(
     }
     let calibration = calibrate(&gold, &leaderboard::read(file)?);
     match format {
-        ReportFormat::Json => context.output.json(&calibration),
-        ReportFormat::Markdown => context.output.bytes(formats::markdown(&calibration).as_bytes()),
+        ReportFormat::Json => stdout::json(&calibration),
+        ReportFormat::Markdown => stdout::bytes(formats::markdown(&calibration).as_bytes()),
         ReportFormat::Text => {
-            table_of(&formats::AGREEMENT, formats::agreement(&calibration), context)?;
-            context.output.lines("\nAgents, over the file:\n")?;
-            table_of(&formats::AGENTS, formats::agents(&calibration), context)?;
-            context.output.lines("\nDifferences:\n")?;
-            table_of(&formats::DIFFERENCES, formats::differences(&calibration), context)
+            table_of(&formats::AGREEMENT, formats::agreement(&calibration))?;
+            stdout::lines("\nAgents, over the file:\n")?;
+            table_of(&formats::AGENTS, formats::agents(&calibration))?;
+            stdout::lines("\nDifferences:\n")?;
+            table_of(&formats::DIFFERENCES, formats::differences(&calibration))
         }
         ReportFormat::Csv | ReportFormat::Junit | ReportFormat::Html | ReportFormat::Leaderboard => {
             Err(CommandError::Usage {
@@ -124,11 +125,10 @@ fn held_against(
 fn table_of<const COLUMNS: usize>(
     headings: &[&str; COLUMNS],
     rows: Vec<[String; COLUMNS]>,
-    context: &Context,
 ) -> Result<(), CommandError> {
     let mut table = Table::with_headings(headings);
     rows.into_iter().for_each(|row| table.row(row));
-    context.output.table(&table)
+    stdout::table(&table)
 }
 
 /// Returns a run's directory: what has a slash in it is one already.
@@ -140,33 +140,33 @@ fn path(run: &str, context: &Context) -> Result<PathBuf, CommandError> {
 }
 
 /// Writes what one scoring run came to, or so far.
-pub(super) fn show(path: PathBuf, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+pub(super) fn show(path: PathBuf, format: OutputFormat) -> Result<(), CommandError> {
     let models = read(&[path])?;
     let report = figures(&models);
     match format {
-        OutputFormat::Text => print_text(&report, &models, context),
-        OutputFormat::Json => context.output.json(&report),
+        OutputFormat::Text => print_text(&report, &models),
+        OutputFormat::Json => stdout::json(&report),
     }
 }
 
 /// Writes a report for people.
-pub(super) fn print_text(report: &ScoreReport, models: &[ScoredModel], context: &Context) -> Result<(), CommandError> {
+pub(super) fn print_text(report: &ScoreReport, models: &[ScoredModel]) -> Result<(), CommandError> {
     for run in report.runs.iter().filter(|run| !run.complete) {
-        context.output.line(&format!("incomplete: run {} of {}", run.run_id, run.model))?;
+        stdout::line(&format!("incomplete: run {} of {}", run.run_id, run.model))?;
     }
     let mut out = Table::with_headings(&table::headings());
     for row in table::rows(report) {
         out.row(row);
     }
-    context.output.table(&out)?;
+    stdout::table(&out)?;
     let caps = table::caps(report);
     if !caps.rows.is_empty() {
         let mut out = Table::with_headings(&caps.headings);
         for row in caps.rows {
             out.row(row);
         }
-        context.output.lines(&format!("\n{}\n", caps.title))?;
-        context.output.table(&out)?;
+        stdout::lines(&format!("\n{}\n", caps.title))?;
+        stdout::table(&out)?;
     }
     let mut lines = String::new();
     for comparison in &report.comparisons {
@@ -196,5 +196,5 @@ pub(super) fn print_text(report: &ScoreReport, models: &[ScoredModel], context: 
     for note in notes::notes(report, models) {
         lines.push_str(&format!("{note}\n"));
     }
-    context.output.lines(&lines)
+    stdout::lines(&lines)
 }

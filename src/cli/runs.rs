@@ -1,18 +1,17 @@
 //! `runs`: lists, shows and removes runs.
 
-use std::collections::BTreeSet;
-
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::validate::{self, Validated};
-use super::{Context, report};
+use super::{report, stdout, validate};
+use crate::application::Context;
+use crate::application::run::tasks_of;
+use crate::application::validate::Validated;
 use crate::error::CommandError;
 use crate::execution::runs::{RunEntry, RunState, StoredRun, describe, find, list, read, remove};
 use crate::output::{OutputFormat, Table, counted};
 use crate::report::score::COMMAND;
 use crate::task::Task;
-use crate::task::file::load_all;
 
 /// Arguments of `runs`.
 #[derive(Debug, Args)]
@@ -48,12 +47,12 @@ enum RunsCommand {
 
 pub(super) fn run(arguments: &RunsArguments, context: &Context) -> Result<(), CommandError> {
     match &arguments.command {
-        RunsCommand::List { format } => write_list(&list(context.data_dir()?)?, *format, context),
+        RunsCommand::List { format } => write_list(&list(context.data_dir()?)?, *format),
         RunsCommand::Show { run, format } => {
             let path = find(context.data_dir()?, run)?;
             // Scores are another kind of records, and a report says what they came to.
             if describe(&path).is_ok_and(|description| description.command == COMMAND) {
-                return report::show(path, *format, context);
+                return report::show(path, *format);
             }
             show(&read(context.data_dir()?, run)?, *format, context)
         }
@@ -61,12 +60,12 @@ pub(super) fn run(arguments: &RunsArguments, context: &Context) -> Result<(), Co
     }
 }
 
-fn write_list(runs: &[RunEntry], format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+fn write_list(runs: &[RunEntry], format: OutputFormat) -> Result<(), CommandError> {
     let bytes: u64 = runs.iter().map(|run| run.bytes).sum();
     match format {
         OutputFormat::Json => {
-            runs.iter().try_for_each(|run| context.output.json(run))?;
-            context.output.json(&json!({"schema": 1, "runs": runs.len(), "bytes": bytes}))
+            runs.iter().try_for_each(stdout::json)?;
+            stdout::json(&json!({"schema": 1, "runs": runs.len(), "bytes": bytes}))
         }
         OutputFormat::Text => {
             let mut table = Table::new(["run", "command", "started", "state", "MB"]);
@@ -81,8 +80,8 @@ fn write_list(runs: &[RunEntry], format: OutputFormat, context: &Context) -> Res
                 };
                 table.row([run.run_id.as_str(), command, started, &state, &megabytes(run.bytes)]);
             }
-            context.output.table(&table)?;
-            context.output.line(&format!("{}, {} MB", counted(runs.len(), "run", "runs"), megabytes(bytes)))
+            stdout::table(&table)?;
+            stdout::line(&format!("{}, {} MB", counted(runs.len(), "run", "runs"), megabytes(bytes)))
         }
     }
 }
@@ -90,21 +89,6 @@ fn write_list(runs: &[RunEntry], format: OutputFormat, context: &Context) -> Res
 /// Returns a time of RFC 3339 without fractions of seconds.
 fn shortened(time: &str) -> &str {
     time.split_once('.').map_or(time, |(seconds, _)| seconds)
-}
-
-/// Returns the tasks of a run: as it kept them, else those of the data directory that it has records of.
-pub(super) fn tasks_of(run: &StoredRun, context: &Context) -> Result<Vec<Task>, CommandError> {
-    if let Some(inputs) = &run.inputs {
-        return Ok(inputs.tasks.clone());
-    }
-    let wanted: BTreeSet<&str> = run.records.iter().map(|record| record.task_id.as_str()).collect();
-    let mut tasks = load_all(&context.data_dir()?.join("tasks"))?;
-    tasks.retain(|task| wanted.contains(task.id.as_str()));
-    if tasks.len() < wanted.len() {
-        let missing = counted(wanted.len() - tasks.len(), "task is", "tasks are");
-        context.events.warning(format!("{missing} not imported any more and left out"));
-    }
-    Ok(tasks)
 }
 
 fn show(run: &StoredRun, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
@@ -117,7 +101,7 @@ fn show(run: &StoredRun, format: OutputFormat, context: &Context) -> Result<(), 
     };
     let description = &run.description;
     match format {
-        OutputFormat::Json => context.output.json(&json!({
+        OutputFormat::Json => stdout::json(&json!({
             "run": description, "state": run.state, "tasks": all.len(), "tasks_done": done.len(),
             "records": run.records.len(), "directory": run.path,
         }))?,
@@ -126,7 +110,7 @@ fn show(run: &StoredRun, format: OutputFormat, context: &Context) -> Result<(), 
                 .finished
                 .as_deref()
                 .map_or_else(String::new, |time| format!("\nfinished   {}", shortened(time)));
-            context.output.lines(&format!(
+            stdout::lines(&format!(
                 "run        {}\ncommand    {}\nstate      {}\nstarted    {}{finished}\ntasks      {} of {} done\n\
                  directory  {}\n\n",
                 description.run_id,
@@ -139,7 +123,7 @@ fn show(run: &StoredRun, format: OutputFormat, context: &Context) -> Result<(), 
             ))?;
         }
     }
-    validate::write(&Validated::of(&description.run_id, &done, run.records.clone()), format, context)
+    validate::write(&Validated::of(&description.run_id, &done, run.records.clone()), format)
 }
 
 fn remove_all(runs: &[String], context: &Context) -> Result<(), CommandError> {
@@ -147,7 +131,7 @@ fn remove_all(runs: &[String], context: &Context) -> Result<(), CommandError> {
     for run in runs {
         let bytes = remove(context.data_dir()?, run, dry_run)?;
         let verb = if dry_run { "would be removed" } else { "removed" };
-        context.output.line(&format!("{run} {verb}, {} MB", megabytes(bytes)))?;
+        stdout::line(&format!("{run} {verb}, {} MB", megabytes(bytes)))?;
     }
     Ok(())
 }

@@ -5,11 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Context;
 use crate::error::CommandError;
-use crate::task::file::load_all;
+use crate::task::Track;
 use crate::task::selector::Selector;
-use crate::task::{Task, Track};
 
 const HEADING: &str = "Selection";
 
@@ -69,25 +67,6 @@ impl SelectorArguments {
             until: self.until,
             limit: self.limit,
         })
-    }
-
-    /// Returns the names, where nothing else chooses among tasks.
-    pub fn only_names(&self) -> Option<&[String]> {
-        let others = self.track.is_some()
-            || self.since.is_some()
-            || self.until.is_some()
-            || self.task_file.is_some()
-            || self.limit.is_some();
-        (!others).then_some(self.names.as_slice())
-    }
-
-    /// Returns the chosen tasks of the data directory, sorted by repository and id; never none.
-    ///
-    /// # Errors
-    /// [`CommandError`] of the kinds for selections and task files.
-    pub fn tasks(&self, context: &Context) -> Result<Vec<Task>, CommandError> {
-        let all = load_all(&context.data_dir()?.join("tasks"))?;
-        Ok(self.resolve()?.select(&all)?.into_iter().cloned().collect())
     }
 }
 

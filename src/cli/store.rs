@@ -9,8 +9,10 @@ use clap::{Args, Subcommand};
 use fs_err as fs;
 use serde_json::json;
 
-use super::Context;
-use super::workbench::Workbench;
+use super::interrupts::block_on;
+use super::stdout;
+use crate::application::Context;
+use crate::application::workbench::Workbench;
 use crate::artifact::made::{PrunePolicy, prune};
 use crate::error::CommandError;
 use crate::execution::prepared::Prepared;
@@ -102,16 +104,16 @@ fn verify_all(workbench: &Workbench<'_>, repair: bool, format: OutputFormat) -> 
         }
     }
     match format {
-        OutputFormat::Json => context.output.json(&json!({
+        OutputFormat::Json => stdout::json(&json!({
             "schema": 1, "sound": verified.sound, "bytes": verified.bytes, "corrupted": verified.corrupted,
             "repaired": repair,
         }))?,
         OutputFormat::Text => {
             for digest in &verified.corrupted {
-                context.output.line(&format!("corrupted: {digest}"))?;
+                stdout::line(&format!("corrupted: {digest}"))?;
             }
             let blobs = counted(verified.sound, "blob", "blobs");
-            context.output.line(&format!("{blobs} sound, {} MiB read", verified.bytes >> 20))?;
+            stdout::line(&format!("{blobs} sound, {} MiB read", verified.bytes >> 20))?;
         }
     }
     match verified.corrupted.len() {
@@ -125,7 +127,7 @@ fn verify_all(workbench: &Workbench<'_>, repair: bool, format: OutputFormat) -> 
 }
 
 fn collect_garbage(workbench: &Workbench<'_>, keeping: &PrunePolicy, format: OutputFormat) -> Result<(), CommandError> {
-    let (context, dry_run) = (workbench.context, workbench.context.options.dry_run);
+    let dry_run = workbench.context.options.dry_run;
     // First, so that what they name is garbage.
     let prepared = prune::<Prepared>(&workbench.store, keeping, dry_run).map_err(CommandError::Runtime)?;
     // They are few and small beside revisions.
@@ -133,14 +135,14 @@ fn collect_garbage(workbench: &Workbench<'_>, keeping: &PrunePolicy, format: Out
     let archives = prune::<ClassArchive>(&workbench.store, &archives, dry_run).map_err(CommandError::Runtime)?;
     let garbage: Garbage = collect(&workbench.store, keeping.always, dry_run)?;
     match format {
-        OutputFormat::Json => context.output.json(&json!({
+        OutputFormat::Json => stdout::json(&json!({
             "schema": 1, "removed": garbage.blobs, "bytes": garbage.bytes, "young": garbage.young,
             "used": garbage.used, "prepared": prepared, "class_archives": archives, "dry_run": dry_run,
         })),
         OutputFormat::Text => {
             let verb = if dry_run { "would be removed" } else { "removed" };
             let blobs = counted(garbage.blobs.len(), "blob", "blobs");
-            context.output.line(&format!(
+            stdout::line(&format!(
                 "{blobs} {verb}, {} MiB; {} in use, {} too young to tell",
                 garbage.bytes >> 20,
                 garbage.used,
@@ -149,7 +151,7 @@ fn collect_garbage(workbench: &Workbench<'_>, keeping: &PrunePolicy, format: Out
             let given_up =
                 [(prepared, "prepared revision", "prepared revisions"), (archives, "class archive", "class archives")];
             for (count, one, many) in given_up.into_iter().filter(|(count, ..)| *count > 0) {
-                context.output.line(&format!("{} {verb}", counted(count, one, many)))?;
+                stdout::line(&format!("{} {verb}", counted(count, one, many)))?;
             }
             Ok(())
         }
@@ -173,7 +175,7 @@ fn export(workbench: &Workbench<'_>, names: &[String], output: &Path) -> Result<
     let (blobs, count) = (archive.blobs(), archive.repositories.len());
     let missing: BTreeSet<_> = blobs.keys().copied().filter(|digest| !workbench.store.contains(digest)).collect();
     for (lock, _) in archive.repositories.values() {
-        context.block_on(workbench.fetch(&missing, &archive.toolchain, lock))?;
+        block_on(context, workbench.fetch(&missing, &archive.toolchain, lock))?;
     }
     let bytes: u64 = blobs.values().sum();
     let what = format!(
@@ -283,9 +285,9 @@ fn import(workbench: &Workbench<'_>, path: &Path, replace: bool) -> Result<(), C
             tell_of(&manifest, &RepositoryManifest::overridden_keys(Path::new(&path), text)?, context);
         }
     }
-    let mut held = vec![context.block_on(workbench.hold("lock-toolchain"))?];
+    let mut held = vec![block_on(context, workbench.hold("lock-toolchain"))?];
     for repository in archive.repositories.keys() {
-        held.push(context.block_on(workbench.hold(&format!("lock-{}", repository.file_stem())))?);
+        held.push(block_on(context, workbench.hold(&format!("lock-{}", repository.file_stem())))?);
     }
     let toolchain_path = workbench.toolchain_path();
     let toolchain = present::<ToolchainLock>(&toolchain_path)?;

@@ -5,8 +5,9 @@ pub(super) mod focal;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::Context;
 use super::selector::SelectorArguments;
+use super::stdout;
+use crate::application::{Context, selection};
 use crate::error::CommandError;
 use crate::output::{OutputFormat, Table, counted};
 use crate::task::file::load_all;
@@ -50,19 +51,23 @@ enum TasksCommand {
 
 pub(super) fn run(arguments: &TasksArguments, context: &Context) -> Result<(), CommandError> {
     match &arguments.command {
-        TasksCommand::List { selector, format } => list(&selector.tasks(context)?, *format, context),
-        TasksCommand::Focal { selector, format } => focal::run(&selector.tasks(context)?, *format, context),
+        TasksCommand::List { selector, format } => list(&tasks_of(selector, context)?, *format),
+        TasksCommand::Focal { selector, format } => focal::run(&tasks_of(selector, context)?, *format, context),
         TasksCommand::Show { task, format } => show(task, *format, context),
     }
 }
 
-fn list(tasks: &[Task], format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+fn tasks_of(selector: &SelectorArguments, context: &Context) -> Result<Vec<Task>, CommandError> {
+    selection::tasks(&selector.resolve()?, context)
+}
+
+fn list(tasks: &[Task], format: OutputFormat) -> Result<(), CommandError> {
     let of_track = |track| tasks.iter().filter(|task| task.track == track).count();
     let (update, generation) = (of_track(Track::TestUpdate), of_track(Track::TestGeneration));
     match format {
         OutputFormat::Json => {
-            tasks.iter().try_for_each(|task| context.output.json(task))?;
-            context.output.json(&json!({
+            tasks.iter().try_for_each(stdout::json)?;
+            stdout::json(&json!({
                 "schema": 1, "tasks": tasks.len(), "test_update": update, "test_generation": generation,
             }))
         }
@@ -73,9 +78,9 @@ fn list(tasks: &[Task], format: OutputFormat, context: &Context) -> Result<(), C
                 let id = task.id.as_str();
                 table.row([task.repository.as_str(), track_name(task.track), &task.rev2_date, &methods, id]);
             }
-            context.output.table(&table)?;
+            stdout::table(&table)?;
             let tasks = counted(tasks.len(), "task", "tasks");
-            context.output.line(&format!("{tasks} ({update} update, {generation} generation)"))
+            stdout::line(&format!("{tasks} ({update} update, {generation} generation)"))
         }
     }
 }
@@ -85,8 +90,8 @@ fn show(id: &str, format: OutputFormat, context: &Context) -> Result<(), Command
     let selector = Selector { task_ids: vec![id.to_owned()], ..Selector::default() };
     for task in selector.select(&all)? {
         match format {
-            OutputFormat::Json => context.output.json(task)?,
-            OutputFormat::Text => context.output.lines(&description(task))?,
+            OutputFormat::Json => stdout::json(task)?,
+            OutputFormat::Text => stdout::lines(&description(task))?,
         }
     }
     Ok(())

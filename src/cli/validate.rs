@@ -1,32 +1,23 @@
 //! `validate`: the gold executions of every task, compared with the published labels.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
-use super::Context;
-use super::preview;
+use super::interrupts::block_on;
 use super::selector::SelectorArguments;
-use super::workbench::{Workbench, by_repository, environment, run_tools};
-use crate::canonical_json::canonical_json;
+use super::stdout;
+use crate::application::Context;
+use crate::application::run::RunChoice;
+use crate::application::validate::{ValidateRequest, Validated, validate};
 use crate::error::CommandError;
-use crate::execution::container::Environment;
-use crate::execution::executor::Executor;
-use crate::execution::inputs::RunInputs;
-use crate::execution::limits::ExecutionLimits;
-use crate::execution::record::{CellRecord, ExecutionPath};
-use crate::execution::run_directory::RunDirectory;
-use crate::execution::stage::RunError;
+use crate::execution::record::ExecutionPath;
 use crate::execution::surefire::Surefire;
-use crate::execution::validation::Validation;
-use crate::execution::verdicts;
 use crate::outcome::label::TaskClass;
 use crate::output::{OutputFormat, Table, counted};
-use crate::report::validation::{ValidationSummary, summarize};
-use crate::task::{RepositoryName, Task, TaskId};
+use crate::report::validation::ValidationSummary;
+use crate::task::RepositoryName;
 
 /// Arguments of `validate`.
 #[derive(Debug, Args)]
@@ -97,135 +88,32 @@ impl From<SurefireChoice> for Surefire {
 }
 
 pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
-    let tasks = arguments.selector.tasks(context)?;
-    if context.options.dry_run {
-        return dry_run(&tasks, arguments, context);
-    }
-    let validated = context.block_on(validate(arguments, &tasks, context))?;
-    write(&validated, arguments.format, context)?;
-    verdict(&validated.summary)
-}
-
-/// What a validation came to.
-pub(super) struct Validated {
-    /// The comparison with the labels.
-    pub(super) summary: ValidationSummary,
-    /// Every record.
-    pub(super) records: Vec<CellRecord>,
-    /// Each task's repository and class.
-    classes: Vec<(RepositoryName, TaskClass)>,
-}
-
-impl Validated {
-    /// Returns what these records of a run come to.
-    pub(super) fn of(run_id: &str, tasks: &[Task], records: Vec<CellRecord>) -> Self {
-        let (summary, classed) = summarize(run_id, tasks, &records);
-        let classes = classed.into_iter().map(|classed| (classed.task.repository.clone(), classed.class)).collect();
-        Self { summary, records, classes }
-    }
+    let Some(validated) = block_on(context, validate(&arguments.request()?, context))? else { return Ok(()) };
+    write(&validated, arguments.format)?;
+    validated.verdict()
 }
 
 impl ValidateArguments {
-    fn paths(&self) -> &'static [ExecutionPath] {
-        match (self.paths, self.path) {
-            (Some(PathsChoice::Both), _) => &[ExecutionPath::Maven, ExecutionPath::Direct],
-            (None, PathChoice::Maven) => &[ExecutionPath::Maven],
-            (None, PathChoice::Direct) => &[ExecutionPath::Direct],
-        }
-    }
-
-    /// Returns the selected tasks.
-    pub(super) fn tasks(&self, context: &Context) -> Result<Vec<Task>, CommandError> {
-        self.selector.tasks(context)
+    fn request(&self) -> Result<ValidateRequest, CommandError> {
+        Ok(ValidateRequest {
+            selector: self.selector.resolve()?,
+            repeats: self.repeat,
+            paths: match (self.paths, self.path) {
+                (Some(PathsChoice::Both), _) => &[ExecutionPath::Maven, ExecutionPath::Direct],
+                (None, PathChoice::Maven) => &[ExecutionPath::Maven],
+                (None, PathChoice::Direct) => &[ExecutionPath::Direct],
+            },
+            surefire: self.surefire.into(),
+            class_archives: !self.no_class_archives,
+            run: RunChoice { run_id: self.run_id.clone(), fresh: self.fresh },
+        })
     }
 }
 
-fn dry_run(tasks: &[Task], arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
-    let cells: usize = tasks.iter().map(|task| crate::outcome::label::cells_of(task.track).len()).sum();
-    let groups = by_repository(tasks);
-    let repositories = groups.len();
-    context.events.message(format!(
-        "would execute {} of {} from {}, each launch {} times",
-        counted(cells, "cell", "cells"),
-        counted(tasks.len(), "task", "tasks"),
-        counted(repositories, "repository", "repositories"),
-        arguments.repeat
-    ));
-    preview::images(groups.keys(), context)
-}
-
-pub(super) async fn validate(
-    arguments: &ValidateArguments,
-    tasks: &[Task],
-    context: &Context,
-) -> Result<Validated, CommandError> {
-    let workbench = Workbench::open(context)?;
-    let engine = workbench.engine().await?;
-    let mut environments: BTreeMap<RepositoryName, Environment> = BTreeMap::new();
-    let mut limits = BTreeMap::new();
-    let mut paths = BTreeMap::new();
-    for (repository, tasks) in by_repository(tasks) {
-        let manifest = workbench.manifest(&repository)?;
-        let image = workbench.ready_image(engine.as_ref(), &manifest).await?;
-        let environment = Environment { surefire: arguments.surefire.into(), ..environment(&manifest, &image) };
-        environments.insert(repository.clone(), environment);
-        limits.insert(repository.clone(), ExecutionLimits::from(&manifest.limits));
-        paths.insert(repository, workbench.repository(&manifest, &tasks).await?.path().to_owned());
-    }
-    let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
-    let (surefire, repeats) = (arguments.surefire.into(), arguments.repeat.get());
-    let tools = Some(run_tools(engine.as_ref(), &jars, !arguments.no_class_archives).await?);
-    let inputs =
-        RunInputs { tools, ..RunInputs::new(tasks, &environments, &limits, surefire, arguments.paths(), repeats) };
-    let inputs = canonical_json(&inputs).map_err(|error| CommandError::Output(error.into()))?;
-    let (mut run, known) =
-        RunDirectory::open(&workbench.data_dir, "validate", &inputs, arguments.run_id.as_deref(), arguments.fresh)?;
-    context.events.message(match known.len() {
-        0 => format!("run {}", run.run_id()),
-        records => format!("run {}, continued after {}", run.run_id(), counted(records, "record", "records")),
-    });
-    let mut executor = workbench.executor(&engine, &jars).await?;
-    if arguments.no_class_archives {
-        executor.class_archives = None;
-    }
-    let mut executors = BTreeMap::new();
-    for (repository, limits) in limits {
-        let logs = Some(run.path().join("logs"));
-        executors.insert(repository, Arc::new(Executor { limits, logs, ..executor.clone() }));
-    }
-    let direct = arguments.paths().contains(&ExecutionPath::Direct);
-    let direct = direct.then(|| Arc::new(workbench.direct(&engine, &jars)));
-    let validation = Validation {
-        tasks,
-        environments: &environments,
-        executors: &executors,
-        repeats: arguments.repeat.get(),
-        jobs: context.options.jobs.get(),
-        trees: workbench.trees(paths),
-        paths: arguments.paths(),
-        direct: direct.clone(),
-    };
-    let records = validation.run(&mut run, known, &context.events, &context.cancellation).await;
-    // With them their compilers and the containers that wait end.
-    drop(validation);
-    drop((direct, executors, executor));
-    engine.close().await?;
-    let records = records.map_err(|error| match error {
-        RunError::Interrupted => CommandError::Interrupted,
-        error => error.into(),
-    })?;
-    let validated = Validated::of(run.run_id(), tasks, records);
-    let process = context.invocation();
-    let verdicts = verdicts::render(run.run_id(), &validated.summary, &validated.records, &process);
-    let verdicts = verdicts.map_err(io::Error::from);
-    run.finish(&verdicts.map_err(CommandError::Output)?)?;
-    Ok(validated)
-}
-
-pub(super) fn write(validated: &Validated, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+pub(super) fn write(validated: &Validated, format: OutputFormat) -> Result<(), CommandError> {
     let summary = &validated.summary;
     match format {
-        OutputFormat::Json => context.output.json(summary),
+        OutputFormat::Json => stdout::json(summary),
         OutputFormat::Text => {
             let mut table = Table::new(["repository", "tasks", "reproduced", "differing", "flaky", "infrastructure"]);
             let mut rows: BTreeMap<&RepositoryName, [usize; 5]> = BTreeMap::new();
@@ -244,8 +132,8 @@ pub(super) fn write(validated: &Validated, format: OutputFormat, context: &Conte
                 row.extend(counts.iter().map(ToString::to_string));
                 table.row(row);
             }
-            context.output.table(&table)?;
-            context.output.lines(&(details(summary).join("\n") + "\n"))
+            stdout::table(&table)?;
+            stdout::lines(&(details(summary).join("\n") + "\n"))
         }
     }
 }
@@ -292,22 +180,4 @@ fn details(summary: &ValidationSummary) -> Vec<String> {
         counts.inconclusive
     ));
     lines
-}
-
-pub(super) fn verdict(summary: &ValidationSummary) -> Result<(), CommandError> {
-    let tasks = |ids: BTreeSet<&TaskId>| counted(ids.len(), "task", "tasks");
-    let differing: BTreeSet<_> = summary.differing.iter().map(|difference| &difference.task_id).collect();
-    let faulty: BTreeSet<_> = summary.infrastructure.iter().map(|fault| &fault.task_id).collect();
-    if !faulty.is_empty() {
-        return Err(CommandError::InfrastructureLeft { summary: format!("{} could not be judged", tasks(faulty)) });
-    }
-    if let Some(count) = summary.path_differences.filter(|count| *count > 0) {
-        let executions = counted(count, "execution differs", "executions differ");
-        return Err(CommandError::CheckFailed { summary: format!("{executions} between the paths") });
-    }
-    if !summary.differing.is_empty() {
-        let summary = counted(differing.len(), "task differs from its labels", "tasks differ from their labels");
-        return Err(CommandError::CheckFailed { summary });
-    }
-    Ok(())
 }

@@ -81,6 +81,12 @@ impl Failure for SelectorError {
 }
 
 impl Selector {
+    /// Returns the patterns, where nothing else chooses among tasks.
+    pub fn only_patterns(&self) -> Option<&[String]> {
+        let by_patterns = Self { patterns: self.patterns.clone(), ..Self::default() };
+        (*self == by_patterns).then_some(self.patterns.as_slice())
+    }
+
     /// Returns the chosen ones of `tasks`, in their order.
     ///
     /// # Errors

@@ -13,9 +13,9 @@ use crate::report::crosscheck::{
 };
 use crate::tools::driven::{MavenCoverage, MavenMethod, drive};
 use crate::tools::mutate::mutate;
+use testevo_sandbox::application::Context;
+use testevo_sandbox::application::workbench::{Workbench, blocking};
 use testevo_sandbox::artifact::store::Store;
-use testevo_sandbox::cli::Context;
-use testevo_sandbox::cli::workbench::{Workbench, blocking};
 use testevo_sandbox::error::CommandError;
 use testevo_sandbox::execution::container::Environment;
 use testevo_sandbox::execution::coverage::Covering;

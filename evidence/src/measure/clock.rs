@@ -17,9 +17,9 @@ use crate::opened::Opened;
 use crate::report::measurement::{
     MEASUREMENT_SCHEMA, MeasuredCell, MeasuredRevision, MeasuredTask, Setting, Times, Way,
 };
+use testevo_sandbox::application::Context;
+use testevo_sandbox::application::workbench::Workbench;
 use testevo_sandbox::artifact::store::{Store, StoreError};
-use testevo_sandbox::cli::Context;
-use testevo_sandbox::cli::workbench::Workbench;
 use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::digest::Digest;
 use testevo_sandbox::error::CommandError;

@@ -4,21 +4,21 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::cli::Context;
+use crate::cli::stdout;
 use crate::error::CommandError;
 use crate::focal::own::OwnFocal;
 use crate::output::OutputFormat;
 use crate::report::score::{ScoredModel, ScoredTask, read};
 use crate::task::selector::{NameKind, SelectorError};
 
-pub(super) fn run(path: PathBuf, task: &str, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+pub(super) fn run(path: PathBuf, task: &str, format: OutputFormat) -> Result<(), CommandError> {
     let models = read(&[path])?;
     let mut found = false;
     for model in &models {
         for scored in model.tasks.iter().filter(|scored| scored.task.id.as_str() == task) {
             found = true;
             match format {
-                OutputFormat::Json => context.output.json(&json!({
+                OutputFormat::Json => stdout::json(&json!({
                     "run_id": model.run_id,
                     "model": model.model,
                     "task": *scored.task,
@@ -35,7 +35,7 @@ pub(super) fn run(path: PathBuf, task: &str, format: OutputFormat, context: &Con
                         "mutation": method.mutation,
                     })).collect::<Vec<_>>(),
                 }))?,
-                OutputFormat::Text => context.output.lines(&text(model, scored))?,
+                OutputFormat::Text => stdout::lines(&text(model, scored))?,
             }
         }
     }

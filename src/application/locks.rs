@@ -16,7 +16,7 @@ use crate::resolution::repository::{BuildSet, empty};
 use crate::task::RepositoryName;
 
 impl Workbench<'_> {
-    pub(super) fn toolchain_path(&self) -> PathBuf {
+    pub(crate) fn toolchain_path(&self) -> PathBuf {
         self.data_dir.join("locks/toolchain.lock")
     }
 
@@ -30,7 +30,7 @@ impl Workbench<'_> {
     }
 
     /// Returns the major versions of the development kits that are locked; none where there is no toolchain lock.
-    pub(super) fn locked_jdks(&self) -> Result<BTreeSet<u32>, CommandError> {
+    pub(crate) fn locked_jdks(&self) -> Result<BTreeSet<u32>, CommandError> {
         match self.toolchain() {
             // Without these parts a toolchain has no use for kits.
             Ok(lock) if lock.base.is_empty() || lock.tools_packages.is_empty() => Ok(BTreeSet::new()),
@@ -42,7 +42,7 @@ impl Workbench<'_> {
 
     /// Returns the repository's lock with the sets of build files that it covers for this manifest: none where it was
     /// resolved for another one, or is not there.
-    pub(super) fn covering_lock(&self, manifest: &RepositoryManifest) -> Result<RepositoryLock, CommandError> {
+    pub(crate) fn covering_lock(&self, manifest: &RepositoryManifest) -> Result<RepositoryLock, CommandError> {
         let mut lock = self.repository_lock(&manifest.repository)?.unwrap_or_else(|| empty(manifest));
         if !lock.is_for(manifest) {
             lock.build_sets.clear();
@@ -52,12 +52,12 @@ impl Workbench<'_> {
     }
 
     /// Keeps a lock that is about to be replaced.
-    pub(super) fn keep_history(&self, lock: &impl LockFile) -> Result<(), CommandError> {
+    pub(crate) fn keep_history(&self, lock: &impl LockFile) -> Result<(), CommandError> {
         lock.store(&self.data_dir.join(format!("locks/history/{}.lock", lock.digest().hex())))?;
         Ok(())
     }
 
-    pub(super) fn lock_path(&self, repository: &RepositoryName) -> PathBuf {
+    pub(crate) fn lock_path(&self, repository: &RepositoryName) -> PathBuf {
         self.data_dir.join("locks").join(format!("{}.lock", repository.file_stem()))
     }
 
@@ -66,17 +66,17 @@ impl Workbench<'_> {
         self.lock_path(repository).with_added_extension("next")
     }
 
-    pub(super) fn manifest_path(&self, repository: &RepositoryName) -> PathBuf {
+    pub(crate) fn manifest_path(&self, repository: &RepositoryName) -> PathBuf {
         self.data_dir.join("manifests").join(format!("{}.toml", repository.file_stem()))
     }
 
     /// Returns the repository's lock; `None` where there is none yet.
-    pub(super) fn repository_lock(&self, repository: &RepositoryName) -> Result<Option<RepositoryLock>, CommandError> {
+    pub(crate) fn repository_lock(&self, repository: &RepositoryName) -> Result<Option<RepositoryLock>, CommandError> {
         present(lock_of(repository, &self.lock_path(repository)))
     }
 
     /// Returns the lock to build the manifest's repository from.
-    pub(super) fn lock_for(&self, manifest: &RepositoryManifest) -> Result<RepositoryLock, CommandError> {
+    pub(crate) fn lock_for(&self, manifest: &RepositoryManifest) -> Result<RepositoryLock, CommandError> {
         let lock = lock_of(&manifest.repository, &self.lock_path(&manifest.repository))?;
         if lock.is_for(manifest) {
             return Ok(lock);
@@ -93,7 +93,7 @@ impl Workbench<'_> {
 
     /// Returns the lock that is to be completed for a manifest: the present one, or one beside it where everything is to
     /// be resolved anew, because that was asked for or because the present one is for another manifest.
-    pub(super) fn growing_lock(
+    pub(crate) fn growing_lock(
         &self,
         manifest: &RepositoryManifest,
         anew: bool,
@@ -122,7 +122,7 @@ impl Workbench<'_> {
 
     /// Has a lock that was resolved anew take the present one's place, unless it lacks one of `sets` that the present one
     /// has for the same manifest.
-    pub(super) fn finish_lock(
+    pub(crate) fn finish_lock(
         &self,
         growing: &LockInProgress,
         manifest: &RepositoryManifest,
@@ -148,7 +148,7 @@ impl Workbench<'_> {
     }
 
     /// Returns the repositories that have a manifest and a lock, sorted.
-    pub(super) fn locked(&self) -> Result<Vec<RepositoryName>, CommandError> {
+    pub(crate) fn locked(&self) -> Result<Vec<RepositoryName>, CommandError> {
         let mut locked = Vec::new();
         let entries = fs_err::read_dir(self.data_dir.join("manifests")).map_err(ManifestError::Io)?;
         for entry in entries {
@@ -172,7 +172,7 @@ impl Workbench<'_> {
     }
 
     /// Tells whether the image was shown to work for all build sets of its repository's present lock.
-    pub(super) fn is_proven(&self, built: &BuiltImage) -> Result<bool, CommandError> {
+    pub(crate) fn is_proven(&self, built: &BuiltImage) -> Result<bool, CommandError> {
         let path = Catalog::open(&self.data_dir)?.proof_path(&built.image.config_digest);
         let Some(proof) = proof::load(&path)?.filter(|proof| proof.config_digest == built.image.config_digest) else {
             return Ok(false);
@@ -186,13 +186,13 @@ impl Workbench<'_> {
     }
 
     /// Tells whether the proof of an image covers all build sets of its repository's present lock.
-    pub(super) fn is_covered(&self, built: &BuiltImage, proof: &Proof) -> Result<bool, CommandError> {
+    pub(crate) fn is_covered(&self, built: &BuiltImage, proof: &Proof) -> Result<bool, CommandError> {
         Ok(self.repository_lock(&built.repository)?.is_some_and(|lock| proof.covers(&lock.build_sets)))
     }
 
     /// Returns the digests of what an image is made from: of the toolchain the parts that it has, so that another
     /// development kit in the lock changes nothing for it; of the repository's lock the bytes.
-    pub(super) fn lock_digests(&self, repository: &RepositoryName, jdk: u32) -> Result<LockDigests, CommandError> {
+    pub(crate) fn lock_digests(&self, repository: &RepositoryName, jdk: u32) -> Result<LockDigests, CommandError> {
         let repository = self.repository_lock_digest(repository)?;
         let mut known = self.toolchain_digests.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(toolchain) = known.get(&jdk) {
@@ -212,11 +212,11 @@ impl Workbench<'_> {
 }
 
 /// A lock that is being completed.
-pub(super) struct LockInProgress {
+pub(crate) struct LockInProgress {
     /// What it names so far.
-    pub(super) lock: RepositoryLock,
+    pub(crate) lock: RepositoryLock,
     /// Where it is saved meanwhile.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The lock whose place it takes in the end.
     replaced: Option<RepositoryLock>,
 }
@@ -254,19 +254,11 @@ fn present<L>(loaded: Result<L, CommandError>) -> Result<Option<L>, CommandError
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::num::NonZeroUsize;
-    use std::sync::OnceLock;
-
-    use tokio_util::sync::CancellationToken;
-
     use super::*;
-    use crate::cli::Context;
-    use crate::cli::options::{EventFormat, GlobalOptions, RequiredIsolation};
-    use crate::cli::stdout::Output;
+    use crate::application::Context;
+    use crate::application::context::tests::offline;
     use crate::event::EventSink;
     use crate::execution::maven::ModuleArguments;
-    use crate::settings::EngineChoice;
     use crate::umask::Umask;
 
     fn manifest() -> RepositoryManifest {
@@ -294,29 +286,7 @@ mod tests {
     #[test]
     fn a_lock_is_kept_added_to_or_replaced_and_then_remembered() {
         let directory = tempfile::tempdir().unwrap();
-        let options = GlobalOptions {
-            engine: EngineChoice::Native,
-            require_isolation: RequiredIsolation::Any,
-            jobs: NonZeroUsize::MIN,
-            data_dir: directory.path().to_owned(),
-            git_mirror: None,
-            origins: BTreeMap::new(),
-            offline: true,
-            check_valid_until: None,
-            color: false,
-            verbosity: 0,
-            dry_run: false,
-            events: EventFormat::Text,
-        };
-        let context = Context {
-            options,
-            output: Output,
-            events: EventSink::none(),
-            cancellation: CancellationToken::new(),
-            umask: Umask::take(),
-            started: std::time::Instant::now(),
-            data_dir: OnceLock::new(),
-        };
+        let context = Context::new(offline(directory.path()), EventSink::none(), Umask::take());
         let (workbench, manifest, sets) = (Workbench::open(&context).unwrap(), manifest(), sets(&["a", "b"]));
         let path = workbench.lock_path(&manifest.repository);
         // Does what `lock` does, with sets that are resolved to nothing; returns the bytes.

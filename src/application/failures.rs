@@ -18,6 +18,24 @@ impl<'a> Failures<'a> {
         Self { context, total, failed: 0, worst: None }
     }
 
+    /// Works on one repository after another and returns what came of them: one that fails keeps no other from its work, only
+    /// an interrupt does.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) async fn each<'i, I, T>(
+        &mut self,
+        items: impl IntoIterator<Item = (&'i RepositoryName, I)>,
+        mut work: impl AsyncFnMut(&'i RepositoryName, I) -> Result<T, CommandError>,
+    ) -> Result<Vec<T>, CommandError> {
+        let mut all = Vec::new();
+        for (repository, item) in items {
+            let done = self.context.until_interrupted(work(repository, item)).await;
+            all.extend(self.unless(repository, done)?);
+        }
+        Ok(all)
+    }
+
     /// Returns what came of a repository, `None` where it failed: that is told of and kept.
     ///
     /// # Errors

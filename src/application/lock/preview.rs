@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{java, missing_sets};
-use crate::cli::Context;
-use crate::cli::workbench::{Workbench, by_repository, sets_of};
+use crate::application::Context;
+use crate::application::selection::by_repository;
+use crate::application::workbench::{Workbench, sets_of};
 use crate::error::CommandError;
 use crate::output::counted;
 use crate::resolution::repository::empty;

@@ -1,4 +1,4 @@
-//! What executions lack, told under `--dry-run`.
+//! Which repositories can't be executed yet, told by dry runs.
 
 use super::Context;
 use super::workbench::Workbench;
@@ -8,7 +8,7 @@ use crate::lock::LockFileError;
 use crate::task::RepositoryName;
 
 /// Says which of the repositories can't be executed yet, and what to do first.
-pub(super) fn images<'a>(
+pub(super) fn tell_missing_images<'a>(
     repositories: impl IntoIterator<Item = &'a RepositoryName>,
     context: &Context,
 ) -> Result<(), CommandError> {

@@ -1,4 +1,4 @@
-//! What subcommands that run containers share: engine, origins, locks, images, sources, our own jars.
+//! What commands that run containers share: engine, origins, locks, images, sources, our own jars.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::Context;
-use super::options::RequiredIsolation;
 use crate::artifact::fetch::{Client, FetchError, FetchItem};
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
 use crate::artifact::store::Store;
@@ -59,9 +58,9 @@ pub struct Workbench<'a> {
     /// Its store.
     pub store: Store,
     /// Read once per command: repositories share it.
-    pub(super) toolchain: OnceLock<ToolchainLock>,
+    pub(crate) toolchain: OnceLock<ToolchainLock>,
     /// Digests of what images with a development kit have of it, by the kit's major version.
-    pub(super) toolchain_digests: Mutex<BTreeMap<u32, Digest>>,
+    pub(crate) toolchain_digests: Mutex<BTreeMap<u32, Digest>>,
     /// Told what trees lack, once a command.
     pub notices: Arc<Notices>,
 }
@@ -105,7 +104,7 @@ impl<'a> Workbench<'a> {
             EngineChoice::Podman => Arc::new(self.daemon(&Daemon::Podman).await?),
             EngineChoice::Native => Arc::new(self.native()?),
         };
-        if self.context.options.require_isolation == RequiredIsolation::Strict {
+        if self.context.options.strict_isolation {
             engine.describe().await?.require_strict()?;
         }
         let swept = engine.sweep().await?;
@@ -121,11 +120,11 @@ impl<'a> Workbench<'a> {
     }
 
     /// Opens the built-in engine.
-    pub(super) fn native(&self) -> Result<NativeEngine, EngineError> {
+    pub(crate) fn native(&self) -> Result<NativeEngine, EngineError> {
         NativeEngine::open(&self.store.root().join("unpacked"), self.data_dir.owner(), &own_executable()?)
     }
 
-    pub(super) fn client(&self) -> Result<Client, CommandError> {
+    pub(crate) fn client(&self) -> Result<Client, CommandError> {
         Ok(client(self.context, &self.data_dir)?)
     }
 
@@ -146,7 +145,7 @@ impl<'a> Workbench<'a> {
     }
 
     /// Returns the toolchain lock with these development kits in it, resolved where it lacks something, or anew.
-    pub(super) async fn lock_toolchain(
+    pub(crate) async fn lock_toolchain(
         &self,
         client: &Client,
         majors: &BTreeSet<u32>,
@@ -179,7 +178,7 @@ impl<'a> Workbench<'a> {
     }
 
     /// Composes an image off the asynchronous threads; composed layers are found, not made.
-    pub(super) async fn compose(
+    pub(crate) async fn compose(
         &self,
         toolchain: &ToolchainLock,
         jdk: u32,
@@ -190,7 +189,7 @@ impl<'a> Workbench<'a> {
     }
 
     /// Brings the locked files of these digests into the store.
-    pub(super) async fn fetch(
+    pub(crate) async fn fetch(
         &self,
         missing: &BTreeSet<Digest>,
         toolchain: &ToolchainLock,
@@ -204,7 +203,7 @@ impl<'a> Workbench<'a> {
     }
 
     /// Loads an image into the engine unless it is there.
-    pub(super) async fn load(
+    pub(crate) async fn load(
         &self,
         engine: &dyn Engine,
         image: &Image,
@@ -239,7 +238,7 @@ impl<'a> Workbench<'a> {
     }
 
     /// Takes a lock of the data directory, waiting for another process where one has it; an interrupt ends that.
-    pub(super) async fn hold(&self, name: &str) -> Result<HeldLock, CommandError> {
+    pub(crate) async fn hold(&self, name: &str) -> Result<HeldLock, CommandError> {
         let (data_dir, events, name) = (self.data_dir.clone(), self.context.events.clone(), name.to_owned());
         let told = name.clone();
         let waiting = move |owner: &str| events.message(format!("waiting for {owner}, which holds {told}"));
@@ -282,13 +281,13 @@ impl<'a> Workbench<'a> {
     }
 
     /// Returns a function that makes the trees of cells from repositories that were opened before.
-    pub(super) fn prepare(&self, paths: BTreeMap<RepositoryName, PathBuf>) -> Prepare {
+    pub(crate) fn prepare(&self, paths: BTreeMap<RepositoryName, PathBuf>) -> Prepare {
         let trees = self.trees(paths);
         Arc::new(move |task: &Task, cell: Cell| trees.cell(task, cell))
     }
 
     /// Returns the direct path, with at most `jobs` warm compilers.
-    pub(super) fn direct(&self, engine: &Arc<dyn Engine>, jars: &ToolJars) -> Direct {
+    pub(crate) fn direct(&self, engine: &Arc<dyn Engine>, jars: &ToolJars) -> Direct {
         self.direct_with(engine, jars, self.context.options.jobs.get())
     }
 
@@ -323,7 +322,7 @@ impl<'a> Workbench<'a> {
 }
 
 /// Returns what fetches from the origins that the options and this machine name, into a data directory's store.
-pub(super) fn client(context: &Context, data_dir: &DataDir) -> Result<Client, FetchError> {
+pub(crate) fn client(context: &Context, data_dir: &DataDir) -> Result<Client, FetchError> {
     let options = &context.options;
     let origins = OriginOptions::new(&options.origins, options.offline, options.check_valid_until)?;
     let origins = Origins::new(origins, Machine::current(), data_dir.root());
@@ -331,7 +330,7 @@ pub(super) fn client(context: &Context, data_dir: &DataDir) -> Result<Client, Fe
 }
 
 /// Returns the locked files of these digests, each once.
-pub(super) fn items(
+pub(crate) fn items(
     missing: &BTreeSet<Digest>,
     toolchain: &ToolchainLock,
     lock: &RepositoryLock,
@@ -357,7 +356,7 @@ pub fn environment(manifest: &RepositoryManifest, image: &Image) -> Environment 
 }
 
 /// Returns the sets of build files that tasks of an opened repository have.
-pub(super) async fn sets_of(
+pub(crate) async fn sets_of(
     repository: &Repository,
     manifest: &RepositoryManifest,
     tasks: &[&Task],
@@ -367,15 +366,6 @@ pub(super) async fn sets_of(
     let arguments = manifest.build.overridden_arguments();
     let find = move || find_sets(&Repository::open(name, &path)?, &tasks, arguments, &ModuleArguments::of);
     blocking(move || Ok(find()?)).await
-}
-
-/// Groups tasks by repository, in order.
-pub(super) fn by_repository(tasks: &[Task]) -> BTreeMap<RepositoryName, Vec<&Task>> {
-    let mut groups: BTreeMap<RepositoryName, Vec<&Task>> = BTreeMap::new();
-    for task in tasks {
-        groups.entry(task.repository.clone()).or_default().push(task);
-    }
-    groups
 }
 
 /// Runs work that blocks on a thread of its own.
@@ -389,7 +379,7 @@ pub async fn blocking<T: Send + 'static>(
 }
 
 /// Returns what decides the results of executions besides their inputs.
-pub(super) async fn run_tools(
+pub(crate) async fn run_tools(
     engine: &dyn Engine,
     jars: &ToolJars,
     class_archives: bool,

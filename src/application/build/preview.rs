@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{ProofLevel, needed, selection};
-use crate::cli::Context;
-use crate::cli::workbench::{Workbench, items, sets_of};
+use super::{ProofLevel, needed, selection_digest};
+use crate::application::Context;
+use crate::application::workbench::{Workbench, items, sets_of};
 use crate::error::CommandError;
 use crate::execution::proof;
 use crate::image::Catalog;
@@ -47,7 +47,7 @@ pub(super) async fn build_images(
             Some(built) => proof::load(&catalog.proof_path(&built.image.config_digest))?,
             None => None,
         };
-        let selection = selection(level, &manifest, &tasks)?;
+        let selection = selection_digest(level, &manifest, &tasks)?;
         if proof.as_ref().is_some_and(|proof| proof.shown_for.contains(&selection)) {
             continue;
         }

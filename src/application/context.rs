@@ -1,0 +1,154 @@
+//! What every command works with: options, the data directory, where events go, and the interrupt.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::data_dir::{DataDir, DataDirError};
+use crate::error::CommandError;
+use crate::event::EventSink;
+use crate::execution::verdicts::Invocation;
+use crate::settings::EngineChoice;
+use crate::umask::Umask;
+use crate::workspace::{MirrorTemplate, Sources};
+
+/// The options that every command has.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What runs containers.
+    pub engine: EngineChoice,
+    /// Whether an engine that can't enforce every limit is refused.
+    pub strict_isolation: bool,
+    /// Jobs at once.
+    pub jobs: NonZeroUsize,
+    /// The data directory; it may not exist yet.
+    pub data_dir: PathBuf,
+    /// Template of paths of local git repositories.
+    pub git_mirror: Option<String>,
+    /// Addresses of origins by name.
+    pub origins: BTreeMap<String, String>,
+    /// Whether the network is out of bounds.
+    pub offline: bool,
+    /// Whether signed indexes past their `Valid-Until` are refused; `None` leaves it to apt's configuration.
+    pub check_valid_until: Option<bool>,
+    /// Whether commands only say what they would do.
+    pub dry_run: bool,
+}
+
+/// What every command works with.
+pub struct Context {
+    /// The options.
+    pub options: Options,
+    /// Where progress and messages go.
+    pub events: EventSink,
+    /// Cancelled by the first interrupt; work that cleans up after itself watches it.
+    pub cancellation: CancellationToken,
+    /// What the caller lets others do with files that are theirs alone.
+    pub umask: Umask,
+    started: Instant,
+    data_dir: OnceLock<DataDir>,
+}
+
+impl Context {
+    /// Returns the context of a command that begins now.
+    pub fn new(options: Options, events: EventSink, umask: Umask) -> Self {
+        let (cancellation, started) = (CancellationToken::new(), Instant::now());
+        Self { options, events, cancellation, umask, started, data_dir: OnceLock::new() }
+    }
+
+    /// Returns the context of a part of the same command that has other options.
+    pub fn with_options(&self, options: Options) -> Self {
+        let (events, cancellation) = (self.events.clone(), self.cancellation.clone());
+        let (umask, started) = (self.umask, self.started);
+        Self { options, events, cancellation, umask, started, data_dir: OnceLock::new() }
+    }
+
+    /// Returns the data directory, opened (and created) at the first call.
+    ///
+    /// # Errors
+    /// [`CommandError::DataDir`].
+    pub fn data_dir(&self) -> Result<&DataDir, CommandError> {
+        if let Some(data_dir) = self.data_dir.get() {
+            return Ok(data_dir);
+        }
+        let path = &self.options.data_dir;
+        let unusable = |source| DataDirError::Io { path: path.clone(), source };
+        self.umask.create_directory(path).map_err(unusable)?;
+        let opened = DataDir::open(path)?;
+        Ok(self.data_dir.get_or_init(|| opened))
+    }
+
+    /// Returns where sources come from, as the options have it.
+    ///
+    /// # Errors
+    /// [`CommandError::DataDir`]; [`CommandError::Workspace`] for a template that names no repository.
+    pub fn sources(&self) -> Result<Sources, CommandError> {
+        Ok(Sources {
+            mirror: self.options.git_mirror.as_deref().map(MirrorTemplate::new).transpose()?,
+            data_dir: self.data_dir()?.clone(),
+            // A dry run reads what is here.
+            offline: self.options.offline || self.options.dry_run,
+            events: self.events.clone(),
+        })
+    }
+
+    /// Returns what this command has used until now.
+    pub fn invocation(&self) -> Invocation {
+        let used = crate::host::process_usage();
+        Invocation {
+            wall_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            cpu_ms: used.cpu_ms,
+            peak_resident_bytes: used.peak_resident_bytes,
+            jobs: self.options.jobs.get(),
+        }
+    }
+
+    /// Does work unless [`Context::cancellation`] is cancelled, before or meanwhile.
+    ///
+    /// # Errors
+    /// The work's, [`CommandError::Interrupted`].
+    pub async fn until_interrupted<T>(
+        &self,
+        work: impl Future<Output = Result<T, CommandError>>,
+    ) -> Result<T, CommandError> {
+        tokio::select! {
+            biased;
+            () = self.cancellation.cancelled() => Err(CommandError::Interrupted),
+            done = work => done,
+        }
+    }
+}
+
+/// Removes the files that this process wrote for its own use only.
+impl Drop for Context {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.data_dir.get().map(DataDir::remove_temporary) {
+            // The next command's sweep removes them.
+            tracing::debug!("{error}");
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Returns options for a data directory that nothing reaches over a network.
+    pub(in crate::application) fn offline(data_dir: &std::path::Path) -> Options {
+        Options {
+            engine: EngineChoice::Native,
+            strict_isolation: false,
+            jobs: NonZeroUsize::MIN,
+            data_dir: data_dir.to_owned(),
+            git_mirror: None,
+            origins: BTreeMap::new(),
+            offline: true,
+            check_valid_until: None,
+            dry_run: false,
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Finds the methods under test in the sources, and keeps what was found beside the tasks.
+
+use std::collections::BTreeMap;
+
+use super::Context;
+use super::selection::by_repository;
+use super::workbench::{Workbench, blocking};
+use crate::error::CommandError;
+use crate::focal::resolve;
+use crate::focal::store::{self, KnownFocal};
+use crate::task::{RepositoryName, Task, TaskId};
+use crate::workspace::Repository;
+
+/// Finds the focal methods of tasks in the sources, keeps them beside the tasks, and returns them with what is known of test
+/// methods' own ones.
+///
+/// # Errors
+/// What manifests and sources fail with, [`CommandError::Runtime`] where nothing can be kept.
+pub async fn find(tasks: &[Task], context: &Context) -> Result<BTreeMap<TaskId, KnownFocal>, CommandError> {
+    let workbench = Workbench::open(context)?;
+    let mut all = BTreeMap::new();
+    for (repository, tasks) in by_repository(tasks) {
+        let manifest = workbench.manifest(&repository)?;
+        let path = workbench.repository(&manifest, &tasks).await?.path().to_owned();
+        let tasks: Vec<Task> = tasks.into_iter().cloned().collect();
+        let name = repository.clone();
+        let found = blocking(move || {
+            let repository = Repository::open(name, &path)?;
+            let found = tasks.iter().map(|task| {
+                let focal = resolve(&repository, task)?;
+                Ok((task.id.clone(), KnownFocal { focal, own: None }))
+            });
+            found.collect::<Result<BTreeMap<_, _>, CommandError>>()
+        })
+        .await?;
+        let wanted: Vec<TaskId> = found.keys().cloned().collect();
+        keep(&workbench, &repository, found).await?;
+        let mut kept = store::kept(&workbench.data_dir.join("focal"), &repository).map_err(CommandError::Runtime)?;
+        all.extend(wanted.into_iter().filter_map(|task| kept.remove_entry(&task)));
+    }
+    Ok(all)
+}
+
+/// Keeps beside the tasks what was found for some of a repository's.
+pub(super) async fn keep(
+    workbench: &Workbench<'_>,
+    repository: &RepositoryName,
+    found: BTreeMap<TaskId, KnownFocal>,
+) -> Result<(), CommandError> {
+    // Another process may add its own to the same file.
+    let _held = workbench.hold(&format!("focal-{}", repository.file_stem())).await?;
+    store::keep(&workbench.data_dir.join("focal"), repository, found).map_err(CommandError::Runtime)
+}

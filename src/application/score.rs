@@ -1,0 +1,380 @@
+//! Scores predictions, or the developers' tests: executes them on new and old code and measures them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Context;
+use super::focal::keep as keep_focal;
+use super::readiness::tell_missing_images;
+use super::run::{self, RunChoice};
+use super::selection::{self, Repositories};
+use super::workbench::{Workbench, blocking, run_tools};
+use crate::digest::Digest;
+use crate::error::CommandError;
+use crate::execution::inputs::RunInputs;
+use crate::execution::record::ExecutionPath;
+use crate::execution::scoring::Scoring;
+use crate::execution::scoring::cache::ResultCache;
+use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
+use crate::execution::scoring::record::ScoreRecord;
+use crate::execution::scoring::trees::SubmissionTrees;
+use crate::execution::scoring::unscored::{Left, counts, left};
+use crate::execution::surefire::Surefire;
+use crate::focal::store::KnownFocal;
+use crate::output::counted;
+use crate::report::score::{COMMAND, ScoreReport, ScoredModel, figures, read, verdicts};
+use crate::submission::predictions::{Predictions, Selection, read as read_predictions};
+use crate::submission::{Content, EMPTY, GOLD};
+use crate::task::file::load_all;
+use crate::task::selector::Selector;
+use crate::task::{RepositoryName, Task, TaskId};
+
+/// The most of a kind that is warned of.
+const MOST_TOLD: usize = 20;
+
+/// What is to be scored, and how.
+#[derive(Clone, Debug)]
+pub struct ScoreRequest {
+    /// The tasks.
+    pub selector: Selector,
+    /// A file or directory of predictions, `gold` or `empty`.
+    pub predictions: String,
+    /// How methods are executed.
+    pub path: ExecutionPath,
+    /// Whose settings launches have.
+    pub surefire: Surefire,
+    /// Launches of every method on each side.
+    pub repeats: NonZeroU32,
+    /// Seed of the order of executions; `None` has it follow from the other inputs.
+    pub seed: Option<u64>,
+    /// Whether results of earlier runs are used.
+    pub cache: bool,
+    /// Whether coverage is measured.
+    pub coverage: bool,
+    /// Whether mutants are made and run.
+    pub mutation: bool,
+    /// The run.
+    pub run: RunChoice,
+}
+
+/// What a scoring run came to.
+pub struct Scored {
+    /// Its records, by model.
+    pub models: Vec<ScoredModel>,
+    /// What they add up to.
+    pub report: ScoreReport,
+    left: Vec<Left>,
+}
+
+impl Scored {
+    /// Names what faults of the machine left without a result.
+    pub fn tell_left(&self, context: &Context) {
+        let warning = |one: &Left| format!("left without a result: {one}");
+        warn_of_first(&self.left, "stand in the run's records.jsonl", context, warning);
+    }
+
+    /// Says whether the run has all its results.
+    ///
+    /// # Errors
+    /// [`CommandError::InfrastructureLeft`].
+    pub fn verdict(&self) -> Result<(), CommandError> {
+        let runs = &self.report.runs;
+        let unscored: usize = runs.iter().flat_map(|run| run.tracks.values()).map(|figures| figures.all.unscored).sum();
+        match incomplete(unscored, &self.left, runs.iter().all(|run| run.complete)) {
+            Some(summary) => Err(CommandError::InfrastructureLeft { summary }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Does what the request says; `None` after a dry run, which only tells what would be done.
+///
+/// # Errors
+/// [`CommandError`] of the kinds for selections, predictions, images, engines and runs; an interrupt.
+pub async fn score(request: &ScoreRequest, context: &Context) -> Result<Option<Scored>, CommandError> {
+    let tasks = selection::tasks(&request.selector, context)?;
+    let predictions = predictions(&request.predictions, &tasks, context).await?;
+    tell(&predictions, context);
+    if context.options.dry_run {
+        preview(&tasks, &predictions, request, context);
+        tell_missing_images(&executed(&tasks, &predictions), context)?;
+        return Ok(None);
+    }
+    let (path, left) = execute(request, &tasks, &predictions, context).await?;
+    let add_up = move || {
+        let models = read(&[path])?;
+        Ok(Some(Scored { report: figures(&models), models, left }))
+    };
+    context.until_interrupted(blocking(add_up)).await
+}
+
+async fn predictions(source: &str, selected: &[Task], context: &Context) -> Result<Predictions, CommandError> {
+    match source {
+        GOLD => Ok(Predictions::gold(selected)),
+        EMPTY => Ok(Predictions::empty(selected)),
+        path => {
+            let known = load_all(&context.data_dir()?.join("tasks"))?;
+            let (path, selected) = (PathBuf::from(path), selected.to_vec());
+            // A pipe may have nothing to read for long.
+            let read = move || Ok(read_predictions(&path, Selection { known: &known, selected: &selected })?);
+            context.until_interrupted(blocking(read)).await
+        }
+    }
+}
+
+/// Names what would otherwise be missed in silence.
+fn tell(predictions: &Predictions, context: &Context) {
+    warn_of_first(&predictions.unknown, "are counted in the report", context, |unknown| {
+        format!("{}: there is no task `{}`", unknown.place, unknown.id)
+    });
+    if predictions.not_selected > 0 {
+        let number = counted(predictions.not_selected, "prediction is", "predictions are");
+        context.events.message(format!("{number} for tasks that were not selected"));
+    }
+    if predictions.repeated > 0 {
+        let number = counted(predictions.repeated, "prediction stands", "predictions stand");
+        context.events.message(format!("{number} there more than once with equal bytes, cost and tokens"));
+    }
+    for (model, missing) in &predictions.missing {
+        if let Some(first) = missing.first() {
+            let number = counted(missing.len(), "selected task", "selected tasks");
+            context.events.warning(format!("{model} has nothing for {number}, which count as failed: {first}, …"));
+        }
+    }
+}
+
+/// Warns of a few and says how many more there are, and where: that is as far as anybody reads.
+fn warn_of_first<T>(all: &[T], elsewhere: &str, context: &Context, warning: impl Fn(&T) -> String) {
+    for one in all.iter().take(MOST_TOLD) {
+        context.events.warning(warning(one));
+    }
+    if let Some(more) = all.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
+        context.events.warning(format!("{more} more like this {elsewhere}"));
+    }
+}
+
+/// Returns what is missing of a run, in one line; `None` where nothing is.
+fn incomplete(unscored: usize, left: &[Left], complete: bool) -> Option<String> {
+    let unscored = (unscored > 0).then(|| format!("{} could not be scored", counted(unscored, "method", "methods")));
+    let kinds: Vec<String> = counts(left)
+        .into_iter()
+        .map(|(kind, number)| {
+            let (one, several) = kind.names();
+            counted(number, one, several)
+        })
+        .collect();
+    let left = (!kinds.is_empty()).then(|| format!("faults left {} without a result", kinds.join(", ")));
+    let parts: Vec<String> = unscored.into_iter().chain(left).collect();
+    match (parts.is_empty(), complete) {
+        (true, true) => None,
+        (true, false) => Some("incomplete: something that was to be measured has no record".to_owned()),
+        (false, _) => Some(format!("incomplete: {}", parts.join("; "))),
+    }
+}
+
+fn preview(tasks: &[Task], predictions: &Predictions, request: &ScoreRequest, context: &Context) {
+    let submissions: usize = predictions.models.values().map(BTreeMap::len).sum();
+    context.events.message(format!(
+        "would score {} of {} for {}, each method launched {} times on new and on old code",
+        counted(submissions, "submission", "submissions"),
+        counted(predictions.models.len(), "model", "models"),
+        counted(tasks.len(), "task", "tasks"),
+        request.repeats
+    ));
+}
+
+/// Returns the repositories of which something must be executed.
+fn executed(tasks: &[Task], predictions: &Predictions) -> BTreeSet<RepositoryName> {
+    let something = |task: &&Task| {
+        let found = predictions.models.values().filter_map(|model| model.get(&task.id));
+        found.into_iter().any(|prediction| prediction.content != Content::Nothing)
+    };
+    tasks.iter().filter(something).map(|task| task.repository.clone()).collect()
+}
+
+async fn execute(
+    request: &ScoreRequest,
+    tasks: &[Task],
+    predictions: &Predictions,
+    context: &Context,
+) -> Result<(PathBuf, Vec<Left>), CommandError> {
+    let workbench = Workbench::open(context)?;
+    let executed = executed(tasks, predictions);
+    // Where nothing is executed no engine and no image is needed.
+    let engine = if executed.is_empty() { None } else { Some(workbench.engine().await?) };
+    let engine_for = |repository: &RepositoryName| engine.as_deref().filter(|_| executed.contains(repository));
+    let opened = Repositories::open(&workbench, tasks, request.surefire, engine_for).await?;
+    let jars = match &engine {
+        Some(engine) => Some(workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?),
+        None => None,
+    };
+    let repeats = request.repeats.get();
+    let (environments, limits) = (&opened.environments, &opened.limits);
+    let mut inputs = ScoreInputs {
+        run: RunInputs::new(tasks, environments, limits, request.surefire, &[request.path], repeats),
+        jdks: opened.jdks.clone(),
+        seed: 0,
+        coverage: request.coverage && engine.is_some(),
+        mutation: request.mutation && engine.is_some(),
+        models: ModelInputs::of(predictions),
+        unknown: predictions.unknown.clone(),
+        not_selected: predictions.not_selected,
+        repeated: predictions.repeated,
+    };
+    inputs.seed = match request.seed {
+        Some(seed) => seed,
+        None => seed_of(Digest::of(&run::bytes(&inputs)?)),
+    };
+    // No part of the seed: another program executes in the same order.
+    if let (Some(engine), Some(jars)) = (&engine, &jars) {
+        inputs.run.tools = Some(run_tools(engine.as_ref(), jars, true).await?);
+    }
+    let (mut run, known) = run::open(&workbench, COMMAND, &inputs, &request.run)?;
+    let (mut executors, mut direct) = (BTreeMap::new(), None);
+    if let (Some(engine), Some(jars)) = (&engine, &jars) {
+        executors = opened.executors(&workbench.executor(engine, jars).await?);
+        direct = (request.path == ExecutionPath::Direct).then(|| Arc::new(workbench.direct(engine, jars)));
+    }
+    let scoring = Scoring {
+        tasks,
+        predictions,
+        environments,
+        executors: &executors,
+        repeats,
+        jobs: context.options.jobs.get(),
+        seed: inputs.seed,
+        trees: Arc::new(SubmissionTrees {
+            paths: opened.paths.clone(),
+            temporary: workbench.data_dir.temporary(),
+            notices: Arc::clone(&workbench.notices),
+        }),
+        revisions: workbench.trees(opened.paths.clone()),
+        direct,
+        coverage: inputs.coverage,
+        mutation: inputs.mutation,
+        cache: ResultCache::new(workbench.data_dir.join("results"), request.cache),
+    };
+    let records = scoring.run(&mut run, known, &context.events, &context.cancellation).await;
+    // With them their compilers and the containers that wait end.
+    drop(scoring);
+    drop(executors);
+    if let Some(engine) = engine {
+        engine.close().await?;
+    }
+    let records = run::completed(records)?;
+    let path = run.path().to_owned();
+    let measured = if inputs.coverage || inputs.mutation { tasks } else { &[] };
+    let left = left(&records, measured);
+    let verdicts = verdicts::render(run.run_id(), &records, &context.invocation());
+    run::finish(run, verdicts)?;
+    // Last, because it is beside the run: what was executed is safe by then.
+    for (repository, found) in focal_of(tasks, &records) {
+        keep_focal(&workbench, &repository, found).await?;
+    }
+    Ok((path, left))
+}
+
+/// Returns what a run's records say of the tasks' focal methods, by repository.
+fn focal_of(tasks: &[Task], records: &[ScoreRecord]) -> BTreeMap<RepositoryName, BTreeMap<TaskId, KnownFocal>> {
+    let (mut focal, mut own) = (BTreeMap::new(), BTreeMap::new());
+    for record in records {
+        match record {
+            ScoreRecord::Focal(record) => drop(focal.insert(&record.task_id, &record.focal)),
+            ScoreRecord::OwnFocal(record) if !record.lost => drop(own.insert(&record.task_id, &record.methods)),
+            _ => {}
+        }
+    }
+    let mut found: BTreeMap<RepositoryName, BTreeMap<TaskId, KnownFocal>> = BTreeMap::new();
+    for task in tasks {
+        let Some(focal) = focal.get(&task.id) else { continue };
+        let known = KnownFocal { focal: (*focal).clone(), own: own.get(&task.id).map(|own| (*own).clone()) };
+        found.entry(task.repository.clone()).or_default().insert(task.id.clone(), known);
+    }
+    found
+}
+
+fn seed_of(digest: Digest) -> u64 {
+    let digits = digest.hex();
+    // Sixteen hexadecimal digits are what a u64 holds.
+    u64::from_str_radix(&digits[..16], 16).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execution::scoring::record::{FocalRecord, OwnFocalRecord, SCORE_SCHEMA};
+    use crate::execution::scoring::unscored::LeftKind;
+    use crate::focal::own::{Basis, OwnFocal};
+    use crate::focal::{Focal, Found, Rule};
+    use crate::task::Track;
+
+    #[test]
+    fn focal_methods_are_kept_by_repository() {
+        let task = |(id, repository): (&str, &str)| Task {
+            id: id.parse().unwrap(),
+            repository: repository.parse().unwrap(),
+            track: Track::TestUpdate,
+            rev1: "a".repeat(40).parse().unwrap(),
+            rev2: "b".repeat(40).parse().unwrap(),
+            rev1_date: "2020-01-01".to_owned(),
+            rev2_date: "2020-01-01".to_owned(),
+            test_file: "ATest.java".parse().unwrap(),
+            test_methods: Vec::new(),
+            focal_methods: Vec::new(),
+        };
+        let tasks = [("t1", "o/a"), ("t2", "o/b"), ("t3", "o/a"), ("t4", "o/c")].map(task);
+        let focal = |method: &str| {
+            vec![Focal { method: method.parse().unwrap(), found: Found::Gone { rule: Rule::OldExtent } }]
+        };
+        let own = |test: &str| vec![OwnFocal::whole(test.parse().unwrap(), &[], Basis::NoneEntered, None)];
+        // Nothing was looked for in t4, and t5 is none of the selected.
+        let records = [("t3", "A#m"), ("t2", "B#m"), ("t1", "C#m"), ("t5", "D#m")].map(|(id, method)| {
+            let task_id = id.parse().unwrap();
+            ScoreRecord::Focal(FocalRecord { schema: SCORE_SCHEMA, task_id, focal: focal(method) })
+        });
+        // What was lost of t2 is found out another time.
+        let owns = [("t1", false), ("t2", true)].map(|(id, lost)| {
+            ScoreRecord::OwnFocal(OwnFocalRecord {
+                schema: SCORE_SCHEMA,
+                task_id: id.parse().unwrap(),
+                methods: if lost { Vec::new() } else { own("ATest#m") },
+                cause: None,
+                lost,
+                isolation_missing: Vec::new(),
+            })
+        });
+        let records: Vec<ScoreRecord> = records.into_iter().chain(owns).collect();
+        let of = |found: &[(&str, &str, Option<Vec<OwnFocal>>)]| -> BTreeMap<TaskId, KnownFocal> {
+            let known =
+                |method: &str, own: &Option<Vec<OwnFocal>>| KnownFocal { focal: focal(method), own: own.clone() };
+            found.iter().map(|(id, method, own)| (id.parse().unwrap(), known(method, own))).collect()
+        };
+        let expected = BTreeMap::from([
+            ("o/a".parse().unwrap(), of(&[("t1", "C#m", Some(own("ATest#m"))), ("t3", "A#m", None)])),
+            ("o/b".parse().unwrap(), of(&[("t2", "B#m", None)])),
+        ]);
+        assert_eq!(focal_of(&tasks, &records), expected);
+    }
+
+    #[test]
+    fn what_is_left_is_counted_by_kind() {
+        let left = |kinds: &[LeftKind]| -> Vec<Left> {
+            let left = |kind| Left { kind, task_id: "t".parse().unwrap(), of: String::new(), cause: String::new() };
+            kinds.iter().copied().map(left).collect()
+        };
+        let (launch, coverage) = (LeftKind::Launch, LeftKind::Coverage);
+        for (unscored, kinds, complete, expected) in [
+            (0, &[][..], true, None),
+            (1, &[launch], false, Some("1 method could not be scored; faults left 1 launch without a result")),
+            // On old code, of an update, or in a later repeat.
+            (0, &[launch, launch], true, Some("faults left 2 launches without a result")),
+            (0, &[coverage, launch, coverage], false, Some("faults left 1 launch, 2 coverages without a result")),
+            (0, &[], false, Some("something that was to be measured has no record")),
+        ] {
+            let expected = expected.map(|expected| format!("incomplete: {expected}"));
+            assert_eq!(incomplete(unscored, &left(kinds), complete), expected);
+        }
+    }
+}
