@@ -1,4 +1,5 @@
-//! The command line: arguments, and one file per subcommand. All printing happens here; `application` does all work.
+//! The command line: arguments, and one file per subcommand. All printing happens here. What commands do stands in `application`;
+//! `doctor`, `images`, `store` and `report` still hold their own work.
 
 mod build_images;
 mod completions;
