@@ -17,7 +17,8 @@ use crate::data_dir::directories;
 use crate::data_dir::parts::{NamedBlobs, PARTS};
 use crate::digest::Digest;
 use crate::error::{ExitStatus, Failure};
-use crate::execution::{inputs, proof};
+use crate::execution::proof;
+use crate::execution::run::inputs;
 use crate::image::{BuiltImage, LayerRecord, LoadedImage};
 use crate::lock;
 

@@ -94,7 +94,8 @@ fn no_files_use_each_other_in_a_circle() {
         all.iter().map(|file| (file.clone(), uses(&all, file))).collect();
     assert_eq!(in_circles(&uses), BTreeSet::new());
     // And one is found: class archives name places.
-    let [places, archives] = ["src/execution/places.rs", "src/execution/sharing.rs"].map(PathBuf::from);
+    let [places, archives] =
+        ["src/execution/container/places.rs", "src/execution/launch/sharing.rs"].map(PathBuf::from);
     assert!(uses[&archives].contains(&places));
     uses.get_mut(&places).unwrap().insert(archives.clone());
     assert!(in_circles(&uses).is_superset(&BTreeSet::from([places, archives])));

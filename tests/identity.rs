@@ -58,7 +58,7 @@ fn a_listed_file_uses_listed_ones_alone() {
     let mut listed = Listed::read();
     assert_eq!(unlisted(&listed), BTreeSet::new());
     // And it is seen where one does not: cells say by the module what Maven is to build.
-    listed.excluded.push("src/execution/maven.rs".to_owned());
+    listed.excluded.push("src/execution/build/maven.rs".to_owned());
     let found = unlisted(&listed);
     assert!(found.iter().any(|(file, used)| file.ends_with("cell.rs") && used.ends_with("maven.rs")), "{found:?}");
 }
@@ -83,9 +83,12 @@ fn what_people_read_decides_no_execution() {
     {
         assert!(root().join(file).is_file() && !listed.has(Path::new(file)), "{file}");
     }
-    for file in
-        ["src/engine/init/mod.rs", "src/execution/maven.rs", "src/execution/launch/program.rs", "src/outcome/launch.rs"]
-    {
+    for file in [
+        "src/engine/init/mod.rs",
+        "src/execution/build/maven.rs",
+        "src/execution/launch/program.rs",
+        "src/outcome/launch.rs",
+    ] {
         assert!(root().join(file).is_file() && listed.has(Path::new(file)), "{file}");
     }
     assert!(listed.files.iter().any(|path| path == "images"));

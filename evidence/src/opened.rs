@@ -9,11 +9,11 @@ use testevo_sandbox::application::selection::Repositories;
 use testevo_sandbox::application::workbench::{Workbench, blocking};
 use testevo_sandbox::engine::Engine;
 use testevo_sandbox::error::CommandError;
+use testevo_sandbox::execution::build::surefire::Surefire;
 use testevo_sandbox::execution::container::Environment;
 use testevo_sandbox::execution::container::ToolJars;
 use testevo_sandbox::execution::executor::Executor;
 use testevo_sandbox::execution::identity::identity;
-use testevo_sandbox::execution::surefire::Surefire;
 use testevo_sandbox::execution::trees::Trees;
 use testevo_sandbox::task::{RepositoryName, Task};
 

@@ -10,9 +10,9 @@ use testevo_sandbox::engine::session::{self, ContainerRun};
 use testevo_sandbox::engine::spec::{ContainerLimits, ContainerSpec, Program, ReadOnlyMount, Scratch};
 use testevo_sandbox::execution::attempt::ATTEMPTS;
 use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::temporary::Spool;
 use testevo_sandbox::execution::executor::Executor;
 use testevo_sandbox::execution::fault::engine_fault;
-use testevo_sandbox::execution::temporary::Spool;
 
 /// Runs a container at most [`ATTEMPTS`] times and returns what it came to with the directory of its output, or why it
 /// could not be started.

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::error::CommandError;
 use crate::event::EventSink;
-use crate::execution::verdicts::Invocation;
+use crate::execution::run::verdicts::Invocation;
 use crate::settings::EngineChoice;
 use crate::umask::Umask;
 use crate::workspace::{MirrorTemplate, Sources};

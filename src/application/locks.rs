@@ -258,7 +258,7 @@ mod tests {
     use crate::application::Context;
     use crate::application::context::tests::offline;
     use crate::event::EventSink;
-    use crate::execution::maven::ModuleArguments;
+    use crate::execution::build::maven::ModuleArguments;
     use crate::umask::Umask;
 
     fn manifest() -> RepositoryManifest {

@@ -18,7 +18,7 @@ use crate::application::run::RunChoice;
 use crate::application::validate::ValidateRequest;
 use crate::application::{self, Context, Options};
 use crate::error::CommandError;
-use crate::execution::record::CellRecord;
+use crate::execution::run::record::CellRecord;
 use crate::output::{OutputFormat, Table, counted};
 use crate::sample::{Miniature, SampleRepository};
 use crate::task::{Cell, MethodId};

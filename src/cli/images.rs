@@ -16,7 +16,7 @@ use crate::artifact::store::Store;
 use crate::digest::Digest;
 use crate::engine::{EngineError, ImageRemoval};
 use crate::error::CommandError;
-use crate::execution::images::{PrunedImage, prune_loaded, superfluous};
+use crate::execution::container::images::{PrunedImage, prune_loaded, superfluous};
 use crate::image::recipe::RECIPE_VERSION;
 use crate::image::{
     BuiltImage, Catalog, Change, Component, Difference, Image, ImageBuilder, ImageError, Layer, Used, components,

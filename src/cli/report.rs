@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::stdout;
 use crate::application::Context;
 use crate::error::CommandError;
-use crate::execution::runs::{describe, find};
+use crate::execution::run::list::{describe, find};
 use crate::output::{OutputFormat, Table, counted};
 use crate::report::leaderboard::calibration::calibrate;
 use crate::report::leaderboard::{self, formats, leaderboard};

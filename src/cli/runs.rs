@@ -8,7 +8,7 @@ use crate::application::Context;
 use crate::application::run::tasks_of;
 use crate::application::validate::Validated;
 use crate::error::CommandError;
-use crate::execution::runs::{RunEntry, RunState, StoredRun, describe, find, list, read, remove};
+use crate::execution::run::list::{RunEntry, RunState, StoredRun, describe, find, list, read, remove};
 use crate::output::{OutputFormat, Table, counted};
 use crate::report::score::COMMAND;
 use crate::task::Task;

@@ -13,7 +13,7 @@ use crate::application::Context;
 use crate::application::run::RunChoice;
 use crate::application::score::{ScoreRequest, score};
 use crate::error::CommandError;
-use crate::execution::record::ExecutionPath;
+use crate::execution::run::record::ExecutionPath;
 use crate::output::OutputFormat;
 
 /// Arguments of `score`.

@@ -1,21 +1,30 @@
 //! Building a tree with Maven, tests included: what the reference path launches on, and what prepared revisions are made of.
 //! Source: protocol §2.2.
 
+pub mod built;
+pub mod compiled_tree;
+pub mod compiler;
+pub mod masked;
+pub mod maven;
+pub mod prepared;
+pub mod recording;
+pub mod surefire;
+
 use std::path::Path;
 
-use super::attempt::{Came, attempt};
-use super::container::{Environment, container};
-use super::executor::Executor;
-use super::fault::{engine_fault, not_done};
-use super::logs::CellLogs;
-use super::maven::{CompileSteps, MavenSettings, ModuleArguments, compile_program};
-use super::places::PROJECT;
-use super::recording::Recording;
-use super::steps::{command_end, done};
-use super::surefire::{JvmSettings, Surefire};
-use super::temporary::Spool;
 use crate::engine::session::{self, Captured, ContainerRun};
 use crate::engine::spec::{ContainerSpec, LimitReached};
+use crate::execution::attempt::{Came, attempt};
+use crate::execution::build::maven::{CompileSteps, MavenSettings, ModuleArguments, compile_program};
+use crate::execution::build::recording::Recording;
+use crate::execution::build::surefire::{JvmSettings, Surefire};
+use crate::execution::container::places::PROJECT;
+use crate::execution::container::steps::{command_end, done};
+use crate::execution::container::temporary::Spool;
+use crate::execution::container::{Environment, container};
+use crate::execution::executor::Executor;
+use crate::execution::fault::{engine_fault, not_done};
+use crate::execution::run::logs::CellLogs;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
 use crate::outcome::{InfraReason, Outcome};
 

@@ -6,18 +6,18 @@
 
 use fs_err as fs;
 
-use super::build::{Build, BuildEnd, BuildRequest};
-use super::built::Built;
-use super::coverage::{CoverageRequest, Covering, MethodCoverage};
-use super::executor::{Executor, Launched};
-use super::logs::CellLogs;
-use super::maven::ModuleArguments;
-use super::record::milliseconds;
-use super::record::{CellRecord, ExecutionPath, Measured};
-use super::recording::Recording;
-use super::request::{CellRequest, OtherText};
-use super::temporary::TemporaryFile;
 use crate::engine::session::Captured;
+use crate::execution::build::built::Built;
+use crate::execution::build::maven::ModuleArguments;
+use crate::execution::build::recording::Recording;
+use crate::execution::build::{Build, BuildEnd, BuildRequest};
+use crate::execution::container::temporary::TemporaryFile;
+use crate::execution::executor::{Executor, Launched};
+use crate::execution::launch::coverage::{CoverageRequest, Covering, MethodCoverage};
+use crate::execution::request::{CellRequest, OtherText};
+use crate::execution::run::logs::CellLogs;
+use crate::execution::run::record::milliseconds;
+use crate::execution::run::record::{CellRecord, ExecutionPath, Measured};
 use crate::outcome::{CompileReason, Outcome};
 
 /// A tree that Maven built, or what it came to instead, and why.

@@ -1,11 +1,19 @@
 //! What the containers of executions have in common: our own jars, the scratch space, the environment of commands.
 
+pub mod images;
+pub mod jars;
+pub mod limits;
+pub mod places;
+pub mod pool;
+pub mod steps;
+pub mod temporary;
+
 use std::path::{Path, PathBuf};
 
-use super::places::{HOME, RECORDER, RUNNER, TREE};
-use super::surefire::Surefire;
 use crate::digest::Digest;
 use crate::engine::spec::{ContainerLimits, ContainerSpec, Program, ReadOnlyMount, Scratch};
+use crate::execution::build::surefire::Surefire;
+use crate::execution::container::places::{HOME, RECORDER, RUNNER, TREE};
 use crate::manifest::Launcher;
 
 /// What a repository's executions share.

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use tokio::sync::RwLock;
 
-use super::container::file_name;
-use super::container::{Environment, ToolJars};
-use super::key::ExecutionInputs;
-use super::limits::ExecutionLimits;
-use super::logs::CellLogs;
-use super::pool::ContainerPool;
-use super::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
-use super::request::CellIdentity;
-use super::sharing::{ArchiveMaker, ClassArchives};
 use crate::digest::Digest;
 use crate::engine::Engine;
+use crate::execution::container::file_name;
+use crate::execution::container::limits::ExecutionLimits;
+use crate::execution::container::pool::ContainerPool;
+use crate::execution::container::{Environment, ToolJars};
+use crate::execution::key::ExecutionInputs;
+use crate::execution::launch::sharing::{ArchiveMaker, ClassArchives};
+use crate::execution::request::CellIdentity;
+use crate::execution::run::logs::CellLogs;
+use crate::execution::run::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
 use crate::outcome::Outcome;
 use crate::task::MethodId;
 

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::limits::ExecutionLimits;
-use super::record::ExecutionPath;
-use super::surefire::Surefire;
 use crate::artifact::key::key;
 use crate::digest::Digest;
+use crate::execution::build::surefire::Surefire;
+use crate::execution::container::limits::ExecutionLimits;
+use crate::execution::run::record::ExecutionPath;
 use crate::manifest::Launcher;
 
 /// Everything that decides what an execution does.

@@ -1,26 +1,30 @@
 //! One test method, launched on a compiled tree: in a JVM and a container of its own, whichever path built the tree and whatever
 //! else the launch has, such as an agent or the classes of a mutant. Source: protocol §2.3.
 
+pub(in crate::execution) mod agent;
+pub mod coverage;
 mod program;
+pub mod sharing;
+pub mod tracing;
 
 use std::path::PathBuf;
 
 use self::program::ENGINES;
 pub use self::program::{Launch, LaunchSteps, PLATFORM_1, console_for, launch_command, launch_program};
-use super::attempt::{Came, attempt};
-use super::built::Built;
-use super::container::{self, Environment};
-use super::executor::{Executor, Launched};
-use super::fault::{engine_fault, not_done};
-use super::logs::{CellLogs, method_name};
-use super::places::{CLASS_ARCHIVE, INPUTS};
-use super::pool::Then;
-use super::record::{CellRecord, ExecutionPath, Measured};
-use super::request::CellIdentity;
-use super::steps::command_end;
-use super::temporary::Spool;
 use crate::engine::session::ContainerRun;
 use crate::engine::spec::{ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, StepResult};
+use crate::execution::attempt::{Came, attempt};
+use crate::execution::build::built::Built;
+use crate::execution::container::places::{CLASS_ARCHIVE, INPUTS};
+use crate::execution::container::pool::Then;
+use crate::execution::container::steps::command_end;
+use crate::execution::container::temporary::Spool;
+use crate::execution::container::{self, Environment};
+use crate::execution::executor::{Executor, Launched};
+use crate::execution::fault::{engine_fault, not_done};
+use crate::execution::request::CellIdentity;
+use crate::execution::run::logs::{CellLogs, method_name};
+use crate::execution::run::record::{CellRecord, ExecutionPath, Measured};
 use crate::outcome::launch::{LaunchFacts, classify};
 use crate::outcome::{ExecReason, Outcome};
 use crate::task::MethodId;

@@ -1,52 +1,31 @@
-//! Executions: what is run in containers for a cell of a task, and what is kept of it.
+//! Executions: what runs in containers for a cell of a task, and what is kept of it.
 //!
-//! [`maven`] says what is asked of Maven and of the launcher; [`cell`] runs one cell, [`validation`] many; [`record`] is
-//! what is kept of each method, [`run_directory`] where, and [`stage`] runs what there is to do. [`scoring`] does the same for
-//! submissions. [`jars`] are our own tools inside containers, [`sharing`] what makes their JVMs start sooner.
+//! In the order of one execution:
+//! - [`build`] compiles a revision's tree: Maven on the reference path, the warm compiler on the direct path;
+//! - [`container`] holds what all containers share: places, limits, our jars, images in engines, temporary files;
+//! - [`launch`] runs one test method on a compiled tree, with coverage or the tracer where a score needs them;
+//! - [`cell`] and [`direct`] execute a whole cell, each on its own path; [`attempt`] says when a try is repeated, [`fault`] why
+//!   there is no answer;
+//! - [`validation`] executes the cells of tasks, [`proof`] those that show an image to be ready, [`scoring`] submissions,
+//!   [`mutation`] mutants;
+//! - [`run`] is what one command executes, and what it keeps.
 
-mod agent;
 pub mod attempt;
-mod build;
-pub mod built;
+pub mod build;
 pub mod cell;
-pub mod compiled_tree;
-pub mod compiler;
 pub mod container;
-pub mod coverage;
 pub mod direct;
 pub mod executor;
-pub mod explain;
 pub mod fault;
 pub mod identity;
-pub mod images;
-pub mod inputs;
-pub mod jars;
 pub mod key;
 pub mod launch;
-pub mod limits;
-pub mod logs;
-pub mod masked;
-pub mod maven;
 pub mod mutation;
-pub mod places;
-pub mod pool;
-pub mod prepared;
 pub mod proof;
-pub mod record;
-pub mod recording;
 pub mod request;
-pub mod run_directory;
-mod run_file;
-pub mod runs;
+pub mod run;
 pub mod scoring;
 #[cfg(test)]
 mod scripted;
-pub mod sharing;
-pub mod stage;
-pub mod steps;
-pub mod surefire;
-pub mod temporary;
-pub mod tracing;
 pub mod trees;
 pub mod validation;
-pub mod verdicts;

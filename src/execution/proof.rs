@@ -12,14 +12,14 @@ use std::sync::Arc;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::container::Environment;
-use super::executor::Executor;
-use super::record::ExecutionPath;
-use super::request::{CellInput, CellRequest};
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::error::{ExitStatus, Failure};
 use crate::event::{Event, EventSink};
+use crate::execution::container::Environment;
+use crate::execution::executor::Executor;
+use crate::execution::request::{CellInput, CellRequest};
+use crate::execution::run::record::ExecutionPath;
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, Task, TaskId};
 

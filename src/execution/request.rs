@@ -1,10 +1,10 @@
 //! What is asked of an execution: a cell, its tree, its methods.
 
-use super::container::Environment;
-use super::maven::ModuleArguments;
-use super::record::ExecutionPath;
-use super::temporary::TemporaryFile;
 use crate::digest::Digest;
+use crate::execution::build::maven::ModuleArguments;
+use crate::execution::container::Environment;
+use crate::execution::container::temporary::TemporaryFile;
+use crate::execution::run::record::ExecutionPath;
 use crate::task::{Cell, MethodId, Task};
 
 /// The tree that a cell is executed on.

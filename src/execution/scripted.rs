@@ -3,17 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::built::Built;
-use super::compiler::Compilers;
-use super::container::{Environment, ToolJars};
-use super::direct::{Direct, write_files};
-use super::executor::Executor;
-use super::limits::ExecutionLimits;
-use super::pool::ContainerPool;
-use super::prepared::PreparedRevisions;
-use super::record::ExecutionPath;
-use super::surefire::{JvmSettings, Surefire};
-use super::temporary::TemporaryFile;
 use crate::artifact::store::Store;
 use crate::data_dir::DataDir;
 use crate::digest::Digest;
@@ -21,6 +10,17 @@ use crate::engine::frame::Frame;
 use crate::engine::scripted::{Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{CommandEnd, ContainerSpec, LimitReached, Step, StepResult, Stream};
 use crate::event::EventSink;
+use crate::execution::build::built::Built;
+use crate::execution::build::compiler::Compilers;
+use crate::execution::build::prepared::PreparedRevisions;
+use crate::execution::build::surefire::{JvmSettings, Surefire};
+use crate::execution::container::limits::ExecutionLimits;
+use crate::execution::container::pool::ContainerPool;
+use crate::execution::container::temporary::TemporaryFile;
+use crate::execution::container::{Environment, ToolJars};
+use crate::execution::direct::{Direct, write_files};
+use crate::execution::executor::Executor;
+use crate::execution::run::record::ExecutionPath;
 use crate::task::{Task, Track};
 
 /// Returns what executes by a script.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::maven::ModuleArguments;
-use super::request::CellInput;
-use super::temporary::TemporaryFile;
 use crate::digest::Digest;
+use crate::execution::build::maven::ModuleArguments;
+use crate::execution::container::temporary::TemporaryFile;
+use crate::execution::request::CellInput;
 use crate::task::{Cell, RepositoryName, Side, Task};
 use crate::workspace::cells::{class_of, write_cell, write_to};
 use crate::workspace::{BuildFiles, Notices, Repository, WorkspaceError};

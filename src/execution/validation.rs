@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::container::Environment;
-use super::direct::{Direct, DirectCell};
-use super::executor::Executor;
-use super::fault::answered;
-use super::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
-use super::request::{CellIdentity, CellRequest};
-use super::run_directory::RunDirectory;
-use super::stage::{RunError, Stage};
-use super::trees::Trees;
 use crate::event::EventSink;
+use crate::execution::container::Environment;
+use crate::execution::direct::{Direct, DirectCell};
+use crate::execution::executor::Executor;
+use crate::execution::fault::answered;
+use crate::execution::request::{CellIdentity, CellRequest};
+use crate::execution::run::directory::RunDirectory;
+use crate::execution::run::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
+use crate::execution::run::stage::{RunError, Stage};
+use crate::execution::trees::Trees;
 use crate::outcome::label::cells_of;
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, RepositoryName, Side, Task};

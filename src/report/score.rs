@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::error::{ExitStatus, Failure};
-use crate::execution::run_directory::RunDirectoryError;
+use crate::execution::run::directory::RunDirectoryError;
 use crate::metrics::aggregate::{TaskScore, TrackFigures, success_rates, track_figures};
 use crate::metrics::bootstrap::paired;
 use crate::metrics::category::Flaky;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::execution::record::{CellRecord, ExecutionPath};
+use crate::execution::run::record::{CellRecord, ExecutionPath};
 use crate::outcome::label::{
     CellVerdict, Discriminating, TaskClass, cells_of, discriminating, expectation, judge, task_class,
 };
@@ -321,7 +321,7 @@ fn count(summary: &mut ValidationSummary, task: &Task, method: &MethodId, outcom
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execution::record::{Measured, RECORD_SCHEMA};
+    use crate::execution::run::record::{Measured, RECORD_SCHEMA};
     use crate::outcome::ExecReason;
 
     fn task(track: Track) -> Task {

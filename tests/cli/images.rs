@@ -11,7 +11,7 @@ use testevo_sandbox::data_dir::{DataDir, Owner};
 use testevo_sandbox::digest::Digest;
 use testevo_sandbox::engine::native::NativeEngine;
 use testevo_sandbox::engine::{Engine as _, ImageRemoval};
-use testevo_sandbox::execution::images::{ensure_loaded, identity};
+use testevo_sandbox::execution::container::images::{ensure_loaded, identity};
 use testevo_sandbox::execution::proof::{self, Proof, ProofStep, ProvenExecution, Unproven};
 use testevo_sandbox::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, environment, ready_tag, tag};
 use testevo_sandbox::lock::{LockFile as _, MavenFile};

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use testevo_sandbox::artifact::store::Store;
 use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::digest::Digest;
-use testevo_sandbox::execution::prepared::{CompiledRevision, PREPARED_SCHEMA, Prepared};
-use testevo_sandbox::execution::surefire::JvmSettings;
+use testevo_sandbox::execution::build::prepared::{CompiledRevision, PREPARED_SCHEMA, Prepared};
+use testevo_sandbox::execution::build::surefire::JvmSettings;
 use testevo_sandbox::lock::{JdkLock, LockFile as _, MavenFile, ToolchainLock};
 
 use super::import::write_published;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use testevo_sandbox::data_dir::DataDir;
-use testevo_sandbox::execution::record::{CellRecord, ExecutionPath};
+use testevo_sandbox::execution::run::record::{CellRecord, ExecutionPath};
 use testevo_sandbox::image::{BuiltImage, Catalog};
 use testevo_sandbox::lock::{LockFile as _, RepositoryLock};
 use testevo_sandbox::outcome::label::cells_of;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use fs_err as fs;
-use testevo_sandbox::execution::record::{CellRecord, ExecutionPath};
+use testevo_sandbox::execution::run::record::{CellRecord, ExecutionPath};
 
 use super::execution::Workshop;
 use crate::support::miniature;

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use testevo_sandbox::digest::Digest;
 use testevo_sandbox::engine::Engine as _;
-use testevo_sandbox::execution::images::identity;
+use testevo_sandbox::execution::container::images::identity;
 use testevo_sandbox::execution::proof::{self, Proof};
 use testevo_sandbox::image::{ready_tag, tag};
 use testevo_sandbox::lock::{LockFile as _, RepositoryLock};

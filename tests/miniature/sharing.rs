@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fs_err as fs;
-use testevo_sandbox::execution::record::{CellRecord, ExecutionPath, Measured};
+use testevo_sandbox::execution::run::record::{CellRecord, ExecutionPath, Measured};
 use testevo_sandbox::sample::SampleRepository;
 
 use super::execution::Workshop;

@@ -8,9 +8,9 @@ use fs_err as fs;
 use testevo_sandbox::canonical_json::canonical_json;
 use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::digest::Digest;
-use testevo_sandbox::execution::inputs::{INPUTS_SCHEMA, RunInputs};
-use testevo_sandbox::execution::record::Measured;
-use testevo_sandbox::execution::run_directory::RunDirectory;
+use testevo_sandbox::execution::run::directory::RunDirectory;
+use testevo_sandbox::execution::run::inputs::{INPUTS_SCHEMA, RunInputs};
+use testevo_sandbox::execution::run::record::Measured;
 use testevo_sandbox::execution::scoring::inputs::{ModelInputs, ScoreInputs, SubmissionInput};
 use testevo_sandbox::execution::scoring::record::{
     CoverageRecord, ExecutionRecord, FocalRecord, MutantOutcome, MutantsRecord, MutationRecord, SCORE_SCHEMA,

@@ -17,19 +17,19 @@ use testevo_sandbox::application::Context;
 use testevo_sandbox::application::workbench::{Workbench, blocking};
 use testevo_sandbox::artifact::store::Store;
 use testevo_sandbox::error::CommandError;
+use testevo_sandbox::execution::build::prepared::{
+    CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput,
+};
 use testevo_sandbox::execution::container::Environment;
-use testevo_sandbox::execution::coverage::Covering;
-use testevo_sandbox::execution::coverage::{CoverageRequest, MethodCoverage, SourceFile, source_files};
 use testevo_sandbox::execution::direct::{Direct, Swap};
 use testevo_sandbox::execution::executor::Executor;
 use testevo_sandbox::execution::fault::{ExecutionError, NoAnswer, answered};
-use testevo_sandbox::execution::logs::CellLogs;
+use testevo_sandbox::execution::launch::coverage::Covering;
+use testevo_sandbox::execution::launch::coverage::{CoverageRequest, MethodCoverage, SourceFile, source_files};
 use testevo_sandbox::execution::mutation::{Judge, MutatedFile, judge, lines_to_mutate};
-use testevo_sandbox::execution::prepared::{
-    CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput,
-};
-use testevo_sandbox::execution::record::ExecutionPath;
 use testevo_sandbox::execution::request::{CellInput, CellRequest};
+use testevo_sandbox::execution::run::logs::CellLogs;
+use testevo_sandbox::execution::run::record::ExecutionPath;
 use testevo_sandbox::execution::scoring::trees::SubmissionTrees;
 use testevo_sandbox::execution::trees::CellFacts;
 use testevo_sandbox::focal::{FocalLines, Found};

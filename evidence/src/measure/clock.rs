@@ -24,19 +24,19 @@ use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::digest::Digest;
 use testevo_sandbox::error::CommandError;
 use testevo_sandbox::event::EventSink;
+use testevo_sandbox::execution::build::prepared::{
+    CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput,
+};
 use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::places::PROJECT;
+use testevo_sandbox::execution::container::pool::ContainerPool;
 use testevo_sandbox::execution::direct::{Direct, Swap};
 use testevo_sandbox::execution::executor::Executor;
 use testevo_sandbox::execution::fault::answered;
 use testevo_sandbox::execution::launch::console_for;
-use testevo_sandbox::execution::places::PROJECT;
-use testevo_sandbox::execution::pool::ContainerPool;
-use testevo_sandbox::execution::prepared::{
-    CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput,
-};
-use testevo_sandbox::execution::record::{CellRecord, ExecutionPath, milliseconds};
+use testevo_sandbox::execution::run::record::{CellRecord, ExecutionPath, milliseconds};
+use testevo_sandbox::execution::run::stage::RunError;
 use testevo_sandbox::execution::scoring::order::shuffle;
-use testevo_sandbox::execution::stage::RunError;
 use testevo_sandbox::execution::trees::{CellFacts, Trees};
 use testevo_sandbox::execution::validation::{Validation, ordered_cells};
 use testevo_sandbox::outcome::Outcome;

@@ -12,15 +12,15 @@ use testevo_sandbox::engine::session::ContainerRun;
 use testevo_sandbox::engine::spec::{
     Command, CommandLimits, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Step,
 };
+use testevo_sandbox::execution::build::prepared::CompiledRevision;
 use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::places::{HOME, INPUTS, PROJECT, TREE};
+use testevo_sandbox::execution::container::steps::{command_end, done};
+use testevo_sandbox::execution::container::temporary::Spool;
 use testevo_sandbox::execution::executor::Executor;
 use testevo_sandbox::execution::fault::{ExecutionError, NoAnswer, not_done};
 use testevo_sandbox::execution::mutation::emission::{MOST_ARCHIVE_BYTES, mutator_environment, numbered, texts};
 use testevo_sandbox::execution::mutation::{MutatedFile, as_mutated};
-use testevo_sandbox::execution::places::{HOME, INPUTS, PROJECT, TREE};
-use testevo_sandbox::execution::prepared::CompiledRevision;
-use testevo_sandbox::execution::steps::{command_end, done};
-use testevo_sandbox::execution::temporary::Spool;
 use testevo_sandbox::metrics::mutation::garbage;
 
 /// The mutator's command, as people call it.

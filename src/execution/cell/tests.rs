@@ -6,9 +6,9 @@ use super::*;
 use crate::data_dir::DataDir;
 use crate::digest::Digest;
 use crate::engine::scripted::{Said, Scripted, completed};
+use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::request::CellInput;
 use crate::execution::scripted::{compiled, environment, executor, launches, passed, task};
-use crate::execution::temporary::TemporaryFile;
 use crate::outcome::InfraReason;
 use crate::task::Cell;
 

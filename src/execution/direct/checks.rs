@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Direct;
 use super::requests::{NOTHING, made_by_processors, nothing_request, other_request, test_request};
-use crate::execution::compiler::{CompileAnswer, Files};
+use crate::execution::build::compiler::{CompileAnswer, Files};
+use crate::execution::build::masked::{MaskedRevision, Proof, Reach};
+use crate::execution::build::prepared::PreparedError;
 use crate::execution::container::Environment;
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, NoAnswer};
-use crate::execution::masked::{MaskedRevision, Proof, Reach};
-use crate::execution::prepared::PreparedError;
 use crate::thread::blocking;
 
 /// Why compiling a part of the tests is not enough.
@@ -144,9 +144,9 @@ mod tests {
     use super::*;
     use crate::data_dir::DataDir;
     use crate::engine::scripted::{Said, Scripted, exited, step_end};
-    use crate::execution::compiler::tests::{broken, compiled, said};
+    use crate::execution::build::compiler::tests::{broken, compiled, said};
+    use crate::execution::build::masked::tests::masked;
     use crate::execution::fault::answered;
-    use crate::execution::masked::tests::masked;
     use crate::execution::scripted::{direct, environment, executor};
     use crate::workspace::class_file::sample;
 
@@ -208,7 +208,7 @@ mod tests {
             ("target/test-classes/ATest.class", &own),
             ("target/test-classes/Foreign.class", &foreign),
         ];
-        let (_directory, masked) = crate::execution::masked::tests::masked(&files, "src/ATest.java");
+        let (_directory, masked) = crate::execution::build::masked::tests::masked(&files, "src/ATest.java");
         let masked = Arc::new(masked.unwrap());
         let answer = compiled(&[("ATest.class", &own), ("Foreign.class", &foreign)], &[]);
         let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&vec![answer.clone(); 2]), ends: false }));

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::execution::compiler::{CompileRequest, Files};
-use crate::execution::masked::{MaskedRevision, Reach};
-use crate::execution::places;
-use crate::execution::recording::CompilerCall;
+use crate::execution::build::compiler::{CompileRequest, Files};
+use crate::execution::build::masked::{MaskedRevision, Reach};
+use crate::execution::build::recording::CompilerCall;
+use crate::execution::container::places;
 use crate::workspace::class_file::ClassFacts;
 use crate::workspace::java_source::package_of;
 
@@ -108,7 +108,7 @@ fn patched(call: &CompilerCall) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execution::masked::tests::masked;
+    use crate::execution::build::masked::tests::masked;
     use crate::workspace::class_file::sample;
 
     #[test]

@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use crate::engine::spec::{Command, PROGRAM_SCHEMA, Program, Step};
+use crate::execution::build::surefire::JvmSettings;
 use crate::execution::container::environment;
-use crate::execution::limits::ExecutionLimits;
-use crate::execution::places::{
+use crate::execution::container::limits::ExecutionLimits;
+use crate::execution::container::places::{
     CLASS_ARCHIVE, HOME, PROJECT, RUNNER_CLASS, TEMPORARY, XML_DIRECTORY, launcher_class_path, within,
 };
-use crate::execution::surefire::JvmSettings;
 use crate::manifest::Launcher;
 
 /// What one launch needs to know.

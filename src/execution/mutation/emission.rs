@@ -9,10 +9,10 @@ use crate::engine::session::{self, StepOutput};
 use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
 use crate::execution::attempt::ATTEMPTS;
 use crate::execution::container::Environment;
+use crate::execution::container::steps::{command_end, done};
+use crate::execution::container::temporary::Spool;
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, NoAnswer, engine_fault, not_done};
-use crate::execution::steps::{command_end, done};
-use crate::execution::temporary::Spool;
 use crate::metrics::mutation::Emitted;
 
 const PYTHON: &str = "/usr/bin/python3";

@@ -2,12 +2,12 @@
 
 use super::{MainCompilation, MainCompiler};
 use crate::execution::container::Environment;
+use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::direct::{Direct, SwappedTree, write_files};
 use crate::execution::executor::Executor;
 use crate::execution::fault::ExecutionError;
 use crate::execution::launch::{LaunchOptions, MethodLaunch};
-use crate::execution::logs::{CellLogs, method_name};
-use crate::execution::temporary::TemporaryFile;
+use crate::execution::run::logs::{CellLogs, method_name};
 use crate::focal::FocalLines;
 use crate::outcome::Outcome;
 use crate::task::MethodId;

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::execution::attempt::ATTEMPTS;
-use crate::execution::compiled_tree::{CompiledTree, MOST_READ_BYTES, TreeError};
-use crate::execution::compiler::{CompileAnswer, CompileRequest, Diagnostic, Files};
+use crate::execution::build::compiled_tree::{CompiledTree, MOST_READ_BYTES, TreeError};
+use crate::execution::build::compiler::{CompileAnswer, CompileRequest, Diagnostic, Files};
+use crate::execution::build::prepared::{CompiledRevision, in_tree};
+use crate::execution::build::recording::CompilerCall;
 use crate::execution::container::Environment;
+use crate::execution::container::places::PROJECT;
 use crate::execution::direct::Direct;
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, NoAnswer, engine_fault};
-use crate::execution::places::PROJECT;
-use crate::execution::prepared::{CompiledRevision, in_tree};
-use crate::execution::recording::CompilerCall;
 use crate::java;
 
 /// What came of compiling another text of a main source.
@@ -255,10 +255,10 @@ mod tests {
     use crate::artifact::store::Store;
     use crate::data_dir::DataDir;
     use crate::engine::scripted::{Said, Scripted, exited, step_end};
-    use crate::execution::compiler::tests::{broken, compiled, errors, said};
+    use crate::execution::build::compiler::tests::{broken, compiled, errors, said};
+    use crate::execution::build::masked::tests::masked;
     use crate::execution::direct::write_files;
     use crate::execution::fault::{Remedy, answered};
-    use crate::execution::masked::tests::masked;
     use crate::execution::scripted::{direct, environment, executor};
 
     const SOURCE: &str = "class A { int a() { return 1; } }";

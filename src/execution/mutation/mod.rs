@@ -21,9 +21,9 @@ use super::container::Environment;
 use super::direct::Direct;
 use super::executor::Executor;
 use super::fault::{ExecutionError, NoAnswer};
-use super::prepared::CompiledRevision;
 use crate::artifact::key::key;
 use crate::digest::Digest;
+use crate::execution::build::prepared::CompiledRevision;
 use crate::focal::FocalLines;
 use crate::metrics::mutation::{Emitted, KeptMutant, MutantSet, distinct, garbage, mutated_lines, sample};
 use crate::task::TaskId;
@@ -279,7 +279,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::execution::masked::tests::masked;
+    use crate::execution::build::masked::tests::masked;
     use crate::execution::scripted::environment;
 
     /// What a set of mutants is made of.

@@ -9,9 +9,9 @@ use fs_err as fs;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::super::record::Measured;
 use crate::data_dir::write_below;
 use crate::digest::Digest;
+use crate::execution::run::record::Measured;
 use crate::outcome::Outcome;
 
 const CACHE_SCHEMA: u32 = 1;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::on_mutants::{MutantRunner, MutatedMethods, MutationRequest, mutated};
-use crate::execution::coverage::Covering;
-use crate::execution::coverage::{CoverageRequest, MethodCoverage};
 use crate::execution::direct::{Direct, DirectCell, ExecutedCell};
 use crate::execution::executor::Executor;
 use crate::execution::fault::ExecutionError;
-use crate::execution::record::CellRecord;
+use crate::execution::launch::coverage::Covering;
+use crate::execution::launch::coverage::{CoverageRequest, MethodCoverage};
+use crate::execution::run::record::CellRecord;
 use crate::execution::trees::Trees;
 use crate::outcome::Outcome;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::record::{FocalRecord, OwnFocalRecord};
-use crate::execution::coverage::{SourceFile, source_files};
+use crate::execution::launch::coverage::{SourceFile, source_files};
 use crate::focal::FocalLines;
 use crate::focal::own::OwnMethod;
 use crate::task::MethodId;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::execution::inputs::RunInputs;
+use crate::execution::run::inputs::RunInputs;
 use crate::submission::ContentKind;
 use crate::submission::predictions::{Predictions, UnknownTask};
 use crate::task::{RepositoryName, TaskId};

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::execution::record::Measured;
-use crate::execution::run_directory::RunRecord;
+use crate::execution::run::directory::RunRecord;
+use crate::execution::run::record::Measured;
 use crate::focal::own::OwnFocal;
 use crate::focal::{Focal, FocalLines, extents};
 use crate::metrics::coverage::FocalCoverage;

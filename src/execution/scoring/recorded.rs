@@ -67,7 +67,7 @@ impl<'a> Done<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execution::record::Measured;
+    use crate::execution::run::record::Measured;
     use crate::execution::scoring::record::{ExecutionRecord, MutationRecord, SCORE_SCHEMA};
     use crate::outcome::InfraReason;
     use crate::task::Track;

@@ -8,12 +8,14 @@ use super::on_mutants::{JudgedBy, Mutated, mutation_key};
 use super::record::{CoverageRecord, ExecutionRecord, MutantsRecord, MutationRecord, SCORE_SCHEMA, ScoreRecord};
 use super::run_mutants::RunMutants;
 use super::{Scoring, model_directory};
-use crate::execution::coverage::{Lines, MethodCoverage, SourceFile, coverage_key, focal_coverage, own_coverage};
 use crate::execution::executor::Executor;
 use crate::execution::fault::NoAnswer;
+use crate::execution::launch::coverage::{
+    Lines, MethodCoverage, SourceFile, coverage_key, focal_coverage, own_coverage,
+};
 use crate::execution::mutation::launches::Passing;
-use crate::execution::record::{CellRecord, Measured};
 use crate::execution::request::CellIdentity;
+use crate::execution::run::record::{CellRecord, Measured};
 use crate::metrics::coverage::{coverage, coverage_range};
 use crate::metrics::mutation::Kills;
 use crate::outcome::Outcome;

@@ -14,10 +14,10 @@ use crate::digest::Digest;
 use crate::event::EventSink;
 use crate::execution::direct::Swap;
 use crate::execution::fault::{ExecutionError, NoAnswer, answered};
-use crate::execution::record::ExecutionPath;
 use crate::execution::request::{CellIdentity, CellRequest};
-use crate::execution::run_directory::RunDirectory;
-use crate::execution::stage::{RunError, Stage};
+use crate::execution::run::directory::RunDirectory;
+use crate::execution::run::record::ExecutionPath;
+use crate::execution::run::stage::{RunError, Stage};
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, Side, Task, TaskId, Track};
 

@@ -14,9 +14,9 @@ use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_en
 use crate::engine::spec::{StepResult, Stream};
 use crate::event::Event;
 use crate::execution::container::ToolJars;
-use crate::execution::coverage::{MethodCoverage, SourceFile, coverage_key};
+use crate::execution::launch::coverage::{MethodCoverage, SourceFile, coverage_key};
+use crate::execution::launch::tracing::trace_key;
 use crate::execution::scripted::{environment, executor};
-use crate::execution::tracing::trace_key;
 use crate::focal::own::{Basis, OwnFocal, OwnMethod};
 use crate::focal::{FocalLines, Rule};
 use crate::sample::SampleRepository;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::shadows::shadows;
-use crate::execution::maven::ModuleArguments;
+use crate::execution::build::maven::ModuleArguments;
+use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::request::CellInput;
-use crate::execution::temporary::TemporaryFile;
 use crate::execution::trees::CellFacts;
 use crate::focal::{self, Focal};
 use crate::java::Unit;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::job::Job;
 use super::record::ScoreRecord;
 use super::reuse::{coverage_record, mutation_records};
-use crate::execution::coverage::MethodCoverage;
 use crate::execution::fault::NoAnswer;
+use crate::execution::launch::coverage::MethodCoverage;
 use crate::outcome::Outcome;
 use crate::task::{MethodId, Side};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::gathered::{Gathered, OfModel, Reference, put_coverage, put_mutation};
 use super::{COMMAND, Instances, ReportError};
-use crate::execution::runs::{RunState, StoredRun, describe, for_each_record, read_without_records};
+use crate::execution::run::list::{RunState, StoredRun, describe, for_each_record, read_without_records};
 use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
 use crate::execution::scoring::record::{
     CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, OwnFocalRecord, StartRecord, SubmissionRecord,

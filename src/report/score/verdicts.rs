@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::canonical_json::canonical_json;
-use crate::execution::run_directory::RunRecord as _;
+use crate::execution::run::directory::RunRecord as _;
+use crate::execution::run::verdicts::{Invocation, VERDICTS_SCHEMA};
 use crate::execution::scoring::record::ScoreRecord;
-use crate::execution::verdicts::{Invocation, VERDICTS_SCHEMA};
 
 /// Returns the file's bytes: canonical JSON of the records, sorted.
 ///

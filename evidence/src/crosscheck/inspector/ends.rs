@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use super::{InspectError, Inspector, Subject};
 use crate::report::crosscheck::{Both, CheckedEnd, CheckedEnds, named};
 use crate::tools::rebuilt::{MutantEnd, Rebuilt, rebuild};
+use testevo_sandbox::execution::container::temporary::TemporaryFile;
 use testevo_sandbox::execution::direct::{Swap, SwappedTree};
 use testevo_sandbox::execution::fault::{NoAnswer, Remedy};
 use testevo_sandbox::execution::launch::{LaunchOptions, MethodLaunch};
-use testevo_sandbox::execution::logs::CellLogs;
 use testevo_sandbox::execution::mutation::launches::{MutantLaunches, Passing};
 use testevo_sandbox::execution::mutation::{JudgedMutants, MainCompiler, MutatedFile};
-use testevo_sandbox::execution::temporary::TemporaryFile;
+use testevo_sandbox::execution::run::logs::CellLogs;
 use testevo_sandbox::outcome::{CompileReason, ExecReason, Outcome};
 use testevo_sandbox::task::{Cell, MethodId};
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use crate::canonical_json::canonical_json;
 use crate::data_dir::DataDir;
 use crate::digest::Digest;
-use crate::execution::inputs::{INPUTS_SCHEMA, RunInputs};
-use crate::execution::record::Measured;
-use crate::execution::run_directory::RunDirectory;
+use crate::execution::run::directory::RunDirectory;
+use crate::execution::run::inputs::{INPUTS_SCHEMA, RunInputs};
+use crate::execution::run::record::Measured;
 use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs, SubmissionInput};
 use crate::execution::scoring::record::{
     CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, SCORE_SCHEMA, ScoreRecord, SubmissionRecord,

@@ -3,9 +3,9 @@
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::run_directory::{RunDirectory, RunDirectoryError, RunRecord, latest};
 use crate::error::{ExitStatus, Failure};
 use crate::event::{Event, EventSink};
+use crate::execution::run::directory::{RunDirectory, RunDirectoryError, RunRecord, latest};
 
 /// What can end a run before its time.
 #[derive(Debug, thiserror::Error)]
@@ -41,15 +41,15 @@ impl Failure for RunError {
 }
 
 /// What is told of a stage, and what ends it.
-pub(super) struct Stage<'a> {
+pub(in crate::execution) struct Stage<'a> {
     /// Its name in events.
-    pub(super) name: &'a str,
+    pub(in crate::execution) name: &'a str,
     /// Jobs at once.
-    pub(super) jobs: usize,
+    pub(in crate::execution) jobs: usize,
     /// Where progress is told.
-    pub(super) events: &'a EventSink,
+    pub(in crate::execution) events: &'a EventSink,
     /// Ends it.
-    pub(super) cancellation: &'a CancellationToken,
+    pub(in crate::execution) cancellation: &'a CancellationToken,
 }
 
 impl Stage<'_> {
@@ -58,7 +58,7 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// [`RunError`]; what was done until then is in the run's records.
-    pub(super) async fn run<R: RunRecord, J: Future<Output = Result<Vec<R>, RunError>>>(
+    pub(in crate::execution) async fn run<R: RunRecord, J: Future<Output = Result<Vec<R>, RunError>>>(
         &self,
         run: &mut RunDirectory,
         mut records: Vec<R>,

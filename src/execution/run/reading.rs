@@ -93,7 +93,7 @@ const MOST_LINE_BYTES: u64 = 16 << 20;
 ///
 /// # Errors
 /// [`RunDirectoryError::Malformed`] for what is no file, [`RunDirectoryError::Io`].
-pub(super) fn open(path: &Path) -> Result<Option<fs::File>, RunDirectoryError> {
+pub(in crate::execution) fn open(path: &Path) -> Result<Option<fs::File>, RunDirectoryError> {
     let no_file = || malformed(path, "it is no regular file");
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags, Mode::empty()) {
@@ -114,7 +114,7 @@ pub(super) fn open(path: &Path) -> Result<Option<fs::File>, RunDirectoryError> {
 ///
 /// # Errors
 /// [`RunDirectoryError::Malformed`] for what is no file or too large, [`RunDirectoryError::Io`].
-pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, RunDirectoryError> {
+pub(in crate::execution) fn read(path: &Path) -> Result<Option<Vec<u8>>, RunDirectoryError> {
     let Some(file) = open(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
     file.take(MOST_FILE_BYTES + 1).read_to_end(&mut bytes)?;
@@ -128,7 +128,11 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, RunDirectoryError> {
 ///
 /// # Errors
 /// [`RunDirectoryError::Malformed`] for one that is too long, [`RunDirectoryError::Io`].
-pub(super) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>, path: &Path) -> Result<bool, RunDirectoryError> {
+pub(in crate::execution) fn read_line(
+    reader: &mut impl BufRead,
+    line: &mut Vec<u8>,
+    path: &Path,
+) -> Result<bool, RunDirectoryError> {
     line.clear();
     let length = reader.take(MOST_LINE_BYTES + 1).read_until(b'\n', line)?;
     match length as u64 {

@@ -15,13 +15,13 @@ pub const INPUTS: &str = "/testevo/input";
 /// The one input archive of a container.
 pub const TREE: &str = "/testevo/input/tree.tar";
 /// Where builds see the recorder.
-pub(super) const RECORDER: &str = "/testevo/recorder.jar";
+pub(in crate::execution) const RECORDER: &str = "/testevo/recorder.jar";
 /// Main class of our launcher.
-pub(super) const RUNNER_CLASS: &str = "testevo.runner.Main";
+pub(in crate::execution) const RUNNER_CLASS: &str = "testevo.runner.Main";
 /// Where launches see our launcher.
-pub(super) const RUNNER: &str = "/testevo/runner.jar";
+pub(in crate::execution) const RUNNER: &str = "/testevo/runner.jar";
 /// Where launches that are traced see the tracer; its manifest names the place.
-pub(super) const TRACER: &str = "/testevo/tracer.jar";
+pub(in crate::execution) const TRACER: &str = "/testevo/tracer.jar";
 /// Where launches see their class archive.
 pub const CLASS_ARCHIVE: &str = "/testevo/classes.jsa";
 /// What the recorder writes.
@@ -30,16 +30,16 @@ pub const RECORDING: &str = "/work/recording.jsonl";
 pub const XML_DIRECTORY: &str = "/work/xml";
 
 /// Where commands can write: emptied before each method or build, so that none finds what another left.
-pub(super) const SCRATCH: [&str; 3] = ["/work", "/tmp", "/dev/shm"];
+pub(in crate::execution) const SCRATCH: [&str; 3] = ["/work", "/tmp", "/dev/shm"];
 
 /// Returns the steps that leave nothing of what was before.
-pub(super) fn emptied() -> impl Iterator<Item = Step> {
+pub(in crate::execution) fn emptied() -> impl Iterator<Item = Step> {
     SCRATCH.into_iter().map(|path| Step::Empty { path: path.to_owned() })
 }
 
 /// Returns a path of the container relative to the tree, without `.` and `..`; `None` where it leads elsewhere. Compilers
 /// work in the tree's directory, so that a path that does not begin at the root is one of the tree's.
-pub(super) fn within(path: &str) -> Option<String> {
+pub(in crate::execution) fn within(path: &str) -> Option<String> {
     let path = if path.starts_with('/') { path.to_owned() } else { format!("{PROJECT}/{path}") };
     let mut parts = Vec::new();
     for part in path.split('/') {
@@ -60,6 +60,6 @@ pub(super) fn within(path: &str) -> Option<String> {
 
 /// Returns the beginning of every launch's class path. JUnit first: neither the project's own older JUnit nor test code
 /// may stand before the launcher's.
-pub(super) fn launcher_class_path(console: &str) -> String {
+pub(in crate::execution) fn launcher_class_path(console: &str) -> String {
     format!("{RUNNER}:{console}")
 }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::attempt::MOST_ATTEMPTS;
-use super::logs::command_of;
-use super::record::{CellRecord, ExecutionPath};
-use super::run_directory::RunDirectoryError;
-use super::runs::StoredRun;
 use crate::engine::spec::Command;
+use crate::execution::attempt::MOST_ATTEMPTS;
+use crate::execution::run::directory::RunDirectoryError;
+use crate::execution::run::list::StoredRun;
+use crate::execution::run::logs::command_of;
+use crate::execution::run::record::{CellRecord, ExecutionPath};
 use crate::outcome::label::expectation;
 use crate::task::TaskId;
 
@@ -107,13 +107,13 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::logs::{CellLogs, method_name};
-    use super::super::record::{Measured, RECORD_SCHEMA};
-    use super::super::run_directory::RunDescription;
-    use super::super::runs::RunState;
     use super::*;
     use crate::digest::Digest;
     use crate::engine::spec::{CommandLimits, PROGRAM_SCHEMA, Program, Step};
+    use crate::execution::run::directory::RunDescription;
+    use crate::execution::run::list::RunState;
+    use crate::execution::run::logs::{CellLogs, method_name};
+    use crate::execution::run::record::{Measured, RECORD_SCHEMA};
     use crate::outcome::Outcome;
     use crate::task::{Cell, Track};
 

@@ -9,7 +9,7 @@ use super::*;
 use crate::artifact::store::Store;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{StepResult, Stream};
-use crate::execution::compiled_tree::MOST_READ_BYTES;
+use crate::execution::build::compiled_tree::MOST_READ_BYTES;
 use crate::execution::direct::write_files;
 use crate::execution::executor::Executor;
 use crate::execution::scripted::{environment, executor};

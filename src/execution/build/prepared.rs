@@ -15,24 +15,24 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use self::inputs::{Sources, look};
-use super::build::{BuildEnd, BuildRequest, MavenBuild};
-use super::compiled_tree::TreeError;
-use super::container::Environment;
-use super::container::file_name;
-use super::executor::Executor;
-use super::fault::{ExecutionError, Fault, NoAnswer};
-use super::logs::CellLogs;
-use super::maven::ModuleArguments;
-use super::places::PROJECT;
-use super::recording::{CompilerCall, Recording};
-use super::surefire::{JvmSettings, Surefire};
-use super::temporary::TemporaryFile;
 use crate::artifact::made::{self, Described, Fresh, Kind, Made, MadeError};
 use crate::artifact::store::{Store, StoreError};
 use crate::data_dir::DataDir;
 use crate::digest::Digest;
 use crate::engine::session::Captured;
 use crate::event::EventSink;
+use crate::execution::build::compiled_tree::TreeError;
+use crate::execution::build::maven::ModuleArguments;
+use crate::execution::build::recording::{CompilerCall, Recording};
+use crate::execution::build::surefire::{JvmSettings, Surefire};
+use crate::execution::build::{BuildEnd, BuildRequest, MavenBuild};
+use crate::execution::container::Environment;
+use crate::execution::container::file_name;
+use crate::execution::container::places::PROJECT;
+use crate::execution::container::temporary::TemporaryFile;
+use crate::execution::executor::Executor;
+use crate::execution::fault::{ExecutionError, Fault, NoAnswer};
+use crate::execution::run::logs::CellLogs;
 use crate::outcome::Outcome;
 use crate::thread::blocking;
 
@@ -297,14 +297,14 @@ fn keep(store: &Store, captured: &Captured) -> Result<(Digest, u64), PreparedErr
 }
 
 /// Returns a path of the container relative to the tree; what lies elsewhere is in no tree.
-pub(super) fn in_tree(path: &str) -> &str {
+pub(in crate::execution) fn in_tree(path: &str) -> &str {
     path.strip_prefix(PROJECT).map_or("\0", |rest| rest.trim_start_matches('/'))
 }
 
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
-pub(super) mod loading;
+pub(in crate::execution) mod loading;
 
 #[cfg(test)]
 mod tests {

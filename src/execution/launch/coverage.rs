@@ -9,21 +9,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::agent::{Agent, AgentData};
-use super::attempt::{Came, attempt};
-use super::built::Built;
-use super::container::Environment;
-use super::executor::Executor;
-use super::fault::{engine_fault, not_done};
-use super::limits::ExecutionLimits;
-use super::logs::CellLogs;
-use super::places::{PROJECT, TREE};
-use super::steps::command_end;
-use super::temporary::Spool;
 use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
+use crate::execution::attempt::{Came, attempt};
+use crate::execution::build::built::Built;
+use crate::execution::container::Environment;
+use crate::execution::container::limits::ExecutionLimits;
+use crate::execution::container::places::{PROJECT, TREE};
+use crate::execution::container::steps::command_end;
+use crate::execution::container::temporary::Spool;
+use crate::execution::executor::Executor;
+use crate::execution::fault::{engine_fault, not_done};
+use crate::execution::launch::agent::{Agent, AgentData};
+use crate::execution::run::logs::CellLogs;
 use crate::focal::FocalLines;
 use crate::focal::own::OwnMethod;
 use crate::metrics::coverage::FocalCoverage;
@@ -36,7 +36,7 @@ pub use xml::{XmlError, attribute, read_xml};
 
 const AGENT_JAR: &str = "/opt/jacoco/agent.jar";
 /// JaCoCo's command line.
-pub(super) const ANALYSER: &str = "/opt/jacoco/cli.jar";
+pub(in crate::execution) const ANALYSER: &str = "/opt/jacoco/cli.jar";
 /// Where the agent writes.
 const DATA: &str = "/work/jacoco/jacoco.exec";
 /// The most data that one launch may write, in bytes: a bit for each branch of each class.
@@ -117,7 +117,7 @@ pub fn focal_coverage(focal: &[FocalLines], lines: &BTreeMap<SourceFile, Lines>)
 }
 
 /// Returns the coverage agent. It makes the directory that it writes in, in the container's fresh scratch.
-pub(super) fn agent() -> Agent {
+pub(in crate::execution) fn agent() -> Agent {
     let argument = agent_of(DATA, false);
     Agent { name: "coverage", argument, writes: (DATA.to_owned(), MOST_DATA_BYTES), mounts: Vec::new() }
 }

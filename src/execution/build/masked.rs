@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use fs_err as fs;
 
-use super::compiled_tree::{CompiledTree, MOST_READ_BYTES, Place, TreeError};
-use super::compiler::{Files, Input};
-use super::places::PROJECT;
-use super::prepared::{CompiledRevision, PreparedError, in_tree};
-use super::recording::CompilerCall;
-use super::temporary::{TemporaryFile, unique};
+use crate::execution::build::compiled_tree::{CompiledTree, MOST_READ_BYTES, Place, TreeError};
+use crate::execution::build::compiler::{Files, Input};
+use crate::execution::build::prepared::{CompiledRevision, PreparedError, in_tree};
+use crate::execution::build::recording::CompilerCall;
+use crate::execution::container::places::PROJECT;
+use crate::execution::container::temporary::{TemporaryFile, unique};
 use tokio::sync::OnceCell;
 
 use crate::artifact::store::Store;
@@ -420,4 +420,4 @@ fn hash_order(paths: &[String]) -> Vec<String> {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(in crate::execution) mod tests;

@@ -2,35 +2,35 @@
 //!
 //! What an agent wrote is a stranger's: whoever runs in the JVM can write any. It is bounded here and checked where it is read.
 
-use super::built::Built;
-use super::container::Environment;
-use super::executor::Executor;
-use super::launch::{LaunchOptions, MethodLaunch};
-use super::logs::{CellLogs, method_name};
 use crate::engine::spec::ReadOnlyMount;
+use crate::execution::build::built::Built;
+use crate::execution::container::Environment;
+use crate::execution::executor::Executor;
+use crate::execution::launch::{LaunchOptions, MethodLaunch};
+use crate::execution::run::logs::{CellLogs, method_name};
 use crate::outcome::Outcome;
 use crate::outcome::launch::shortened;
 use crate::task::MethodId;
 
 /// An agent on a method's JVM.
 #[derive(Clone, Debug)]
-pub(super) struct Agent {
+pub(in crate::execution) struct Agent {
     /// Names logs of its launches, and the agent in messages.
-    pub(super) name: &'static str,
+    pub(in crate::execution) name: &'static str,
     /// The JVM's argument.
-    pub(super) argument: String,
+    pub(in crate::execution) argument: String,
     /// The file that it writes, and how much it may: absolute path and bytes.
-    pub(super) writes: (String, u64),
+    pub(in crate::execution) writes: (String, u64),
     /// What the container has besides, such as the agent's jar.
-    pub(super) mounts: Vec<ReadOnlyMount>,
+    pub(in crate::execution) mounts: Vec<ReadOnlyMount>,
 }
 
 /// What an agent wrote of a method's launch; or why there is nothing, and whether trying again may help.
-pub(super) type AgentData = Result<Vec<u8>, (String, bool)>;
+pub(in crate::execution) type AgentData = Result<Vec<u8>, (String, bool)>;
 
 impl Agent {
     /// Says that a method that passes does not with the agent.
-    pub(super) fn not_passed(&self, outcome: Outcome, detail: &str) -> (String, bool) {
+    pub(in crate::execution) fn not_passed(&self, outcome: Outcome, detail: &str) -> (String, bool) {
         let cause = format!("with the {} agent: {outcome}: {detail}", self.name);
         (shortened(&cause), matches!(outcome, Outcome::InfraFail(_)))
     }
@@ -41,7 +41,7 @@ impl Executor {
     ///
     /// # Errors
     /// The file system's.
-    pub(super) async fn launch_with<'a>(
+    pub(in crate::execution) async fn launch_with<'a>(
         &self,
         agent: &Agent,
         environment: &Environment,

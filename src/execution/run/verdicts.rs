@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::record::CellRecord;
 use crate::canonical_json::canonical_json;
+use crate::execution::run::record::CellRecord;
 
 /// Version of the file's schema.
 pub const VERDICTS_SCHEMA: u32 = 1;
@@ -73,8 +73,8 @@ pub fn render(
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::{Measured, RECORD_SCHEMA};
     use super::*;
+    use crate::execution::run::record::{Measured, RECORD_SCHEMA};
     use crate::outcome::Outcome;
     use crate::task::{Cell, Track};
 

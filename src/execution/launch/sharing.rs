@@ -18,14 +18,6 @@ use std::time::SystemTime;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::attempt::ATTEMPTS;
-use super::container::file_name;
-use super::container::{self, Environment, ToolJars};
-use super::fault::{engine_fault, not_done};
-use super::limits::ExecutionLimits;
-use super::places::{HOME, RUNNER_CLASS, XML_DIRECTORY, launcher_class_path};
-use super::steps::done;
-use super::temporary::Spool;
 use crate::artifact::made::{self, Described, Fresh, Kind, Made, MadeError};
 use crate::artifact::store::Store;
 use crate::data_dir::DataDir;
@@ -34,6 +26,14 @@ use crate::engine::Engine;
 use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{Command, PROGRAM_SCHEMA, Program, Step, StepResult};
 use crate::event::EventSink;
+use crate::execution::attempt::ATTEMPTS;
+use crate::execution::container::file_name;
+use crate::execution::container::limits::ExecutionLimits;
+use crate::execution::container::places::{HOME, RUNNER_CLASS, XML_DIRECTORY, launcher_class_path};
+use crate::execution::container::steps::done;
+use crate::execution::container::temporary::Spool;
+use crate::execution::container::{self, Environment, ToolJars};
+use crate::execution::fault::{engine_fault, not_done};
 use crate::outcome::launch::shortened;
 use crate::thread::blocking;
 
@@ -75,12 +75,12 @@ pub struct ClassArchives {
 
 /// What a class archive is made with.
 #[derive(Clone, Copy)]
-pub(super) struct ArchiveMaker<'a> {
-    pub(super) engine: &'a dyn Engine,
-    pub(super) jars: &'a ToolJars,
-    pub(super) limits: &'a ExecutionLimits,
-    pub(super) temporary: &'a Path,
-    pub(super) identity: Digest,
+pub(in crate::execution) struct ArchiveMaker<'a> {
+    pub(in crate::execution) engine: &'a dyn Engine,
+    pub(in crate::execution) jars: &'a ToolJars,
+    pub(in crate::execution) limits: &'a ExecutionLimits,
+    pub(in crate::execution) temporary: &'a Path,
+    pub(in crate::execution) identity: Digest,
 }
 
 impl ClassArchives {
@@ -90,13 +90,13 @@ impl ClassArchives {
     }
 
     /// Tells whether launches in this environment have one, as far as is known yet.
-    pub(super) fn serve(&self, environment: &Environment) -> bool {
+    pub(in crate::execution) fn serve(&self, environment: &Environment) -> bool {
         let without = self.without.lock().unwrap_or_else(PoisonError::into_inner);
         environment.jdk >= FIRST_JDK && !without.contains(&environment.toolchain)
     }
 
     /// Returns the class archive that launches with this console map, made where it was not; `None` where they go without.
-    pub(super) async fn get(
+    pub(in crate::execution) async fn get(
         &self,
         maker: &ArchiveMaker<'_>,
         environment: &Environment,

@@ -13,11 +13,11 @@ use fs_err as fs;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::places::INPUTS;
-use super::temporary::unique;
 use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount};
 use crate::engine::{Container, Engine, EngineError};
+use crate::execution::container::places::INPUTS;
+use crate::execution::container::temporary::unique;
 
 /// How long a container may have waited for its program: far less than what its engine allows beyond its limits.
 const MOST_WAITING: Duration = Duration::from_secs(600);

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::record::ExecutionPath;
-use super::surefire::JvmSettings;
-use super::temporary::TemporaryFile;
+use crate::execution::build::surefire::JvmSettings;
+use crate::execution::container::temporary::TemporaryFile;
+use crate::execution::run::record::ExecutionPath;
 
 /// A compiled tree, and how methods are launched on it.
 #[derive(Debug)]
@@ -20,5 +20,5 @@ pub struct Built {
     /// What applies of the project's settings for its tests.
     pub settings: JvmSettings,
     /// What of the archives goes with this value.
-    pub(super) _own: TemporaryFile,
+    pub(in crate::execution) _own: TemporaryFile,
 }

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::agent::Agent;
-use super::container::ToolJars;
-use super::container::file_name;
-use super::places::TRACER;
 use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::engine::spec::ReadOnlyMount;
+use crate::execution::container::ToolJars;
+use crate::execution::container::file_name;
+use crate::execution::container::places::TRACER;
+use crate::execution::launch::agent::Agent;
 use crate::focal::own::Entered;
 
 /// Where the tracer writes.
@@ -55,7 +55,7 @@ pub enum TraceError {
 }
 
 /// Returns the tracer.
-pub(super) fn agent(jars: &ToolJars) -> Agent {
+pub(in crate::execution) fn agent(jars: &ToolJars) -> Agent {
     let argument = format!("-javaagent:{TRACER}={TRACE}");
     let mounts = vec![ReadOnlyMount { source: jars.tracer.clone(), target: TRACER.to_owned() }];
     Agent { name: "trace", argument, writes: (TRACE.to_owned(), MOST_TRACE_BYTES), mounts }
@@ -115,8 +115,10 @@ mod tests {
     fn what_the_tracer_wrote_is_read() {
         let agent = agent(&ToolJars::below(Path::new("/x")));
         assert_eq!(agent.argument, "-javaagent:/testevo/tracer.jar=/work/tracer.txt");
-        let manifest = include_str!("../../images/tracer/resources/META-INF/MANIFEST.MF");
-        assert!(manifest.contains(&format!("Boot-Class-Path: {} {TRACER}\n", super::super::coverage::ANALYSER)));
+        let manifest = include_str!("../../../images/tracer/resources/META-INF/MANIFEST.MF");
+        assert!(
+            manifest.contains(&format!("Boot-Class-Path: {} {TRACER}\n", crate::execution::launch::coverage::ANALYSER))
+        );
         let text = "test\tp.ATest\tp.Base,java.lang.Object\ntest\tp.Base\t\nuntraced\tp/q/B\nentered\tp/q/A$I\tp/q/A.java\tm\t(I)V\t3,5\tp.ATest#m,p.ATest#n\nentered\tA\tA.java\t<init>\t()V\t\t\nend\n";
         let trace = read_trace(text.as_bytes()).unwrap();
         assert_eq!(trace.untraced, ["p/q/B"]);

@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::places::PROJECT;
-use super::recording::TestSettings;
+use crate::execution::build::recording::TestSettings;
+use crate::execution::container::places::PROJECT;
 
 /// Whether a project's settings for Surefire apply to launches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

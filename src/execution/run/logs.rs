@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
-use super::run_directory::RunDirectoryError;
-use super::run_file;
 use crate::digest::Digest;
 use crate::engine::session::StepOutput;
 use crate::engine::spec::{Command, Program, Step, StepResult};
+use crate::execution::run::directory::RunDirectoryError;
+use crate::execution::run::reading;
 use crate::task::{Cell, MethodId, TaskId};
 use crate::workspace::cells::nested_in;
 
@@ -51,7 +51,7 @@ impl CellLogs {
     ///
     /// # Errors
     /// The file system's.
-    pub(super) fn below(&self, name: &str) -> std::io::Result<Self> {
+    pub(in crate::execution) fn below(&self, name: &str) -> std::io::Result<Self> {
         let name = log_stem(name);
         let directory = self.directory.as_ref().map(|directory| directory.join(&name));
         if let Some(directory) = &directory {
@@ -105,7 +105,11 @@ impl CellLogs {
     ///
     /// # Errors
     /// The file system's.
-    pub(super) fn diagnostics(&self, name: &str, errors: &[impl serde::Serialize]) -> std::io::Result<()> {
+    pub(in crate::execution) fn diagnostics(
+        &self,
+        name: &str,
+        errors: &[impl serde::Serialize],
+    ) -> std::io::Result<()> {
         let mut lines = Vec::new();
         for error in errors {
             serde_json::to_writer(&mut lines, error)?;
@@ -121,7 +125,7 @@ impl CellLogs {
 }
 
 /// Returns what the logs of a method's launches are called by: its name, with its class where that is not the test file's.
-pub(super) fn method_name(test_class: &str, method: &MethodId) -> String {
+pub(in crate::execution) fn method_name(test_class: &str, method: &MethodId) -> String {
     match nested_in(test_class, method) {
         Some("") => method.method().to_owned(),
         _ => format!("{}.{}", method.class(), method.method()),
@@ -135,7 +139,7 @@ const COMMAND_SUFFIX: &str = ".command.json";
 const MOST_NAME: usize = 150;
 
 /// Returns a name as a path may hold it; others may come to the same.
-pub(super) fn plain(name: &str) -> String {
+pub(in crate::execution) fn plain(name: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
     name.chars().take(MOST_NAME).map(safe).collect()
 }
@@ -155,9 +159,9 @@ fn log_stem(name: &str) -> String {
 ///
 /// # Errors
 /// [`RunDirectoryError::Io`], [`RunDirectoryError::Malformed`].
-pub(super) fn command_of(directory: &Path, name: &str) -> Result<Option<Command>, RunDirectoryError> {
+pub(in crate::execution) fn command_of(directory: &Path, name: &str) -> Result<Option<Command>, RunDirectoryError> {
     let path = directory.join(format!("{}{COMMAND_SUFFIX}", log_stem(name)));
-    let Some(bytes) = run_file::read(&path)? else { return Ok(None) };
+    let Some(bytes) = reading::read(&path)? else { return Ok(None) };
     let malformed = |error: serde_json::Error| RunDirectoryError::Malformed { path, reason: error.to_string() };
     serde_json::from_slice(&bytes).map(Some).map_err(malformed)
 }

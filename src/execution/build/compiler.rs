@@ -13,16 +13,16 @@ use fs_err as fs;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
-use super::container::Environment;
-use super::container::environment;
-use super::places::HOME;
-use super::temporary::unique;
 use crate::digest::Digest;
 use crate::engine::session::conversation::Conversation;
 use crate::engine::spec::{
     Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step,
 };
 use crate::engine::{Engine, EngineError};
+use crate::execution::container::Environment;
+use crate::execution::container::environment;
+use crate::execution::container::places::HOME;
+use crate::execution::container::temporary::unique;
 
 const SCHEMA: u32 = 1;
 const JAR: &str = "/testevo/compiler.jar";
@@ -442,4 +442,4 @@ impl<'a> Rest<'a> {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(in crate::execution) mod tests;

@@ -8,9 +8,9 @@ use super::fitness::{rewritten, unfit};
 use super::{PreparedError, in_tree};
 use crate::artifact::store::Store;
 use crate::digest::Digest;
-use crate::execution::compiled_tree::{CompiledTree, EntryKind};
-use crate::execution::places::within;
-use crate::execution::recording::{CompilerCall, Recording};
+use crate::execution::build::compiled_tree::{CompiledTree, EntryKind};
+use crate::execution::build::recording::{CompilerCall, Recording};
+use crate::execution::container::places::within;
 use crate::outcome::launch::shortened;
 
 /// A build whose compiled tree is looked at.

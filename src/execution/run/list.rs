@@ -9,14 +9,14 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::inputs::{INPUTS_SCHEMA, RunInputs};
-use super::record::CellRecord;
-use super::run_directory::{
-    self, RunDescription, RunDirectoryError, RunRecord, each_record, is_run_id, latest, read_description,
-};
-use super::run_file;
 use crate::data_dir::DataDir;
 use crate::digest::Digest;
+use crate::execution::run::directory::{
+    self, RunDescription, RunDirectoryError, RunRecord, each_record, is_run_id, latest, read_description,
+};
+use crate::execution::run::inputs::{INPUTS_SCHEMA, RunInputs};
+use crate::execution::run::reading;
+use crate::execution::run::record::CellRecord;
 use crate::outcome::label::cells_of;
 use crate::task::{Cell, Task};
 
@@ -159,7 +159,7 @@ pub fn read_without_records<I: DeserializeOwned>(path: PathBuf) -> Result<Stored
 /// [`RunDirectoryError`].
 pub fn for_each_record<R: RunRecord>(path: &Path, take: impl FnMut(R)) -> Result<(), RunDirectoryError> {
     let path = path.join("records.jsonl");
-    match run_file::open(&path)? {
+    match reading::open(&path)? {
         Some(mut file) => each_record(&mut file, &path, take).map(drop),
         None => Ok(()),
     }
@@ -232,8 +232,8 @@ fn state(path: &Path, description: &RunDescription) -> Result<RunState, RunDirec
 }
 
 fn read_inputs<I: DeserializeOwned>(path: &Path, description: &RunDescription) -> Result<Option<I>, RunDirectoryError> {
-    let file = path.join(run_directory::INPUTS_FILE);
-    let Some(bytes) = run_file::read(&file)? else { return Ok(None) };
+    let file = path.join(directory::INPUTS_FILE);
+    let Some(bytes) = reading::read(&file)? else { return Ok(None) };
     if Digest::of(&bytes) != description.inputs {
         return Err(malformed(&file, "its digest is not the one in run.json"));
     }
@@ -277,9 +277,9 @@ fn size(directory: &Path) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::run_directory::RunDirectory;
     use super::*;
     use crate::canonical_json::canonical_json;
+    use crate::execution::run::directory::RunDirectory;
 
     fn inputs() -> Vec<u8> {
         let inputs = RunInputs {

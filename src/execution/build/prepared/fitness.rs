@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::in_tree;
-use crate::execution::compiled_tree::{CompiledTree, TreeError};
-use crate::execution::recording::{CompilerCall, Recording};
+use crate::execution::build::compiled_tree::{CompiledTree, TreeError};
+use crate::execution::build::recording::{CompilerCall, Recording};
 use crate::outcome::launch::shortened;
 
 /// Goals in the phases of tests that do nothing to the tests' sources or classes.
@@ -92,7 +92,7 @@ pub(super) fn rewritten(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execution::recording::UnknownCall;
+    use crate::execution::build::recording::UnknownCall;
 
     #[test]
     fn builds_that_a_part_can_not_stand_for_are_unfit() {
@@ -108,7 +108,7 @@ mod tests {
             unfit(&recording, "g:a", &recording.compilations, "/work/project/target/test-classes")
         };
         assert_eq!(unfit(&|_| {}), None);
-        let goal = |plugin: &str, phase: &str| crate::execution::recording::Goal {
+        let goal = |plugin: &str, phase: &str| crate::execution::build::recording::Goal {
             project: Some("g:a".into()),
             plugin: plugin.into(),
             goal: "x".into(),

@@ -17,17 +17,17 @@ use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::record::{CellRecord, ExecutionPath, RECORD_SCHEMA};
-use super::run_file;
-pub use super::run_file::RunDirectoryError;
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
+use crate::execution::run::reading;
+pub use crate::execution::run::reading::RunDirectoryError;
+use crate::execution::run::record::{CellRecord, ExecutionPath, RECORD_SCHEMA};
 use crate::task::{Cell, MethodId, TaskId};
 
 const RUN_SCHEMA: u32 = 1;
 
 /// The inputs' file in a run's directory.
-pub(super) const INPUTS_FILE: &str = "inputs.json";
+pub(in crate::execution) const INPUTS_FILE: &str = "inputs.json";
 
 /// A line of a run's `records.jsonl`.
 pub trait RunRecord: Serialize + DeserializeOwned {
@@ -240,7 +240,7 @@ impl Asked<'_> {
     }
 }
 
-pub(super) fn is_run_id(text: &str) -> bool {
+pub(in crate::execution) fn is_run_id(text: &str) -> bool {
     text.len() <= 100
         && text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
@@ -252,9 +252,9 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunDirectoryErr
     Ok(write_atomically(path, &bytes)?)
 }
 
-pub(super) fn read_description(path: &Path) -> Result<Option<RunDescription>, RunDirectoryError> {
+pub(in crate::execution) fn read_description(path: &Path) -> Result<Option<RunDescription>, RunDirectoryError> {
     let file = path.join("run.json");
-    let Some(text) = run_file::read(&file)? else { return Ok(None) };
+    let Some(text) = reading::read(&file)? else { return Ok(None) };
     let malformed =
         |reason: serde_json::Error| RunDirectoryError::Malformed { path: file.clone(), reason: reason.to_string() };
     let value: serde_json::Value = serde_json::from_slice(&text).map_err(malformed)?;
@@ -286,14 +286,17 @@ fn unfinished(runs: &Path, asked: &Asked<'_>) -> Result<Vec<(String, PathBuf)>, 
 
 /// Returns the whole records of the file, the last one of each, and the length of what all take; a torn last line is left
 /// out.
-pub(super) fn read_records<R: RunRecord>(file: &mut fs::File, path: &Path) -> Result<(Vec<R>, u64), RunDirectoryError> {
+pub(in crate::execution) fn read_records<R: RunRecord>(
+    file: &mut fs::File,
+    path: &Path,
+) -> Result<(Vec<R>, u64), RunDirectoryError> {
     let mut records = Vec::new();
     let whole_bytes = each_record(file, path, |record| records.push(record))?;
     Ok((latest(records), whole_bytes))
 }
 
 /// Reads the whole records of the file one by one and returns the length of what they take; a torn last line is left out.
-pub(super) fn each_record<R: RunRecord>(
+pub(in crate::execution) fn each_record<R: RunRecord>(
     file: &mut fs::File,
     path: &Path,
     mut take: impl FnMut(R),
@@ -302,7 +305,7 @@ pub(super) fn each_record<R: RunRecord>(
     let mut reader = std::io::BufReader::new(file);
     let mut line = Vec::new();
     for number in 1.. {
-        if !run_file::read_line(&mut reader, &mut line, path)? || line.last() != Some(&b'\n') {
+        if !reading::read_line(&mut reader, &mut line, path)? || line.last() != Some(&b'\n') {
             break;
         }
         let malformed = |reason: String| RunDirectoryError::Malformed { path: path.to_owned(), reason };
@@ -332,8 +335,8 @@ pub fn latest<R: RunRecord>(records: Vec<R>) -> Vec<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::Measured;
     use super::*;
+    use crate::execution::run::record::Measured;
     use crate::outcome::{ExecReason, Outcome};
     use crate::task::Track;
 

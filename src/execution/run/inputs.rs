@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::container::Environment;
-use super::container::ToolJars;
-use super::container::file_name;
-use super::limits::ExecutionLimits;
-use super::record::ExecutionPath;
-use super::surefire::Surefire;
 use crate::digest::Digest;
+use crate::execution::build::surefire::Surefire;
+use crate::execution::container::Environment;
+use crate::execution::container::ToolJars;
+use crate::execution::container::file_name;
+use crate::execution::container::limits::ExecutionLimits;
+use crate::execution::run::record::ExecutionPath;
 use crate::manifest::Launcher;
 use crate::task::{RepositoryName, Task};
 

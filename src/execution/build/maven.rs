@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
-use super::container::environment;
-use super::limits::ExecutionLimits;
-use super::places::{HOME, MAVEN_REPOSITORY, PROJECT, RECORDER, RECORDING, TREE};
 use crate::engine::spec::{Command, CommandLimits, PROGRAM_SCHEMA, Program, Step};
+use crate::execution::container::environment;
+use crate::execution::container::limits::ExecutionLimits;
+use crate::execution::container::places::{HOME, MAVEN_REPOSITORY, PROJECT, RECORDER, RECORDING, TREE};
 use crate::workspace::ModuleLocation;
 
 /// Relative to each module: Maven resolves it against the module that it works on, so that every module of the reactor

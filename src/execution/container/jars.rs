@@ -10,8 +10,6 @@ use std::path::Path;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::container::ToolJars;
-use super::coverage::ANALYSER;
 use crate::artifact::made::{self, Described, Kind};
 use crate::artifact::store::{Store, StoreError};
 use crate::digest::Digest;
@@ -22,6 +20,8 @@ use crate::engine::spec::{
 };
 use crate::engine::{Engine, EngineError};
 use crate::error::{ExitStatus, Failure};
+use crate::execution::container::ToolJars;
+use crate::execution::launch::coverage::ANALYSER;
 
 /// What can go wrong while the jars are made.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +62,7 @@ impl Failure for JarError {
 
 macro_rules! sources {
     ($($path:literal),+ $(,)?) => {
-        &[$(($path, include_str!(concat!("../../images/", $path)))),+]
+        &[$(($path, include_str!(concat!("../../../images/", $path)))),+]
     };
 }
 

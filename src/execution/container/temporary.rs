@@ -39,7 +39,7 @@ pub struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
     /// Names a file below this process's temporary directory, such as `tree-7.tar`; whoever asks writes it.
-    pub(super) fn named(temporary: &Path, name: &str, extension: &str) -> Self {
+    pub(in crate::execution) fn named(temporary: &Path, name: &str, extension: &str) -> Self {
         Self(temporary.join(format!("{name}-{}.{extension}", unique())))
     }
 
@@ -60,7 +60,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-pub(super) fn unique() -> u64 {
+pub(in crate::execution) fn unique() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
