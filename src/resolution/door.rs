@@ -6,6 +6,7 @@
 //! container asks for is trusted: paths are validated, sizes bounded, addresses come from the origins alone.
 
 mod error;
+mod fetching;
 mod find;
 mod serving;
 mod versions;

@@ -1,13 +1,12 @@
 //! What a path is answered with: what passed before, then what the tree has, then what an origin gives.
 
-use super::serving::sha1_of;
+use super::fetching::{Denied, fetch, sha1_of};
 use super::versions::freeze;
 use super::{MAX_ARTIFACT_BYTES, MIRROR_ID, Shared, held};
 use crate::artifact::fetch::FetchError;
 use crate::artifact::origin::{OriginError, OriginName};
 use crate::digest::Digest;
 use crate::lock::MavenFile;
-use crate::resolution::allowance::Exhausted;
 use crate::resolution::bookkeeping::is_bookkeeping;
 use crate::resolution::metadata;
 
@@ -108,37 +107,6 @@ fn leave_out(shared: &Shared, origin: &OriginName, error: &OriginError) {
     if origins.len() < before {
         let events = shared.client.events();
         events.warning(format!("{error}: it is not asked; if it is needed, give `--origin {origin}=URL`"));
-    }
-}
-
-/// Why something was not fetched.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Denied {
-    #[error(transparent)]
-    Fetch(#[from] FetchError),
-    #[error(transparent)]
-    Exhausted(#[from] Exhausted),
-}
-
-/// Fetches within what one lock may.
-pub(super) async fn fetch(
-    shared: &Shared,
-    origin: &OriginName,
-    path: &str,
-    expected: Option<&Digest>,
-    max_bytes: u64,
-) -> Result<(Digest, u64), Denied> {
-    let fetching = shared.allowance.fetching(max_bytes).await?;
-    match shared.client.fetch(origin, path, expected, fetching.max_bytes).await {
-        Ok((digest, size)) => {
-            fetching.came(size);
-            Ok((digest, size))
-        }
-        Err(error @ FetchError::TooLarge { .. }) => {
-            fetching.did_not_fit(max_bytes);
-            Err(error.into())
-        }
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -8,14 +8,14 @@ use futures_util::TryStreamExt as _;
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::BoxBody};
 use hyper::body::Frame;
 use hyper::{Method, Request, Response, StatusCode};
-use sha1::Digest as _;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::io::ReaderStream;
 
+use super::fetching::sha1_of;
 use super::find::{Found, find};
 use super::{MAX_REFUSED, Shared, held, is_repository_path};
 use crate::artifact::store::StoreError;
-use crate::digest::{Digest, encode_hex};
+use crate::digest::Digest;
 
 /// Serves connections for as long as the door is open.
 pub(super) async fn accept(listener: UnixListener, shared: Arc<Shared>) {
@@ -89,28 +89,6 @@ async fn blob(shared: &Shared, digest: &Digest, size: u64, with_body: bool) -> R
         empty()
     };
     Ok(response.body(body).unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, String::new())))
-}
-
-/// Returns the SHA-1 sum of a blob; `None` where it can't be read.
-pub(super) async fn sha1_of(shared: &Shared, digest: &Digest) -> Option<String> {
-    if let Some(sum) = held(&shared.sums).get(digest) {
-        return Some(sum.clone());
-    }
-    let mut file = shared.store.open_blob(digest).ok()?;
-    let sum = tokio::task::spawn_blocking(move || {
-        let mut hasher = sha1::Sha1::new();
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            match std::io::Read::read(&mut file, &mut buffer) {
-                Ok(0) => return Some(encode_hex(&hasher.finalize())),
-                Ok(count) => hasher.update(&buffer[..count]),
-                Err(_) => return None,
-            }
-        }
-    });
-    let sum = sum.await.ok().flatten()?;
-    held(&shared.sums).insert(*digest, sum.clone());
-    Some(sum)
 }
 
 fn plain(status: StatusCode, text: String) -> Response<Body> {

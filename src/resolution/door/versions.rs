@@ -1,6 +1,6 @@
 //! Which version is the newest, where Maven asks: chosen once, the same for ever.
 
-use super::find::{Denied, fetch};
+use super::fetching::{Denied, fetch};
 use super::{MAX_ARTIFACT_BYTES, Shared, is_repository_path};
 use crate::artifact::fetch::FetchError;
 use crate::artifact::origin::OriginName;

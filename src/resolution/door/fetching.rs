@@ -1,0 +1,62 @@
+//! What the door takes from origins, within what one lock may, and its sums.
+
+use sha1::Digest as _;
+
+use super::{Shared, held};
+use crate::artifact::fetch::FetchError;
+use crate::artifact::origin::OriginName;
+use crate::digest::{Digest, encode_hex};
+use crate::resolution::allowance::Exhausted;
+
+/// Why something was not fetched.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Denied {
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
+}
+
+/// Fetches within what one lock may.
+pub(super) async fn fetch(
+    shared: &Shared,
+    origin: &OriginName,
+    path: &str,
+    expected: Option<&Digest>,
+    max_bytes: u64,
+) -> Result<(Digest, u64), Denied> {
+    let fetching = shared.allowance.fetching(max_bytes).await?;
+    match shared.client.fetch(origin, path, expected, fetching.max_bytes).await {
+        Ok((digest, size)) => {
+            fetching.came(size);
+            Ok((digest, size))
+        }
+        Err(error @ FetchError::TooLarge { .. }) => {
+            fetching.did_not_fit(max_bytes);
+            Err(error.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the SHA-1 sum of a blob; `None` where it can't be read.
+pub(super) async fn sha1_of(shared: &Shared, digest: &Digest) -> Option<String> {
+    if let Some(sum) = held(&shared.sums).get(digest) {
+        return Some(sum.clone());
+    }
+    let mut file = shared.store.open_blob(digest).ok()?;
+    let sum = tokio::task::spawn_blocking(move || {
+        let mut hasher = sha1::Sha1::new();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match std::io::Read::read(&mut file, &mut buffer) {
+                Ok(0) => return Some(encode_hex(&hasher.finalize())),
+                Ok(count) => hasher.update(&buffer[..count]),
+                Err(_) => return None,
+            }
+        }
+    });
+    let sum = sum.await.ok().flatten()?;
+    held(&shared.sums).insert(*digest, sum.clone());
+    Some(sum)
+}
