@@ -1,9 +1,9 @@
-//! The one policy of trying again: a fault of ours has two more tries, and what ran out of time is believed after a second run with
-//! nothing else running.
+//! The one retry policy. A fault of ours is retried twice. A timeout counts only after a second run with nothing else
+//! running.
 
 use tokio::sync::RwLock;
 
-/// Tries of an execution that the infrastructure keeps from a verdict.
+/// The most tries of an execution that faults of the infrastructure keep from a verdict.
 pub const ATTEMPTS: u32 = 3;
 
 /// Tries at most: the second run of a timeout counts as one more.

@@ -1,5 +1,5 @@
-//! Building a tree with Maven, tests included: what the reference path launches on, and what prepared revisions are made of.
-//! Source: protocol §2.2.
+//! Builds a tree with Maven, tests included. The reference path launches methods on such a tree, and prepared revisions
+//! are made of one. Source: protocol §2.2.
 
 pub mod built;
 pub mod compiled_tree;
@@ -119,7 +119,7 @@ impl Executor {
     /// Builds a tree. Builds that fail count as faults of the infrastructure and are tried again, compilations that fail do not.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing logs and temporary files.
     pub(super) async fn build(&self, request: &BuildRequest<'_>) -> std::io::Result<Build> {
         let environment = request.environment;
         let settings =

@@ -1,8 +1,8 @@
-//! One cell of one task on the reference path: Maven builds its tree, and each method is launched on what it built.
+//! One cell of one task on the reference path: Maven builds the cell's tree, then each method is launched on it.
 //!
-//! Faults of the infrastructure are retried twice and then recorded as such, builds that fail among them. A timeout, of a build as of
-//! a method, is believed only after a second run with nothing else running; that of a busy launch on a mutant at once, where its
-//! limit is far above what the launch takes otherwise.
+//! Faults of the infrastructure, failed builds included, are retried twice and then recorded. A timeout of a build or
+//! of a method counts only after a second run with nothing else running. A launch on a mutant is an exception: its
+//! first timeout counts if its limit is far above the launch's usual time.
 
 use fs_err as fs;
 
@@ -27,13 +27,13 @@ impl Executor {
     /// Executes a cell and returns a record per method and repeat.
     ///
     /// # Errors
-    /// Only where logs or temporary files can't be written; every other trouble is an outcome.
+    /// Only where logs or temporary files can't be written; every other failure is an outcome in the records.
     pub async fn run_cell(&self, request: &CellRequest<'_>) -> std::io::Result<Vec<CellRecord>> {
         Ok(self.run_and_cover(request, None).await?.0)
     }
 
-    /// Executes a cell as [`Executor::run_cell`] does, then launches again, with the coverage agent on board, what passed
-    /// in the first repeat and what is asked for besides. Returns what each of these covered.
+    /// Executes a cell as [`Executor::run_cell`] does, and then launches methods again with the coverage agent: those
+    /// that passed in the first repeat, and `cover.methods`. Returns the coverage of each.
     ///
     /// # Errors
     /// As [`Executor::run_cell`].
@@ -88,10 +88,10 @@ impl Executor {
         Ok((unkeyed(request, records), covered))
     }
 
-    /// Returns a cell's tree as Maven builds it, and where its logs are.
+    /// Builds a cell's tree with Maven; returns the built tree and the directory of its logs.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing logs and temporary files.
     pub async fn build_cell(
         &self,
         request: &CellRequest<'_>,

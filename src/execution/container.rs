@@ -1,4 +1,4 @@
-//! What the containers of executions have in common: our own jars, the scratch space, the environment of commands.
+//! The shared parts of execution containers: our own jars, the scratch space, the environment of commands.
 
 pub mod images;
 pub mod jars;
@@ -16,12 +16,12 @@ use crate::execution::build::surefire::Surefire;
 use crate::execution::container::places::{HOME, RECORDER, RUNNER, TREE};
 use crate::manifest::Launcher;
 
-/// What a repository's executions share.
+/// The environment that all executions of a repository share.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// The image's config digest.
     pub image: Digest,
-    /// Digest of what images with the same development kit have in common: all but the Maven cache.
+    /// Digest of everything that images with the same development kit share: all but the Maven cache.
     pub toolchain: Digest,
     /// Major version of its development kit.
     pub jdk: u32,
@@ -49,7 +49,7 @@ pub struct ToolJars {
 }
 
 impl ToolJars {
-    /// Returns jars of these names below a directory, which need not be there.
+    /// Returns the paths of our jars below `directory`, which need not exist.
     #[cfg(test)]
     pub(crate) fn below(directory: &Path) -> Self {
         let [runner, recorder, compiler, tracer] =
@@ -101,7 +101,7 @@ pub fn container_without_tree(
     }
 }
 
-/// Returns the environment of every command: nothing of it comes from the host.
+/// Returns the environment variables of every command; none comes from the host.
 pub(super) fn environment(java_home: &str, more: &[(&str, String)]) -> Vec<(String, String)> {
     let mut environment: Vec<(String, String)> = [
         ("HOME", HOME.to_owned()),

@@ -1,10 +1,10 @@
-//! The direct path: a code revision is compiled once, a cell is one file compiled again and each method launched in a JVM
-//! and a container of its own.
+//! The direct path: Maven compiles a code revision once. For each cell, one file is compiled again, and each method is
+//! launched in a JVM and a container of its own.
 //!
-//! In steps, each of use alone: [`Direct::revision`] prepares, [`Direct::masked`] leaves the target file out,
-//! [`Direct::swap`] puts a text in its place and compiles, [`Executor::launch`] runs one method; [`Direct::run_cell`] does a
-//! whole cell. Where the direct path can't do exactly what Maven would, there is [`NoAnswer`], and the caller takes the reference
-//! path.
+//! Each step can be used alone. [`Direct::revision`] prepares the revision. [`Direct::masked`] leaves the target file
+//! out. [`Direct::swap`] puts a text in the target file's place and compiles it. [`Executor::launch`] runs one method.
+//! [`Direct::run_cell`] does a whole cell. Where the direct path can't do exactly what Maven would do, it returns
+//! [`NoAnswer`], and the caller takes the reference path.
 
 mod checks;
 mod requests;
@@ -44,41 +44,41 @@ const MASKED_KEPT: usize = 16;
 
 type Masked = Arc<OnceCell<Result<Arc<MaskedRevision>, NoAnswer>>>;
 
-/// What the cells of a process share on the direct path.
+/// The direct path's state, shared by all cells of a process.
 pub struct Direct {
     prepared: PreparedRevisions,
     compilers: Compilers,
     masked: Mutex<Vec<((Digest, String), Masked)>>,
 }
 
-/// A text in the target file's place, compiled. Its archive on the host goes with it.
+/// A tree with a text compiled in the target file's place. Dropping it removes its archive on the host.
 pub struct SwappedTree {
     /// The tree without the file.
     pub masked: Arc<MaskedRevision>,
-    /// What methods are launched on.
+    /// The tree that methods are launched on.
     pub built: Built,
 }
 
-/// What came of putting a text in the target file's place.
+/// The result of putting a text in the target file's place.
 pub enum Swap {
-    /// It compiled.
+    /// The text compiled.
     Compiled(SwappedTree),
-    /// It did not.
+    /// The text did not compile.
     Failed {
-        /// Where the errors are.
+        /// The files that have the errors.
         reason: CompileReason,
-        /// The first ones, for people.
+        /// The first errors, for people.
         detail: String,
-        /// All of them.
+        /// All errors.
         errors: Vec<Diagnostic>,
     },
 }
 
 /// A cell on the direct path.
 pub struct DirectCell<'a> {
-    /// What the record is about.
+    /// The cell that records name.
     pub identity: CellIdentity<'a>,
-    /// What is known of the cell.
+    /// The cell's facts, read without writing its tree.
     pub facts: &'a CellFacts,
     /// Methods to launch.
     pub methods: &'a [MethodId],
@@ -86,11 +86,12 @@ pub struct DirectCell<'a> {
     pub repeats: u32,
 }
 
-/// What a cell came to.
+/// The result of executing a cell.
 pub struct ExecutedCell {
     /// A record per method and repeat.
     pub records: Vec<CellRecord>,
-    /// The tree that methods were launched on and where their logs are, for further launches; `None` where none was.
+    /// The tree that methods were launched on and the directory of their logs, for further launches; `None` where no
+    /// method was launched.
     pub launched: Option<(SwappedTree, CellLogs)>,
 }
 
@@ -100,10 +101,11 @@ impl Direct {
         Self { prepared, compilers, masked: Mutex::default() }
     }
 
-    /// Returns a code revision, prepared where it was not. `archive` writes the revision's own tree and returns where.
+    /// Returns a prepared code revision, and prepares it first if the store does not have it. `archive` writes the
+    /// revision's own tree to a file and returns the file.
     ///
     /// # Errors
-    /// [`ExecutionError`]: every trouble of the build is [`NoAnswer`].
+    /// [`ExecutionError`]; a failed build is [`NoAnswer`].
     pub async fn revision(
         &self,
         executor: &Executor,
@@ -128,7 +130,7 @@ impl Direct {
     /// Returns a revision without a file, relative to the tree.
     ///
     /// # Errors
-    /// The file system's.
+    /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
     pub async fn masked(
         &self,
         executor: &Executor,
@@ -170,7 +172,7 @@ impl Direct {
     /// Puts `text` in the file's place and compiles it with every source that depends on it.
     ///
     /// # Errors
-    /// The file system's.
+    /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
     pub async fn swap(
         &self,
         executor: &Executor,
@@ -253,7 +255,7 @@ impl Direct {
     /// Executes a cell. `archive` writes the code revision's own tree and returns where.
     ///
     /// # Errors
-    /// The file system's.
+    /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
     pub async fn run_cell(
         &self,
         executor: &Executor,
@@ -310,7 +312,7 @@ impl Direct {
 /// Writes a tar archive of regular files that belong to the task's user and have the time of every tree.
 ///
 /// # Errors
-/// The file system's.
+/// I/O errors of creating and writing `path`.
 pub fn write_files<'a>(path: &Path, files: impl Iterator<Item = (&'a str, &'a [u8])>) -> std::io::Result<()> {
     let mut builder = tar::Builder::new(std::io::BufWriter::new(fs::File::create(path)?));
     for (name, content) in files {

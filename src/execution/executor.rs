@@ -1,4 +1,4 @@
-//! What the executions of a repository share, and what is made of each: its key and its record.
+//! The executor of a repository's cells: the state that its executions share, and each execution's key and record.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::execution::run::record::{CellRecord, ExecutionPath, Measured, RECORD_
 use crate::outcome::Outcome;
 use crate::task::MethodId;
 
-/// What executes cells of a repository.
+/// Executes cells of a repository.
 #[derive(Clone)]
 pub struct Executor {
     /// Starts containers.
@@ -32,23 +32,24 @@ pub struct Executor {
     pub jars: ToolJars,
     /// Limits of every execution.
     pub limits: ExecutionLimits,
-    /// For archives and spooled output; everything in it is this process's own.
+    /// Directory for archives and spooled output; only this process writes there.
     pub temporary: PathBuf,
-    /// The run's `logs`, where there is a run.
+    /// The run's `logs` directory; `None` outside of a run.
     pub logs: Option<PathBuf>,
-    /// What of this program decides executions, a part of every key.
+    /// The digest of this program's part in executions, a part of every key.
     pub identity: Digest,
-    /// Held shared by every execution, and alone by the second run of a timeout. One for all executors of a process.
+    /// Every execution holds this lock shared; the second run of a timeout holds it exclusively. All executors of a
+    /// process share it.
     pub exclusive: Arc<RwLock<()>>,
-    /// Whether a launch's timeout is believed at once, since its limit is many times what it takes.
+    /// Whether a launch's first timeout counts, because its limit is many times its usual time.
     pub trusts_first_timeout: bool,
     /// Containers that are started before they are needed.
     pub pool: Arc<ContainerPool>,
-    /// What launches of every path map; `None` for launches that load every class anew.
+    /// The class archives that launches of both paths map; `None` for launches that load every class anew.
     pub class_archives: Option<Arc<ClassArchives>>,
 }
 
-/// What one method's launch came to.
+/// The result of one method's launch.
 #[derive(Clone, Debug)]
 pub struct Launched {
     /// Its outcome.
@@ -59,12 +60,12 @@ pub struct Launched {
     pub attempts: u32,
     /// Times and machine.
     pub measured: Measured,
-    /// The files that were asked for, `None` for one that is not there or too large.
+    /// The requested files; `None` for a file that is missing or too large.
     pub files: Vec<Option<Vec<u8>>>,
 }
 
 impl Executor {
-    /// Returns the key of one launch on a path: what was executed under it need not be executed again.
+    /// Returns the key of one launch on a path. A result kept under this key need not be executed again.
     pub fn key(&self, identity: &CellIdentity<'_>, method: &MethodId, repeat: u32, path: ExecutionPath) -> Digest {
         let inputs = ExecutionInputs {
             image: identity.environment.image,

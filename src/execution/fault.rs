@@ -1,4 +1,4 @@
-//! What keeps an execution from its answer: faults of our own, and what one of its paths can't do.
+//! Reasons why an execution has no answer: faults of our own, and limits of the direct path.
 
 use std::io;
 
@@ -23,61 +23,61 @@ impl Fault {
     }
 }
 
-/// Who may have the answer that is missing.
+/// Who may still give the missing answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// The next try: a fault of ours kept it.
+    /// The next try: a fault of ours prevented the answer.
     TryAgain,
     /// Maven: the direct path can't do what the build does.
     AskMaven,
-    /// Nobody: there is none.
+    /// Nobody: there is no answer.
     None,
 }
 
-/// Why there is no answer, and who may have it.
+/// Why an execution has no answer, and who may still give it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}")]
 pub struct NoAnswer {
-    /// In words, a line or two.
+    /// The cause in words, a line or two.
     pub cause: String,
-    /// Who may have it.
+    /// Who may still give the answer.
     pub remedy: Remedy,
 }
 
 impl NoAnswer {
-    /// Says what fault of ours keeps it.
+    /// Returns a missing answer that a fault of ours caused.
     pub fn fault(cause: impl AsRef<str>) -> Self {
         Self::of(cause, Remedy::TryAgain)
     }
 
-    /// Says what the direct path can't do.
+    /// Returns a missing answer that the direct path can't give.
     pub fn unfit(cause: impl AsRef<str>) -> Self {
         Self::of(cause, Remedy::AskMaven)
     }
 
-    /// Says why there never is one.
+    /// Returns a missing answer that nobody can give.
     pub fn never(cause: impl AsRef<str>) -> Self {
         Self::of(cause, Remedy::None)
     }
 
-    /// Says why there is none, and who may have it.
+    /// Returns a missing answer with its cause and remedy.
     pub fn of(cause: impl AsRef<str>, remedy: Remedy) -> Self {
         Self { cause: shortened(cause.as_ref()), remedy }
     }
 
-    /// Tells whether the next try may have it.
+    /// Tells whether the next try may give the answer.
     pub fn may_pass(&self) -> bool {
         self.remedy == Remedy::TryAgain
     }
 }
 
-/// What ends an execution without an answer.
+/// Why an execution ends without an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecutionError {
-    /// There is none, for a reason that records name.
+    /// The execution has no answer, for a reason that records name.
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
-    /// Files could not be read or written: the command ends.
+    /// Files could not be read or written, and the command ends.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -88,10 +88,10 @@ impl From<Fault> for ExecutionError {
     }
 }
 
-/// Returns the answer or the reason for none, for whoever records or keeps either.
+/// Turns [`ExecutionError::NoAnswer`] into an inner error, so that the caller can record or keep it.
 ///
 /// # Errors
-/// The others of [`ExecutionError`].
+/// [`ExecutionError::Io`], as its I/O error.
 pub fn answered<T>(result: Result<T, ExecutionError>) -> io::Result<Result<T, NoAnswer>> {
     match result {
         Ok(answer) => Ok(Ok(answer)),
@@ -100,7 +100,7 @@ pub fn answered<T>(result: Result<T, ExecutionError>) -> io::Result<Result<T, No
     }
 }
 
-/// Names why a container did not do its steps: the first that failed, or what ended it.
+/// Names why a container did not do all its steps: the first step that failed, or how the container ended.
 pub fn not_done(run: &ContainerRun, what: &str) -> Fault {
     const NO_SPACE: i32 = 28;
     let failed = run.steps.iter().find_map(|output| match output.result()? {

@@ -1,9 +1,11 @@
-//! The identity of executions: a digest of everything in this program that decides what an execution does. Keys name it, so that
-//! what is kept outlives a build that changes something else, and nothing outlives one that changes this.
+//! The identity of executions: a digest of all sources of this program that decide what an execution does. Every
+//! execution key contains it. Kept results survive a build that changes other sources, and none survives a build that
+//! changes these.
 
 use crate::digest::Digest;
 
-/// Returns the identity, which the build script makes of what `execution-sources.txt` lists; it is equal in any clone.
+/// Returns the identity, which the build script computes of the files in `execution-sources.txt`. It is equal in any
+/// clone.
 pub fn identity() -> Digest {
     Digest::of(env!("TESTEVO_EXECUTION_IDENTITY").as_bytes())
 }

@@ -36,13 +36,13 @@ pub struct ExecutionInputs<'a> {
     pub recorder: &'a str,
     /// The compiler's jar by digest.
     pub compiler: &'a str,
-    /// What of this program decides executions.
+    /// The identity of executions of this program.
     pub identity: Digest,
     /// Limits.
     pub limits: ExecutionLimits,
     /// Counted from 1.
     pub repeat: u32,
-    /// Whether launches map class archives: identity hash codes come in another order then.
+    /// Whether launches map class archives, which change the order of identity hash codes.
     pub class_archive: bool,
     /// Protections that the engine could not give.
     pub isolation_missing: &'a [String],

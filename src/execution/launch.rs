@@ -1,5 +1,5 @@
-//! One test method, launched on a compiled tree: in a JVM and a container of its own, whichever path built the tree and whatever
-//! else the launch has, such as an agent or the classes of a mutant. Source: protocol §2.3.
+//! Launches one test method on a compiled tree, in a JVM and a container of its own. Either path may have built the
+//! tree; a launch may have options, such as an agent or the classes of a mutant. Source: protocol §2.3.
 
 pub(in crate::execution) mod agent;
 pub mod coverage;
@@ -33,17 +33,17 @@ use crate::workspace::cells::class_of_method;
 /// One method to launch.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodLaunch<'a> {
-    /// Binary name of the test file's class; the method's own may be nested in it.
+    /// Binary name of the test file's class. The method's own class may be nested in it.
     pub class: &'a str,
     /// The method.
     pub method: &'a MethodId,
-    /// What else the launch has.
+    /// Options besides the method.
     pub options: &'a LaunchOptions,
-    /// Names of its logs begin with this.
+    /// The first part of the names of its logs.
     pub name: &'a str,
 }
 
-/// What a launch has besides the method itself.
+/// Options of a launch besides the method.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchOptions {
     /// Further arguments for the JVM, such as an agent.
@@ -52,7 +52,7 @@ pub struct LaunchOptions {
     pub mounts: Vec<ReadOnlyMount>,
     /// Tar archive that is unpacked over the tree, such as a mutant's classes.
     pub replaced: Option<PathBuf>,
-    /// Files that are sent back afterwards: absolute path and most bytes.
+    /// Files that are sent back afterwards: absolute path and most bytes of each.
     pub files: Vec<(String, u64)>,
 }
 
@@ -60,7 +60,7 @@ impl Executor {
     /// Launches methods as often as asked, and returns a record for each launch. `before` is what was measured until then.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing logs and temporary files.
     pub(super) async fn launch_all(
         &self,
         identity: &CellIdentity<'_>,
@@ -93,11 +93,11 @@ impl Executor {
         Ok(records)
     }
 
-    /// Launches one method. A timeout is believed only after a second run with nothing else running, unless the executor
-    /// believes the first.
+    /// Launches one method. A timeout counts only after a second run with nothing else running, unless the executor
+    /// trusts the first.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing logs and temporary files.
     pub async fn launch(
         &self,
         environment: &Environment,

@@ -1,9 +1,10 @@
-//! Proofs: an image is ready once it was shown, without a network, to compile and launch what its tasks need.
+//! Proofs: an image is ready once executions without a network showed that it compiles and launches what its tasks
+//! need.
 //!
-//! For each distinct set of build files and module one gold method is compiled and launched offline; nothing may end as
-//! `infra_fail`. Whether the method passes plays no part: labels are `validate`'s business. A proof is stored under the
-//! image's config digest and never repeated for an identical image. What the image failed stands in it too, and takes the
-//! proof away, however much was shown before or by others, until the same execution does not fail any more.
+//! For each distinct build set, one gold method is compiled and launched offline; none may end as `infra_fail`. Whether
+//! the method passes plays no part, because `validate` checks labels. A proof is stored under the image's config digest
+//! and never repeated for an identical image. It also lists executions that the image failed. Such a failure
+//! invalidates the proof, whatever else was shown, until the same execution succeeds.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,27 +30,27 @@ pub type Prepare = Arc<dyn Fn(&Task, Cell) -> Result<CellInput, String> + Send +
 /// Version of the proof's schema.
 pub const PROOF_SCHEMA: u32 = 1;
 
-/// What was shown of an image. File: `proofs/<config digest>.json`.
+/// The executions shown of an image. File: `proofs/<config digest>.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     /// [`PROOF_SCHEMA`].
     pub schema: u32,
     /// The image.
     pub config_digest: Digest,
-    /// Executions that were shown, by the set of build files and module.
+    /// Successful executions, by build set.
     pub executions: Vec<ProvenExecution>,
-    /// Executions that the image failed and that nothing made good since.
+    /// Executions that the image failed and that have not succeeded since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<Unproven>,
-    /// Digests of the levels and tasks that it was asked for, so that nothing needs to be read to ask again.
+    /// Digests of the proof levels and tasks that were shown. Asking again for one of these reads nothing else.
     pub shown_for: Vec<Digest>,
-    /// Digest of the last repository lock that all of this was compared with and that it covers, so that the lock need not
-    /// be read to ask again.
+    /// Digest of the last repository lock that this proof was compared with and covers. Asking again for this lock does
+    /// not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<Digest>,
 }
 
-/// One execution that came to an outcome of its own.
+/// One execution that ended with another outcome than `infra_fail`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ProvenExecution {
     /// Identity of the set of build files and module.
@@ -58,7 +59,7 @@ pub struct ProvenExecution {
     pub task_id: TaskId,
     /// The cell.
     pub cell: Cell,
-    /// What it came to, for the curious.
+    /// Its outcome, for people.
     pub outcome: String,
 }
 
@@ -75,14 +76,14 @@ impl Proof {
         }
     }
 
-    /// Tells whether every one of the build sets was shown, and the image failed none of their executions.
+    /// Tells whether every one of the build sets was shown and the image failed none of their executions.
     pub fn covers(&self, build_sets: &[String]) -> bool {
         let shown: BTreeSet<&str> = self.executions.iter().map(|execution| execution.build_set.as_str()).collect();
         let failed: BTreeSet<&str> = self.failed.iter().map(|execution| execution.build_set.as_str()).collect();
         build_sets.iter().all(|set| shown.contains(set.as_str()) && !failed.contains(set.as_str()))
     }
 
-    /// Adds what an execution showed of the image.
+    /// Adds the result of an execution.
     pub fn take(&mut self, shown: ProofStep) {
         let (task_id, cell) = match &shown {
             ProofStep::Held(execution) => (&execution.task_id, execution.cell),
@@ -105,10 +106,10 @@ impl Proof {
     }
 }
 
-/// What one execution showed of an image.
+/// The result of one execution for an image's proof.
 #[derive(Clone, Debug)]
 pub enum ProofStep {
-    /// It came to an outcome of its own.
+    /// The execution ended with another outcome than `infra_fail`.
     Held(ProvenExecution),
     /// The image failed it.
     Failed(Unproven),
@@ -117,7 +118,7 @@ pub enum ProofStep {
 /// What can go wrong with proofs.
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
     /// The proof can't be read.
@@ -153,7 +154,7 @@ pub struct NeededExecution {
     pub build_set: String,
     /// A task that has it.
     pub task: Task,
-    /// The cell whose code revision has it.
+    /// The cell whose code revision has the build set.
     pub cell: Cell,
 }
 
@@ -168,7 +169,7 @@ pub struct Unproven {
     pub cell: Cell,
     /// The outcome.
     pub outcome: String,
-    /// The first lines of what was seen.
+    /// The first lines of the failure.
     pub detail: String,
 }
 
@@ -207,11 +208,11 @@ pub fn store(path: &Path, proof: &Proof) -> Result<(), ProofError> {
     Ok(write_atomically(path, &bytes)?)
 }
 
-/// Executes what is needed, at most `jobs` at once; `told` is given what that shows of the image as soon as it does. Returns
-/// what failed, also where that says nothing of the image, and after a fault executes nothing further.
+/// Executes `needed`, at most `jobs` at once, and calls `told` with each result as soon as it is there. Returns the
+/// failures, including those that say nothing of the image. After a fault of ours nothing further is executed.
 ///
 /// # Errors
-/// [`ProofError::Io`] where temporary files can't be written, and whatever `told` returns.
+/// [`ProofError::Io`] where temporary files can't be written, and every error of `told`.
 pub async fn prove(
     executor: &Executor,
     environment: &Environment,

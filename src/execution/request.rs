@@ -1,4 +1,4 @@
-//! What is asked of an execution: a cell, its tree, its methods.
+//! Requests to the executor: a cell, its tree, its methods.
 
 use crate::digest::Digest;
 use crate::execution::build::maven::ModuleArguments;
@@ -16,15 +16,15 @@ pub struct CellInput {
     pub tree: String,
     /// The swapped file's bytes by digest; `None` where that revision has no such file.
     pub swapped: Option<Digest>,
-    /// The target file's module; `None` where it lies in none.
+    /// The target file's module; `None` where no module contains the file.
     pub module: Option<ModuleArguments>,
     /// The target file, relative to the tree.
     pub test_file: String,
-    /// Binary name of the test file's class; a method's own may be nested in it.
+    /// Binary name of the test file's class. The method's own class may be nested in it.
     pub class: String,
 }
 
-/// What a source of a cell's tree holds instead of what the code revision has there: a mutant.
+/// A text that replaces a source of the code revision in a cell's tree: a mutant.
 #[derive(Clone, Copy, Debug)]
 pub struct OtherText<'a> {
     /// Names its logs.
@@ -50,13 +50,13 @@ pub struct CellRequest<'a> {
     pub methods: &'a [MethodId],
     /// Repeats of each launch, at least 1.
     pub repeats: u32,
-    /// The path that was asked for; where it is the direct one, that did not fit.
+    /// The requested path. If it is the direct path, that path did not fit.
     pub path: ExecutionPath,
-    /// What is changed in the code besides; such records have no key.
+    /// A changed source of the code; such records have no key.
     pub other_text: Option<OtherText<'a>>,
 }
 
-/// What a record is about.
+/// The identity of a cell that records name.
 #[derive(Clone, Copy, Debug)]
 pub struct CellIdentity<'a> {
     /// The task.
@@ -69,7 +69,7 @@ pub struct CellIdentity<'a> {
     pub tree: &'a str,
     /// The swapped file's bytes by digest.
     pub swapped: Option<Digest>,
-    /// The path that was asked for.
+    /// The requested path.
     pub path: ExecutionPath,
 }
 

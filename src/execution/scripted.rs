@@ -1,4 +1,4 @@
-//! Executions by a script: what tests have in common.
+//! Scripted executions, shared by tests.
 
 use std::path::Path;
 use std::sync::Arc;

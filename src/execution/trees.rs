@@ -1,4 +1,4 @@
-//! Where executions get their trees from: repositories on this machine, read as needed.
+//! The trees that executions read: local repositories, opened once and read on demand.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,17 @@ pub struct Trees {
     notices: Arc<Notices>,
 }
 
-/// What is known of a cell before any archive is written.
+/// The facts of a cell, known before any archive is written.
 #[derive(Clone, Debug)]
 pub struct CellFacts {
     /// Git's id of the code revision's tree.
     pub tree: String,
     /// The target file's text in the test revision; `None` where it has no such file.
     pub text: Option<Vec<u8>>,
-    /// The target file's module in the code revision; `None` where it lies in none.
+    /// The target file's module in the code revision; `None` where no module contains the file.
     pub module: Option<ModuleArguments>,
-    /// Binary name of the class that the text declares, empty where there is none; a method's own may be nested in it.
+    /// Binary name of the class that the text declares, empty if it declares none. The method's own class may be nested
+    /// in it.
     pub class: String,
 }
 
@@ -41,8 +42,8 @@ impl CellFacts {
 }
 
 impl Trees {
-    /// Returns the trees of repositories that were opened before; archives are written to `temporary`, and what trees
-    /// lack is told to `notices`.
+    /// Returns the trees of repositories that are already open. Archives are written to `temporary`, and `notices` gets
+    /// messages about gaps in the trees.
     pub fn new(paths: BTreeMap<RepositoryName, PathBuf>, temporary: PathBuf, notices: Arc<Notices>) -> Self {
         Self { paths, temporary, notices }
     }
@@ -62,7 +63,7 @@ impl Trees {
     /// Writes the archive of a cell's tree.
     ///
     /// # Errors
-    /// Why the sources can't be had, in words.
+    /// Why the sources can't be read, in words.
     pub fn cell(&self, task: &Task, cell: Cell) -> Result<CellInput, String> {
         let repository = self.open(task).map_err(|error| error.to_string())?;
         let (archive, written) = self.archive(|archive| write_cell(&repository, task, cell, archive, &self.notices))?;
@@ -76,7 +77,7 @@ impl Trees {
         })
     }
 
-    /// Returns what is known of a cell without writing its tree.
+    /// Returns the facts of a cell without writing its tree.
     ///
     /// # Errors
     /// As [`Trees::cell`].

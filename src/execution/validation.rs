@@ -1,4 +1,4 @@
-//! Gold validation: every cell of every task, as many at once as asked, records written as they come.
+//! Gold validation: executes every cell of every task, several at once, and writes records as they come.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::outcome::label::cells_of;
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, RepositoryName, Side, Task};
 
-/// What is validated, and how.
+/// The parameters of a validation.
 pub struct Validation<'a> {
     /// The tasks.
     pub tasks: &'a [Task],
@@ -29,21 +29,21 @@ pub struct Validation<'a> {
     pub executors: &'a BTreeMap<RepositoryName, Arc<Executor>>,
     /// Launches of each method and cell.
     pub repeats: u32,
-    /// Cells at once.
+    /// Most cells at once.
     pub jobs: usize,
-    /// Makes trees.
+    /// The trees of cells.
     pub trees: Arc<Trees>,
     /// The paths that every cell is executed on.
     pub paths: &'a [ExecutionPath],
-    /// The direct path, where it is one of them.
+    /// The direct path, if `paths` has it.
     pub direct: Option<Arc<Direct>>,
 }
 
 impl Validation<'_> {
-    /// Executes what `known` lacks and returns all records.
+    /// Executes everything that has no record in `known`, and returns all records.
     ///
     /// # Errors
-    /// [`RunError`]; what was executed until then is in the run's records.
+    /// [`RunError`]; records made until then are in the run's directory.
     pub async fn run(
         &self,
         run: &mut RunDirectory,
@@ -84,7 +84,8 @@ impl Validation<'_> {
         missing
     }
 
-    /// Executes one cell on a path, from its sources to its records; what the direct path does not fit takes the reference.
+    /// Executes one cell on a path, from its sources to its records. A cell that the direct path does not fit runs on
+    /// the reference path.
     ///
     /// # Errors
     /// [`RunError`].
@@ -163,7 +164,8 @@ impl Validation<'_> {
     }
 }
 
-/// Returns a task's cells, those of the same code revision one after the other: what one prepared, the next one finds.
+/// Returns a task's cells, with cells of one code revision in a row, so that a cell finds its predecessor's prepared
+/// revision.
 pub fn ordered_cells(task: &Task) -> Vec<Cell> {
     let mut cells: Vec<Cell> = cells_of(task.track).to_vec();
     cells.sort_by_key(|cell| cell.code() == Side::New);

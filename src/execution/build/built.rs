@@ -1,4 +1,4 @@
-//! A compiled tree on which methods are launched, whichever path built it.
+//! A compiled tree on which methods are launched, from either path.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use crate::execution::build::surefire::JvmSettings;
 use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::run::record::ExecutionPath;
 
-/// A compiled tree, and how methods are launched on it.
+/// A compiled tree, and what a launch on it needs.
 #[derive(Debug)]
 pub struct Built {
     /// The path that built it.
@@ -17,7 +17,7 @@ pub struct Built {
     pub module: String,
     /// Class directories and jars of the test class path, in Maven's order.
     pub class_path: Vec<String>,
-    /// What applies of the project's settings for its tests.
+    /// The project's Surefire settings that apply to its tests.
     pub settings: JvmSettings,
     /// What of the archives goes with this value.
     pub(in crate::execution) _own: TemporaryFile,

@@ -1,7 +1,7 @@
-//! A compiled tree as an archive: what lies where in it, classes of a source file, parts of it as jars, the whole without
-//! a file's traces.
+//! A compiled tree as an archive. Finds its entries, the classes of a source file, packs parts of it as jars, and
+//! writes the tree without a file's traces.
 //!
-//! The archive came out of a container in which a stranger's build ran. It is read by position, never unpacked here.
+//! The archive comes from a container in which an untrusted build ran. It is read by position, never unpacked here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -17,16 +17,17 @@ const MOST_ENTRIES: usize = 500_000;
 /// The largest part that is packed as a jar, in bytes.
 const MOST_JAR_BYTES: u64 = 1 << 30;
 
-/// The largest file that is read whole, in bytes: sources and classes are read, and a build may make files of any size.
+/// The largest file that is read whole, in bytes. Sources and classes are read, and a build may write files of any
+/// size.
 pub const MOST_READ_BYTES: u64 = 32 << 20;
 
 /// What can go wrong with a compiled tree.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// The file system refused, or the archive is not whole.
+    /// An I/O error, or the archive is truncated or malformed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The build made more than is looked through here. Only Maven can compile with it.
+    /// The tree exceeds a limit of this module. Only Maven can compile with it.
     #[error("{0}")]
     TooLarge(String),
 }
@@ -40,7 +41,7 @@ impl From<TreeError> for io::Error {
     }
 }
 
-/// An entry's place in the archive.
+/// The position of an entry in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Where it begins, extension headers included.
@@ -55,20 +56,20 @@ pub struct Place {
     directory: bool,
 }
 
-/// What lies at a path.
+/// The kind of entry at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file.
     File(Place),
     /// A directory with something in it.
     Directory,
-    /// Nothing, or a directory with nothing in it.
+    /// Nothing, or an empty directory.
     Nothing,
-    /// What a link leads to, or what is neither file nor directory.
+    /// An entry behind a link, or one that is neither file nor directory.
     Unclear,
 }
 
-/// An archive with the places of its entries, by path relative to the tree and without a trailing slash.
+/// An archive and the positions of its entries, by path relative to the tree and without a trailing slash.
 #[derive(Debug)]
 pub struct CompiledTree {
     file: fs::File,
@@ -82,10 +83,10 @@ fn malformed(reason: impl Into<String>) -> io::Error {
 }
 
 impl CompiledTree {
-    /// Reads the places of all entries.
+    /// Reads the positions of all entries.
     ///
     /// # Errors
-    /// The file system's, [`io::ErrorKind::InvalidData`] for what is no archive of ours, [`TreeError::TooLarge`].
+    /// I/O errors of reading `path`; [`io::ErrorKind::InvalidData`] for a malformed archive; [`TreeError::TooLarge`].
     pub fn open(path: &Path) -> Result<Self, TreeError> {
         Self::open_of(path, MOST_ENTRIES)
     }
@@ -119,7 +120,7 @@ impl CompiledTree {
         self.entries.get(path).copied().filter(|place| place.regular)
     }
 
-    /// Tells what lies at a path without `.` and `..`; the empty one is the tree itself.
+    /// Returns the kind of entry at a path without `.` and `..`; the empty path is the tree itself.
     pub fn at(&self, path: &str) -> EntryKind {
         let parents = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|parent| !parent.is_empty());
         let entry = |path: &str| self.entries.get(path);
@@ -148,7 +149,7 @@ impl CompiledTree {
     /// Reads a file's content.
     ///
     /// # Errors
-    /// The file system's; [`TreeError::TooLarge`] for one of more than [`MOST_READ_BYTES`].
+    /// I/O errors of reading the archive; [`TreeError::TooLarge`] for a file of more than [`MOST_READ_BYTES`].
     pub fn read(&self, place: Place) -> Result<Vec<u8>, TreeError> {
         if place.length > MOST_READ_BYTES {
             return Err(TreeError::TooLarge(format!("a file of {} bytes is too large to be read", place.length)));
@@ -158,10 +159,10 @@ impl CompiledTree {
         Ok(bytes)
     }
 
-    /// Tells whether a file has this content.
+    /// Tells whether the file at `place` has exactly this content.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of reading the archive.
     pub fn holds(&self, place: Place, content: &[u8]) -> io::Result<bool> {
         if place.length != content.len() as u64 {
             return Ok(false);
@@ -182,7 +183,7 @@ impl CompiledTree {
     /// Writes a file's content.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of reading the archive and of writing to `out`.
     pub fn copy(&self, place: Place, out: &mut impl Write) -> io::Result<()> {
         self.copy_range(place.content, place.content + place.length, out)
     }
@@ -196,8 +197,8 @@ impl CompiledTree {
         Ok(())
     }
 
-    /// Returns the classes directly in `directory` that say they came from a file of this name, by path relative to the
-    /// tree; `None` where a class there does not say what it came from, or is none.
+    /// Returns the classes directly in `directory` whose class files name this source file, by path relative to the
+    /// tree. `None` where a class file there names no source file or is malformed.
     ///
     /// # Errors
     /// [`TreeError`].
@@ -228,10 +229,11 @@ impl CompiledTree {
         Ok(Some(classes))
     }
 
-    /// Writes the archive without the entries that `masked` names, and returns how many bytes that were.
+    /// Writes the archive without the entries that `masked` names, and returns the size in bytes of all its entries,
+    /// masked ones included.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of reading the archive and of writing to `out`.
     pub fn write_without(&self, masked: impl Fn(&str) -> bool, out: &mut fs::File) -> io::Result<u64> {
         let mut kept: Vec<(u64, u64)> = Vec::new();
         let mut places: Vec<(&String, Place)> = self.entries.iter().map(|(path, place)| (path, *place)).collect();
@@ -254,8 +256,8 @@ impl CompiledTree {
         Ok(self.end)
     }
 
-    /// Writes the files below a directory as a jar, stored and sorted, without those that `masked` names by path relative
-    /// to the tree. A directory that is not there gives an empty jar.
+    /// Writes the files below a directory as a jar: stored and sorted, without those that `masked` names by path
+    /// relative to the tree. A missing directory gives an empty jar.
     ///
     /// # Errors
     /// [`TreeError`].

@@ -1,7 +1,8 @@
-//! The warm compiler: javac in sealed containers that live as long as the command, one request after the other.
+//! The warm compiler: javac in sealed containers that live as long as the command and serve one request after the
+//! other.
 //!
-//! It compiles what is hostile and never runs it. A compiler that ran out of something, took too long or said something
-//! odd is ended, and the request is told to go another way. Protocol: `images/compiler/README.md`.
+//! It compiles hostile sources and never runs them. A compiler that exhausts a limit, times out or answers malformed
+//! data is ended, and its request fails over to another path. Protocol: `images/compiler/README.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
@@ -45,19 +46,19 @@ const REQUEST: Duration = Duration::from_secs(120);
 /// The longest answer, in bytes.
 const MOST_ANSWER: usize = 128 << 20;
 
-/// A directory or jar of the host that stands for a path in arguments.
+/// A directory or jar on the host that replaces a path in a request's arguments.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The jar on the host.
     pub file: PathBuf,
-    /// A name that tells its content from every other's.
+    /// A name that is unique to its content.
     pub name: String,
 }
 
-/// What is to be compiled.
+/// A request to the warm compiler.
 #[derive(Clone, Debug, Default)]
 pub struct CompileRequest {
-    /// Arguments as javac gets them, without sources; paths that `inputs` names are replaced.
+    /// Arguments as javac gets them, without sources; paths in `inputs` are replaced.
     pub arguments: Vec<String>,
     /// Jars that stand in for directories of the project.
     pub inputs: BTreeMap<String, Input>,
@@ -77,33 +78,35 @@ pub type Files = Vec<(String, Vec<u8>)>;
 /// One of javac's errors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// The source, absolute in the container; `None` for an error of no place.
+    /// The source, absolute in the container; `None` for an error without a position.
     pub file: Option<String>,
-    /// Counted from 1; negative where there is none.
+    /// Line, counted from 1; negative for an error without a position.
     pub line: i64,
-    /// Counted from 1, a tab as far as the next multiple of eight; negative where there is none.
+    /// Column, counted from 1, where a tab reaches the next multiple of eight; negative for an error without a
+    /// position.
     pub column: i64,
-    /// javac's own key for it.
+    /// javac's own key of the error.
     pub code: String,
     /// Its text.
     pub message: String,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Clone, Debug)]
 pub enum CompileAnswer {
-    /// It compiled.
+    /// The sources compiled.
     Compiled {
         /// Classes by path relative to the output directory.
         classes: Files,
         /// Sources and resources that processors made, by absolute path.
         generated: Files,
     },
-    /// It did not.
+    /// The sources did not compile.
     Errors(Vec<Diagnostic>),
-    /// The compiler could not say; it was ended.
+    /// The compiler gave no usable answer and was ended.
     Broken(String),
-    /// The compiler was lost: killed, out of memory, silent for too long. The text may be to blame, or the machine.
+    /// The compiler died: killed, out of memory, or silent for too long. Either the text or the machine may be the
+    /// cause.
     Lost(String),
 }
 
@@ -122,7 +125,8 @@ pub struct Compilers {
 }
 
 impl Compilers {
-    /// Returns a pool of at most `most`; `jar` is `images/compiler`, compiled, and `temporary` this process's own.
+    /// Returns a pool of at most `most` compilers. `jar` is `images/compiler`, compiled; `temporary` is this process's
+    /// own directory.
     pub fn new(engine: Arc<dyn Engine>, jar: PathBuf, temporary: PathBuf, most: usize) -> Self {
         let most = most.max(1);
         Self {
@@ -137,11 +141,11 @@ impl Compilers {
         }
     }
 
-    /// Compiles, in a compiler that is warm where there is one for the environment's image.
+    /// Compiles, in an idle warm compiler of the environment's image if there is one.
     ///
     /// # Errors
-    /// [`EngineError`] where no compiler could be started. Trouble with one that was is [`CompileAnswer::Broken`] or
-    /// [`CompileAnswer::Lost`].
+    /// [`EngineError`] where no compiler could be started. A compiler that fails after its start is
+    /// [`CompileAnswer::Broken`] or [`CompileAnswer::Lost`].
     pub async fn compile(
         &self,
         environment: &Environment,

@@ -1,6 +1,6 @@
-//! A compiled revision without one file: its source, its classes, those of sources that depend on it, reports about its class,
-//! and what the build says of it are left out, so that a container shows nothing of the file but the text that is swapped in.
-//! Source: protocol §2.1.
+//! A compiled revision without one file, so that a container shows nothing of the file but the swapped text. It lacks
+//! the file's source, its classes, those of sources that depend on it, reports about its class, and the build's lists
+//! of it. Source: protocol §2.1.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -31,42 +31,43 @@ const EVERY_SOURCE: &str = "**/*.java";
 /// What configures Lombok, wherever it lies above a source.
 const LOMBOK_SETTINGS: &str = "lombok.config";
 
-/// How much of a file's part of the tests is compiled with a text, so that the build's own classes come out.
+/// How much of the file's part of the tests is compiled with a text, so that the build's own classes result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// The text and what depends on it.
+    /// The text and the sources that depend on it.
     Dependents,
-    /// Everything: such as names of parameters, which a class file of another source does not have, go into classes.
+    /// The whole part: class files then contain, say, parameter names that class files of other sources lack.
     Part,
 }
 
-/// How compiling the file's own text, or another source where there is none, gave what the build gave.
+/// How a compilation of the file's own text, or of another source if there is no such file, gave the build's classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// With what.
+    /// How much was compiled.
     pub reach: Reach,
-    /// Whether annotation processors made something meanwhile: it may be of the file's own text, and lies in the tree.
+    /// Whether annotation processors made files then; these may come from the file's own text, and lie in the tree.
     pub generates: bool,
 }
 
-/// A compiled revision without one file. Its files on the host go with it.
+/// A compiled revision without one file. Dropping it removes its files on the host.
 pub struct MaskedRevision {
     /// The revision.
     pub revision: Arc<CompiledRevision>,
     /// The file that is left out, relative to the tree.
     pub test_file: String,
-    /// What the compiler was asked for to compile the file's part of the tests.
+    /// The build's compiler call for the file's part of the tests.
     pub call: CompilerCall,
-    /// Tar archive of the tree that is left.
+    /// Tar archive of the remaining tree.
     pub tree: TemporaryFile,
-    /// Jar of the module's test classes that are left, without those that are compiled after the file's part.
+    /// Jar of the module's remaining test classes, without classes of parts that are compiled later.
     pub test_classes: TemporaryFile,
-    /// What stands for directories of the project when its tests are compiled.
+    /// The jars that replace directories of the project when its tests are compiled.
     pub inputs: BTreeMap<String, Input>,
     whole: CompiledTree,
-    /// How compiling the file's own text gives what the build gave, or why the direct path does not fit.
+    /// How compiling the file's own text gives the build's classes, or why the direct path does not fit.
     pub proven: OnceCell<Result<Proof, String>>,
-    /// What processors make of any source, shown to be what they make of the file left out: nothing of it is in the tree.
+    /// The files that annotation processors make of any source. It is proven that they also make these of the file left
+    /// out, so that the tree has nothing of that file.
     pub processors: OnceCell<Result<Files, String>>,
     /// Classes that must come out when it is shown what the compiler makes, by path relative to the tree: those that were left
     /// out, and where there is no such file, those of the source that stands for it.
@@ -209,16 +210,16 @@ impl MaskedRevision {
     /// Returns the text that was left out; `None` where the revision has no such file.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of reading the compiled tree.
     pub fn own_text(&self) -> io::Result<Option<Vec<u8>>> {
         Ok(self.whole.file(&self.test_file).map(|place| self.whole.read(place)).transpose()?)
     }
 
-    /// Returns the source that shows what the compiler makes where the revision has no such file: the smallest one of those
-    /// that classes come from, of the file's own directory if it can be.
+    /// Returns the source that proves the compiler where the revision has no such file: the smallest source with
+    /// classes, if possible from the file's own directory.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of reading the compiled tree.
     pub fn shown(&self) -> io::Result<Option<(String, Vec<u8>)>> {
         self.shown.as_ref().map(|(path, place)| Ok((path.clone(), self.whole.read(*place)?))).transpose()
     }
@@ -226,24 +227,24 @@ impl MaskedRevision {
     /// Returns the other sources of the file's part.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of reading the compiled tree.
     pub fn part(&self) -> io::Result<Files> {
         self.sources.iter().map(|(path, place)| Ok((path.clone(), self.whole.read(*place)?))).collect()
     }
 
-    /// Returns files beside sources that annotation processors look for, by absolute path.
+    /// Returns the Lombok settings files in the tree, which annotation processors read, by absolute path.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of reading the compiled tree.
     pub fn settings(&self) -> io::Result<Files> {
         let settings = settings(&self.whole);
         settings.map(|(path, place)| Ok((format!("{PROJECT}/{path}"), self.whole.read(place)?))).collect()
     }
 
-    /// Tells whether these are the build's own classes, and all that must be shown among them. Nothing is not.
+    /// Tells whether `classes` are all the build's own, and include every expected class. False for no classes.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of reading the compiled tree.
     pub fn as_built(&self, classes: &[(String, Vec<u8>)]) -> io::Result<bool> {
         let output = in_tree(&self.revision.test_output);
         let mut missing = self.expected.clone();
@@ -260,12 +261,12 @@ impl MaskedRevision {
 
     /// Returns the other test sources that must be compiled again with `text` in the file's place, by path and content.
     ///
-    /// Those are the ones that mention a type that the file declares now or did before, and the ones that mention a type
-    /// of those in turn: what is inherited can be used without being named. `None` where a source that is compiled in a later
-    /// part mentions one: only Maven compiles several parts.
+    /// These are the sources that mention a type that the file declares now or did before, and the sources that mention
+    /// a type of those in turn, because inherited members can be used without naming their type. `None` where a source
+    /// of a later part mentions such a type: only Maven compiles several parts.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of reading the compiled tree.
     pub fn dependents(&self, text: &[u8]) -> io::Result<Option<Files>> {
         let mut names: BTreeSet<String> = declared_types(text);
         names.extend(self.types.iter().cloned());
@@ -278,8 +279,8 @@ impl MaskedRevision {
         Ok(Some(found))
     }
 
-    /// Returns the sources in the order in which Maven's compiler plugin gives them to the compiler: that of a hash set
-    /// of paths, where the recording shows such an order, else the recorded one with the file last.
+    /// Sorts the sources as Maven's compiler plugin passes them to the compiler: as a hash set of paths if the recorded
+    /// order is one, else in the recorded order with the file last.
     pub fn ordered(&self, sources: &mut [String]) {
         let recorded = &self.call.sources;
         let mut all = recorded.clone();

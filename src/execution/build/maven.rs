@@ -1,6 +1,6 @@
-//! What Maven is asked to do in a container: the build of a tree on the reference path. Source: protocol §2.2.
+//! Maven's programs in a container: the build of a tree on the reference path. Source: protocol §2.2.
 //!
-//! Only values are made here: programs for the init. A compile container turns a source tree into a compiled tree, its
+//! This module makes values only: programs for init. A compile container turns a source tree into a compiled tree, its
 //! class path and Maven's events.
 
 use std::path::Path;
@@ -17,7 +17,7 @@ const CLASS_PATH_FILE: &str = "target/testevo-sandbox.classpath";
 /// Pinned: bound to no version, Maven would take the newest one of the day.
 const BUILD_CLASSPATH_GOAL: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath";
 
-/// Where the task's module is, as Maven is told.
+/// The arguments that tell Maven the task's module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModuleArguments {
     /// The module's directory relative to the tree, empty for the root.
@@ -26,12 +26,12 @@ pub struct ModuleArguments {
     pub start: String,
     /// Profiles that must be named for the module to be part of the build.
     pub profiles: Vec<String>,
-    /// Whether everything that the start reaches is built, instead of the module and what it needs.
+    /// Whether Maven builds all modules that the start POM reaches, instead of the module and its dependencies.
     pub whole: bool,
 }
 
 impl ModuleArguments {
-    /// Returns what Maven is told of a module.
+    /// Returns Maven's arguments for a module.
     pub fn of(location: &ModuleLocation) -> Self {
         let ModuleLocation { directory, start, profiles, whole, artifact_id: _ } = location.clone();
         Self { directory, start, profiles, whole }
@@ -58,8 +58,8 @@ impl ModuleArguments {
         arguments
     }
 
-    /// Returns what tells this module's build from others': the directory and the arguments, in a form that locks name sets
-    /// of build files by.
+    /// Returns what distinguishes this module's build from others': the directory and the arguments. Locks name build
+    /// sets in this form.
     pub fn identity(&self) -> String {
         // Whether the root's POM reaches the module was all there was to tell.
         let mut identity = format!("{}\n{}", self.directory, self.start.is_empty());
@@ -79,7 +79,7 @@ impl ModuleArguments {
     }
 }
 
-/// What a Maven command needs to know about a repository and its image.
+/// The parts of a Maven command that a repository and its image decide.
 #[derive(Clone, Debug)]
 pub struct MavenSettings<'a> {
     /// `JAVA_HOME` in the image.
@@ -143,8 +143,8 @@ pub struct CompileSteps {
     pub archive: usize,
 }
 
-/// Returns the program of a compile container; what a source is to hold instead, path relative to the tree and text, is
-/// written before Maven begins.
+/// Returns the program of a compile container. `other_text` (path relative to the tree, and text) is written to the
+/// tree before Maven begins.
 pub fn compile_program(
     settings: &MavenSettings<'_>,
     module: &ModuleArguments,

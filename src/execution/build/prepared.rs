@@ -1,8 +1,10 @@
-//! Prepared revisions: a code revision compiled once by Maven, kept in the store with what the recorder wrote.
+//! Prepared revisions: Maven compiles a code revision once, and the store keeps the result with the recorder's
+//! recording.
 //!
-//! Its description ([`crate::artifact::made`]) names blobs of the store: the compiled tree as an archive, the recording, and what of
-//! the project is on the class path, directories as jars, for the warm compiler. The key is a digest of everything that decides
-//! them. A revision whose own tests do not compile is kept as failed: the direct path has nothing to start from then.
+//! A description ([`crate::artifact::made`]) names blobs of the store: the compiled tree as an archive, the recording,
+//! and the project's part of the class path, with directories as jars, for the warm compiler. Its key is a digest of
+//! everything that decides them. A revision whose own tests do not compile is kept as failed, because the direct path
+//! then has no classes to start from.
 
 mod fitness;
 mod inputs;
@@ -39,19 +41,19 @@ use crate::thread::blocking;
 /// Version of the description's schema.
 pub const PREPARED_SCHEMA: u32 = 6;
 
-/// What can go wrong with prepared revisions besides the build itself.
+/// Errors of prepared revisions besides a failed build.
 #[derive(Debug, thiserror::Error)]
 pub enum PreparedError {
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It can't be found or kept.
+    /// The store could not find or keep the revision.
     #[error(transparent)]
     Made(#[from] MadeError),
-    /// Only Maven can compile with what the build made.
+    /// Only Maven can compile with the build's result.
     #[error("{0}")]
     Unfit(String),
 }
@@ -92,7 +94,7 @@ pub struct RevisionInput {
     pub module: ModuleArguments,
 }
 
-/// What a prepared revision came to.
+/// The result of preparing a revision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Prepared {
@@ -100,7 +102,7 @@ pub enum Prepared {
     Compiled(Box<CompiledRevision>),
     /// Its own tests do not compile, or the build failed.
     Failed {
-        /// What the reference path would make of it.
+        /// The outcome that the reference path would give.
         #[serde(flatten)]
         outcome: Outcome,
         /// The first errors.
@@ -117,28 +119,28 @@ pub struct CompiledRevision {
     pub tree: Digest,
     /// Its length in bytes.
     pub tree_bytes: u64,
-    /// What the recorder wrote.
+    /// The recorder's recording.
     pub recording: Digest,
     /// The module's directory in the container.
     pub module: String,
-    /// Where its main classes are.
+    /// The directory of its main classes.
     pub output: String,
-    /// Where its test classes are.
+    /// The directory of its test classes.
     pub test_output: String,
     /// Class directories and jars of the test class path, in Maven's order.
     pub class_path: Vec<String>,
-    /// What of the project is on any compiler's path, by path in the container: directories, packed, and files as they are.
-    /// The module's own test classes are not among them, because a target file's must be left out of those.
+    /// The project's entries on compilers' paths, by path in the container: directories packed as jars, and files
+    /// unchanged. The module's own test classes are left out, because those of the target file must be masked.
     pub jars: BTreeMap<String, Digest>,
-    /// What the compiler was asked for to compile the module's tests, in order: they may be compiled in several parts.
+    /// The compiler calls for the module's tests, in order. Tests may be compiled in several parts.
     pub test_calls: Vec<CompilerCall>,
-    /// What it was asked for to compile main classes, of every module of the reactor, in order: a module may have several.
+    /// The compiler calls for main classes of every module of the reactor, in order. A module may have several.
     pub main_calls: Vec<CompilerCall>,
-    /// What launches take from the project's settings for Surefire.
+    /// The project's Surefire settings that launches take.
     pub settings: JvmSettings,
     /// Whether annotation processors made sources while tests were compiled.
     pub generates: bool,
-    /// Why the direct path does not fit this build, if it does not.
+    /// Why the direct path does not fit this build; `None` if it fits.
     pub unfit: Option<String>,
 }
 
@@ -166,18 +168,18 @@ pub struct PreparedRevisions {
 }
 
 impl PreparedRevisions {
-    /// Returns those of `data_dir`.
+    /// Returns the prepared revisions of `data_dir`.
     pub fn new(data_dir: &DataDir, store: &Store, events: &EventSink) -> Self {
         Self { made: Made::new(data_dir, store, events) }
     }
 
-    /// Returns the store that blobs are in.
+    /// Returns the store of the blobs.
     pub fn store(&self) -> &Store {
         self.made.store()
     }
 
-    /// Returns the prepared revision, made if the store does not have it whole. `archive` writes the revision's own tree
-    /// and returns where. A fault of ours is returned, not kept.
+    /// Returns the prepared revision, and makes it if the store does not have it whole. `archive` writes the revision's
+    /// own tree and returns its file. A fault of ours is returned, not kept.
     ///
     /// # Errors
     /// [`PreparedError`].
@@ -199,7 +201,7 @@ impl PreparedRevisions {
         self.made.get(key, make).await
     }
 
-    /// Forgets what this process knows of a prepared revision: its blobs were given up, and who asks next has it made anew.
+    /// Forgets a prepared revision whose blobs were given up; the next request makes it anew.
     pub fn forget(&self, key: Digest) {
         self.made.forget(key);
     }

@@ -1,26 +1,26 @@
-//! What the recorder in Maven's own process wrote of a build: modules, what each compiler was asked for, how Surefire would
+//! The recorder's recording of a build, written in Maven's own process: modules, compiler calls, and how Surefire would
 //! start the tests. Format: `images/recorder/README.md`.
 //!
-//! Plugins of strangers run in the same process, so the file is data to be doubted: bounded when it was read, and every
-//! path in it is only ever looked up in a tree or mapped into a container.
+//! Untrusted plugins run in the same process, so the file is untrusted. Its size is bounded. Its paths are only looked
+//! up in a tree or mapped into a container.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Version of the records that is understood.
+/// Supported version of the records.
 pub const RECORDING_SCHEMA: u32 = 2;
 
-/// Everything that was understood of a recording; unknown records are passed over.
+/// The content of a recording; unknown records are skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
     /// Modules of the reactor, in its order.
     pub modules: Vec<Module>,
     /// Goals in the order in which they began.
     pub goals: Vec<Goal>,
-    /// What compilers were asked for, in order.
+    /// The compiler calls, in order.
     pub compilations: Vec<CompilerCall>,
-    /// Calls of compilers that are not known.
+    /// Calls of unknown compilers.
     pub unknown: Vec<UnknownCall>,
     /// Surefire's settings, one for each of its executions.
     pub tests: Vec<TestSettings>,
@@ -33,9 +33,9 @@ pub struct Module {
     pub project: String,
     /// Its directory, absolute.
     pub basedir: String,
-    /// Where its main classes go.
+    /// The output directory of its main classes.
     pub output: Option<String>,
-    /// Where its test classes go.
+    /// The output directory of its test classes.
     pub test_output: Option<String>,
     /// Directories of test resources.
     #[serde(default)]
@@ -51,11 +51,11 @@ pub struct Goal {
     pub plugin: String,
     /// The goal.
     pub goal: String,
-    /// The life cycle's phase, `None` where the goal was named itself.
+    /// The phase of the life cycle; `None` where the goal was called directly.
     pub phase: Option<String>,
 }
 
-/// What a compiler was asked for.
+/// One call of a compiler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompilerCall {
     /// The module's `groupId:artifactId`.
@@ -124,7 +124,7 @@ pub struct TestSettings {
     pub project: String,
     /// The execution's id.
     pub execution: String,
-    /// Whether it is the life cycle's own.
+    /// Whether the execution is the life cycle's own.
     #[serde(default)]
     pub default: bool,
     /// Arguments for the JVM in one line, late properties replaced.
@@ -159,8 +159,8 @@ enum Record {
 }
 
 impl Recording {
-    /// Reads JSON lines. Lines that are torn or of a kind that is not known are passed over; of another schema than
-    /// [`RECORDING_SCHEMA`] nothing is taken.
+    /// Reads JSON lines. Truncated lines and unknown records are skipped. A recording of another schema than
+    /// [`RECORDING_SCHEMA`] reads as empty.
     pub fn read(bytes: &[u8]) -> Self {
         let mut recording = Self::default();
         let mut known = false;
@@ -184,15 +184,15 @@ impl Recording {
         self.modules.iter().find(|module| module.basedir == directory)
     }
 
-    /// Returns the settings that tests of the module in `directory` start with: those of the life cycle's own execution,
-    /// else of the first.
+    /// Returns the Surefire settings of the module in `directory`: those of the life cycle's own execution, else of the
+    /// first execution.
     pub fn tests_of(&self, directory: &str) -> Option<&TestSettings> {
         let project = &self.module(directory)?.project;
         let mut own = self.tests.iter().filter(|settings| settings.project == *project);
         own.clone().find(|settings| settings.default).or_else(|| own.next())
     }
 
-    /// Returns what compilers were asked for by a goal of a module.
+    /// Returns the compiler calls of a module's goal.
     pub fn calls<'a>(&'a self, project: &'a str, goal: &'a str) -> impl Iterator<Item = &'a CompilerCall> {
         self.compilations.iter().filter(move |call| call.project == project && call.goal == goal)
     }

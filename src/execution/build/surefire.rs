@@ -1,7 +1,7 @@
-//! What of a project's Surefire settings reaches the JVM that a method is launched in. Source: protocol §2.4.
+//! The project's Surefire settings for the JVM of a launch. Source: protocol §2.4.
 //!
-//! Agents are taken out: they would watch, change or slow down what is measured. So is what the sandbox decides: the heap
-//! beyond its limit, the class path, the main class.
+//! Agents are left out, because they would watch, change or slow down the measured code. Also left out are settings
+//! that the sandbox decides: a heap beyond its limit, the class path, the main class.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,14 +12,14 @@ use crate::execution::container::places::PROJECT;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Surefire {
-    /// They apply, agents taken out.
+    /// The settings apply, without agents.
     #[default]
     Project,
-    /// They don't: the paper's literal launch.
+    /// No settings apply: the paper's literal launch.
     None,
 }
 
-/// What a launch takes from a project's settings.
+/// The project's Surefire settings that a launch takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JvmSettings {
     /// Arguments for the JVM, after the fixed ones.
@@ -51,7 +51,7 @@ const AGENTS: [&str; 5] = ["-javaagent:", "-agentlib:", "-agentpath:", "-Xrun", 
 const INITIAL_HEAP: [&str; 3] = ["-Xms", "-XX:InitialHeapSize=", "-XX:InitialRAMPercentage="];
 
 impl JvmSettings {
-    /// Returns what of the settings applies to a module in `module`, absolute, with a heap of at most `heap_mib`.
+    /// Returns the settings that apply in the module directory `module` (absolute), with a heap of at most `heap_mib`.
     pub fn of(settings: &TestSettings, module: &str, heap_mib: u64) -> Self {
         let mut arguments = arguments(settings.arg_line.as_deref().unwrap_or_default(), heap_mib);
         arguments.extend(
@@ -69,7 +69,7 @@ impl JvmSettings {
         }
     }
 
-    /// Tells whether an argument chooses a garbage collector, of which there can be one only.
+    /// Tells whether an argument chooses a garbage collector. A JVM accepts only one such argument.
     pub fn chooses_collector(&self) -> bool {
         self.arguments.iter().any(|argument| {
             argument.strip_prefix("-XX:+Use").is_some_and(|rest| rest.ends_with("GC") || rest == "ConcMarkSweepGC")

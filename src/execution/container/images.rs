@@ -1,4 +1,4 @@
-//! Images in an engine: loaded once, by digest, straight from the store.
+//! Loads images into an engine, once each and by digest, straight from the store, and prunes loaded images.
 
 use std::io::{self, Write};
 
@@ -13,13 +13,13 @@ use crate::engine::{Engine, EngineError, ImageIdentity, ImageRemoval, StoredImag
 use crate::error::{ExitStatus, Failure};
 use crate::image::{Catalog, Image, ImageError, Layer, Used, write_image_archive};
 
-/// Why an image can't be had in an engine.
+/// Why an image can't be loaded into an engine.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The engine refused.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The image can't be written.
+    /// The image can't be read or written.
     #[error(transparent)]
     Image(#[from] ImageError),
 }
@@ -89,7 +89,7 @@ pub async fn ensure_loaded(
     }
 }
 
-/// Returns what an engine may know the image by.
+/// Returns the image's identity in an engine: its digests, diff ids and names.
 pub fn identity(image: &Image, tags: &[String]) -> ImageIdentity {
     ImageIdentity {
         config_digest: image.config_digest,
@@ -112,7 +112,7 @@ fn stored(image: &Image, store: &Store) -> StoredImage {
     }
 }
 
-/// What pruning does to an image in an engine.
+/// A loaded image that pruning removed or would remove.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PrunedImage {
     /// The image.
@@ -121,12 +121,12 @@ pub struct PrunedImage {
     pub names: Vec<String>,
     /// Size of its layers in bytes, shared ones included.
     pub size_bytes: u64,
-    /// What came of it; `None` where nothing was done.
+    /// The engine's answer; `None` for a dry run.
     pub removal: Option<ImageRemoval>,
 }
 
-/// Returns the images that were loaded on behalf of the data directory and that are not in use, and removes them unless
-/// `dry_run`. Images of earlier toolchains whose layers are all in use cost nothing and stay.
+/// Returns the images that were loaded for this data directory and are not in use, and removes them unless `dry_run`.
+/// Images of earlier toolchains stay if all their layers are in use, because they take no space.
 ///
 /// # Errors
 /// [`LoadError`].

@@ -1,7 +1,8 @@
-//! Our own jars: the launcher, the recorder, the warm compiler and the tracer, compiled from the sources that this program carries.
+//! Our own jars: the launcher, the recorder, the warm compiler and the tracer, compiled from sources that this program
+//! embeds.
 //!
-//! They are no image content, so that mending them changes no image and no proof. A sealed container compiles them once
-//! with a development kit of the toolchain; the store keeps them by digest, and containers see them read-only.
+//! No image contains the jars, so a change of them changes no image and no proof. A sealed container compiles them once
+//! with a development kit of the toolchain. The store keeps them by digest, and containers see them read-only.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Write};
@@ -23,19 +24,19 @@ use crate::error::{ExitStatus, Failure};
 use crate::execution::container::ToolJars;
 use crate::execution::launch::coverage::ANALYSER;
 
-/// What can go wrong while the jars are made.
+/// Why the jars could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum JarError {
     /// The container could not be run.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The store refused.
+    /// The store could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// The compiler did not accept the sources, or its container did not do what it should.
+    /// The compiler rejected the sources, or its container failed.
     #[error("our own Java sources could not be compiled with the image's development kit: {0}")]
     Compiler(String),
 }
@@ -115,7 +116,7 @@ pub struct Compiler {
     pub image: Digest,
     /// Major version of its development kit.
     pub jdk: u32,
-    /// `JAVA_HOME` in it.
+    /// `JAVA_HOME` in the image.
     pub java_home: String,
 }
 
@@ -135,14 +136,14 @@ impl Described for Remembered {
     }
 }
 
-/// Returns the jars that were compiled in the image of this recipe, if the store has them whole. No image is needed.
+/// Returns the jars compiled in the image of this recipe, if the store has all of them. It needs no image.
 pub fn remembered(image_recipe: &Digest, store: &Store) -> Option<ToolJars> {
     // What can't be read is as good as nothing: the jars are compiled again and replace it.
     let found = made::find::<Remembered>(store, key(image_recipe)).ok().flatten();
     found.map(|jars| jars.paths(store))
 }
 
-/// Compiles the jars in the compiler's image, which was made by this recipe, and remembers them.
+/// Compiles the jars in the compiler's image, and records them under the digest of the image's recipe.
 ///
 /// # Errors
 /// [`JarError`].

@@ -1,4 +1,4 @@
-//! What containers and commands of an execution may use.
+//! Limits of an execution's containers and commands.
 
 use crate::engine::spec::{CommandLimits, ContainerLimits};
 

@@ -1,16 +1,16 @@
-//! Where things lie in the containers of executions. Source: protocol §2.
+//! Paths inside the containers of executions. Source: protocol §2.
 
 use crate::engine::spec::Step;
 
-/// Where the project's tree always is.
+/// The project's tree.
 pub const PROJECT: &str = "/work/project";
-/// Where the Maven cache always is.
+/// The Maven cache.
 pub const MAVEN_REPOSITORY: &str = "/opt/maven-repository";
 /// Home of the task's user.
 pub const HOME: &str = "/work/home";
 /// Temporary directory of launched methods.
 pub const TEMPORARY: &str = "/work/tmp";
-/// Where a container's inputs are.
+/// The directory of a container's inputs.
 pub const INPUTS: &str = "/testevo/input";
 /// The one input archive of a container.
 pub const TREE: &str = "/testevo/input/tree.tar";
@@ -22,11 +22,11 @@ pub(in crate::execution) const RUNNER_CLASS: &str = "testevo.runner.Main";
 pub(in crate::execution) const RUNNER: &str = "/testevo/runner.jar";
 /// Where launches that are traced see the tracer; its manifest names the place.
 pub(in crate::execution) const TRACER: &str = "/testevo/tracer.jar";
-/// Where launches see their class archive.
+/// The class archive, as launches see it.
 pub const CLASS_ARCHIVE: &str = "/testevo/classes.jsa";
-/// What the recorder writes.
+/// The recorder's output.
 pub const RECORDING: &str = "/work/recording.jsonl";
-/// Where the launcher writes reports.
+/// The directory of the launcher's reports.
 pub const XML_DIRECTORY: &str = "/work/xml";
 
 /// Where commands can write: emptied before each method or build, so that none finds what another left.

@@ -1,9 +1,10 @@
-//! Launch containers that are started before it is known what they are for.
+//! Launch containers that are started ahead of their launch.
 //!
-//! Such a container has its image, limits and our own jars; its inputs are a directory of its own that is still empty, and
-//! its init waits for the program. Each is used for one launch and is gone afterwards, like every other: what is saved
-//! is the wait for the engine, which works while the launch before still runs. One that has waited long is not used: when
-//! it was made its engine was told how long a launch may take, and after that others may sweep it away.
+//! Such a container has its image, limits and our own jars. Its input directory is its own and still empty, and its
+//! init waits for the program. It serves one launch and is then removed, like every other container. The pool saves the
+//! wait for the engine, which starts the container while the last launch still runs. A container that waited too long
+//! is not used: its engine knows only the launch's limit from the container's start, and other processes may sweep it
+//! away after that.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,16 +26,16 @@ const MOST_WAITING: Duration = Duration::from_secs(600);
 /// A container that is being started, or waits already.
 type Starting = JoinHandle<Result<Waiting, EngineError>>;
 
-/// What becomes of the place of a container that is taken.
+/// What follows when a container is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// Another one is started, as more launches like it are to come soon.
+    /// Another container is started, because more launches like this one come soon.
     StartNext,
     /// Nothing.
     Nothing,
 }
 
-/// Containers that wait, of all images together.
+/// The waiting containers, of all images together.
 pub struct ContainerPool {
     engine: Arc<dyn Engine>,
     temporary: PathBuf,
@@ -69,13 +70,14 @@ impl Drop for ContainerPool {
 }
 
 impl ContainerPool {
-    /// Returns a pool in which at most `most` containers wait; with none each is started when it is needed.
+    /// Returns a pool in which at most `most` containers wait. With 0, each container is started when a launch needs
+    /// it.
     pub fn new(engine: Arc<dyn Engine>, temporary: PathBuf, most: usize) -> Self {
         Self { engine, temporary, most, most_waiting: MOST_WAITING, waiting: Mutex::default() }
     }
 
-    /// Runs the program of `spec` with `files` as its inputs (name below [`INPUTS`] and file on the host, of the same file
-    /// system as this process's temporary directory), in a container that waited where there is one.
+    /// Runs the program of `spec` in a waiting container, or in a new one if none waits. `files` are its inputs (name
+    /// below [`INPUTS`] and file on the host, on the file system of this process's temporary directory).
     ///
     /// # Errors
     /// As [`session::run`].
@@ -117,7 +119,7 @@ impl ContainerPool {
         }
     }
 
-    /// Has a container like this one waiting, where there is none yet: a launch is soon to come.
+    /// Starts a container like this one ahead, unless one waits already.
     pub fn expect(&self, spec: &ContainerSpec) {
         let kind = kind(spec);
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,7 +130,7 @@ impl ContainerPool {
         }
     }
 
-    /// Waits until the containers that are being started wait, so that nobody else's time has their start in it.
+    /// Waits until all containers that are being started have started, so that no measured time includes their start.
     pub async fn settled(&self) {
         let starting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         for (kind, one) in starting {

@@ -1,4 +1,4 @@
-//! What the steps of a container came to.
+//! The results of a container's steps.
 
 use crate::engine::session::{ContainerRun, StepOutput};
 use crate::engine::spec::{CommandEnd, StepResult};
@@ -11,7 +11,7 @@ pub fn command_end(run: &ContainerRun, step: usize) -> Option<&CommandEnd> {
     }
 }
 
-/// Returns what a step sent, if it was done.
+/// Returns a step's output, if the step was done.
 pub fn done(run: &ContainerRun, step: usize) -> Option<&StepOutput> {
     run.step(step).filter(|output| output.result() == Some(&StepResult::Done))
 }

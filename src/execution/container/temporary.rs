@@ -1,24 +1,24 @@
-//! Files and directories of this process alone.
+//! Temporary files and directories that only this process uses.
 
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
-/// A directory for what one container's output spools; it goes with the value.
+/// A directory for the spooled output of one container; dropping the value removes it.
 pub struct Spool(PathBuf);
 
 impl Spool {
-    /// Makes one below this process's temporary directory.
+    /// Creates a directory below this process's temporary directory.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of creating the directory.
     pub fn create(temporary: &Path) -> std::io::Result<Self> {
         let path = temporary.join(format!("spool-{}", unique()));
         fs::create_dir_all(&path)?;
         Ok(Self(path))
     }
 
-    /// Returns where it is.
+    /// Returns the directory's path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -33,7 +33,7 @@ impl Drop for Spool {
     }
 }
 
-/// A file of this process alone, which goes with this value.
+/// A file that only this process uses; dropping the value removes it.
 #[derive(Debug)]
 pub struct TemporaryFile(PathBuf);
 
@@ -43,7 +43,7 @@ impl TemporaryFile {
         Self(temporary.join(format!("{name}-{}.{extension}", unique())))
     }
 
-    /// Returns where it is.
+    /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -1,5 +1,5 @@
-//! What must hold before a cell may be compiled apart from its build: that the warm compiler makes of the revision's own text
-//! what the build made, and that annotation processors make nothing of a text.
+//! Checks that a file may be compiled apart from its build. The warm compiler must make the build's own classes of the
+//! revision's own text. Annotation processors must make nothing of the new text.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What the warm compiler is asked for.
+//! Requests to the warm compiler.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,8 @@
-//! Launches with an agent on the method's JVM: what the agent is told, and what it writes, out through the init.
+//! Launches of methods with an agent on the method's JVM: the agent's argument, and its output file, which init sends
+//! out.
 //!
-//! What an agent wrote is a stranger's: whoever runs in the JVM can write any. It is bounded here and checked where it is read.
+//! The output file is untrusted: any code in the JVM can write it. This module bounds its size; its readers check its
+//! content.
 
 use crate::engine::spec::ReadOnlyMount;
 use crate::execution::build::built::Built;
@@ -40,7 +42,7 @@ impl Executor {
     /// Launches methods of a test file's class with an agent, and returns what it wrote of each.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing logs and temporary files.
     pub(in crate::execution) async fn launch_with<'a>(
         &self,
         agent: &Agent,

@@ -1,8 +1,8 @@
-//! Coverage of one method's launch: JaCoCo's agent on the method's own JVM, its data out through the init, and JaCoCo's own
-//! command line to analyse it in a container where nothing of the submission runs. Source: protocol §4.
+//! Coverage of one method's launch. JaCoCo's agent runs on the method's own JVM, and init sends its data out. JaCoCo's
+//! command line analyses the data in a container where nothing of the submission runs. Source: protocol §4.
 //!
-//! The data is a stranger's: whoever runs in the JVM can write any. It is bounded and only ever read by JaCoCo, in a
-//! container, and its XML is read without entities.
+//! The data is untrusted: any code in the JVM can write it. Its size is bounded, and only JaCoCo reads it, in a
+//! container. JaCoCo's XML is read without resolving entities.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ const MOST_DATA_BYTES: u64 = 32 << 20;
 /// The largest XML, in bytes.
 pub const MOST_XML_BYTES: u64 = 128 << 20;
 
-/// Lines that JaCoCo lists of one source file: whether any of a line's instructions was executed.
+/// The lines that JaCoCo lists of one source file; true for a line with an executed instruction.
 pub type Lines = BTreeMap<usize, bool>;
 
 /// A source file as JaCoCo names it.
@@ -56,23 +56,24 @@ pub struct SourceFile {
     pub name: String,
 }
 
-/// What is to be covered.
+/// A request to measure coverage.
 #[derive(Clone, Copy, Debug)]
 pub struct CoverageRequest<'a> {
-    /// Methods to cover whether or not they are launched now.
+    /// Methods to cover, launched now or not.
     pub methods: &'a [MethodId],
-    /// Source files of which lines are wanted.
+    /// Source files whose lines are wanted.
     pub files: &'a [SourceFile],
 }
 
-/// What one method's launch covered.
+/// The coverage of one method's launch.
 #[derive(Clone, Debug)]
 pub struct MethodCoverage {
     /// The method.
     pub method: MethodId,
-    /// Lines by source file; or why there are none. Files without a class that JaCoCo knows are missing.
+    /// Lines by source file, or the reason why coverage is missing. Files without a class that JaCoCo knows are left
+    /// out.
     pub lines: Result<BTreeMap<SourceFile, Lines>, String>,
-    /// Whether trying again may give another result: the fault is ours.
+    /// Whether another try may give another result, because the fault is ours.
     pub may_pass: bool,
 }
 
@@ -84,7 +85,7 @@ pub fn coverage_key(launch: Digest, files: &[SourceFile]) -> Digest {
     key("jacoco", 2, &(launch, files))
 }
 
-/// Returns the files that focal lines are in, as JaCoCo names them, each once.
+/// Returns the files that contain focal lines, as JaCoCo names them, each once.
 pub fn source_files(focal: &[FocalLines]) -> Vec<SourceFile> {
     let files: BTreeSet<SourceFile> = focal.iter().map(source_file).collect();
     files.into_iter().collect()
@@ -95,7 +96,7 @@ fn source_file(focal: &FocalLines) -> SourceFile {
     SourceFile { package: focal.package.clone(), name }
 }
 
-/// Returns what of a test method's own focal methods is covered, given the lines of their files.
+/// Returns the coverage of a test method's own focal methods, given the lines of their files.
 pub fn own_coverage(own: &[OwnMethod], lines: &BTreeMap<SourceFile, Lines>) -> Vec<FocalCoverage> {
     let none = Lines::new();
     let of = |own: &OwnMethod| {
@@ -106,7 +107,7 @@ pub fn own_coverage(own: &[OwnMethod], lines: &BTreeMap<SourceFile, Lines>) -> V
     own.iter().map(of).collect()
 }
 
-/// Returns what of the focal methods is covered, given the lines of their files.
+/// Returns the coverage of the focal methods, given the lines of their files.
 pub fn focal_coverage(focal: &[FocalLines], lines: &BTreeMap<SourceFile, Lines>) -> Vec<FocalCoverage> {
     let none = Lines::new();
     let of = |focal: &FocalLines| {
@@ -127,22 +128,22 @@ pub fn agent_of(file: &str, append: bool) -> String {
     format!("-javaagent:{AGENT_JAR}=destfile={file},append={append},output=file,dumponexit=true,jmx=false")
 }
 
-/// What is covered of a compiled tree.
+/// A compiled tree's coverage request.
 #[derive(Clone, Copy)]
 pub struct Covering<'a> {
     /// Binary name of the test class.
     pub class: &'a str,
-    /// Source files of which lines are wanted.
+    /// Source files whose lines are wanted.
     pub files: &'a [SourceFile],
-    /// Where launches keep what they said.
+    /// Where the output of launches is logged.
     pub logs: &'a CellLogs,
 }
 
 impl Executor {
-    /// Launches methods with the coverage agent and returns what each covered.
+    /// Launches methods with the coverage agent and returns the coverage of each.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing logs and temporary files.
     pub async fn cover<'a>(
         &self,
         environment: &Environment,
@@ -264,8 +265,8 @@ fn analysing_program(
     (Program { schema: PROGRAM_SCHEMA, door_port: None, steps }, indexes)
 }
 
-/// Returns the directories of main classes on a test class path, the module's own and its siblings'. The first one on it is
-/// the tests' own.
+/// Returns the directories of main classes on a test class path: the module's own and its siblings'. The first
+/// directory on the class path has the test classes and is left out.
 pub fn class_directories(class_path: &[String]) -> Vec<&String> {
     class_path.iter().skip(1).filter(|path| path.starts_with(PROJECT) && !path.ends_with(".jar")).collect()
 }

@@ -1,5 +1,5 @@
-//! What the container of a launch is asked to do: values for the init, which turn a compiled tree into the launcher's events.
-//! Source: protocol §2.3.
+//! The program of a launch container, as values for init: it unpacks the compiled tree, runs the launcher and sends
+//! reports. Source: protocol §2.3.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::execution::container::places::{
 };
 use crate::manifest::Launcher;
 
-/// What one launch needs to know.
+/// The parameters of one launch.
 #[derive(Clone, Debug)]
 pub struct Launch<'a> {
     /// `JAVA_HOME` in the image.
@@ -27,7 +27,7 @@ pub struct Launch<'a> {
     pub class: &'a str,
     /// The target method.
     pub method: &'a str,
-    /// What applies of the project's settings for its tests.
+    /// The project's Surefire settings that apply to its tests.
     pub settings: &'a JvmSettings,
     /// Whether the container has a class archive.
     pub class_archive: bool,
@@ -38,8 +38,8 @@ impl Launch<'_> {
         self.settings.working_directory.as_deref().unwrap_or(self.module)
     }
 
-    /// Returns what makes the tree's directories as a method finds them: the one that it works in, and class directories
-    /// that it can only read (protocol §2.3).
+    /// Returns the steps that prepare directories for a method: its writable working directory, and read-only class
+    /// directories (protocol §2.3).
     pub fn directories(&self) -> Vec<Step> {
         // Surefire makes the directory that it is told to work in.
         let mut steps: Vec<Step> =
@@ -123,12 +123,12 @@ pub struct LaunchSteps {
     pub java: usize,
     /// JUnit XML of each engine; each may be absent.
     pub reports: [usize; ENGINES.len()],
-    /// The files that were asked for.
+    /// The requested files.
     pub files: Vec<usize>,
 }
 
-/// Returns the program of a container that launches one method on a tree: archives (absolute paths) are unpacked one over the other,
-/// and files (absolute path, most bytes) are sent at the end.
+/// Returns the program of a container that launches one method on a tree. Archives (absolute paths) are unpacked in
+/// order, each over the last. Files (absolute path, most bytes) are sent at the end.
 pub fn launch_program(
     launch: &Launch<'_>,
     archives: &[String],
@@ -166,8 +166,8 @@ pub const PLATFORM_1: &str = "/opt/junit/console.jar";
 /// The console of JUnit Platform 6.
 const PLATFORM_6: &str = "/opt/junit6/console.jar";
 
-/// Returns the console jar that the manifest names, or whose launcher fits the class path: projects on JUnit 6 need
-/// Platform 6, which needs Java 17.
+/// Returns the console jar that the manifest names, or else the one whose launcher fits the class path. Projects on
+/// JUnit 6 need Platform 6, which needs Java 17.
 pub fn console_for(class_path: &[String], jdk: u32, launcher: Launcher) -> &'static str {
     let on_six = class_path.iter().any(|element| {
         let file = element.rsplit('/').next().unwrap_or(element);

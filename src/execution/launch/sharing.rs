@@ -1,13 +1,14 @@
-//! Class archives: what every launch loads before it comes to a test (the JVM's own classes, our launcher, JUnit), parsed
-//! and checked once and then mapped into each JVM.
+//! Class archives: the classes that every launch loads before a test (the JVM's own, our launcher's, JUnit's). They are
+//! parsed and checked once and then mapped into each JVM.
 //!
-//! `store/class-archives/<key>.json` names the archive's blob. A sealed container that sees nothing of any project makes it:
-//! it launches a test of our own, dumps the classes that this took, and launches once more with the archive alone being
-//! good enough. The JVM itself decides whether an archive fits a launch; where it does not (another collector, something
-//! before our jars), it loads the classes as ever and says nothing.
+//! `store/class-archives/<key>.json` names the archive's blob. A sealed container without any project makes the
+//! archive: it launches a test of our own, dumps the loaded classes, and launches again with the archive mandatory. The
+//! JVM itself decides whether an archive fits a launch. Where it does not fit (another collector, an entry before our
+//! jars), the JVM silently loads the classes as usual.
 //!
-//! One thing of an archive shows in a program: identity hash codes come in another order, and with them the elements of a
-//! set of enum constants. So launches of both paths have the same archive, and keys of executions say whether there was one.
+//! An archive has one visible effect in a program: identity hash codes come in another order, and with them the
+//! elements of a set of enum constants. So launches of both paths use the same archive, and execution keys say whether
+//! there was one.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -40,7 +41,7 @@ use crate::thread::blocking;
 /// JDK 8 shares the JVM's own classes only, which was measured to gain nothing here (docs/performance.md).
 const FIRST_JDK: u32 = 11;
 
-/// A class archive, as the store has it.
+/// A class archive in the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClassArchive {
     archive: Digest,
@@ -84,7 +85,7 @@ pub(in crate::execution) struct ArchiveMaker<'a> {
 }
 
 impl ClassArchives {
-    /// Returns those of `data_dir`.
+    /// Returns the class archives of `data_dir`.
     pub fn new(data_dir: &DataDir, store: &Store, events: &EventSink) -> Self {
         Self { made: Made::new(data_dir, store, events), without: Mutex::default() }
     }

@@ -1,5 +1,5 @@
-//! Which methods of the project a launch enters and which of them tests call, by our tracer. JaCoCo does not say so: it knows no
-//! caller, and marks no line of a method that throws before its first probe. Source: protocol §4.
+//! Traces with our tracer which methods of the project a launch enters, and which of these tests call. JaCoCo can't say
+//! so: it knows no caller, and marks no line of a method that throws before its first probe. Source: protocol §4.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,14 +19,14 @@ const TRACE: &str = "/work/tracer.txt";
 /// The most that it may write, in bytes.
 const MOST_TRACE_BYTES: u64 = 16 << 20;
 
-/// What a launch entered.
+/// The methods that a launch entered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
     /// The methods of the project's main classes.
     pub entered: Vec<Entered>,
     /// Test classes that were loaded, each with what it extends and implements.
     pub tests: BTreeMap<String, BTreeSet<String>>,
-    /// Classes that the tracer could not change: of these nothing is known.
+    /// Classes that the tracer could not change; their methods are unknown.
     pub untraced: Vec<String>,
 }
 
@@ -43,13 +43,13 @@ impl Trace {
     }
 }
 
-/// Why what the tracer wrote can't be read.
+/// Why the tracer's output can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// It is no UTF-8, or a line is none of the tracer's.
+    /// A line is not UTF-8 or not in the tracer's format; the value is its number.
     #[error("the tracer's file has a line that is none: line {0}")]
     Line(usize),
-    /// Its last line is missing.
+    /// The last line is missing.
     #[error("the tracer's file was cut off")]
     CutOff,
 }
@@ -66,7 +66,7 @@ pub fn trace_key(launch: Digest, jars: &ToolJars) -> Digest {
     key("trace", 2, &(launch, file_name(&jars.tracer)))
 }
 
-/// Reads what the tracer wrote.
+/// Reads the tracer's output.
 ///
 /// # Errors
 /// [`TraceError`].

@@ -1,4 +1,4 @@
-//! Runs Universal Mutator in a container, without its own compile check, and reads what it made.
+//! Runs Universal Mutator in a container, without its own compile check, and reads its mutants.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ finally:
     record.close()
 ";
 
-/// What the mutator made of a source.
+/// The mutants of a source, as the mutator made them.
 pub struct Emission {
     /// Mutants, in order.
     pub(super) mutants: Vec<Emitted>,
@@ -55,7 +55,7 @@ pub struct Emission {
 /// Runs the mutator on `source`, at most [`ATTEMPTS`] times where the fault is ours.
 ///
 /// # Errors
-/// The file system's.
+/// [`ExecutionError`]; its I/O errors are of logs and temporary files.
 pub(super) async fn emit(
     executor: &Executor,
     environment: &Environment,

@@ -1,4 +1,4 @@
-//! Mutants, one by one: compiled, and methods that pass without them launched on them.
+//! Compiles mutants one by one, and launches on each the methods that pass without a mutant.
 
 use super::{MainCompilation, MainCompiler};
 use crate::execution::container::Environment;
@@ -12,9 +12,9 @@ use crate::focal::FocalLines;
 use crate::outcome::Outcome;
 use crate::task::MethodId;
 
-/// A launch on a mutant is ended after so many seconds, three times what it takes without one if that is more, and its own
-/// limit if that is less: a mutant that loops is killed, and a run of ten of them must end. Universal Mutator's own analysis
-/// ends a mutant after as many.
+/// Seconds after which a launch on a mutant is ended: this many, or three times the launch's time without a mutant if
+/// that is more, but at most its own limit. A looping mutant is killed, and a run of ten such mutants must end.
+/// Universal Mutator's own analysis uses the same limit.
 pub const MUTANT_SECONDS: u64 = 30;
 
 /// What else runs on a machine makes no launch so many times slower: a limit that far above what it takes without a mutant is
@@ -26,9 +26,9 @@ const TIMES_SLOWER: u64 = 10;
 pub struct Passing {
     /// The method.
     pub method: MethodId,
-    /// How long its JVM took, in milliseconds, where that is known.
+    /// Run time of its JVM, in milliseconds; `None` if unknown.
     pub launch_ms: Option<u64>,
-    /// Its own focal methods: it is run on mutants in these.
+    /// Its own focal methods. The method is run on mutants in these.
     pub own: Vec<FocalLines>,
 }
 
@@ -37,7 +37,7 @@ pub struct Passing {
 pub struct MutantLaunches<'a> {
     /// What launches.
     pub direct: &'a Direct,
-    /// With the limits of launches without a mutant.
+    /// The executor, with the limits of launches without a mutant.
     pub executor: &'a Executor,
     /// The repository's environment.
     pub environment: &'a Environment,
@@ -52,10 +52,11 @@ pub struct MutantLaunches<'a> {
 }
 
 impl MutantLaunches<'_> {
-    /// Returns what becomes of the methods on a mutant, in order; `None` where it does not compile. Its number names its logs.
+    /// Returns the outcomes of the methods on a mutant, in order; `None` where the mutant does not compile. The
+    /// mutant's number names its logs.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing logs and temporary files.
     pub async fn on(
         &self,
         compiler: &MainCompiler<'_>,

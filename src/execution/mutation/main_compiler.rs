@@ -1,8 +1,8 @@
-//! Compiles other texts of one main source as the build compiles it: what it says is what the build would say.
+//! Compiles other texts of one main source, with the result that the build would have.
 //!
-//! A text whose declarations are the source's own concerns no other source, so that it is compiled alone, against the classes
-//! of the others. Everything else, and every text where the source itself does not come out of that as the build has it
-//! (module descriptors, warnings as errors, processors that look at all sources), is compiled with all sources of the call.
+//! A text with the source's own declarations affects no other source. It is compiled alone, against the other sources'
+//! classes. Other texts are compiled with all sources of the call. So is every text if compiling the source alone does
+//! not give the build's classes (module descriptors, warnings as errors, processors that look at all sources).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,12 +19,13 @@ use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, NoAnswer, engine_fault};
 use crate::java;
 
-/// What came of compiling another text of a main source.
+/// The result of compiling another text of a main source.
 #[derive(Clone, Debug)]
 pub enum MainCompilation {
-    /// What differs from the prepared revision: classes and what processors made, by path relative to the tree.
+    /// Files that differ from the prepared revision: classes and files that processors made, by path relative to the
+    /// tree.
     Compiled(Files),
-    /// It does not compile.
+    /// The text does not compile.
     Errors,
 }
 
@@ -59,7 +60,7 @@ impl<'a> MainCompiler<'a> {
     /// Returns the compiler of the source at `path`, relative to the tree, whose bytes are `source`.
     ///
     /// # Errors
-    /// The file system's.
+    /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
     pub async fn new(
         direct: &'a Direct,
         executor: &'a Executor,
@@ -136,7 +137,7 @@ impl<'a> MainCompiler<'a> {
     /// Compiles another text of the source.
     ///
     /// # Errors
-    /// The file system's.
+    /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
     pub async fn compile(&self, text: &str) -> Result<MainCompilation, ExecutionError> {
         let mut answer = None;
         if let Some(own) = &self.declarations {

@@ -1,9 +1,9 @@
-//! Mutants of new code: made by Universal Mutator in a container, judged by the warm compiler with the arguments of the real
-//! build, or by Maven where that does not fit, run like methods. Source: protocol §4.
+//! Mutants of new code. Universal Mutator makes them in a container. The warm compiler judges them with the arguments
+//! of the build, or Maven does where the warm compiler does not fit. Methods are launched on them. Source: protocol §4.
 //!
-//! The mutator's own compile check is not used: it would run a compiler for each mutant. What it does is done here: a line
-//! on which garbage compiles has no mutants. `emission` runs the mutator, [`MainCompiler`] is the warm compiler, `reference`
-//! is Maven.
+//! The mutator's own compile check is not used, because it would run a compiler for each mutant. Its effect is
+//! reproduced here: a line on which garbage compiles has no mutants. `emission` runs the mutator, [`MainCompiler`] is
+//! the warm compiler, `reference` is Maven.
 
 pub mod emission;
 pub mod launches;
@@ -31,21 +31,21 @@ use crate::task::TaskId;
 /// The largest source that is mutated, in bytes.
 pub(super) const MOST_SOURCE_BYTES: usize = 2 << 20;
 
-/// The mutants of one file with the texts of those that are kept.
+/// The mutants of one file, with the texts of the sampled ones.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mutants {
     /// The set.
     pub set: MutantSet,
-    /// Texts of the kept ones, in their order.
+    /// Texts of the sampled mutants, in their order.
     pub texts: Vec<String>,
 }
 
-/// Who says whether a text of a main source compiles.
+/// The compiler that says whether a text of a main source compiles.
 #[derive(Clone, Copy)]
 pub enum Judge<'a> {
     /// The warm compiler, on a prepared revision.
     Warm {
-        /// Has the compilers.
+        /// The direct path, which has the compilers.
         direct: &'a Direct,
         /// The revision.
         revision: &'a CompiledRevision,
@@ -55,7 +55,7 @@ pub enum Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Returns the key of the build that decides what compiles.
+    /// Returns the key of the build that judges mutants.
     pub fn key(&self, executor: &Executor, environment: &Environment) -> Digest {
         match self {
             Self::Warm { revision, .. } => revision.key,
@@ -98,13 +98,13 @@ impl Compiler<'_> {
 
 /// A file whose lines are mutated.
 pub struct MutatedFile<'a> {
-    /// The task that the sample follows from.
+    /// The task whose id seeds the sample.
     pub task_id: &'a TaskId,
     /// The file, relative to the tree.
     pub path: &'a str,
     /// Its bytes in the new revision.
     pub source: &'a [u8],
-    /// Its lines of focal methods that the new revision adds, ascending.
+    /// Its focal lines that the new revision adds, ascending.
     pub lines: &'a [usize],
 }
 
@@ -117,18 +117,18 @@ pub fn lines_to_mutate(focal: &[FocalLines]) -> BTreeMap<String, Vec<usize>> {
     files.into_iter().map(|(path, lines)| (path, lines.into_iter().collect())).collect()
 }
 
-/// Returns the key of a file's mutants, given that of the build that judges them: equal keys mean equal sets.
+/// Returns the key of a file's mutants, given the key of the build that judges them. Equal keys mean equal sets.
 pub fn mutants_key(environment: &Environment, build: Digest, file: &MutatedFile<'_>) -> Digest {
     let source = Digest::of(file.source);
     key("mutants", 2, &(environment.image, build, file.task_id, file.path, source, file.lines))
 }
 
-/// All that is known of a file's mutants before any is left out.
+/// All mutants of a file with the compiler's judgement, before sampling.
 #[derive(Clone, Debug)]
 pub struct JudgedMutants {
     /// The source as the mutator reads it.
     pub source: String,
-    /// Everything that its rules make, in order.
+    /// All mutants that the rules make, in order.
     pub made: Vec<Emitted>,
     /// Lines of the copies of the source that it left out, one for each.
     pub copies: Vec<usize>,
@@ -136,7 +136,7 @@ pub struct JudgedMutants {
     pub dead_lines: BTreeSet<usize>,
     /// Places in `made` of distinct mutants on living lines that compile, ascending.
     pub valid: Vec<usize>,
-    /// Of those that do not.
+    /// Places in `made` of distinct mutants on living lines that do not compile.
     pub invalid: Vec<usize>,
 }
 
@@ -182,7 +182,7 @@ impl JudgedMutants {
 /// Makes a file's mutants and keeps the sample of the valid ones.
 ///
 /// # Errors
-/// The file system's.
+/// [`ExecutionError`]; its I/O errors are of logs and temporary files.
 pub async fn make(
     by: Judge<'_>,
     executor: &Executor,
@@ -211,7 +211,7 @@ async fn compiler<'a>(
 /// Makes a file's mutants and says which compile.
 ///
 /// # Errors
-/// The file system's.
+/// [`ExecutionError`]; its I/O errors are of logs and temporary files.
 pub async fn judge(
     by: Judge<'_>,
     executor: &Executor,
@@ -268,8 +268,8 @@ pub async fn judge(
     Ok(judged)
 }
 
-/// Returns a source as the mutator reads it: lines end as on Unix, and what is not ASCII is left out. All of its mutants are
-/// without it.
+/// Returns a source as the mutator reads it: with Unix line ends and without non-ASCII characters. All of its mutants
+/// lack these characters too.
 pub fn as_mutated(source: &str) -> String {
     source.replace("\r\n", "\n").replace('\r', "\n").chars().filter(char::is_ascii).collect()
 }

@@ -1,5 +1,5 @@
-//! Mutants where the direct path does not fit: Maven says which compile, each on a fresh tree, and the reference path runs
-//! methods on those that are kept. Slow, and the same mutants.
+//! Mutants on the reference path, where the direct path does not fit. Maven says which mutants compile, each on a fresh
+//! tree, and the reference path runs methods on the sampled ones. It is slow and gives the same mutants.
 
 use std::path::Path;
 
@@ -97,7 +97,7 @@ impl<'a> MavenCompiler<'a> {
     /// Returns the compiler of the source at `path`, relative to the tree: as it is it compiles, and what is no Java does not.
     ///
     /// # Errors
-    /// The file system's.
+    /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
     pub(super) async fn new(
         executor: &'a Executor,
         environment: &'a Environment,
@@ -131,7 +131,7 @@ impl<'a> MavenCompiler<'a> {
     /// Tells of each text whether it compiles.
     ///
     /// # Errors
-    /// The file system's.
+    /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
     pub(super) async fn compile(&self, texts: &[&str]) -> Result<Vec<bool>, ExecutionError> {
         let mut compile = Vec::new();
         for together in together(texts) {
@@ -266,10 +266,10 @@ fn together<'a, 'b>(texts: &'b [&'a str]) -> Vec<&'b [&'a str]> {
     groups
 }
 
-/// Runs methods on a mutant of a source on the reference path and returns what becomes of them, in order.
+/// Runs methods on a mutant of a source on the reference path, and returns their outcomes in order.
 ///
 /// # Errors
-/// The file system's.
+/// I/O errors of writing logs and temporary files.
 pub async fn run(
     executor: &Executor,
     request: &CellRequest<'_>,

@@ -1,10 +1,10 @@
-//! Run directories: append-only records of one invocation, from which it can be continued and reported.
+//! Run directories: append-only records of one invocation. A run can be resumed and reported from its directory.
 //!
 //! ```text
 //! runs/<run id>/run.json        what was asked for; equal inputs may continue an unfinished run
 //!               inputs.json     what decides the results, by the digest in run.json
 //!               records.jsonl   one record a line; a torn last line is what a kill leaves and is cut off
-//!               verdicts.json   what it came to, once finished
+//!               verdicts.json   the results, once finished
 //!               logs/<task id>/<cell>/…
 //! ```
 
@@ -58,7 +58,7 @@ impl RunRecord for CellRecord {
     }
 }
 
-/// What a run was asked for.
+/// The description of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunDescription {
     /// Schema of `run.json`.
@@ -69,9 +69,9 @@ pub struct RunDescription {
     pub command: String,
     /// Digest of everything that decides the results.
     pub inputs: Digest,
-    /// When it began, RFC 3339.
+    /// Start of the run, RFC 3339.
     pub started: String,
-    /// When it ended; `None` while unfinished.
+    /// End of the run, RFC 3339; `None` while unfinished.
     pub finished: Option<String>,
 }
 
@@ -85,8 +85,8 @@ pub struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Opens the run `run_id`, or the newest unfinished one with equal inputs where none is named and `fresh` is false,
-    /// or a new one. `inputs` are the bytes of what decides the results. Returns it with the records it has.
+    /// Opens the run `run_id`. Without an id, resumes the newest unfinished run with equal inputs unless `fresh`, or
+    /// starts a new one. `inputs` are the bytes of the run's inputs. Returns the run and its records.
     ///
     /// # Errors
     /// [`RunDirectoryError`].
@@ -100,7 +100,7 @@ impl RunDirectory {
         Self::open_of(data_dir, command, inputs, run_id, fresh)
     }
 
-    /// Opens a run as [`RunDirectory::open`] does, whose records are of another kind.
+    /// Opens a run as [`RunDirectory::open`] does, for records of type `R`.
     ///
     /// # Errors
     /// [`RunDirectoryError`].
@@ -178,10 +178,10 @@ impl RunDirectory {
         &self.path
     }
 
-    /// Appends one record, whole or not at all after a kill.
+    /// Appends one record. A kill leaves it whole or not at all.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing `records.jsonl`.
     pub fn append(&mut self, record: &impl RunRecord) -> Result<(), RunDirectoryError> {
         let mut line = serde_json::to_vec(record).map_err(std::io::Error::other)?;
         line.push(b'\n');
@@ -192,7 +192,7 @@ impl RunDirectory {
     /// Writes `verdicts.json` and marks the run as finished.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing `verdicts.json` and `run.json`.
     pub fn finish(mut self, verdicts: &[u8]) -> Result<(), RunDirectoryError> {
         self.records.sync_data()?;
         write_atomically(&self.path.join("verdicts.json"), verdicts)?;
@@ -324,7 +324,7 @@ pub(in crate::execution) fn each_record<R: RunRecord>(
     Ok(whole_bytes)
 }
 
-/// Keeps the last record of each execution, sorted: a cell that was cut off is executed again as a whole.
+/// Keeps the last record of each execution, sorted, because an interrupted cell is executed again as a whole.
 pub fn latest<R: RunRecord>(records: Vec<R>) -> Vec<R> {
     let mut by_name = BTreeMap::new();
     for record in records {

@@ -1,4 +1,4 @@
-//! What ran in one task of a run, and why it came to its outcomes: records beside the logs and commands of each cell.
+//! Explains one task of a run: each execution's record beside the logs and commands of its cell.
 
 use std::path::{Path, PathBuf};
 
@@ -13,20 +13,20 @@ use crate::execution::run::record::{CellRecord, ExecutionPath};
 use crate::outcome::label::expectation;
 use crate::task::TaskId;
 
-/// One execution with what is known of it.
+/// One execution with its logs and commands.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explained {
-    /// What happened.
+    /// The execution's record.
     pub record: CellRecord,
     /// Outcomes that the published label asks for; empty where it asks for none.
     pub expected: &'static [&'static str],
-    /// Whether the outcome is one of them.
+    /// Whether the outcome is one of `expected`.
     pub met: bool,
-    /// Directory of the logs, where there are any.
+    /// Directory of the logs; `None` if nothing was logged.
     pub logs: Option<PathBuf>,
-    /// What compiled the tree, where something did.
+    /// The command that compiled the tree; `None` if nothing was compiled.
     pub compile: Option<Command>,
-    /// What launched the method, where something did.
+    /// The command that launched the method; `None` if it was not launched.
     pub launch: Option<Command>,
 }
 
@@ -88,7 +88,7 @@ fn last_command(directory: &Path, name: &str) -> Result<Option<Command>, RunDire
     Ok(None)
 }
 
-/// Returns the command as a shell would be given it, environment and directory included.
+/// Returns the command as a shell line, environment and working directory included.
 pub fn shell_line(command: &Command) -> String {
     let mut words = vec!["cd".to_owned(), quoted(&command.working_directory), "&& env -i".to_owned()];
     words.extend(command.environment.iter().map(|(name, value)| quoted(&format!("{name}={value}"))));

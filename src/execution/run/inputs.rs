@@ -1,4 +1,4 @@
-//! What decides the results of a validation, kept with its run: `inputs.json`, whose digest stands in `run.json`.
+//! The inputs that decide a validation's results. A run keeps them in `inputs.json`, and their digest in `run.json`.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ use crate::task::{RepositoryName, Task};
 /// Version of the file's schema.
 pub const INPUTS_SCHEMA: u32 = 1;
 
-/// Equal inputs may continue an unfinished run.
+/// The inputs of a run. An unfinished run may be resumed only with equal inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunInputs {
     /// [`INPUTS_SCHEMA`].
     pub schema: u32,
-    /// The tasks as they were imported then.
+    /// The tasks as imported at the run's start.
     pub tasks: Vec<Task>,
     /// Config digests of the images.
     pub images: BTreeMap<RepositoryName, Digest>,
     /// Skips and other arguments for Maven.
     pub maven_arguments: BTreeMap<RepositoryName, Vec<String>>,
-    /// Consoles that launch tests, where a manifest names one.
+    /// Launchers that manifests name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub launchers: BTreeMap<RepositoryName, Launcher>,
     /// Limits of every execution.
@@ -41,7 +41,7 @@ pub struct RunInputs {
     pub paths: Vec<ExecutionPath>,
     /// Launches of every method and cell.
     pub repeats: u32,
-    /// What executes; `None` where nothing does, and in runs of programs that did not write it down.
+    /// Our programs; `None` where nothing is executed, and in runs of earlier programs that did not record them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<RunTools>,
 }
@@ -59,10 +59,10 @@ pub fn images_of(inputs: &[u8]) -> serde_json::Result<Vec<Digest>> {
     serde_json::from_slice(inputs).map(|Naming { images }| images.into_values().collect())
 }
 
-/// Programs of our own that decide results, and what the engine can't protect.
+/// Programs of our own that decide results, and the protections that the engine can't give.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTools {
-    /// What of the program decides executions; earlier programs wrote the digest of the whole.
+    /// The identity of executions; earlier programs wrote the digest of the whole program.
     #[serde(rename = "init")]
     pub identity: Digest,
     /// The launcher's jar by digest.
@@ -79,7 +79,7 @@ pub struct RunTools {
 }
 
 impl RunTools {
-    /// Returns the tools by the names of their jars, which are digests.
+    /// Returns the tools, given jars whose file names are their digests.
     pub fn new(identity: Digest, jars: &ToolJars, isolation_missing: Vec<String>, class_archives: bool) -> Self {
         let name = |path| file_name(path).to_owned();
         let (runner, recorder, compiler) = (name(&jars.runner), name(&jars.recorder), name(&jars.compiler));
@@ -88,7 +88,7 @@ impl RunTools {
 }
 
 impl RunInputs {
-    /// Returns the inputs of a run in these environments, without what executes.
+    /// Returns the inputs of a run in these environments, without the tools.
     pub fn new(
         tasks: &[Task],
         environments: &BTreeMap<RepositoryName, Environment>,

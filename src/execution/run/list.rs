@@ -1,4 +1,4 @@
-//! Runs that are there, looked at from outside: listed, read and removed without being continued.
+//! Lists, reads and removes existing runs without resuming them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,7 +20,7 @@ use crate::execution::run::record::CellRecord;
 use crate::outcome::label::cells_of;
 use crate::task::{Cell, Task};
 
-/// What stands for the run that began last.
+/// The name of the run that began last.
 pub const LATEST: &str = "latest";
 
 /// How far a run is.
@@ -31,14 +31,14 @@ pub enum RunState {
     Finished,
     /// It was interrupted or killed, and can be continued.
     Unfinished,
-    /// A living process is at it.
+    /// A living process uses it.
     Running,
     /// Its description can't be read.
     Unreadable,
 }
 
 impl RunState {
-    /// Returns the name, as JSON has it.
+    /// Returns the name used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -64,7 +64,7 @@ pub struct RunEntry {
     pub bytes: u64,
 }
 
-/// A run with what it holds.
+/// A run with its inputs and records.
 #[derive(Clone, Debug)]
 pub struct StoredRun<I = RunInputs, R = CellRecord> {
     /// Its directory.
@@ -73,9 +73,9 @@ pub struct StoredRun<I = RunInputs, R = CellRecord> {
     pub state: RunState,
     /// What it was asked for.
     pub description: RunDescription,
-    /// What decided its results; `None` for runs that kept none.
+    /// The inputs; `None` for runs that kept none.
     pub inputs: Option<I>,
-    /// What happened so far, the last record of each execution.
+    /// The records so far, the last one of each execution.
     pub records: Vec<R>,
 }
 
@@ -96,7 +96,7 @@ impl StoredRun {
     }
 }
 
-/// Returns all runs of the data directory, oldest first; those that can't be read come last.
+/// Returns all runs of the data directory, oldest first, then unreadable ones.
 ///
 /// # Errors
 /// [`RunDirectoryError::Io`].
@@ -123,7 +123,8 @@ pub fn list(data_dir: &DataDir) -> Result<Vec<RunEntry>, RunDirectoryError> {
     Ok(runs)
 }
 
-/// Reads a run by its id; [`LATEST`] is the one that began last. A torn last record is left out and left alone.
+/// Reads a run by its id; [`LATEST`] names the run that began last. A truncated last record is skipped and stays in the
+/// file.
 ///
 /// # Errors
 /// [`RunDirectoryError`].
@@ -131,7 +132,7 @@ pub fn read(data_dir: &DataDir, run_id: &str) -> Result<StoredRun, RunDirectoryE
     read_at(find(data_dir, run_id)?)
 }
 
-/// Reads a run by its directory, whatever its inputs and records are.
+/// Reads a run by its directory, for inputs of type `I` and records of type `R`.
 ///
 /// # Errors
 /// [`RunDirectoryError`].
@@ -142,7 +143,7 @@ pub fn read_at<I: DeserializeOwned, R: RunRecord>(path: PathBuf) -> Result<Store
     Ok(StoredRun { path, state, description, inputs, records: latest(records) })
 }
 
-/// Reads a run by its directory, but for its records.
+/// Reads a run by its directory, without its records.
 ///
 /// # Errors
 /// [`RunDirectoryError`].
@@ -152,8 +153,8 @@ pub fn read_without_records<I: DeserializeOwned>(path: PathBuf) -> Result<Stored
     Ok(StoredRun { inputs: read_inputs(&path, &description)?, path, state, description, records: Vec::new() })
 }
 
-/// Reads the records of a run one by one, in the order in which they were written: the last of several with one name is
-/// the one that counts.
+/// Reads the records of a run one by one, in the order of writing. Of several records with one name, the last one
+/// counts.
 ///
 /// # Errors
 /// [`RunDirectoryError`].
@@ -165,7 +166,7 @@ pub fn for_each_record<R: RunRecord>(path: &Path, take: impl FnMut(R)) -> Result
     }
 }
 
-/// Returns what the run in a directory was asked for.
+/// Returns the description of the run in a directory.
 ///
 /// # Errors
 /// [`RunDirectoryError`].
@@ -176,10 +177,10 @@ pub fn describe(path: &Path) -> Result<RunDescription, RunDirectoryError> {
     }
 }
 
-/// Removes a run with all its files and returns their bytes; with `dry_run` nothing is removed.
+/// Removes a run with all its files and returns their size in bytes; with `dry_run` nothing is removed.
 ///
 /// # Errors
-/// [`RunDirectoryError::InUse`] while a living process is at it.
+/// [`RunDirectoryError::InUse`] while a living process uses the run.
 pub fn remove(data_dir: &DataDir, run_id: &str, dry_run: bool) -> Result<u64, RunDirectoryError> {
     let path = find(data_dir, run_id)?;
     let lock = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path.join(".lock"))?;
@@ -196,7 +197,7 @@ pub fn remove(data_dir: &DataDir, run_id: &str, dry_run: bool) -> Result<u64, Ru
     Ok(bytes)
 }
 
-/// Returns the directory of a run; [`LATEST`] is the one that began last.
+/// Returns the directory of a run; [`LATEST`] names the run that began last.
 ///
 /// # Errors
 /// [`RunDirectoryError::Unknown`], [`RunDirectoryError::InvalidId`].

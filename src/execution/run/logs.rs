@@ -1,6 +1,6 @@
-//! Logs of a cell, for people: what Maven and the tests said, byte for byte as far as it was kept.
+//! Logs of a cell, for people: the output of Maven and of the tests, byte for byte up to the limit of captured output.
 //!
-//! Verdicts never come from here.
+//! Verdicts never come from logs.
 
 use std::path::{Path, PathBuf};
 
@@ -21,10 +21,10 @@ pub struct CellLogs {
 }
 
 impl CellLogs {
-    /// Makes `<root>/<task>/<cell>`; without a root nothing is kept.
+    /// Creates `<root>/<task>/<cell>`; without a root nothing is logged.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of creating the directory.
     pub fn create(root: Option<&Path>, task: &TaskId, cell: Cell) -> std::io::Result<Self> {
         let relative = format!("{task}/{}", cell.name());
         let directory = root.map(|root| root.join(&relative));
@@ -34,10 +34,10 @@ impl CellLogs {
         Ok(Self { directory, relative })
     }
 
-    /// Makes `<root>/prepared/<name>`, for what many cells share; without a root nothing is kept.
+    /// Creates `<root>/prepared/<name>`, for builds that many cells share; without a root nothing is logged.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of creating the directory.
     pub fn prepared(root: Option<&Path>, name: &str) -> std::io::Result<Self> {
         let relative = format!("prepared/{}", log_stem(name));
         let directory = root.map(|root| root.join(&relative));
@@ -50,7 +50,7 @@ impl CellLogs {
     /// Makes a directory below this one, for logs of the same names.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of creating the directory.
     pub(in crate::execution) fn below(&self, name: &str) -> std::io::Result<Self> {
         let name = log_stem(name);
         let directory = self.directory.as_ref().map(|directory| directory.join(&name));
@@ -60,24 +60,24 @@ impl CellLogs {
         Ok(Self { directory, relative: format!("{}/{name}", self.relative) })
     }
 
-    /// Returns the directory relative to the root, where logs are kept.
+    /// Returns the directory relative to the root; `None` if nothing is logged.
     pub fn relative(&self) -> Option<String> {
         self.directory.as_ref().map(|_| self.relative.clone())
     }
 
-    /// Keeps what a step of the program runs, before it does: `<name>.command.json`.
+    /// Writes the command of a program's step, before the program runs: `<name>.command.json`.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing the file.
     pub fn invocation(&self, name: &str, program: &Program, step: usize) -> std::io::Result<()> {
         let Some(Step::Run(command)) = program.steps.get(step) else { return Ok(()) };
         self.keep(name, COMMAND_SUFFIX, &serde_json::to_vec_pretty(command)?)
     }
 
-    /// Keeps what a command said: `<name>.stdout`, `.stderr`, `.events.jsonl`; empty ones are left out.
+    /// Writes a command's output: `<name>.stdout`, `.stderr`, `.events.jsonl`; empty files are left out.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing the files.
     pub fn command(&self, name: &str, output: Option<&StepOutput>) -> std::io::Result<()> {
         let Some(output) = output else { return Ok(()) };
         for (suffix, captured) in
@@ -88,10 +88,10 @@ impl CellLogs {
         Ok(())
     }
 
-    /// Keeps a file that was sent: `<name><suffix>`.
+    /// Writes a file that init sent: `<name><suffix>`.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing the file.
     pub fn file(&self, name: &str, suffix: &str, output: Option<&StepOutput>) -> std::io::Result<()> {
         match output {
             Some(output) if output.result() != Some(&StepResult::Absent) => {
@@ -101,7 +101,7 @@ impl CellLogs {
         }
     }
 
-    /// Keeps the errors that a compiler found, one JSON object a line: `<name>.diagnostics.jsonl`.
+    /// Writes a compiler's errors, one JSON object a line: `<name>.diagnostics.jsonl`.
     ///
     /// # Errors
     /// The file system's.

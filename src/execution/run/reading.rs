@@ -1,5 +1,5 @@
-//! Files of run directories, which may be a stranger's: no more of them is read than fits what this program writes, no link
-//! in their place is followed, and nothing waits for a pipe.
+//! Reads files of run directories, which may be untrusted. Reads are bounded by the sizes that this program writes.
+//! Links in place of a file are not followed, and no read waits for a pipe.
 
 use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use rustix::io::Errno;
 
 use crate::error::{ExitStatus, Failure};
 
-/// What can be wrong with a run directory.
+/// Errors of a run directory.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirectoryError {
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
     /// The run id can't be a directory's name.
@@ -22,7 +22,7 @@ pub enum RunDirectoryError {
     /// There is no such run.
     #[error("there is no run `{0}`")]
     Unknown(String),
-    /// Another process is at it.
+    /// Another process uses the run.
     #[error("run `{0}` is in use by another process")]
     InUse(String),
     /// A run of that name has other inputs.
@@ -37,7 +37,7 @@ pub enum RunDirectoryError {
         /// The run.
         run_id: String,
     },
-    /// A file is not what this program writes.
+    /// A file is malformed.
     #[error("`{path}` can't be read: {reason}")]
     Malformed {
         /// The file.

@@ -1,7 +1,7 @@
-//! Records: what happened to one target method in one execution, a JSON line each.
+//! Records: the result of one target method in one execution, a JSON line each.
 //!
-//! A record holds facts and the outcome made from them. Times and what belongs to the machine are kept apart, in
-//! [`Measured`], so that two runs of the same inputs can be compared.
+//! A record holds facts and the outcome derived from them. Times and values of the machine are apart, in [`Measured`],
+//! so that two runs of the same inputs can be compared.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ pub struct CellRecord {
     pub method: MethodId,
     /// Counted from 1.
     pub repeat: u32,
-    /// The path that was asked for; [`Measured::path`] ran.
+    /// The requested path; [`Measured::path`] is the path that ran.
     #[serde(default)]
     pub path: ExecutionPath,
     /// The outcome and its reason.
@@ -65,7 +65,7 @@ impl std::fmt::Display for ExecutionPath {
     }
 }
 
-/// What is measured anew in each run.
+/// Values that each run measures anew.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The path that ran.
@@ -83,8 +83,8 @@ pub struct Measured {
     /// Wall time until the container's init began, in milliseconds. Direct path only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin_ms: Option<u64>,
-    /// Wall time of the cell's compile container, in milliseconds, shared by all methods of the cell; on the direct path of
-    /// the compilation.
+    /// Wall time in milliseconds, shared by all methods of the cell: of the cell's compile container on the reference
+    /// path, of the compilation on the direct path.
     pub compile_ms: Option<u64>,
     /// Processor time of Maven and what it started, in milliseconds. Reference path only.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! A stage of a run: jobs, some at once, whose records are kept as soon as they are there.
+//! A stage of a run: executes jobs, several at once, and writes each job's records as soon as it ends.
 
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
@@ -7,7 +7,7 @@ use crate::error::{ExitStatus, Failure};
 use crate::event::{Event, EventSink};
 use crate::execution::run::directory::{RunDirectory, RunDirectoryError, RunRecord, latest};
 
-/// What can end a run before its time.
+/// Why a run ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The run's files can't be written.

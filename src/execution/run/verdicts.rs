@@ -1,4 +1,4 @@
-//! `verdicts.json`: what a run came to, equal for equal inputs but for one block named `volatile`.
+//! `verdicts.json`: the results of a run, equal for equal inputs except for the block `volatile`.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +11,23 @@ use crate::execution::run::record::CellRecord;
 /// Version of the file's schema.
 pub const VERDICTS_SCHEMA: u32 = 1;
 
-/// What the invocation that ended a run used; one that was continued had others before.
+/// The resources of the invocation that finished a run. A resumed run had earlier invocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Invocation {
-    /// From its start, in milliseconds.
+    /// Wall time from its start, in milliseconds.
     pub wall_ms: u64,
     /// Processor time of this program, without its containers, in milliseconds.
     pub cpu_ms: Option<u64>,
     /// Largest resident size of this program, in bytes.
     pub peak_resident_bytes: Option<u64>,
-    /// What was done at once.
+    /// Most jobs at once.
     pub jobs: usize,
 }
 
 /// Returns the file's bytes: canonical JSON of the records, sorted, and of the summary.
 ///
 /// # Errors
-/// A value is no JSON, which plain data never is.
+/// JSON errors, which plain data never causes.
 pub fn render(
     run_id: &str,
     summary: &impl Serialize,

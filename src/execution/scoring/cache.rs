@@ -1,7 +1,8 @@
-//! Results by execution key, kept beyond their runs: `results/<first two digits>/<key>.json` in the data directory.
+//! The cache of results by execution key, shared by runs: `results/<first two digits>/<key>.json` in the data
+//! directory.
 //!
-//! A key names everything that decides an execution, so one changed byte of a patch, limit, flag or tool is another key.
-//! What the infrastructure failed at is never kept.
+//! A key is a digest of everything that decides an execution, so one changed byte of a patch, limit, flag or tool gives
+//! another key. Results that the infrastructure failed are never kept.
 
 use std::path::PathBuf;
 
@@ -18,7 +19,7 @@ const CACHE_SCHEMA: u32 = 1;
 /// The largest kept result, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// A result as it is kept.
+/// A cached result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CachedResult {
     schema: u32,
@@ -28,14 +29,14 @@ pub struct CachedResult {
     pub outcome: Outcome,
     /// Lines for people.
     pub detail: String,
-    /// Containers that were started for it then.
+    /// Containers that its execution started.
     pub attempts: u32,
     /// Times and machine of then; logs are the other run's and left out.
     pub measured: Measured,
 }
 
 impl CachedResult {
-    /// Returns a result to keep; `None` for one that says nothing of the inputs.
+    /// Returns a result to cache; `None` for an outcome that the inputs do not decide.
     pub fn new(key: Digest, outcome: Outcome, detail: &str, attempts: u32, measured: &Measured) -> Option<Self> {
         if matches!(outcome, Outcome::InfraFail(_)) {
             return None;
@@ -53,7 +54,7 @@ pub struct ResultCache {
 }
 
 impl ResultCache {
-    /// Returns the cache below a data directory; where it is not to be read, results are only written.
+    /// Returns the cache below a data directory. Without `reading`, results are only written.
     pub fn new(root: PathBuf, reading: bool) -> Self {
         Self { root, reading }
     }
@@ -63,20 +64,20 @@ impl ResultCache {
         self.root.join(&hex[..2]).join(format!("{hex}.json"))
     }
 
-    /// Returns the result of a key.
+    /// Returns the cached result of a key.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of reading the key's file.
     pub fn get(&self, key: Digest) -> std::io::Result<Option<CachedResult>> {
         let found: Option<CachedResult> = self.value(key)?;
         Ok(found.filter(|found| found.schema == CACHE_SCHEMA && found.key == key))
     }
 
-    /// Returns what is kept under a key. A file that can't be understood is nothing: the work is done again and replaces
-    /// it.
+    /// Returns the value cached under a key. An unreadable value counts as absent: the work is done again and replaces
+    /// the file.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of reading the key's file.
     pub fn value<T: DeserializeOwned>(&self, key: Digest) -> std::io::Result<Option<T>> {
         if !self.reading {
             return Ok(None);
@@ -97,18 +98,18 @@ impl ResultCache {
         }
     }
 
-    /// Keeps a result.
+    /// Caches a result.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing the key's file.
     pub fn put(&self, result: &CachedResult) -> std::io::Result<()> {
         self.put_value(result.key, result)
     }
 
-    /// Keeps a value under a key.
+    /// Caches a value under a key.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing the key's file.
     pub fn put_value(&self, key: Digest, value: &impl Serialize) -> std::io::Result<()> {
         let path = self.path(key);
         if let Some(parent) = path.parent() {

@@ -1,5 +1,5 @@
-//! A submission's cell on the direct path: the prepared revision with the submission's file in it, each method launched in a
-//! container of its own, and launched again with the coverage agent where that is asked for.
+//! A submission's cell on the direct path. The prepared revision gets the submission's file. Each method is launched in
+//! a container of its own, and a second time with the coverage agent if coverage is measured.
 
 use std::sync::Arc;
 

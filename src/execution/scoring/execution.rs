@@ -1,5 +1,5 @@
-//! One cell of one submission: what was executed before is taken, the rest is launched, and what a fault of ours kept from
-//! being measured is recorded as lost.
+//! Executes one cell of one submission. Cached results are reused, and the rest is launched. Measurements that a fault
+//! of ours prevented are recorded as lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

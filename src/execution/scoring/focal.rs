@@ -1,4 +1,4 @@
-//! A task's focal methods, as its test methods are measured against them. Source: protocol §4.
+//! A task's focal methods, listed and own, for the measurements of its test methods. Source: protocol §4.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! What decides the results of a scoring run: `inputs.json`. It has everything that a validation's has, so that runs can be
-//! listed alike.
+//! The inputs that decide a scoring run's results: `inputs.json`. It has all fields of a validation's inputs, so that
+//! one reader lists both kinds of runs.
 
 use std::collections::BTreeMap;
 
@@ -25,33 +25,33 @@ pub struct ScoreInputs {
     pub coverage: bool,
     /// Whether mutants are made and run.
     pub mutation: bool,
-    /// What was handed in, by model.
+    /// The submissions, by model.
     pub models: BTreeMap<String, ModelInputs>,
-    /// Predictions for tasks that are not known.
+    /// Predictions for unknown tasks.
     pub unknown: Vec<UnknownTask>,
     /// Predictions for tasks that were not selected.
     pub not_selected: usize,
-    /// Predictions that were there before with equal bytes.
+    /// Repeated predictions with equal bytes.
     pub repeated: usize,
 }
 
-/// What one model handed in.
+/// The submissions of one model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelInputs {
     /// Its submissions for selected tasks.
     pub submissions: BTreeMap<TaskId, SubmissionInput>,
-    /// Selected tasks that it has none for.
+    /// Selected tasks without a submission.
     pub missing: Vec<TaskId>,
 }
 
 /// One submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubmissionInput {
-    /// In which form it was handed in.
+    /// The form of the submission.
     pub kind: ContentKind,
     /// Digest of its bytes.
     pub digest: Digest,
-    /// What making it cost, in US dollars.
+    /// Cost of making it, in US dollars.
     pub cost_usd: Option<f64>,
     /// Tokens used for it.
     pub tokens: Option<u64>,

@@ -1,4 +1,4 @@
-//! What there is to do: one cell of one submission.
+//! Jobs of a scoring run: one cell of one submission each.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! Scoring: submissions executed on new and on old code, as many at once as asked, records written as they come.
+//! Scoring: executes submissions on new and on old code, several at once, and writes records at once.
 //!
-//! A submission is first resolved to the target file's new bytes without executing anything; then each of its target
-//! methods is launched on both revisions' code, every launch in a container of its own, in an order that is random and
-//! recorded. What was executed before under the same key is not executed again.
+//! A submission is first resolved to the target file's new bytes without executing anything. Each of its target methods
+//! is then launched on both revisions' code, every launch in a container of its own, in a random and recorded order. An
+//! execution with a cached result under the same key is not executed again.
 
 pub mod cache;
 mod direct_cell;
@@ -60,17 +60,17 @@ use cache::ResultCache;
 use record::{ExecutionRecord, SCORE_SCHEMA, ScoreRecord};
 use trees::SubmissionTrees;
 
-/// Where a run keeps the test files that it executes and those that submissions start from, by digest.
+/// Subdirectory of a run, with the test files that it executes and those that submissions start from, by digest.
 pub const SUBMISSIONS: &str = "submissions";
 
-/// Where a run keeps the files of focal methods, for people: [`source_name`].
+/// Subdirectory of a run, with the sources of focal methods, for people: [`source_name`].
 pub const SOURCES: &str = "sources";
 
-/// What is scored, and how.
+/// The parameters of scoring.
 pub struct Scoring<'a> {
     /// The tasks.
     pub tasks: &'a [Task],
-    /// What was handed in for them.
+    /// The submissions for the tasks.
     pub predictions: &'a Predictions,
     /// Environments of the tasks' repositories.
     pub environments: &'a BTreeMap<RepositoryName, Environment>,
@@ -86,21 +86,21 @@ pub struct Scoring<'a> {
     pub trees: Arc<SubmissionTrees>,
     /// Makes trees of revisions.
     pub revisions: Arc<Trees>,
-    /// The direct path; without it, and where it does not fit, the reference path is taken.
+    /// The direct path. Without it, and for cells that it does not fit, the reference path runs.
     pub direct: Option<Arc<Direct>>,
     /// Results of other runs.
     pub cache: ResultCache,
-    /// Whether the focal lines that passing methods cover are measured, those of the developers' tests too.
+    /// Whether to measure the coverage of focal lines by passing methods, those of the developers' tests included.
     pub coverage: bool,
-    /// Whether mutants are made of the focal lines that new code adds, and passing methods run on them.
+    /// Whether to mutate the focal lines that new code adds, and to run passing methods on the mutants.
     pub mutation: bool,
 }
 
 impl Scoring<'_> {
-    /// Executes what `known` lacks and returns all records.
+    /// Executes everything that has no record in `known`, and returns all records.
     ///
     /// # Errors
-    /// [`RunError`]; what was executed until then is in the run's records.
+    /// [`RunError`]; records made until then are in the run's directory.
     pub async fn run(
         &self,
         run: &mut RunDirectory,
@@ -266,7 +266,7 @@ impl Scoring<'_> {
     }
 }
 
-/// Returns the directory of a model's logs: its name as far as a path may hold it, and what tells it from others.
+/// Returns the name of a model's log directory: the model's name as a path may hold it, and a unique suffix.
 pub fn model_directory(model: &str) -> String {
     let name: String = plain(model).chars().take(60).collect();
     format!("{}-{}", name.trim_start_matches('.'), &Digest::of(model.as_bytes()).hex()[..8])

@@ -1,4 +1,4 @@
-//! A task's new code, for texts that are put in the target file's place.
+//! A task's new code, in which texts replace the target file.
 
 use std::sync::Arc;
 

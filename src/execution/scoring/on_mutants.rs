@@ -1,4 +1,4 @@
-//! What passing methods of a submission do to a task's mutants, on either path.
+//! Runs a submission's passing methods on a task's mutants, on either path.
 
 use std::collections::BTreeMap;
 

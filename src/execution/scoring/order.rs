@@ -1,9 +1,9 @@
-//! The order of executions, which a recorded seed decides.
+//! The order of executions, decided by a recorded seed.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-/// Puts items into an order that only the seed decides. Source: Fisher and Yates, as Durstenfeld has it.
+/// Shuffles items; the seed alone decides the order. Source: Fisher and Yates, in Durstenfeld's form.
 pub fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     for last in (1..items.len()).rev() {

@@ -1,5 +1,5 @@
-//! What each test method's own focal methods are: found from launches of the developers' tests on new code before anything is
-//! measured, never from a submission. Source: protocol §4.
+//! Finds each test method's own focal methods before any measurement. They come from launches of the developers' tests
+//! on new code, never from a submission. Source: protocol §4.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a scoring run keeps: a JSON line for each submission, execution, and measurement of adequacy.
+//! The records of a scoring run: a JSON line for each submission, execution, and measurement of adequacy.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,25 +21,25 @@ pub const SCORE_SCHEMA: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum ScoreRecord {
-    /// What a submission comes to before anything is executed.
+    /// A resolved submission, before any execution.
     Submission(SubmissionRecord),
-    /// Where a task's focal methods are.
+    /// The places of a task's focal methods.
     Focal(FocalRecord),
-    /// What each test method's own focal methods are.
+    /// Each test method's own focal methods.
     OwnFocal(OwnFocalRecord),
     /// Whether a generation task's starting file compiles.
     Start(StartRecord),
     /// One launch of one method.
     Execution(ExecutionRecord),
-    /// What a passing method covered of the focal methods.
+    /// A passing method's coverage of the focal methods.
     Coverage(CoverageRecord),
     /// The mutants of a task.
     Mutants(MutantsRecord),
-    /// What a passing method did to the mutants.
+    /// A passing method's results on the mutants.
     Mutation(MutationRecord),
 }
 
-/// What a submission comes to before anything is executed.
+/// A resolved submission, before any execution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubmissionRecord {
     /// [`SCORE_SCHEMA`].
@@ -48,26 +48,26 @@ pub struct SubmissionRecord {
     pub model: String,
     /// The task.
     pub task_id: TaskId,
-    /// In which form it was handed in.
+    /// The form of the submission.
     pub kind: ContentKind,
-    /// Digest of what was handed in; `None` for gold, for nothing, and for what was too large to keep.
+    /// Digest of the submitted bytes; `None` for gold, for an empty submission, and for bytes too large to keep.
     pub submitted: Option<Digest>,
     /// Digest of the starting file; `None` where the starting tree has none.
     pub start: Option<Digest>,
-    /// Digest of the target file that is executed, below the run's `submissions`; `None` where there is a fault.
+    /// Digest of the target file to execute, in the run's `submissions`; `None` where there is a fault.
     pub post_image: Option<Digest>,
-    /// Why it can't be executed.
+    /// Why the submission can't be executed.
     pub fault: Option<SubmissionFault>,
-    /// Target methods that the file certainly does not have.
+    /// Target methods that the file certainly lacks.
     pub without: Vec<MethodId>,
-    /// Types of the project that the file declares again, so that tests meet these instead: it was tampered with.
+    /// Types of the project that the file declares again and that tests meet instead. The submission was tampered with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadows: Vec<String>,
-    /// What else it touches, dropped.
+    /// Its other changed files, which were dropped.
     pub dropped: Vec<Dropped>,
     /// Whether its line ends were adapted to the file's.
     pub line_ends_adapted: bool,
-    /// What making it cost, in US dollars.
+    /// Cost of making it, in US dollars.
     pub cost_usd: Option<f64>,
     /// Tokens used for it.
     pub tokens: Option<u64>,
@@ -116,7 +116,7 @@ pub struct ExecutionRecord {
     pub measured: Measured,
 }
 
-/// Where a task's focal methods are.
+/// The places of a task's focal methods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FocalRecord {
     /// [`SCORE_SCHEMA`].
@@ -134,19 +134,18 @@ impl FocalRecord {
     }
 }
 
-/// What each test method's own focal methods are: the same for the developers' tests and every submission.
+/// Each test method's own focal methods, equal for the developers' tests and every submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnFocalRecord {
     /// [`SCORE_SCHEMA`].
     pub schema: u32,
     /// The task.
     pub task_id: TaskId,
-    /// Per target method; places are those in [`FocalRecord::lines`]. Empty where that was lost.
+    /// Own focal methods per target method, as indexes into [`FocalRecord::lines`]. Empty where `lost`.
     pub methods: Vec<OwnFocal>,
-    /// Why that could not be found out, where it was lost.
+    /// Why they could not be found, where `lost`.
     pub cause: Option<String>,
-    /// Whether a fault that no submission is to blame for kept it from being found out: nothing is measured of the task, and the
-    /// next run tries again.
+    /// Whether a fault of ours prevented finding them. The task is then not measured, and the next run tries again.
     pub lost: bool,
     /// Protections that the engine could not give, sorted, as in [`Measured::isolation_missing`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -154,29 +153,29 @@ pub struct OwnFocalRecord {
 }
 
 impl OwnFocalRecord {
-    /// Returns what is known of a test method.
+    /// Returns the own focal methods of a test method.
     pub fn of(&self, method: &MethodId) -> Option<&OwnFocal> {
         self.methods.iter().find(|own| own.method == *method)
     }
 }
 
-/// Whether the file that an agent starts from compiles on new code (protocol §3), of a generation task.
+/// Whether a generation task's starting file compiles on new code (protocol §3).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartRecord {
     /// [`SCORE_SCHEMA`].
     pub schema: u32,
     /// The task.
     pub task_id: TaskId,
-    /// `None` where there is no such file, or where that could not be told.
+    /// `None` where there is no starting file, or where `lost`.
     pub start_compiles: Option<bool>,
     /// The first error.
     pub detail: Option<String>,
-    /// Whether that could not be told: the next run tries again.
+    /// Whether a fault of ours prevented the answer. The next run tries again.
     #[serde(default)]
     pub lost: bool,
 }
 
-/// What a passing method covered of its own focal methods.
+/// A passing method's coverage of its own focal methods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoverageRecord {
     /// [`SCORE_SCHEMA`].
@@ -200,8 +199,8 @@ pub struct CoverageRecord {
     pub coverage_range: Option<f64>,
     /// Why nothing was measured.
     pub cause: Option<String>,
-    /// Whether nothing was measured for a fault that no submission is to blame for: the next run measures again, and
-    /// the task is in no mean of this value.
+    /// Whether a fault of ours prevented the measurement. The next run measures again, and no mean of this value
+    /// includes the task.
     #[serde(default)]
     pub lost: bool,
     /// Whether the result was found by its key instead of measured.
@@ -223,7 +222,7 @@ pub struct MutantsRecord {
     pub sets: Vec<MutantSet>,
 }
 
-/// What a passing method did to the mutants.
+/// A passing method's results on the mutants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MutationRecord {
     /// [`SCORE_SCHEMA`].
@@ -234,19 +233,19 @@ pub struct MutationRecord {
     pub task_id: TaskId,
     /// The target method.
     pub method: MethodId,
-    /// Mutants in its own focal methods, killed ones, strictly killed ones; `None` where that could not be measured.
+    /// Counts of mutants in its own focal methods, of killed and of strictly killed ones; `None` where not measured.
     pub kills: Option<Kills>,
     /// The task's other kept mutants, which the method does not meet: `kept = count + elsewhere`.
     #[serde(default)]
     pub elsewhere: usize,
     /// In [0, 1]; `None` where there are no mutants or nothing was measured.
     pub mutation_score: Option<f64>,
-    /// What became of the method on each mutant that it met, in the order of the sets.
+    /// The method's outcome on each mutant that it met, in the order of the sets.
     pub mutants: Vec<MutantOutcome>,
     /// Why nothing was measured.
     pub cause: Option<String>,
-    /// Whether nothing was measured for a fault that no submission is to blame for: the next run measures again, and
-    /// the task is in no mean of this value.
+    /// Whether a fault of ours prevented the measurement. The next run measures again, and no mean of this value
+    /// includes the task.
     #[serde(default)]
     pub lost: bool,
     /// Whether the result was found by its key instead of measured.
@@ -257,7 +256,7 @@ pub struct MutationRecord {
     pub isolation_missing: Vec<String>,
 }
 
-/// What became of a method on one mutant.
+/// A method's outcome on one mutant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MutantOutcome {
     /// SHA-256 of the mutant's text.

@@ -1,4 +1,4 @@
-//! What a run's records say is done.
+//! The work that a run's records show as done.
 
 use std::collections::{BTreeMap, BTreeSet};
 

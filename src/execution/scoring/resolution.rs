@@ -1,4 +1,4 @@
-//! What is known of submissions before anything is executed: their files, and the focal methods of their tasks.
+//! Resolves submissions before any execution: their files, and the focal methods of their tasks.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

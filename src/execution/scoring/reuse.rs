@@ -1,4 +1,4 @@
-//! What was executed before is taken from the cache, what is executed now is kept there; records are made of both.
+//! Reuses cached results and caches new ones; makes records of both.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! The mutants that a run's tests meet: each set is made once, so that the developers' tests and every submission meet the
-//! same one, be results of other runs read or not. What is made lies in the run's directory until the run has ended: a
-//! continued run goes on with it.
+//! The mutants that a run's tests meet. Each set is made once, so that the developers' tests and every submission meet
+//! the same set, with or without results of other runs. Sets lie in the run's directory until the run ends, so that a
+//! resumed run has them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -97,7 +97,7 @@ impl RunMutants {
     /// Removes what only this run needed.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of removing the run's sets.
     pub(super) fn remove(&self) -> io::Result<()> {
         match fs::remove_dir_all(&self.directory) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

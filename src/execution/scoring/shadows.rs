@@ -1,5 +1,5 @@
-//! Types of the project that a test file declares again. Tests stand before the project's own classes on the class path, so
-//! that such a type is executed in place of the one that is to be tested.
+//! Types of the project that a test file declares again. Test classes precede the project's own classes on the class
+//! path, so such a type runs in place of the type under test.
 
 use std::collections::BTreeSet;
 

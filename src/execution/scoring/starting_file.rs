@@ -1,5 +1,5 @@
-//! Whether the file that an agent starts from compiles on new code, of generation tasks: what an agent finds there is a
-//! part of what its submission means. Source: protocol §3.
+//! Compiles the starting file of generation tasks on new code: whether it compiles changes the meaning of a submission.
+//! Source: protocol §3.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! From a submission to the tree that is executed: post-image, target methods, code revision.
+//! Turns a submission into the tree that is executed: post-image, target methods, code revision.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,25 +18,25 @@ use crate::workspace::cells::{class_of, write_to};
 use crate::workspace::java_source::package_of;
 use crate::workspace::{BuildFiles, Notices, Repository, Swap, WorkspaceError};
 
-/// Reads the trees of repositories that were opened before.
+/// The trees of submissions, read from repositories that are already open.
 #[derive(Clone, Debug)]
 pub struct SubmissionTrees {
     /// Git directories.
     pub paths: BTreeMap<RepositoryName, PathBuf>,
-    /// For archives; everything in it is this process's own.
+    /// Directory for archives; only this process writes there.
     pub temporary: PathBuf,
     /// Told what trees lack.
     pub notices: Arc<Notices>,
 }
 
-/// A submission with all that is known of it without executing anything.
+/// A submission, resolved without executing anything.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// The starting file; `None` where the starting tree has none.
     pub start: Option<Vec<u8>>,
     /// The target file's new bytes, or why there are none.
     pub extraction: Extraction,
-    /// Target methods that the new file certainly does not have.
+    /// Target methods that the new file certainly lacks.
     pub without: Vec<MethodId>,
     /// Types of either revision's project that the new file declares again and the starting file does not.
     pub shadows: Vec<String>,
@@ -56,7 +56,7 @@ impl SubmissionTrees {
         focal::resolve(&self.repository(task)?, task)
     }
 
-    /// Returns what a submission for the task comes to.
+    /// Resolves a submission for the task.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -97,7 +97,7 @@ impl SubmissionTrees {
         self.repository(task)?.tree(&task.rev1)?.read_source(task.test_file.as_str())
     }
 
-    /// Returns a file of the new revision; empty where there is none.
+    /// Returns a file of the new revision; empty if the revision has no such file.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -105,7 +105,7 @@ impl SubmissionTrees {
         Ok(self.repository(task)?.tree(&task.rev2)?.read(path)?.unwrap_or_default())
     }
 
-    /// Returns what decides an execution of the file on a side's code.
+    /// Returns the facts of a cell with `file` on a side's code.
     ///
     /// # Errors
     /// [`WorkspaceError`].

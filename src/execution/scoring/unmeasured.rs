@@ -1,4 +1,4 @@
-//! What was due to be measured and was not, for a fault of ours: it counts for nothing, and the next run tries again.
+//! Records measurements that a fault of ours prevented. They count for nothing, and the next run tries again.
 
 use std::collections::BTreeSet;
 

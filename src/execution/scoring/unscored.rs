@@ -1,5 +1,5 @@
-//! What faults of ours left of a run without a result: every launch on either side and in every repeat, and every
-//! measurement.
+//! Counts the results that faults of ours prevented in a run: launches on either side in every repeat, and
+//! measurements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,13 +16,13 @@ pub struct Left {
     pub kind: LeftKind,
     /// The task.
     pub task_id: TaskId,
-    /// Of which model, method, side and repeat, as far as it is of one.
+    /// The model, method, side and repeat, if it has them.
     pub of: String,
     /// Why, in one line.
     pub cause: String,
 }
 
-/// Kinds of what can be left.
+/// Kinds of missing results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftKind {
     /// An outcome on new or on old code.
@@ -64,8 +64,8 @@ impl fmt::Display for Left {
     }
 }
 
-/// Returns what a run's records, each the last of its name, leave without a result; `measured` are the tasks whose focal
-/// methods were looked for.
+/// Returns the results that a run's records lack. Each record is the last of its name; `measured` are the tasks whose
+/// focal methods were searched for.
 pub fn left(records: &[ScoreRecord], measured: &[Task]) -> Vec<Left> {
     let mut left = Vec::new();
     let mut found: BTreeSet<&TaskId> = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Whether compiling some of a build's tests again gives the same classes as compiling all of them.
+//! Decides whether compiling some of a build's tests again gives the same classes as compiling all of them.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What of a compiled tree the warm compiler gets, and whether it can compile with that as the build did.
+//! Packs the warm compiler's inputs from a compiled tree, and checks that it can compile with them as the build did.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Seek as _};

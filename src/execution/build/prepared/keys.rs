@@ -1,4 +1,4 @@
-//! Everything that decides what a prepared revision holds is in its key.
+//! A test: the key of a prepared revision contains everything that decides its content.
 
 use super::*;
 use crate::engine::scripted::{Said, Scripted};

@@ -1,4 +1,4 @@
-//! What is found in a store is only used where it is whole: tests with a scripted build.
+//! Tests with a scripted build: a prepared revision in the store is used only if it is whole.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! JaCoCo's XML, read for the lines of a few source files. Its document type is passed over: no entity is ever resolved.
+//! Reads the lines of a few source files from JaCoCo's XML. The document type is skipped, so no entity is ever
+//! resolved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,16 +11,16 @@ use super::{Lines, SourceFile};
 /// The most lines that are taken of all files together.
 const MOST_LINES: usize = 2_000_000;
 
-/// Why XML is not what JaCoCo writes.
+/// Why XML is not JaCoCo's.
 #[derive(Debug, thiserror::Error)]
 pub enum XmlError {
-    /// It is not well-formed.
+    /// The XML is not well-formed.
     #[error("JaCoCo's XML can't be read: {0}")]
     Malformed(#[from] quick_xml::Error),
-    /// A line's numbers are none.
+    /// A line's attributes are not numbers.
     #[error("JaCoCo's XML has a line without numbers")]
     Line,
-    /// It has more lines than any project.
+    /// The XML has more lines than any project.
     #[error("JaCoCo's XML has too many lines")]
     TooMany,
 }
