@@ -1,4 +1,4 @@
-//! Where control groups are found: pure reading of what the kernel says about mounts and groups.
+//! Finds the directories of control groups. These are pure functions of the kernel's mount and group tables.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,10 +7,10 @@ pub(super) fn keyed(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-/// Returns where this process's group of a controller is mounted; no controller means version 2.
+/// Returns the directory of this process's group for a controller; without a controller, for version 2.
 ///
-/// A mount shows the hierarchy from some group downwards. Only where this process's group lies in that part is there a
-/// directory for it; anything else would be somebody else's numbers.
+/// A mount shows the hierarchy from some group downwards. The group has a directory only if it lies in that part. Any
+/// other directory would show another group's numbers.
 pub(super) fn directory(mounts: &str, groups: &str, controller: Option<&str>) -> Option<PathBuf> {
     let group = groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');
@@ -31,7 +31,7 @@ pub(super) fn directory(mounts: &str, groups: &str, controller: Option<&str>) ->
     })
 }
 
-/// Returns where hierarchies with one of these controllers are mounted, and those of version 2; whole or in part.
+/// Returns the mount points of hierarchies with one of these controllers, and of version 2, whole or in part.
 pub(super) fn hierarchies(mounts: &str, controllers: &[&str]) -> Vec<PathBuf> {
     let ours = |mount: &Mount<'_>| mount.is_version_2() || controllers.iter().any(|controller| mount.has(controller));
     mounts.lines().filter_map(Mount::of).filter(ours).map(|mount| PathBuf::from(mount.point)).collect()

@@ -1,4 +1,4 @@
-//! What can go wrong between the host and a container, apart from what happens inside it.
+//! Errors between the host and a container. Failures inside a container are results, not errors.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,16 +9,16 @@ use super::spec::TASK_USER;
 use crate::digest::Digest;
 use crate::error::{ExitStatus, Failure};
 
-/// A fault of the engine or of what it was given. Never the fault of what ran in a container.
+/// A fault of the engine or of its inputs, never of the commands in a container.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// No daemon answered.
     #[error("no container engine answers at {}", .tried.join(" or "))]
     Unreachable {
-        /// The addresses that were tried, with what happened there.
+        /// The tried addresses, each with its error.
         tried: Vec<String>,
     },
-    /// The daemon is at an address that can't be used.
+    /// The daemon's address can't be used.
     #[error("the engine's address `{address}` is no Unix socket (unix:///path)")]
     Address {
         /// What was asked for.
@@ -32,10 +32,10 @@ pub enum EngineError {
         /// Why.
         reason: String,
     },
-    /// The daemon refused something that has no case of its own.
+    /// The daemon refused an operation that has no variant of its own.
     #[error("the engine could not {operation}: {source}")]
     Daemon {
-        /// What was asked, such as `list containers`.
+        /// The operation, such as `list containers`.
         operation: &'static str,
         /// Its answer.
         source: Box<bollard::errors::Error>,
@@ -46,12 +46,12 @@ pub enum EngineError {
         /// Its config digest.
         image: Digest,
     },
-    /// The archive was taken, but the image is not there afterwards.
+    /// The engine accepted the archive but does not have the image afterwards.
     #[error("image {image} was loaded, but the engine does not find it by any digest or name; it answered: {answer}")]
     ImageNotLoaded {
         /// Its config digest.
         image: Digest,
-        /// The end of what the engine said.
+        /// The end of the engine's answer.
         answer: String,
     },
     /// A file or directory to mount can't be used.
@@ -70,7 +70,7 @@ pub enum EngineError {
         /// Its permissions.
         mode: u32,
     },
-    /// A file or directory exists here but not where the daemon runs.
+    /// A file or directory exists on this machine but not on the daemon's.
     #[error("`{path}` exists, but not for the engine: {message}")]
     MountElsewhere {
         /// The file or directory on the host.
@@ -78,7 +78,7 @@ pub enum EngineError {
         /// The engine's answer.
         message: String,
     },
-    /// This program's own file is gone or another one.
+    /// This program's own file was removed or replaced, or it can't serve as init.
     #[error("this program can't be given to containers as their init: {reason}")]
     InitFile {
         /// Why.
@@ -100,7 +100,7 @@ pub enum EngineError {
         /// The engine's answer.
         message: String,
     },
-    /// The engine can't enforce what is required.
+    /// The engine can't enforce a required limit.
     #[error("strict isolation is required, and the engine `{engine}` can't enforce: {}", .missing.join(", "))]
     Isolation {
         /// Its name.
@@ -115,9 +115,9 @@ pub enum EngineError {
         purpose: String,
         /// The step.
         stage: Stage,
-        /// The operating system's error number, 0 where there was none.
+        /// The operating system's error number, 0 if there is none.
         errno: i32,
-        /// The step, what it was done to, and its error.
+        /// The step, its object, and its error.
         message: String,
     },
     /// The built-in engine's unpacked layers can't be used.
@@ -142,7 +142,7 @@ pub enum EngineError {
         /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
         purpose: String,
     },
-    /// Init said what it can't have said.
+    /// Init's output breaks the protocol.
     #[error("the init of the container for {purpose} is not of this version: {source}")]
     Frames {
         /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
@@ -169,7 +169,7 @@ pub enum EngineError {
     /// Output could not be written to the host's disk.
     #[error("a container's output could not be kept: {0}")]
     Spool(#[source] io::Error),
-    /// What a program is made of can't be written down.
+    /// The program can't be serialised.
     #[error("the program for a container could not be written as JSON: {0}")]
     Program(#[from] serde_json::Error),
 }

@@ -1,4 +1,4 @@
-//! The framing of what init says on its standard output: pure encoding and decoding, used by both sides.
+//! The framing of init's standard output: pure encoding and decoding, used by both sides.
 //!
 //! ```text
 //! stream  = magic frame*
@@ -6,22 +6,22 @@
 //! output  (1) = step:u32le stream:u8 bytes    step end (2) = JSON StepReport    end (3) = JSON ProgramEnd
 //! ```
 //!
-//! The decoder trusts nothing: every length is bounded before memory is taken.
+//! The decoder trusts nothing: it checks every length before it allocates memory.
 
 use super::spec::{ProgramEnd, StepReport, Stream};
 
-/// What a stream begins with; its last byte is the version.
+/// The first bytes of a stream; the last of these is the version.
 pub const MAGIC: [u8; 8] = *b"testevo\x01";
 
 /// Longest payload of a frame in bytes.
 pub const MAX_PAYLOAD: usize = 128 << 10;
 
-/// Longest run of output bytes that one frame carries.
+/// The most output bytes in one frame.
 pub const MAX_OUTPUT: usize = 64 << 10;
 
 const HEADER: usize = 5;
 
-/// One thing that init says.
+/// One message of init.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame {
     /// Bytes of a step's stream.
@@ -39,7 +39,7 @@ pub enum Frame {
     End(ProgramEnd),
 }
 
-/// Bytes that are no frames.
+/// Why bytes are not frames.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The stream does not begin with [`MAGIC`].
@@ -54,7 +54,7 @@ pub enum FrameError {
     /// No stream has this number.
     #[error("the init sent output of the unknown stream {0}")]
     Stream(u8),
-    /// A report is not what it should be.
+    /// A report is malformed.
     #[error("the init sent a report that can't be read: {0}")]
     Report(#[from] serde_json::Error),
     /// Something follows the end.
@@ -62,7 +62,7 @@ pub enum FrameError {
     AfterEnd,
 }
 
-/// Appends an output frame to `into`. At most [`MAX_OUTPUT`] bytes may be given; more are a frame that no decoder takes.
+/// Appends an output frame to `into`. `bytes` may hold at most [`MAX_OUTPUT`] bytes; decoders reject a longer frame.
 pub fn encode_output(step: u32, stream: Stream, bytes: &[u8], into: &mut Vec<u8>) {
     header(1, bytes.len() + 5, into);
     into.extend_from_slice(&step.to_le_bytes());
@@ -73,7 +73,7 @@ pub fn encode_output(step: u32, stream: Stream, bytes: &[u8], into: &mut Vec<u8>
 /// Appends a step's report to `into`.
 ///
 /// # Errors
-/// The report is no JSON, which only a text that is no UTF-8 could cause.
+/// The report can't be serialised, which only text that is not UTF-8 could cause.
 pub fn encode_step_end(report: &StepReport, into: &mut Vec<u8>) -> Result<(), FrameError> {
     let payload = serde_json::to_vec(report)?;
     header(2, payload.len(), into);
@@ -132,18 +132,18 @@ impl Decoder {
         Self::default()
     }
 
-    /// Takes in bytes. Call [`Decoder::frame`] until it has no more before the next piece: so no more than one
-    /// unfinished frame and one piece are held.
+    /// Adds received bytes. Call [`Decoder::frame`] until it returns `None` before adding more, so that the decoder
+    /// holds at most one unfinished frame and one piece.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.read);
         self.read = 0;
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the next whole frame, `None` where more bytes are needed.
+    /// Returns the next whole frame; `None` until more bytes arrive.
     ///
     /// # Errors
-    /// [`FrameError`]; nothing after it can be trusted.
+    /// [`FrameError`]; the rest of the stream can't be trusted then.
     pub fn frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let mut rest = &self.buffer[self.read..];
         if !self.begun {

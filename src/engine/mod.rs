@@ -1,8 +1,9 @@
-//! Running one sealed container at a time: what it is made of, the engines that start it, and the init inside it.
+//! Runs one sealed container at a time: its specification, the engines that start it, and the init inside it.
 //!
-//! An engine takes a [`ContainerSpec`] and returns a running [`Container`]: one call, no command started in it later,
-//! nothing copied in or out. Inputs are read-only mounts and the program on stdin, scratch is memory, results are the
-//! frames that the [`init`] sends. [`session::run`] is what callers use: it goes through the whole conversation.
+//! An engine takes a [`ContainerSpec`] and returns a running [`Container`] in one call. No command is started in the
+//! container later, and no file is copied in or out. Inputs are read-only mounts and the program on stdin. Scratch is
+//! memory. Results are the frames that [`init`] sends. Callers use [`session::run`], which holds the whole
+//! conversation.
 
 mod cgroup;
 pub mod docker;
@@ -30,7 +31,7 @@ use self::spec::ContainerSpec;
 use crate::artifact::store::Store;
 use crate::digest::Digest;
 
-/// Something that runs containers.
+/// A container engine.
 #[async_trait]
 pub trait Engine: Send + Sync {
     /// Makes and starts the container. Its output can be read from its first byte; dropping it ends and removes it.
@@ -115,7 +116,7 @@ pub trait Engine: Send + Sync {
     async fn close(&self) -> Result<(), EngineError>;
 }
 
-/// What an image is known by.
+/// The digests and names by which engines know an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageIdentity {
     /// Digest of its configuration.
@@ -150,7 +151,7 @@ pub struct StoredLayer {
     pub uncompressed_size: u64,
 }
 
-/// An image that is loaded into an engine.
+/// An image in an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EngineImage {
     /// Its names, `repository:tag`.
@@ -161,7 +162,7 @@ pub struct EngineImage {
     pub size_bytes: u64,
 }
 
-/// What came of removing an image.
+/// The result of removing an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "removal", rename_all = "snake_case")]
 pub enum ImageRemoval {
@@ -176,13 +177,13 @@ pub enum ImageRemoval {
     },
 }
 
-/// A container that was started.
+/// A started container.
 pub struct Container {
     /// Its init's stdin.
     pub input: Pin<Box<dyn AsyncWrite + Send>>,
     /// Its init's stdout and stderr, until both are closed.
     pub output: BoxStream<'static, Result<OutputPiece, EngineError>>,
-    /// How to end it and hear of its end.
+    /// Ends the container and reports its end.
     pub control: Box<dyn ContainerControl>,
 }
 
@@ -214,9 +215,9 @@ pub trait ContainerControl: Send + Sync {
 /// How a container's init ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContainerExit {
-    /// Exit status; 128 and the signal's number where a signal ended it.
+    /// Exit status, or 128 plus the signal's number if a signal ended the container.
     pub exit_code: i64,
-    /// The memory limit ended some process in it, not necessarily init.
+    /// Whether the memory limit ended some process in the container, not necessarily init.
     pub memory_limit_met: bool,
 }
 
@@ -227,27 +228,27 @@ pub struct EngineDescription {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// The version of its API that is spoken.
+    /// The API version in use.
     pub api_version: String,
     /// Where it answers.
     pub address: String,
-    /// The kernel that containers run on.
+    /// The kernel of its containers.
     pub kernel: String,
     /// Its machine's architecture, such as `x86_64`.
     pub architecture: String,
     /// The low-level runtime, such as `runc`.
     pub runtime: String,
-    /// 1 or 2; `None` where it does not say.
+    /// 1 or 2; `None` if the engine does not say.
     pub cgroup_version: Option<u8>,
-    /// How it keeps images and containers, such as `overlay2`.
+    /// The storage driver for images and containers, such as `overlay2`.
     pub storage: String,
-    /// Where it keeps them, on its own machine.
+    /// The storage directory, on the engine's machine.
     pub storage_directory: Option<PathBuf>,
-    /// Processors that it may use.
+    /// Processors that the engine may use.
     pub processors: u64,
-    /// Memory that it may use, in bytes.
+    /// Memory that the engine may use, in bytes.
     pub memory_bytes: u64,
-    /// What holds containers back.
+    /// The engine's protections.
     pub isolation: Isolation,
 }
 
@@ -264,7 +265,7 @@ impl EngineDescription {
     }
 }
 
-/// What an engine enforces. It becomes part of every record.
+/// The protections that an engine enforces, a part of every record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Isolation {
     /// The daemon runs without root's rights.
@@ -273,14 +274,15 @@ pub struct Isolation {
     pub seccomp: bool,
     /// User ids in containers are others outside.
     pub user_namespace: bool,
-    /// `apparmor` or `selinux`, where one is in force.
+    /// `apparmor` or `selinux`; `None` if neither is in force.
     pub mandatory_access_control: Option<String>,
-    /// Limits that it can't enforce, by name: `memory`, `swap`, `cpu`, `processes`. Empty is strict.
+    /// Limits that the engine can't enforce, by name: `memory`, `swap`, `cpu`, `processes`. Empty means strict.
     pub unenforced: Vec<String>,
 }
 
-/// Does this process's part where it was started inside a container, as its init or as its runtime; `None` where a user started it.
-/// Every program that starts containers asks this first in its `main`: engines start their own executable again.
+/// Runs this process as a container's init or runtime if an engine started it as one; `None` if a user started it.
+/// Every program that starts containers calls this first in its `main`, because engines start their own executable
+/// again.
 pub fn inside_container() -> Option<std::process::ExitCode> {
     // The container's init must not start threads (it forks) or read arguments as the command line does.
     if init::is_wanted() {
@@ -308,7 +310,7 @@ pub fn own_executable() -> Result<PathBuf, EngineError> {
     }
 }
 
-/// Checks that the file is a program that runs without anything of the host's.
+/// Checks that the file is a program that needs no file of the host.
 ///
 /// # Errors
 /// [`EngineError::InitFile`] for anything but a statically linked ELF program for 64 bits.

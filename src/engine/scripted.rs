@@ -1,4 +1,4 @@
-//! An engine for tests: its containers are nothing but what a script has their inits say.
+//! An engine for tests: a script supplies everything that its containers' inits say.
 
 use std::io;
 use std::pin::Pin;

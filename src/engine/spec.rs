@@ -1,7 +1,7 @@
-//! What a container is made of and what its init does: values that engines and the init share.
+//! A container's specification and its init's program: values that engines and init share.
 //!
-//! Everything here is data. A [`ContainerSpec`] says what an engine must set up; its [`Program`] goes to the init on
-//! stdin as one line of JSON, and the init does its steps in order.
+//! Everything here is data. A [`ContainerSpec`] tells an engine what to set up. Its [`Program`] goes to init on stdin
+//! as one line of JSON, and init does its steps in order.
 
 use std::path::PathBuf;
 
@@ -12,35 +12,35 @@ use crate::digest::Digest;
 /// Version of the program that init reads.
 pub const PROGRAM_SCHEMA: u32 = 1;
 
-/// Where the container sees this program, which is its init.
+/// This program's path in the container, where it is init.
 pub const INIT_PATH: &str = "/testevo/init";
 
 /// The hidden subcommand by which this program becomes a container's init.
 pub const INIT_SUBCOMMAND: &str = "container-init";
 
-/// Where the container sees the door's socket.
+/// The path of the door's socket in the container.
 pub const DOOR_SOCKET: &str = "/testevo/door.sock";
 
-/// User and group that everything in a container runs as.
+/// User and group of all commands in a container.
 pub const TASK_USER: u32 = 1000;
 
-/// The time of every file of a tree, in seconds since 1970, whether it comes from git, was made by a build or is put over that.
-/// Any would do, as long as it is one: build tools compare times, and zip archives know none before 1980.
+/// The modification time of every file in a tree, in seconds since 1970, whether from git, a build or a swap. Build
+/// tools compare times, so all are equal. Zip archives know no time before 1980.
 pub const TREE_TIME: u64 = 1_000_000_000;
 
-/// Longest program that init accepts, in bytes of JSON.
+/// The longest program that init accepts, in bytes of JSON.
 pub const MAX_PROGRAM_BYTES: usize = 16 << 20;
 
 /// A container to start: image, inputs, limits, and the init's program.
 #[derive(Clone, Debug)]
 pub struct ContainerSpec {
-    /// What it is for, in a few words without spaces; becomes part of its name and of logs.
+    /// The container's purpose, in a few words without spaces; a part of its name and of logs.
     pub purpose: String,
     /// The image's config digest.
     pub image: Digest,
     /// Inputs, mounted read-only.
     pub mounts: Vec<ReadOnlyMount>,
-    /// The host's Unix socket that the init forwards loopback connections to; only online steps have one. Its mode must
+    /// The host's Unix socket to which init forwards loopback connections; only online steps have one. Its mode must
     /// let everyone write, because the container's user is another one.
     pub door: Option<PathBuf>,
     /// Writable memory-backed directories.
@@ -79,7 +79,7 @@ pub struct ContainerLimits {
     pub cpus: u32,
     /// Processes and threads.
     pub processes: u32,
-    /// Seconds until the engine's side ends the container whatever init says.
+    /// Seconds until the engine ends the container, whatever init reports.
     pub wall_seconds: u64,
 }
 
@@ -92,22 +92,22 @@ pub struct InitLimits {
     pub processes: Option<u32>,
 }
 
-/// What init does, in order.
+/// The steps of init, in order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Program {
     /// [`PROGRAM_SCHEMA`].
     pub schema: u32,
-    /// Loopback port that init forwards to the door, if there is one.
+    /// The loopback port that init forwards to the door; `None` without a door.
     pub door_port: Option<u16>,
     /// The steps.
     pub steps: Vec<Step>,
 }
 
-/// One thing that init does. Every step is reported by its index; a failed one ends the program unless it is a
-/// [`Step::Run`] with `required: false`.
+/// One step of init. Init reports every step by its index. A failed step ends the program, unless it is a [`Step::Run`]
+/// with `required: false`.
 ///
-/// No path of a step may pass through a symbolic link or hold `..`: what a command left behind is hostile. What such
-/// content does not allow is [`StepResult::Refused`] and does not end the program.
+/// No path of a step may pass through a symbolic link or contain `..`, because files that a command left are hostile. A
+/// step that such files prevent is [`StepResult::Refused`] and does not end the program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum Step {
@@ -161,10 +161,10 @@ pub enum Step {
         /// UTF-8 content.
         content: String,
     },
-    /// Runs a command to its end, then ends every process that it left.
+    /// Runs a command to its end, then ends every process that it started.
     Run(Command),
-    /// Runs a command as [`Step::Run`] does, with what init reads after its program as the command's standard input, and
-    /// sends what the command says without waiting for more. At most one step of a program may be this.
+    /// Runs a command as [`Step::Run`] does, with all later bytes of init's stdin as the command's standard input. Init
+    /// sends the command's output at once. At most one step of a program may be this.
     Converse(Command),
     /// Sends a regular file's bytes; anything else is refused. A missing file is reported, not an error.
     SendFile {
@@ -202,7 +202,7 @@ pub struct Command {
     pub limits: CommandLimits,
     /// Whether file descriptor 3 is a pipe whose bytes init sends as [`Stream::Events`].
     pub events: bool,
-    /// Where true, anything but exit status 0 ends the program; being skipped does not.
+    /// Whether any end but exit status 0 ends the program; being skipped does not.
     pub required: bool,
     /// The command is skipped, and reported so, unless the earlier step with this index ended with exit status 0.
     pub only_after_success_of: Option<usize>,
@@ -215,13 +215,14 @@ pub struct CommandLimits {
     pub wall_seconds: u64,
     /// Seconds of processor time, over all processes.
     pub cpu_seconds: u64,
-    /// Bytes kept of each of stdout, stderr and events; more are counted and dropped. The command goes on.
+    /// Bytes kept of each of stdout, stderr and events; further bytes are counted and dropped, and the command
+    /// continues.
     pub output_bytes: u64,
     /// Bytes of all streams together after which the command is ended.
     pub flood_bytes: u64,
 }
 
-/// A stream of bytes that belongs to a step.
+/// A stream of a step's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stream {
@@ -259,7 +260,7 @@ pub enum StepResult {
         /// The file's whole size in bytes, the listing's in files.
         size: u64,
     },
-    /// What a command left there can't be sent: a symbolic link, no regular file, unreadable, too deep or too large.
+    /// The requested content can't be sent: a symbolic link, no regular file, unreadable, too deep or too large.
     Refused {
         /// Why, with the path.
         reason: String,
@@ -272,18 +273,18 @@ pub enum StepResult {
     Failed {
         /// Why, with the path.
         error: String,
-        /// The operating system's error number, where there was one (28: no space left).
+        /// The operating system's error number, if there is one (28: no space left).
         errno: Option<i32>,
     },
 }
 
-/// How a whole program ended, as init tells it last.
+/// How a whole program ended, init's last message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case")]
 pub enum ProgramEnd {
     /// Every step was done, skipped, or failed without being required.
     Completed,
-    /// A step that had to succeed did not.
+    /// A required step failed.
     Stopped {
         /// Its index.
         step: usize,
@@ -298,11 +299,11 @@ pub enum ProgramEnd {
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommandEnd {
-    /// Exit status, where it exited.
+    /// Exit status; `None` if the command did not exit by itself.
     pub exit_code: Option<i32>,
-    /// Signal, where one ended it.
+    /// The signal that ended the command.
     pub signal: Option<i32>,
-    /// The limit for which init ended it.
+    /// The limit for which init ended the command.
     pub limit: Option<LimitReached>,
     /// Processor time of the command and its children, in milliseconds.
     pub cpu_ms: u64,
@@ -310,11 +311,11 @@ pub struct CommandEnd {
     pub peak_resident_bytes: u64,
     /// Bytes dropped, all streams together.
     pub dropped_bytes: u64,
-    /// Processes besides the command's own that were still alive when it had ended, and were killed.
+    /// Processes other than the command's own that were still alive at its end and were killed.
     pub leftover_processes: u32,
-    /// How often the container's process limit was met (forks were refused) while it ran, where that can be told.
+    /// How often the command met the container's process limit (forks were refused); `None` if unknown.
     pub process_limit_hits: Option<u64>,
-    /// How many processes the container's memory limit ended while it ran, where that can be told.
+    /// How many processes the container's memory limit ended while the command ran; `None` if unknown.
     pub memory_limit_kills: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Reading tar archives of others: bounded, and nothing but directories, regular files and links.
+//! Reads tar archives of others, with bounds; accepts only directories, regular files and links.
 //!
 //! Long names are handled here rather than by the tar library, which would read a name of any length into memory.
 

@@ -1,4 +1,4 @@
-//! Building repositories' images one after another or at once, each only if it is not there yet.
+//! Builds repositories' images, in sequence or in parallel, and skips images that exist.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +21,7 @@ pub struct ImageBuilder {
 }
 
 impl ImageBuilder {
-    /// Returns a builder; `waiting` is told, once, which process has to finish first.
+    /// Returns a builder; `waiting` is called at most once, with the process that must finish first.
     ///
     /// # Errors
     /// [`ImageError::DataDir`], [`ImageError::Store`].
@@ -36,7 +36,7 @@ impl ImageBuilder {
         &self.catalog
     }
 
-    /// Composes the repository's image from what the store holds and remembers it. Callable from several threads.
+    /// Composes the repository's image from the store and records it in the catalog. Callable from several threads.
     ///
     /// # Errors
     /// [`ImageError`].

@@ -1,8 +1,8 @@
-//! The images that were built: one small file per repository, so that "nothing to do" is a look-up and images can be
-//! listed, compared, exported and pruned without their locks.
+//! The built images: one small file per repository. So "nothing to do" is a lookup, and images can be listed, compared,
+//! exported and pruned without their locks.
 //!
-//! Files in the data directory: `images/<owner>__<name>.json`, and `images/loaded/<config digest>` for each image that was
-//! loaded into an engine. Whether an image is proven stands in `proofs/`.
+//! Files in the data directory: `images/<owner>__<name>.json`, and `images/loaded/<config digest>` for each image that
+//! was loaded into an engine. Proofs of images are in `proofs/`.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -25,7 +25,7 @@ use crate::task::RepositoryName;
 /// Version of the file's schema.
 const CATALOG_SCHEMA: u32 = 1;
 
-/// A repository's image with what it was made from.
+/// A repository's image and its inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuiltImage {
     schema: u32,
@@ -33,16 +33,16 @@ pub struct BuiltImage {
     pub repository: RepositoryName,
     /// Major version of its Java development kit.
     pub jdk: u32,
-    /// Digest of the arguments that Maven was given when its lock was resolved, where a manifest's overrides change them.
+    /// Digest of Maven's arguments when the lock was resolved; `None` where no override of the manifest changes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maven_arguments: Option<Digest>,
     /// The image.
     pub image: Image,
-    /// The locks that it was made from.
+    /// The locks of the image.
     pub locks: LockDigests,
-    /// [`RECIPE_VERSION`] of the program that made it.
+    /// [`RECIPE_VERSION`] of the program that built it.
     pub recipe_version: u32,
-    /// The last image that was another one, for comparison. Its layers are not kept for its sake.
+    /// The last different image, for comparison. Pruning does not keep its layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Image>,
 }
@@ -114,7 +114,7 @@ impl BuiltImage {
         [&self.image].into_iter().chain(&self.previous).flat_map(Image::blobs).collect()
     }
 
-    /// Tells whether the lock that it was made from was resolved for what the manifest says now.
+    /// Tells whether the image's lock was resolved for the manifest as it is now.
     pub fn is_for(&self, manifest: &RepositoryManifest) -> bool {
         self.jdk == manifest.jdk && self.maven_arguments == manifest.build.overridden_arguments()
     }
@@ -129,7 +129,7 @@ impl Catalog {
         Ok(Self { data_dir: data_dir.clone(), store: Store::of(data_dir)? })
     }
 
-    /// Returns the store that holds the images' blobs.
+    /// Returns the store of the images' blobs.
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -142,7 +142,7 @@ impl Catalog {
         self.directory().join(format!("{}.json", repository.file_stem()))
     }
 
-    /// Returns the repository's image, if one was built. Its blobs are not looked at.
+    /// Returns the repository's image, if one was built. Its blobs are not checked.
     ///
     /// # Errors
     /// [`ImageError::Catalog`] where its file can't be read.
@@ -150,8 +150,8 @@ impl Catalog {
         self.read(self.path(repository))
     }
 
-    /// Returns the repository's image if it was built from these locks by this version of the recipe and all its
-    /// blobs are there: then there is nothing to do, and the locks need not even be parsed.
+    /// Returns the repository's image if it was built from these locks by this version of the recipe and all its blobs
+    /// exist. There is nothing to do then, and the locks need not be parsed.
     ///
     /// # Errors
     /// [`ImageError::Io`].
@@ -174,8 +174,8 @@ impl Catalog {
         }
     }
 
-    /// Returns the digests of the locked files that building the image reads and the store lacks. Inputs of layers
-    /// that are finished already are not needed.
+    /// Returns the digests of the locked files that building the image reads and the store lacks. Inputs of finished
+    /// layers are not needed.
     ///
     /// # Errors
     /// As [`ImageRecipe::new`].
@@ -227,18 +227,18 @@ impl Catalog {
         write_atomically(&self.path(&built.repository), &serde_json::to_vec_pretty(built)?).map_err(io)
     }
 
-    /// Tells whether all blobs of the image are there, by their sizes; their bytes are checked when they are used.
+    /// Tells whether all blobs of the image exist with their sizes. Their bytes are checked when they are used.
     pub fn is_complete(&self, image: &Image) -> bool {
         [&image.config_digest, &image.manifest_digest].into_iter().all(|digest| self.store.contains(digest))
             && image.layers.iter().all(|layer| self.store.size(&layer.digest).is_ok_and(|size| size == layer.size))
     }
 
-    /// Returns where the proof for an image lies or would lie.
+    /// Returns the path of an image's proof, which need not exist.
     pub fn proof_path(&self, config_digest: &Digest) -> PathBuf {
         self.data_dir.join("proofs").join(format!("{}.json", config_digest.hex()))
     }
 
-    /// Remembers that an image was loaded into an engine by these names, on behalf of this data directory.
+    /// Records that an image was loaded into an engine by these names, on behalf of this data directory.
     ///
     /// # Errors
     /// [`ImageError::Io`].
@@ -249,8 +249,8 @@ impl Catalog {
         write_atomically(&self.loaded_directory().join(image.config_digest.hex()), &bytes).map_err(io)
     }
 
-    /// Returns what is known of an image that was loaded: not every engine finds one by its config digest. `None` where
-    /// that was not remembered.
+    /// Returns the record of a loaded image, because not every engine finds one by its config digest. `None` without a
+    /// record.
     ///
     /// # Errors
     /// [`ImageError::Io`], [`ImageError::Catalog`].
@@ -273,7 +273,7 @@ impl Catalog {
         }
     }
 
-    /// Forgets that an image was loaded; one that was not remembered is fine.
+    /// Removes the record of a loaded image; a missing record is no error.
     ///
     /// # Errors
     /// [`ImageError::Io`].
@@ -287,7 +287,7 @@ impl Catalog {
     }
 
     /// Returns the config digests of all images that were loaded on behalf of this data directory, sorted. Images of
-    /// other data directories in the same engine are none of our business.
+    /// other data directories in the same engine are not listed.
     ///
     /// # Errors
     /// [`ImageError::Io`].

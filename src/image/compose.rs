@@ -1,6 +1,7 @@
-//! From recipe to image: layers are composed, or found finished under the digest of their recipe.
+//! Composes an image from its recipe. Each layer is composed, or reused under the digest of its recipe.
 //!
-//! Memory stays flat whatever a layer's size: unpacked files wait in spool files, archives are written as streams.
+//! Memory use does not grow with a layer's size: unpacked files wait in spool files, and archives are written as
+//! streams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -29,7 +30,7 @@ const MAX_CERTIFICATE_FILE: u64 = 64 << 10;
 const MAX_TARBALL_BYTES: u64 = 1 << 30;
 const LAYER_RECORD_SCHEMA: u32 = 1;
 
-/// What is remembered of a finished layer. File: `layers/<recipe digest>.json` in the store.
+/// The record of a finished layer. File: `layers/<recipe digest>.json` in the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LayerRecord {
     schema: u32,
@@ -46,8 +47,7 @@ impl LayerRecord {
     }
 }
 
-/// Returns the image for the locks, composing what is not yet in the store with as many threads as there are
-/// processors.
+/// Returns the image for the locks; composes layers that the store lacks with as many threads as processors.
 ///
 /// # Errors
 /// [`ImageError`]; the store then holds finished layers only.
@@ -61,7 +61,7 @@ pub fn compose(
     compose_recipe(&ImageRecipe::new(toolchain, jdk, repository)?, store, threads)
 }
 
-/// Returns the image for the recipe, composing what is not yet in the store with at most `threads` threads.
+/// Returns the image for the recipe; composes layers that the store lacks with at most `threads` threads.
 ///
 /// # Errors
 /// [`ImageError`].
@@ -223,10 +223,10 @@ fn write_index<'a>(
     Ok(writer.commit()?.0)
 }
 
-/// Returns what a finished layer holds.
+/// Returns the index of a finished layer.
 ///
 /// # Errors
-/// [`ImageError::Store`] where the index's blob is missing or not what it was.
+/// [`ImageError::Store`] where the index's blob is missing or corrupted.
 pub fn read_index(store: &Store, record: &LayerRecord) -> Result<LayerIndex, ImageError> {
     let bytes = store.read(&record.index)?;
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());

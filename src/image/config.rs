@@ -13,7 +13,7 @@ use crate::task::RepositoryName;
 /// The date of [`super::tree::SOURCE_DATE_EPOCH`].
 const CREATED: &str = "2025-01-01T00:00:00Z";
 
-/// Returns the environment that commands get in an image, sorted by name.
+/// Returns the environment of commands in an image, sorted by name.
 pub fn environment(jdk: u32) -> Vec<(String, String)> {
     let home = java_home(jdk);
     let path = format!("/opt/maven/bin:{home}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
@@ -40,7 +40,7 @@ pub(crate) fn labels(recipe: &ImageRecipe) -> Vec<(&'static str, String)> {
     labels
 }
 
-/// Returns what a layer is called where people read it.
+/// Returns a layer's title for people.
 pub fn layer_title(kind: LayerKind) -> &'static str {
     match kind {
         LayerKind::Base => "base",
@@ -100,8 +100,7 @@ pub(crate) fn manifest(config: Digest, config_size: u64, layers: &[Layer]) -> Re
     }))?)
 }
 
-/// Returns what an image is called in engines: the repository, or the toolchain, and the beginning of the config
-/// digest.
+/// Returns an image's name in engines: the repository, or the toolchain, and the beginning of the config digest.
 pub fn tag(image: &Image, repository: Option<&RepositoryName>, jdk: u32) -> String {
     let name = match repository {
         Some(repository) => repository_reference(repository),
@@ -110,7 +109,7 @@ pub fn tag(image: &Image, repository: Option<&RepositoryName>, jdk: u32) -> Stri
     format!("{name}:{}", &image.config_digest.hex()[..12])
 }
 
-/// Returns what the one image of a repository is called that is proven and the newest.
+/// Returns the name of a repository's one image that is both proven and the newest.
 pub fn ready_tag(repository: &RepositoryName) -> String {
     format!("{}:ready", repository_reference(repository))
 }

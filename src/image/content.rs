@@ -1,7 +1,7 @@
-//! Where the bytes of an image's files wait until a layer is written: in memory, in the store, or in a spool file.
+//! The bytes of an image's files until a layer is written: in memory, in the store, or in a spool file.
 //!
-//! Unpacked packages are larger than what memory should hold, and they come in another order than they are written
-//! in, so their files lie one after another in an unlinked temporary file.
+//! Unpacked packages exceed memory, and layers are written in another order than files are unpacked. So files lie one
+//! after another in an unlinked temporary file.
 
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt as _;

@@ -1,6 +1,6 @@
-//! Reading Debian binary packages: an `ar` archive of `debian-binary`, `control.tar.*` and `data.tar.*`.
+//! Reads Debian binary packages: an `ar` archive of `debian-binary`, `control.tar.*` and `data.tar.*`.
 //!
-//! Maintainer scripts are never run; what they would do and images need is in the recipe.
+//! Maintainer scripts are never run. The recipe reproduces those of their effects that images need.
 
 use std::io::{self, Read};
 

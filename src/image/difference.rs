@@ -1,4 +1,4 @@
-//! What makes two images different, path by path.
+//! The differences between two images, path by path.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::lock::LayerKind;
 /// How two images differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Layers that are not equal, lowest first.
+    /// Differing layers, lowest first.
     pub layers: Vec<LayerDifference>,
     /// Whether the configurations differ beyond their layers: development kit, environment, labels.
     pub configuration: bool,
@@ -27,14 +27,14 @@ pub struct LayerDifference {
     pub changes: Vec<Change>,
 }
 
-/// One path that is not the same in both.
+/// A path whose entries differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// The path.
     pub path: TreePath,
-    /// What the first image has there.
+    /// The first image's entry; `None` if it has none.
     pub before: Option<IndexEntry>,
-    /// What the second image has there.
+    /// The second image's entry; `None` if it has none.
     pub after: Option<IndexEntry>,
 }
 

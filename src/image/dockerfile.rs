@@ -1,7 +1,8 @@
-//! Dockerfiles for people who want `docker build`: rendered from the recipe's shape, with the finished layers as the
-//! build's context.
+//! Dockerfiles for people who want `docker build`: rendered from the recipe, with the finished layers as the build's
+//! context.
 //!
-//! What `docker build` makes of them has the same files but another identity: it stamps times into the configuration.
+//! The image that `docker build` makes of them has the same files but another identity, because its configuration has
+//! times.
 
 use std::io;
 use std::path::Path;
@@ -43,8 +44,7 @@ fn layer_file(kind: LayerKind) -> String {
 /// Writes the image's layers and its Dockerfile to `directory`, which must be empty or missing.
 ///
 /// # Errors
-/// [`ImageError::Io`], also for a directory that holds something; [`ImageError::Store`] for missing or corrupted
-/// blobs.
+/// [`ImageError::Io`], also for a directory that is not empty; [`ImageError::Store`] for missing or corrupted blobs.
 pub fn export_context(image: &Image, jdk: u32, store: &Store, directory: &Path) -> Result<(), ImageError> {
     let io = |source| ImageError::Io { doing: "exporting a build context".to_owned(), source };
     fs::create_dir_all(directory).map_err(io)?;

@@ -21,7 +21,7 @@ const GZIP_OS_UNKNOWN: u8 = 255;
 /// A layer whose compressed bytes are in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
-    /// Which part of the image it is.
+    /// The part of the image.
     pub kind: LayerKind,
     /// Digest of the uncompressed tar archive: its identity in an image's configuration.
     pub diff_id: Digest,
@@ -31,7 +31,7 @@ pub struct Layer {
     pub size: u64,
     /// Size of the uncompressed archive in bytes.
     pub uncompressed_size: u64,
-    /// Digest of the layer's recipe, under which it is remembered.
+    /// Digest of the layer's recipe, the key of the finished layer.
     pub recipe: Digest,
 }
 

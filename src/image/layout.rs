@@ -1,7 +1,7 @@
-//! An image as one file: an OCI image layout that is also what `docker load` reads.
+//! An image as one file: an OCI image layout that `docker load` also reads.
 //!
-//! The archive is a function of the image and the tags. Blobs are checked while they are copied; an error means that
-//! what was written so far is worthless.
+//! The archive is a function of the image and the tags. Blobs are checked while they are copied; after an error, the
+//! bytes written so far are worthless.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write};
@@ -37,8 +37,8 @@ pub fn write_image_archive(
 }
 
 /// Writes the image as [`write_image_archive`] does, but without the layers whose diff ids are in `present`. Docker
-/// takes layers that it has from its own storage and does not look for them in the archive; what is left out makes
-/// the archive unfit for anything else.
+/// takes layers that it has from its own storage and does not look for them in the archive. Such an archive serves no
+/// other purpose.
 ///
 /// # Errors
 /// As [`write_image_archive`].

@@ -1,4 +1,4 @@
-//! What software an image holds, and where its licences stand.
+//! The software in an image, and the places of its licences.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::lock::LayerKind;
 /// A piece of software in an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Component {
-    /// The layer that holds it.
+    /// The layer that contains the component.
     pub layer: LayerKind,
     /// Debian package, directory of a tool, or file.
     pub name: String,

@@ -4,10 +4,10 @@
 //! ToolchainLock + RepositoryLock → recipe (pure) → merged tree → layers → configuration → image → archive
 //! ```
 //!
-//! Everything is a function of the locks and [`recipe::RECIPE_VERSION`]: entries are sorted, owners numeric, times
-//! not later than [`tree::SOURCE_DATE_EPOCH`], and no clock, locale, user or directory of the host is looked at.
+//! Everything is a function of the locks and [`recipe::RECIPE_VERSION`]. Entries are sorted, owners are numeric, and
+//! times are not later than [`tree::SOURCE_DATE_EPOCH`]. No clock, locale, user or directory of the host has an effect.
 //! Packages' maintainer scripts are never run. An image's identity is the digest of its configuration, which covers the
-//! uncompressed layers; how they are compressed is no part of it.
+//! uncompressed layers but not their compression.
 
 mod archive;
 mod builder;
@@ -76,7 +76,7 @@ impl Image {
         [self.config_digest, self.manifest_digest].into_iter().chain(self.layers.iter().map(|layer| layer.digest))
     }
 
-    /// Returns the digest of the layers that it has in common with other images of the same toolchain and development kit.
+    /// Returns the digest of the layers that images of the same toolchain and development kit share.
     pub fn toolchain(&self) -> Digest {
         let common = self.layers.iter().filter(|layer| layer.kind != LayerKind::MavenCache);
         let ids: Vec<String> = common.map(|layer| layer.diff_id.to_string()).collect();
@@ -90,7 +90,7 @@ pub enum ImageError {
     /// A blob is missing or corrupted, or the store can't be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The file system, or where an archive goes, refused.
+    /// A file, or the target of an archive, could not be read or written.
     #[error("{doing} failed: {source}")]
     Io {
         /// What was being done.
@@ -98,7 +98,7 @@ pub enum ImageError {
         /// The cause.
         source: io::Error,
     },
-    /// An input is not what it should be.
+    /// An input is malformed.
     #[error("`{name}` can't be put into an image: {reason}")]
     Archive {
         /// The package or archive.
@@ -138,10 +138,10 @@ pub enum ImageError {
         /// Why.
         reason: String,
     },
-    /// What a layer holds is not known any more.
+    /// The content of a layer is no longer in the store.
     #[error("the layer {digest} ({}) is not in the store any more", layer_title(*kind))]
     LayerUnknown {
-        /// Which part of the image it is.
+        /// The part of the image.
         kind: LayerKind,
         /// Digest of its blob.
         digest: Digest,

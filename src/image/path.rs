@@ -21,7 +21,7 @@ const MAX_LENGTH: usize = 2048;
 const MAX_PART: usize = 255;
 
 impl TreePath {
-    /// Returns the path that an archive's member name means; `None` for the root itself (`./`).
+    /// Returns the path of an archive's member name; `None` for the root itself (`./`).
     ///
     /// # Errors
     /// [`InvalidTreePath`] for absolute paths, `..`, empty parts, control characters and over-long names.
@@ -46,7 +46,7 @@ impl TreePath {
         &self.0
     }
 
-    /// Returns the directory that holds it; `None` directly below the root.
+    /// Returns the path's parent directory; `None` directly below the root.
     pub fn parent(&self) -> Option<Self> {
         self.0.rsplit_once('/').map(|(parent, _)| Self(parent.to_owned()))
     }
@@ -59,7 +59,7 @@ impl TreePath {
         name_of(Self::parse(&format!("{}/{name}", self.0)), name)
     }
 
-    /// Tells whether it is `directory` or below it.
+    /// Tells whether the path is `directory` or below it.
     pub fn is_within(&self, directory: &str) -> bool {
         self.0.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }

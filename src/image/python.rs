@@ -1,7 +1,7 @@
-//! Unpacking Python distributions into a directory that Debian's interpreter can import from.
+//! Unpacks Python distributions into a directory from which Debian's interpreter can import.
 //!
-//! Nothing is built and no setup script runs: wheels are unpacked, of source archives the packages and modules are
-//! taken as they are. What needs compiling must come as a wheel.
+//! Nothing is built and no setup script runs. Wheels are unpacked; from source archives, packages and modules are
+//! copied unchanged. A distribution that needs compiling must come as a wheel.
 
 use std::io::{Read, Seek};
 

@@ -1,7 +1,7 @@
-//! What an image is made of, as a pure function of the locks.
+//! The inputs of an image, as a pure function of the locks.
 //!
-//! A recipe names every input by digest and every generated file by its bytes, so that a layer's recipe is the key
-//! under which the finished layer is remembered. Nothing of a task or of a project's source is ever in one.
+//! A recipe names every input by digest and contains the bytes of every generated file. So the digest of a layer's
+//! recipe is the key of the finished layer. No recipe contains anything of a task or of a project's source.
 
 use serde::Serialize;
 
@@ -11,13 +11,13 @@ use crate::digest::Digest;
 use crate::lock::{ARCHITECTURE, DebianPackage, LayerKind, RepositoryLock, ToolFile, ToolRole, ToolchainLock};
 use crate::task::RepositoryName;
 
-/// Version of how layers are made from locks. It goes up with every change that can change a layer's bytes.
+/// Version of the composition of layers from locks. It rises with every change that can change a layer's bytes.
 pub const RECIPE_VERSION: u32 = 4;
 
 /// User and group id of the task user in images.
 pub const TASK_ID: u32 = 1000;
 
-/// Where the Maven cache lies in images, without the leading slash.
+/// The Maven cache's path in images, without the leading slash.
 pub const MAVEN_REPOSITORY: &str = "opt/maven-repository";
 
 /// Where the list of development kits lies in images; Maven finds it under a name of its own.
@@ -25,7 +25,7 @@ const MAVEN_TOOLCHAINS: &str = "/usr/lib/jvm/toolchains.xml";
 
 const MAVEN_SETTINGS: &str = include_str!("../../images/settings.xml");
 
-/// What an image is made of.
+/// The inputs of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageRecipe {
     /// Major version of the Java development kit.
@@ -36,12 +36,12 @@ pub struct ImageRecipe {
     pub layers: Vec<LayerRecipe>,
 }
 
-/// What a layer is made of.
+/// The inputs of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LayerRecipe {
-    /// Which part of the image it is.
+    /// The part of the image.
     pub kind: LayerKind,
-    /// In this order; later ones see what earlier ones brought.
+    /// The sources, in order; later ones see files of earlier ones.
     pub sources: Vec<Source>,
 }
 
@@ -51,7 +51,7 @@ pub struct LayerRecipe {
 pub enum Source {
     /// A Debian package.
     Package(Package),
-    /// A file of the store, as it is.
+    /// A file of the store, unchanged.
     Blob {
         /// Where it goes.
         path: TreePath,
@@ -66,7 +66,7 @@ pub enum Source {
         name: String,
         /// Its digest.
         digest: Digest,
-        /// Where its content goes.
+        /// The directory for its content.
         into: TreePath,
     },
     /// A wheel or source archive of a Python project.
@@ -103,19 +103,19 @@ pub enum Source {
         /// Its text.
         target: String,
     },
-    /// A symbolic link that is made only where its target, next to it, exists: Debian's alternatives.
+    /// A symbolic link that is created only if its target exists beside it: Debian's alternatives.
     Alternative {
         /// Where.
         path: TreePath,
         /// A name in the same directory.
         target: String,
     },
-    /// The files that certificate packages' scripts generate, made from the certificates that are there.
+    /// The files that certificate packages' scripts generate, made from the certificates in the layer.
     TrustStores,
 }
 
 impl Source {
-    /// Returns the digest of the blob that it reads, if it reads one.
+    /// Returns the digest of the blob that the source reads, if any.
     pub fn digest(&self) -> Option<Digest> {
         match self {
             Self::Package(Package { digest, .. })
@@ -131,7 +131,7 @@ impl Source {
     }
 }
 
-/// A Debian package, as far as a layer's bytes depend on it.
+/// The fields of a Debian package that decide a layer's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Package {
     /// Name.
@@ -161,7 +161,7 @@ impl ImageRecipe {
     }
 }
 
-/// Returns where the Java development kit lies in images.
+/// Returns the path of the Java development kit in images.
 pub fn java_home(jdk: u32) -> String {
     format!("/usr/lib/jvm/java-{jdk}-openjdk-{ARCHITECTURE}")
 }

@@ -1,7 +1,7 @@
-//! Writing tar archives of which every byte is decided here: ustar headers, PAX records only where a name needs them.
+//! Writes tar archives whose every byte is decided here: ustar headers, and PAX records only for names that need them.
 //!
-//! Numeric owners without names, no access or change times, entries in the order given. Bytes change only together
-//! with [`super::recipe::RECIPE_VERSION`].
+//! Owners are numeric without names, there are no access or change times, and entries keep the given order. Bytes
+//! change only together with [`super::recipe::RECIPE_VERSION`].
 
 use std::io::{self, Write};
 

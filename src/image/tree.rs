@@ -1,7 +1,7 @@
-//! What a layer holds, as a sorted tree in memory: packages and generated files are merged here.
+//! The content of a layer, as a sorted tree in memory, in which packages and generated files are merged.
 //!
 //! Ancestors that are symbolic links, such as `/bin`, are followed within the tree, so that no two paths of a layer
-//! name one place. Nothing here touches the file system.
+//! name one place. Nothing here accesses the file system.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub(crate) struct PlacedEntry {
     pub(crate) entry: Entry,
 }
 
-/// What a written layer holds, without the bytes.
+/// The content of a written layer, without the bytes.
 pub type LayerIndex = BTreeMap<TreePath, IndexEntry>;
 
 /// One entry of a [`LayerIndex`].

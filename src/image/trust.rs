@@ -1,6 +1,7 @@
-//! The certificates that images trust: what the `ca-certificates` packages' scripts would generate.
+//! The certificates that images trust: the files that the `ca-certificates` packages' scripts would generate.
 //!
-//! A PEM bundle for everything but Java, and a Java key store (JKS, version 2) with ordered aliases and fixed dates.
+//! These are a PEM bundle for everything but Java, and a Java key store (JKS, version 2) with ordered aliases and fixed
+//! dates.
 
 use base64::Engine as _;
 use sha1::{Digest as _, Sha1};

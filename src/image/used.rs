@@ -1,5 +1,5 @@
-//! What pruning leaves alone: built images, and those of the present toolchain, which `lock` and our own jars are made
-//! with before any repository has an image.
+//! Images that pruning keeps: built images, and those of the present toolchain. `lock` and our own jars need the latter
+//! before any repository has an image.
 
 use std::collections::BTreeSet;
 
@@ -17,12 +17,12 @@ use crate::lock::ToolchainLock;
 pub struct Used {
     /// Config digests of images.
     pub images: BTreeSet<Digest>,
-    /// Layers of these images, and of images that are half composed.
+    /// Layers of these images, and finished layers of incomplete images.
     pub layers: Vec<Layer>,
 }
 
 impl Used {
-    /// Returns what the built images use, and what the images of the toolchain do as far as they are composed.
+    /// Returns the layers of the built images, and the finished layers of the toolchain's images.
     ///
     /// # Errors
     /// [`ImageError`].

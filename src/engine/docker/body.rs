@@ -1,4 +1,4 @@
-//! What the daemon is asked for: the container's every limit and protection in one place.
+//! The request that creates a container: every limit and protection in one place.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

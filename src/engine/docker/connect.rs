@@ -1,4 +1,4 @@
-//! Finding the daemon and learning what it is.
+//! Finds the daemon and reads its description.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Daemon {
     }
 }
 
-/// A daemon and what it says of itself.
+/// A daemon and its description of itself.
 pub(super) struct Connected {
     pub(super) docker: Docker,
     pub(super) description: EngineDescription,
@@ -78,23 +78,23 @@ pub(super) async fn connect(daemon: &Daemon) -> Result<Connected, EngineError> {
     Err(EngineError::Unreachable { tried })
 }
 
-/// A daemon that may be there, as `doctor` shows it.
+/// A possible daemon, as `doctor` shows it.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Where it was looked for.
+    /// Its address.
     pub address: String,
-    /// What it says of itself, or why it can't be used.
+    /// Its description of itself, or why it can't be used.
     pub found: Result<EngineDescription, String>,
 }
 
 impl Candidate {
-    /// Returns why it can't be used; nothing where it can.
+    /// Returns why it can't be used; empty if it can.
     pub fn failure(&self) -> &str {
         self.found.as_ref().err().map_or("", String::as_str)
     }
 }
 
-/// Asks every daemon that is meant, in the order in which [`DockerEngine::connect`](super::DockerEngine::connect) tries
+/// Asks every configured daemon, in the order in which [`DockerEngine::connect`](super::DockerEngine::connect) tries
 /// them.
 pub async fn candidates(daemon: &Daemon) -> Vec<Candidate> {
     let mut candidates = Vec::new();

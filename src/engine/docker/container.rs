@@ -12,7 +12,7 @@ use futures_util::{Stream, StreamExt as _};
 use super::super::{ContainerControl, ContainerExit, EngineError, OutputPiece};
 use super::{Shared, daemon};
 
-/// The handle on a container. With it the container goes.
+/// The handle on a container. Dropping it removes the container.
 pub(super) struct Control {
     shared: Arc<Shared>,
     id: String,

@@ -1,4 +1,4 @@
-//! Images that are loaded into the daemon: what it knows of them, their names, and their removal.
+//! Images in the daemon: lookup, names, and removal.
 
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -56,9 +56,9 @@ impl Shared {
     }
 }
 
-/// Looks for the image: by its config digest, which is what most daemons call it; by its manifest's digest, as those do
-/// that keep images in containerd; by our names. What is called so counts only if it has the image's layers, and is then
-/// called as the daemon itself does, which nobody can give to another image.
+/// Looks for the image by its config digest, its manifest digest and our names, in this order. Most daemons use the
+/// config digest; daemons that keep images in containerd use the manifest digest. A candidate counts only if it has the
+/// image's layers. The reference returned is the daemon's own id, which nobody can give to another image.
 pub(super) async fn find(shared: &Shared, image: &Digest) -> Result<Option<(String, ImageInspect)>, EngineError> {
     let identity = shared.known().get(image).map(|known| known.identity.clone());
     let mut result = None;

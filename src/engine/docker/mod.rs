@@ -1,7 +1,7 @@
 //! The engine behind a Docker or Podman daemon, over the API that both speak on a Unix socket.
 //!
-//! Every container carries labels that say whose it is, so that what a killed process left behind is found by the next
-//! one ([`sweep`](DockerEngine::sweep)), and nothing of a living neighbour is touched.
+//! Every container carries labels that name its owner. So the next process finds the containers of a killed one
+//! ([`sweep`](DockerEngine::sweep)), and leaves those of living processes alone.
 
 mod body;
 mod connect;
@@ -34,7 +34,7 @@ use super::{Container, Engine, EngineDescription, EngineError, EngineImage, Imag
 use crate::data_dir::Owner;
 use crate::digest::Digest;
 
-/// A daemon that was reached.
+/// A connected daemon.
 pub struct DockerEngine {
     shared: Arc<Shared>,
     description: EngineDescription,
@@ -53,7 +53,7 @@ struct Shared {
 }
 
 impl DockerEngine {
-    /// Reaches the daemon. `owner` is this process, `init` the file of this program as [`super::own_executable`] has it.
+    /// Connects to the daemon. `owner` is this process; `init` is this program's file from [`super::own_executable`].
     ///
     /// # Errors
     /// [`EngineError::Unreachable`], [`EngineError::Address`], [`EngineError::Unfit`], [`EngineError::InitFile`].

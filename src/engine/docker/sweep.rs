@@ -1,4 +1,4 @@
-//! Whose container is it, and may it go?
+//! Decides from its labels who owns a container and whether it may be removed.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -28,7 +28,7 @@ const EXPIRES: &str = "testevo-sandbox.expires";
 /// Clocks of machines that share a daemon may differ by this many seconds.
 const GRACE_SECONDS: u64 = 3600;
 
-/// Returns the labels of a container that this process makes and ends after `wall_seconds` at most.
+/// Returns the labels of a container that this process creates and ends after at most `wall_seconds`.
 pub(super) fn labels(owner: &Owner, wall_seconds: u64) -> HashMap<String, String> {
     let expires = now().saturating_add(wall_seconds).saturating_add(GRACE_SECONDS);
     HashMap::from([

@@ -1,8 +1,8 @@
-//! Limits that init keeps by its own account, where no control group holds the container: memory and processes.
+//! Limits on memory and processes that init itself enforces, where no control group holds the container.
 //!
-//! What is added up is what processes hold of their own: anonymous and shared memory, and what lies in memory-backed
-//! directories. Memory that several processes share counts for each of them, and what a process gives back between two
-//! looks is never seen: this protects from runaways, it is no hard bound, and the engine says so in its isolation.
+//! The account adds up the private memory of processes: anonymous and shared memory, and files in memory-backed
+//! directories. Shared memory counts once for each process. Memory that is freed between two checks is never seen. So
+//! the account stops runaways but is no hard bound, and the engine's isolation says so.
 
 use std::path::PathBuf;
 use std::time::Duration;

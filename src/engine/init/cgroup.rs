@@ -1,7 +1,7 @@
-//! What the container's control group tells from inside: limits met, processes killed, processor time used.
+//! Reads the container's control group from inside: limits met, processes killed, processor time used.
 //!
-//! Docker shows a container its own group read-only, in version 1 one directory per controller, in version 2 one for
-//! all. Where nothing can be read nothing is told.
+//! Docker shows a container its own group read-only: one directory per controller in version 1, one directory in
+//! version 2. Values that can't be read are left out.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

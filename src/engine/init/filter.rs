@@ -1,9 +1,9 @@
-//! The allow-list of system calls that commands run under, on every engine.
+//! The allow-list of system calls for commands, on every engine.
 //!
-//! What is not listed does not exist (`ENOSYS`), so that programs take the way that older kernels want: `clone` instead of
-//! `clone3`, whose flags no filter can see. A list of what is forbidden would let numbers pass that only later kernels
-//! know. What is left out makes namespaces and mounts, loads code into the kernel, looks into other processes, keeps
-//! secrets or memory where no account sees them, steers the machine, or is old and nobody's.
+//! A call that is not listed fails with `ENOSYS`, so that programs fall back as on older kernels: to `clone` instead of
+//! `clone3`, whose flags no filter can see. A deny-list would let calls pass that only later kernels know. The list
+//! leaves out calls that make namespaces and mounts, load kernel code, or look into other processes. It also leaves out
+//! calls that keep secrets or memory outside of the account, calls that administer the machine, and obsolete ones.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,7 +1,7 @@
-//! The container's end of the door: connections to a loopback port are passed on, byte by byte, to the host's socket.
+//! The container's end of the door: forwards connections to a loopback port to the host's socket, byte by byte.
 //!
-//! The port is init's own, so nobody inside can take it. Passing on is done by a child that lives as long as one command:
-//! the command could kill it, as they share a user, and would only lose its own network.
+//! The port is init's own, so no command can take it. A child process forwards, and lives as long as one command. The
+//! command runs as the same user and could kill the child, but it would only lose its own network.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};

@@ -1,12 +1,12 @@
 //! The container's init: process 1 of every container, on the other side of the sandbox.
 //!
-//! It is the same program as the one outside, entered by a hidden subcommand before anything of the command line or the
-//! asynchronous runtime exists: one thread, blocking calls, no logging. It reads a [`Program`] as one line of JSON from
-//! stdin, does the steps in order, and says what happened in frames on stdout.
+//! It is the same program as outside. A hidden subcommand starts it before the command line or the asynchronous runtime
+//! exists: one thread, blocking calls, no logging. It reads a [`Program`] as one line of JSON from stdin, does the
+//! steps in order, and reports in frames on stdout.
 //!
-//! It runs as the same user as the commands it starts, so what keeps it safe from them is that signals from inside never
-//! reach process 1, that it is not dumpable (its descriptors and memory are closed to them), and the `shield`. After a
-//! command every other process is killed and reaped before anything that it left is looked at.
+//! It runs as the same user as the commands it starts. Three things protect it from them: signals from inside never
+//! reach process 1; it is not dumpable, so its descriptors and memory are closed to them; and the `shield`. After a
+//! command, init kills and reaps every other process before it reads any file that the command left.
 
 mod account;
 mod cgroup;

@@ -1,4 +1,4 @@
-//! Taking write permission from what a command is to read only.
+//! Removes write permission from files that a command may only read.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Waiting for children: whoever ends, whose child it once was, init hears of it.
+//! Waits for children: init reaps every process of the container, including orphans.
 
 use std::io;
 use std::mem::MaybeUninit;

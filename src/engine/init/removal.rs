@@ -1,4 +1,4 @@
-//! Taking away what commands left behind, never through a symbolic link.
+//! Removes files that commands left, never through a symbolic link.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;

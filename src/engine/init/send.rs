@@ -1,4 +1,4 @@
-//! Sending what a command left behind: files, listings and archives, as content of a step.
+//! Sends the files that a command left, as content of a step: single files, listings and archives.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,9 +1,9 @@
-//! The system call filters of commands: the allow-list, and a small one that keeps commands from steering init.
+//! The system call filters of commands: the allow-list, and a small filter that keeps commands from steering init.
 //!
-//! Commands run as init's own user, and some calls ask for no more than that: a command could give process 1 a
-//! processor time of a second (`prlimit`) or the lowest priority, and so turn its own failure into one of the sandbox.
-//! The small filter closes that, and says `EPERM` as those calls do; an engine's own filter (Docker's default profile)
-//! stays in force beneath both.
+//! Commands run as init's own user, and some system calls check no more than the user. A command could give process 1
+//! one second of processor time (`prlimit`) or the lowest priority, and so turn its own failure into a fault of the
+//! sandbox. The small filter refuses such calls with `EPERM`, the error that these calls document. An engine's own
+//! filter (Docker's default profile) stays in force as well.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Starting a command: everything between fork and exec.
+//! Starts a command: everything between fork and exec.
 
 use std::ffi::{CString, OsStr};
 use std::io;

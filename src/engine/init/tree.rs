@@ -1,7 +1,7 @@
 //! Files and directories inside the container, reached component by component and never through a symbolic link.
 //!
-//! After a command ran, every name below scratch may be anything. Nothing moves any more while init looks (all
-//! processes are dead), so one look is enough; what it finds is opened with `O_NOFOLLOW` all the same.
+//! After a command ran, every name below scratch may be any kind of file. All processes are dead while init looks, so
+//! nothing changes and one look is enough. Files are opened with `O_NOFOLLOW` all the same.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, OwnedFd};

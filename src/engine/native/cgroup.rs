@@ -1,7 +1,8 @@
-//! Control groups of containers: where they can be made, their limits, and what is left of dead owners' ones.
+//! Control groups of containers: where they can be created, their limits, and the removal of dead owners' groups.
 //!
-//! Version 1 has a hierarchy per controller, and a group is made below this process's own in each. Version 2 has one,
-//! where a group can only be made below one that hands the controllers on and is this user's to write to.
+//! Version 1 has a hierarchy per controller, and a group is created below this process's own in each. Version 2 has one
+//! hierarchy. There, a group can be created only below a group that delegates its controllers and is writable for this
+//! user.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -39,7 +40,7 @@ const MOST_DEPTH: usize = 10;
 /// How many groups of a hierarchy are looked into for that: a busy machine has some hundred.
 const MOST_GROUPS: usize = 2000;
 
-/// A group to make, with everything that is written into it.
+/// A group to create, with all values to write into it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Group {
     /// 1 or 2.
@@ -54,7 +55,7 @@ pub(super) struct Group {
     pub(super) shown_as: String,
 }
 
-/// Where groups can be made, and what they can hold back.
+/// The directories for new groups, and the limits that these can hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) version: u8,
@@ -100,7 +101,8 @@ impl Layout {
         }
     }
 
-    /// Returns the limits that groups made here can't hold, by name. `swap_used` says whether the machine has any.
+    /// Returns the limits that groups created here can't hold, by name. `swap_used` says whether the machine has any
+    /// swap.
     pub(super) fn unenforced(&self, swap_used: bool) -> Vec<String> {
         let has = |controller: &str| self.parents.iter().any(|(name, _)| name == controller);
         let mut missing = Vec::new();
@@ -158,8 +160,8 @@ impl Layout {
         values.into_iter().map(|(file, value)| (file.to_owned(), value)).collect()
     }
 
-    /// Removes groups whose owners are dead, with the processes in them; tells how many containers that were. Of groups
-    /// that were made from elsewhere only those without processes go.
+    /// Removes groups of dead owners with their processes, and returns the number of containers. Groups created from
+    /// elsewhere are removed only if they have no processes.
     pub(super) fn sweep(&self) -> io::Result<usize> {
         let mut names = BTreeSet::new();
         let parents: BTreeSet<&PathBuf> = self.parents.iter().map(|(_, parent)| parent).collect();
@@ -271,7 +273,7 @@ impl Group {
     }
 }
 
-/// How a process gets into a group. Moving another one would make the kernel wait for all processors to pass a quiet
+/// The way of a process into a group. Moving another process makes the kernel wait until all processors pass a quiet
 /// point, some 10 ms in which no process of the machine starts or ends.
 #[derive(Debug)]
 pub(super) enum Entrance {

@@ -1,8 +1,8 @@
-//! Control groups of version 2: the group below which containers' groups can be made.
+//! Control groups of version 2: finds the group below which containers' groups can be created.
 //!
-//! A group gives its controllers to those below it only where somebody says so in `cgroup.subtree_control`, and, but for
-//! the root of all, only while it holds no process itself. Service managers say so for their slices; for a group that is
-//! handed to a user as a whole, or where there is no service manager, it is left to whoever uses it.
+//! A group delegates controllers only if `cgroup.subtree_control` lists them and, except for the root group, only while
+//! it holds no process. Service managers list them for their slices. In a group that is delegated to a user as a whole,
+//! or without a service manager, its user must list them.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,8 +12,8 @@ use super::machine::Tree;
 /// Controllers that hold a container's limits.
 const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 
-/// Returns the group to make others in, with the controllers that it hands on. `own` is this process's group; `leaf` is a
-/// group in it that this process moves into where it is alone in `own` and stands in the way itself.
+/// Returns the group for new groups, with the controllers that it delegates. `own` is this process's group. `leaf` is a
+/// group in `own`; this process moves there if it is the only process in `own`.
 pub(super) fn parent(tree: &dyn Tree, own: &Path, leaf: &Path) -> Option<(PathBuf, Vec<&'static str>)> {
     // Engines of one process would stand in each other's way.
     static TURN: Mutex<()> = Mutex::new(());

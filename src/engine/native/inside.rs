@@ -1,6 +1,7 @@
 //! From a fresh process in namespaces of its own to the container's init: every protection, in one place, in its order.
 //!
-//! The runtime has made its control groups before it, and it is born in those of version 2.
+//! The runtime creates the control groups first, and the process is born in those of version 2. The process then takes
+//! these steps:
 //!
 //! 1. It waits until the runtime has mapped its users, and dies with the runtime.
 //! 2. It lets itself into its control groups of version 1.

@@ -1,4 +1,4 @@
-//! Unpacked layers: each one once, under its digest, whichever images share it.
+//! Unpacked layers: each one once, under its digest, shared by images.
 //!
 //! ```text
 //! store/unpacked/<diff id>/            a layer's tree, never changed after it got this name
@@ -7,9 +7,9 @@
 //! store/unpacked/.unfinished-…         what a maker is unpacking
 //! ```
 //!
-//! Makers take a lock, so that no layer is unpacked twice at once; a tree gets its name by one rename, after its digest
-//! was found to be the right one. What is unfinished while the lock can be had is nobody's. Engines hold another lock,
-//! shared, as long as they may start containers: a tree loses its name only while there is no other engine.
+//! Makers take a lock, so that no layer is unpacked twice at once. A tree gets its name by one rename, after its digest
+//! was checked. An unfinished tree has no living maker if the lock can be taken. Engines hold another lock, shared,
+//! while they may start containers, and a tree loses its name only while no other engine runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};

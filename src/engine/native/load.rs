@@ -1,4 +1,4 @@
-//! Bringing images in: from the store's blobs, or from an archive as `docker load` takes it.
+//! Loads images: from the store's blobs, or from an archive as `docker load` takes it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -73,7 +73,7 @@ struct RootFileSystem {
     diff_ids: Vec<Digest>,
 }
 
-/// Unpacks an image's layers from an archive, which is kept in the meantime: what they are stands at its end.
+/// Unpacks an image's layers from an archive. The archive is spooled first, because its index stands at its end.
 pub(super) async fn from_archive(
     layers: &Arc<Layers>,
     owner: &Owner,

@@ -1,9 +1,9 @@
 //! The built-in engine: containers without a daemon, as root and as any other user.
 //!
-//! Each container has a runtime, this same program started anew with one thread, which makes the namespaces and outlives
-//! the init; the engine talks to it over a socket whose end, however it comes about, is the container's end. What holds a
-//! container back, and in which order that is set up, stands in `inside`. Where no control groups can be made, the init
-//! keeps the limits by its own account, and what that can't hold is named in [`Isolation::unenforced`].
+//! Each container has a runtime: this program started anew with one thread. The runtime creates the namespaces and
+//! outlives init. The engine talks to it over a socket; when the socket closes for any reason, the runtime ends the
+//! container. `inside` lists the protections in their order. Where no control groups can be created, init enforces the
+//! limits by its own account, and [`Isolation::unenforced`] names the limits that the account can't hold.
 
 mod cgroup;
 mod container;
@@ -53,8 +53,8 @@ pub struct NativeEngine {
 }
 
 impl NativeEngine {
-    /// Opens the engine. `unpacked` is the directory of unpacked layers, `owner` this process, `init` the file of this
-    /// program as [`super::own_executable`] has it.
+    /// Opens the engine. `unpacked` is the directory of unpacked layers; `owner` is this process; `init` is this
+    /// program's file from [`super::own_executable`].
     ///
     /// # Errors
     /// [`EngineError::Layers`], [`EngineError::InitFile`].
@@ -71,15 +71,15 @@ impl NativeEngine {
         })
     }
 
-    /// Does without control groups even where they could be made, as if this were a user who may not. For tests.
+    /// Disables control groups, as for a user who can't create any. For tests.
     #[must_use]
     pub fn without_groups(mut self) -> Self {
         self.layout = Layout::default();
         self
     }
 
-    /// Removes unpacked layers but these, and returns them with their bytes on the disk; with `dry_run` they stay. `None`
-    /// where another process may run containers from such layers: nothing was done.
+    /// Removes all unpacked layers except `used`, and returns them with their size on disk in bytes; with `dry_run`
+    /// they stay. `None`, with nothing removed, if another process may run containers from such layers.
     ///
     /// # Errors
     /// [`EngineError::Layers`].

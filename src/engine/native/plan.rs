@@ -1,4 +1,4 @@
-//! What the engine tells its runtime, and what the runtime answers: values that cross a socket as lines of JSON.
+//! Messages between the engine and its runtime: values that cross a socket as lines of JSON.
 
 use std::io;
 use std::path::PathBuf;
@@ -92,11 +92,11 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// The steps of making a container. In what order they are taken stands at the head of `inside`.
+/// The steps of creating a container. The header of `inside` gives their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// The runtime hears what to make.
+    /// The runtime receives its request.
     Request,
     /// Control groups are made and get their limits.
     Groups,
@@ -104,7 +104,7 @@ pub enum Stage {
     Namespaces,
     /// Its users are mapped to users outside.
     Users,
-    /// It is moved into the control groups.
+    /// The process is moved into the control groups.
     Placement,
     /// Mounts go no further than its namespace.
     Private,
@@ -130,7 +130,7 @@ pub enum Stage {
     Root,
     /// Capabilities are given up.
     Capabilities,
-    /// It becomes the task's user.
+    /// The process becomes the task's user.
     Identity,
     /// No program may give rights back.
     Privileges,
@@ -139,7 +139,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Returns what was being done.
+    /// Returns the step in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Request => "hearing what to make",
@@ -165,7 +165,7 @@ impl Stage {
         }
     }
 
-    /// Returns what the user can do about a failure with this error number, where something is known.
+    /// Returns the user's remedy for a failure with this error number; `None` if none is known.
     pub fn remedy(self, errno: i32) -> Option<&'static str> {
         match (self, errno) {
             (Self::Namespaces, libc::ENOSPC | libc::EUSERS) => Some(

@@ -1,4 +1,4 @@
-//! A container with nothing in it, made for real: what `doctor` shows this machine can do.
+//! A real container with an empty image, by which `doctor` tests this machine.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -18,12 +18,12 @@ use crate::digest::Digest;
 const EMPTY: [u8; 1024] = [0; 1024];
 
 impl NativeEngine {
-    /// Makes a container of an empty image with every protection, runs a command in it, and returns how long that took.
-    /// `spool` is an existing directory of this process.
+    /// Creates a container of an empty image with every protection, runs a command in it, and returns how long that
+    /// took. `spool` is an existing directory of this process.
     ///
     /// # Errors
     /// [`EngineError::NativeStep`] with the step that failed; every other error of [`session::run`];
-    /// [`EngineError::StartFailed`] where the command did not come to its end.
+    /// [`EngineError::StartFailed`] where the command did not complete.
     pub async fn probe(&self, spool: &Path) -> Result<Duration, EngineError> {
         let image = Digest::of(b"an image of nothing");
         let open = || -> Result<Box<dyn Read>, EngineError> { Ok(Box::new(io::Cursor::new(EMPTY))) };

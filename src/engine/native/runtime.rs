@@ -1,8 +1,9 @@
-//! The runtime of one container: a process of this program with one thread, between the engine and the container's init.
+//! The runtime of one container: a process of this program with one thread, between the engine and the container's
+//! init.
 //!
-//! Namespaces must never be made by a program with threads, so the engine starts its own file anew. Standard input is a
-//! socket: the `Plan` comes in with the container's three standard streams, `Message`s go out. When the other end is
-//! closed, however that came about, the container is ended and everything of it removed.
+//! A program with threads must never create namespaces, so the engine starts its own file anew. Standard input is a
+//! socket: the `Plan` arrives with the container's three standard streams, and `Message`s leave. When the other end
+//! closes for any reason, the runtime ends the container and removes all of it.
 
 use std::ffi::OsStr;
 use std::io::{self, IoSliceMut, Read as _, Write as _};
@@ -28,7 +29,7 @@ pub fn is_wanted() -> bool {
     std::env::args_os().nth(1).as_deref() == Some(OsStr::new(RUNTIME_SUBCOMMAND))
 }
 
-/// Is the runtime until its container is gone.
+/// Runs as the runtime until its container is removed.
 pub fn main() -> ExitCode {
     // SAFETY: standard input belongs to nobody else in this process.
     let socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(0) });

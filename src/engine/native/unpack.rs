@@ -1,4 +1,5 @@
-//! Unpacking a layer into a directory that an overlay stacks: whiteouts in its own way, no rights that a file could give.
+//! Unpacks a layer into a directory for an overlay: with overlay whiteouts, and without file rights such as
+//! set-user-id.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead as _, BufReader, Read};

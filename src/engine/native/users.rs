@@ -1,8 +1,8 @@
-//! Users of a container: which ones outside they are.
+//! Maps a container's users to users outside.
 //!
-//! The task's user is this process's own where that is all it may have. With root's rights it is one that nobody else
-//! has, different for every container, and everybody else stays who they are, so that files of any owner can be mounted
-//! while the container is made; afterwards it holds nothing that would let it become another.
+//! Without root's rights, the task's user is this process's own. With root's rights, it is a user that no other
+//! container and nobody else has. All other users map to themselves, so that files of any owner can be mounted while
+//! the container is created. Afterwards no process in the container has the right to become another user.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Keeping what a container's steps give: small streams in memory, long ones in files, none beyond its bound.
+//! Captures the output of a container's steps: small streams in memory, long ones in files, each up to its limit.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -18,7 +18,7 @@ pub(super) const IN_MEMORY: usize = 64 << 10;
 /// Longest listing, in bytes for each file that it may hold.
 const MAX_PATH: u64 = 4097;
 
-/// A stream that was kept.
+/// A captured stream.
 #[derive(Clone, Debug)]
 pub enum Captured {
     /// Its bytes.
@@ -41,16 +41,15 @@ impl Captured {
         }
     }
 
-    /// Tells whether there was nothing.
+    /// Tells whether the stream is empty.
     pub fn is_empty(&self) -> bool {
         self.length() == 0
     }
 
-    /// Returns all bytes. For streams whose bound is small enough to be held; others are read through
-    /// [`Captured::open`].
+    /// Returns all bytes, for streams whose limit is small. Read longer streams through [`Captured::open`].
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of reading the spool file.
     pub fn bytes(&self) -> io::Result<Cow<'_, [u8]>> {
         match self {
             Self::Memory(bytes) => Ok(Cow::Borrowed(bytes)),
@@ -58,10 +57,10 @@ impl Captured {
         }
     }
 
-    /// Opens it for reading.
+    /// Opens the stream for reading.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of opening the spool file.
     pub fn open(&self) -> io::Result<Box<dyn Read + Send + '_>> {
         match self {
             Self::Memory(bytes) => Ok(Box::new(bytes.as_slice())),

@@ -1,6 +1,6 @@
-//! A container that is talked with: bytes go to a command's standard input, and come from its descriptor 3.
+//! A conversation with a container: bytes go to a command's standard input and come from its descriptor 3.
 //!
-//! For the one long-lived helper that runs nothing of a submission; everything else is a [`run`](super::run).
+//! It serves the one long-lived helper that runs nothing of a submission. All other containers use [`run`](super::run).
 
 use std::time::Duration;
 
@@ -52,7 +52,8 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Sends bytes. The other side must have said something before the first: until then init itself may be reading.
+    /// Sends bytes. The other side must have sent bytes before the first call, because until then init itself may be
+    /// reading.
     ///
     /// # Errors
     /// [`EngineError::AttachLost`] where nobody listens any more.
@@ -67,10 +68,10 @@ impl Conversation {
         }
     }
 
-    /// Returns exactly so many bytes of what the other side says.
+    /// Receives exactly `length` bytes.
     ///
     /// # Errors
-    /// [`EngineError::AttachLost`] where it ended before or `patience` did; the conversation is over then.
+    /// [`EngineError::AttachLost`] where the container or `patience` ended first; the conversation is over then.
     pub async fn hear(&mut self, length: usize, patience: Duration) -> Result<Vec<u8>, EngineError> {
         match timeout(patience, self.fill(length)).await {
             Ok(filled) => filled?,

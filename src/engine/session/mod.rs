@@ -1,7 +1,7 @@
-//! The whole conversation with one container: program in, frames out, and what it all came to.
+//! The whole conversation with one container: program in, frames out, and the result.
 //!
-//! Memory stays flat whatever a container says: streams are cut where the program says, on both sides, and what is
-//! longer than some 64 KiB goes to files.
+//! Memory use is bounded: both sides cut streams at the program's limits, and streams of more than some 64 KiB go to
+//! files.
 
 mod capture;
 pub mod conversation;
@@ -25,7 +25,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(60);
 /// How much of init's stderr is kept, in bytes.
 const MAX_COMPLAINT: usize = 8 << 10;
 
-/// What a container came to.
+/// The result of a container.
 #[derive(Debug)]
 pub struct ContainerRun {
     /// The steps that were begun, in order.
@@ -34,8 +34,8 @@ pub struct ContainerRun {
     pub end: RunEnd,
     /// The container's exit status; 0 where the program ended by itself.
     pub exit_code: i64,
-    /// The memory limit ended some process in it, as far as the engine knows. [`CommandEnd::memory_limit_kills`] is more
-    /// exact where it is told.
+    /// Whether the memory limit ended some process in it, as far as the engine knows.
+    /// [`CommandEnd::memory_limit_kills`] is more exact where it is set.
     ///
     /// [`CommandEnd::memory_limit_kills`]: super::spec::CommandEnd::memory_limit_kills
     pub memory_limit_met: bool,
@@ -46,13 +46,13 @@ pub struct ContainerRun {
 }
 
 impl ContainerRun {
-    /// Tells whether init said how its program ended. Otherwise nothing may be concluded about what ran.
+    /// Tells whether init reported how its program ended. Otherwise nothing may be concluded about the commands.
     pub fn is_complete(&self) -> bool {
         matches!(self.end, RunEnd::Program(_))
     }
 
-    /// Tells whether the memory limit ended some process while this step ran: by the step's own account, or where init
-    /// can't tell, or did not survive it, by the engine's account of the whole container.
+    /// Tells whether the memory limit ended some process while this step ran. The step's own count decides. If init has
+    /// no count or did not survive, the engine's count for the whole container decides.
     pub fn memory_limit_met_in(&self, index: usize) -> bool {
         match self.step(index).and_then(StepOutput::result) {
             // Where nobody counts, a command that ended well was not the one.
@@ -76,9 +76,9 @@ impl ContainerRun {
 pub enum RunEnd {
     /// As init told.
     Program(ProgramEnd),
-    /// The container's own wall limit: something in it hung, or its limit is below those of its commands.
+    /// The container met its own wall limit: a process hung, or the limit is below those of its commands.
     Deadline,
-    /// The memory limit ended init itself: everything in it together was too large, scratch included.
+    /// The memory limit ended init itself: all memory together was too large, scratch included.
     OutOfMemory,
     /// Somebody killed the container.
     Killed {
@@ -89,7 +89,7 @@ pub enum RunEnd {
     InitFailed {
         /// Its exit status.
         exit_code: i64,
-        /// What it said on stderr.
+        /// Init's output on stderr.
         message: String,
     },
 }
@@ -112,25 +112,25 @@ pub struct StepOutput {
 }
 
 impl StepOutput {
-    /// Returns what the step came to; `None` where the container ended first.
+    /// Returns the step's result; `None` where the container ended first.
     pub fn result(&self) -> Option<&StepResult> {
         self.report.as_ref().map(|report| &report.result)
     }
 }
 
-/// Starts a container, goes through its program and returns what came of it. Large streams are written to files in
-/// `spool`, an existing directory of this process; they stay until the caller removes them.
+/// Starts a container, runs its program and returns the result. Large streams are written to files in `spool`, an
+/// existing directory of this process; the caller removes them.
 ///
 /// # Errors
-/// [`EngineError`] for faults of the engine or of what it was given. That a container ended before its program did is no
-/// error here but [`ContainerRun::end`].
+/// [`EngineError`] for faults of the engine or of its inputs. A container that ended before its program is no error but
+/// [`ContainerRun::end`].
 pub async fn run(engine: &dyn Engine, spec: &ContainerSpec, spool: &Path) -> Result<ContainerRun, EngineError> {
     let requested = Instant::now();
     let container = engine.start(spec).await?;
     go_through(container, spec, spool, requested).await
 }
 
-/// Goes through the program of `spec` in a container that was started, and was `requested` then.
+/// Runs the program of `spec` in a started container, which was `requested` at that time.
 ///
 /// # Errors
 /// As [`run`].
