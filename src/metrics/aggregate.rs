@@ -1,5 +1,5 @@
-//! From methods to tasks to tracks: rates, the eight leaderboard fields, values on passing methods, segments, cost caps.
-//! Source: protocol §4.
+//! Aggregates methods to tasks to tracks: rates, the eight leaderboard fields, values on passing methods, segments,
+//! cost caps. Source: protocol §4.
 //!
 //! Every task weighs the same. `None` means not measured or not defined, never zero.
 
@@ -19,20 +19,20 @@ mod tests;
 /// A segment with fewer methods is marked: its figures say little.
 const FEW_METHODS: usize = 20;
 
-/// What is known of one method of a submission.
+/// The scores of one method of a submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MethodScore {
     /// The paper's category; `None` leaves the method unscored.
     pub category: Option<Category>,
     /// The stricter view.
     pub strict_success: bool,
-    /// What the submission covers and kills.
+    /// The submission's coverage and mutation score.
     pub pred: Adequacy,
-    /// What the developers' test covers and kills.
+    /// The developers' coverage and mutation score.
     pub gold: Adequacy,
 }
 
-/// What a method covers and kills; `None` where it has no value, as where it did not pass.
+/// A method's coverage and mutation score; `None` for a value that it lacks, for instance because it did not pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Adequacy {
     /// Focal line coverage over executable lines, percent.
@@ -45,7 +45,7 @@ pub struct Adequacy {
     pub mutation_strict: Option<f64>,
 }
 
-/// What is known of one task of a submission.
+/// The scores of one task of a submission.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskScore {
     /// The task.
@@ -60,15 +60,16 @@ pub struct TaskScore {
     pub jdk: u32,
     /// Its target methods.
     pub methods: Vec<MethodScore>,
-    /// Whether something was handed in for it.
+    /// Whether there is a submission for the task.
     pub handed_in: bool,
-    /// What the submission cost, in US dollars.
+    /// Cost of the submission, in US dollars.
     pub cost_usd: Option<f64>,
-    /// Which values are known: where one is not, a wide mean is not 0 but nothing.
+    /// Which values are known. A wide mean with an unknown value is `None`, not 0.
     pub measured: MeasuredAdequacy,
 }
 
-/// Which values of a task are known. That of a submission of which nothing passed is known without a measurement: it is 0.
+/// Which values of a task are known. A submission without a passing method has the known value 0, without a
+/// measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredAdequacy {
     /// Coverage of the submission.
@@ -79,11 +80,11 @@ pub struct MeasuredAdequacy {
     pub mutation_pred: bool,
     /// Mutation score of the developers' test.
     pub mutation_gold: bool,
-    /// Whether something of the developers' test that the run asks for is not known.
+    /// Whether a value of the developers' test that the run asks for is unknown.
     pub gold_incomplete: bool,
 }
 
-/// A track's figures, or those of a part of it.
+/// Figures of a track or of a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
     /// Tasks.
@@ -92,13 +93,13 @@ pub struct Figures {
     pub methods: usize,
     /// Methods that could not be judged; they leave numerators and denominators.
     pub unscored: usize,
-    /// Tasks of which something of the developers' tests is not known: they are in no mean of it.
+    /// Tasks with an unknown value of the developers' tests; no mean of that value includes them.
     pub gold_incomplete: usize,
     /// Fewer than twenty methods.
     pub few_methods: bool,
     /// Mean over tasks of the share of methods in the category, percent; likewise below.
     pub success_percent: Option<f64>,
-    /// 95 % interval of it by resampling tasks.
+    /// 95 % interval of `success_percent`, by resampling tasks.
     pub success_percent_interval: Option<[f64; 2]>,
     /// See [`Category::Redundant`].
     pub redundant_percent: Option<f64>,
@@ -134,7 +135,7 @@ pub struct Figures {
     pub avg_mutation_score_gold: Option<f64>,
     /// Narrow, of the developers' tests, in [0, 1].
     pub avg_mutation_score_gold_success: Option<f64>,
-    /// Wide, where only assertions and exceptions kill, in [0, 1].
+    /// Wide mean of mutation scores where only assertions and exceptions kill, in [0, 1].
     pub avg_mutation_score_strict_pred: Option<f64>,
     /// Narrow, likewise.
     pub avg_mutation_score_strict_pred_success: Option<f64>,
@@ -154,7 +155,7 @@ pub struct Figures {
     pub mut_on_pass_human: Option<f64>,
     /// The one minus the other.
     pub mut_on_pass_delta: Option<f64>,
-    /// Views in which submissions over a cost count as failed; empty where no costs are known.
+    /// Views in which submissions above a cost count as failed; empty without known costs.
     pub cost_caps: Vec<CostCap>,
 }
 
@@ -297,7 +298,7 @@ fn on_pass(tasks: &[&TaskScore], value: Value) -> OnPass {
     OnPass { pred, human, delta: pred.zip(human).map(|(pred, human)| pred - human) }
 }
 
-/// Returns the share of successful methods of each task that has a scored one, in percent.
+/// Returns each task's share of successful methods, in percent, for tasks with a scored method.
 pub fn success_rates(tasks: &[&TaskScore]) -> Vec<f64> {
     tasks.iter().filter_map(|task| rate_of(task, &|method| method.category == Some(Category::Success))).collect()
 }
@@ -316,7 +317,7 @@ fn wide_of(task: &TaskScore, value: impl Fn(&MethodScore) -> Option<f64>) -> Opt
     (number > 0).then(|| scored(task).filter_map(value).sum::<f64>() / number as f64)
 }
 
-/// Returns the mean of the values that are there.
+/// Returns the mean of the known values; `None` if there are none.
 pub fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let (sum, number) = values.flatten().fold((0.0, 0usize), |(sum, number), value| (sum + value, number + 1));
     (number > 0).then(|| sum / number as f64)

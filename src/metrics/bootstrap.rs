@@ -1,4 +1,5 @@
-//! How certain a mean is, and a difference of two over the same tasks: percentile intervals by resampling tasks.
+//! Confidence intervals of a mean, and of a difference of two means over the same tasks: percentile intervals by
+//! resampling tasks.
 //!
 //! The random numbers are the same in every report, so that equal runs give equal bytes.
 

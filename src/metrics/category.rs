@@ -1,4 +1,4 @@
-//! From a method's outcomes on new and old code to the paper's category, and to the stricter view beside it. Source:
+//! Derives the paper's category, and the strict view beside it, from a method's outcomes on new and old code. Source:
 //! protocol §3.
 
 use serde::{Deserialize, Serialize};
@@ -43,32 +43,32 @@ impl Category {
     }
 }
 
-/// Whether a submission was tampered with, as far as that was looked at.
+/// Whether a submission was tampered with, as far as checks can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Integrity {
-    /// Nothing that is seen for free speaks against it; the controls were not run.
+    /// No cheap check found tampering; the controls were not run.
     NotEvaluated,
-    /// Something speaks against it.
+    /// A check found signs of tampering.
     Suspect,
     /// It was tampered with.
     Tampered,
 }
 
-/// What one method of a submission comes to: three views, never merged.
+/// The verdict on one method of a submission: three views, never merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// The paper's category by the first repeat; `None` where a fault of the infrastructure leaves it unscored.
     pub paper_verdict: Option<Category>,
     /// Passes on new code in every repeat; for generation fails on old code attributably in every repeat; no flag.
     pub strict_success: bool,
-    /// What is known of its integrity.
+    /// The integrity of the submission.
     pub integrity: Integrity,
-    /// Repeats that passed on new code, where some did and some did not.
+    /// The count of repeats that passed on new code; `None` unless some passed and some did not.
     pub flaky: Option<Flaky>,
 }
 
-/// How often a method passed that passes at times.
+/// How often a flaky method passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Flaky {
     /// Repeats that passed.
@@ -77,7 +77,7 @@ pub struct Flaky {
     pub runs: usize,
 }
 
-/// Returns what a method comes to, given its outcomes on new and on old code, repeats in order.
+/// Judges a method by its outcomes on new and on old code, repeats in order.
 pub fn judge(track: Track, new: &[Outcome], old: &[Outcome], integrity: Integrity) -> Verdict {
     let passed = new.iter().filter(|outcome| **outcome == Outcome::Pass).count();
     let flaky = (passed > 0 && passed < new.len()).then_some(Flaky { passed, runs: new.len() });

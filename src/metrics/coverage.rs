@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a launch covered of one focal method.
+/// A launch's coverage of one focal method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FocalCoverage {
     /// Its first line.
     pub first_line: usize,
     /// Its last line.
     pub last_line: usize,
-    /// Lines that JaCoCo lists there: the executable ones, ascending.
+    /// The method's executable lines, as JaCoCo lists them, ascending.
     pub lines: Vec<usize>,
-    /// Those of them that were executed, ascending.
+    /// Executed lines among `lines`, ascending.
     pub covered: Vec<usize>,
 }
 
 impl FocalCoverage {
-    /// Returns what was covered of a method with these lines of code, ascending, in one file.
+    /// Returns the coverage of a method with these lines of code, ascending, in one file.
     pub fn of_lines((first_line, last_line): (usize, usize), code: &[usize], file: &BTreeMap<usize, bool>) -> Self {
         let listed = || code.iter().copied().filter_map(|line| Some((line, *file.get(&line)?)));
         let lines = listed().map(|(line, _)| line).collect();
@@ -26,7 +26,7 @@ impl FocalCoverage {
         Self { first_line, last_line, lines, covered }
     }
 
-    /// Returns what was covered of a range of lines of one file.
+    /// Returns the coverage of a range of lines in one file.
     pub fn of((first_line, last_line): (usize, usize), file: &BTreeMap<usize, bool>) -> Self {
         let range = file.range(first_line..=last_line.max(first_line));
         let lines = range.clone().map(|(line, _)| *line).collect();
@@ -35,12 +35,12 @@ impl FocalCoverage {
     }
 }
 
-/// Returns the coverage over executable lines, percent; `None` where there are none.
+/// Returns the coverage over executable lines, percent; `None` without executable lines.
 pub fn coverage(focal: &[FocalCoverage]) -> Option<f64> {
     percent(focal, |one| one.lines.len())
 }
 
-/// Returns the coverage over all lines of the methods' ranges, percent; `None` where there are none.
+/// Returns the coverage over all lines of the methods' ranges, percent; `None` without lines.
 pub fn coverage_range(focal: &[FocalCoverage]) -> Option<f64> {
     percent(focal, |one| (one.last_line + 1).saturating_sub(one.first_line))
 }

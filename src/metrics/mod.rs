@@ -1,7 +1,7 @@
-//! Metrics: what outcomes and measurements add up to, as pure functions of values. Source: protocol §3–4.
+//! Metrics: pure functions from outcomes and measurements to figures. Source: protocol §3–4.
 //!
-//! [`category`] judges one method, [`aggregate`] many, [`bootstrap`] says how certain a difference is. Nothing here reads
-//! files or knows the time.
+//! [`category`] judges one method, [`aggregate`] many, [`bootstrap`] gives confidence intervals. Nothing here reads
+//! files or the clock.
 
 pub mod aggregate;
 pub mod bootstrap;

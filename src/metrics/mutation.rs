@@ -1,7 +1,6 @@
-//! Mutants and what they say of a test: which of those that were made are kept, and how many a test kills. Source:
-//! protocol §4.
+//! Mutants and mutation scores: which mutants are kept, and how many of these a test kills. Source: protocol §4.
 //!
-//! Always holds: `emitted = kept + compile_failed + redundant + capped_out` for a file of a task.
+//! Invariant for a file of a task: `emitted = kept + compile_failed + redundant + capped_out`.
 
 use std::collections::BTreeSet;
 
@@ -30,19 +29,19 @@ pub struct Emitted {
 pub struct MutantSet {
     /// The file.
     pub path: String,
-    /// Lines that were to be mutated, ascending.
+    /// Lines to mutate, ascending.
     pub lines: Vec<usize>,
-    /// Those of them on which anything compiles, such as comments; their mutants count as never made.
+    /// Dead lines among `lines`, on which anything compiles, such as comments; their mutants count as never made.
     pub dead_lines: Vec<usize>,
     /// Mutants on the other lines.
     pub emitted: usize,
-    /// Those that equal the source or an earlier one.
+    /// Mutants that equal the source or an earlier mutant.
     pub redundant: usize,
-    /// Those that do not compile.
+    /// Mutants that do not compile.
     pub compile_failed: usize,
-    /// Those that the cap leaves out.
+    /// Mutants that the cap leaves out.
     pub capped_out: usize,
-    /// Those that are kept, in the order in which they were made.
+    /// Kept mutants, in the order in which they were made.
     pub kept: Vec<KeptMutant>,
 }
 
@@ -62,12 +61,12 @@ impl MutantSet {
     }
 }
 
-/// Returns the lines on which the mutator made something: the mutator's own check puts garbage on each of these alone.
+/// Returns the lines with a mutant. The mutator's own check tests each of these lines with garbage.
 pub fn mutated_lines(emitted: &[Emitted]) -> BTreeSet<usize> {
     emitted.iter().map(|mutant| mutant.line).collect()
 }
 
-/// Returns a line's garbage, as the mutator makes it: what is no code stays as it is.
+/// Returns a line's garbage, as the mutator makes it; characters that are not code stay unchanged.
 pub fn garbage(line: &str) -> String {
     line.chars()
         .map(|c| match c {
@@ -79,14 +78,14 @@ pub fn garbage(line: &str) -> String {
         .collect()
 }
 
-/// Returns the places of the mutants that are neither the source nor an earlier one, in order.
+/// Returns the places of the mutants that equal neither the source nor an earlier mutant, in order.
 pub fn distinct<'a>(source: &str, emitted: impl Iterator<Item = (usize, &'a Emitted)>) -> Vec<usize> {
     let mut seen = BTreeSet::from([Digest::of(source.as_bytes())]);
     let distinct = emitted.filter(|(_, mutant)| seen.insert(Digest::of(mutant.text.as_bytes())));
     distinct.map(|(place, _)| place).collect()
 }
 
-/// Returns the indexes of the mutants that are kept of so many, ascending. Which ones follows from task and path alone.
+/// Returns the indexes of the kept mutants among `number`, ascending. Task and path alone decide the choice.
 pub fn sample(task_id: &str, path: &str, number: usize) -> Vec<usize> {
     let mut indexes: Vec<usize> = (0..number).collect();
     if number <= MOST_KEPT {
@@ -115,19 +114,19 @@ fn below(random: &mut ChaCha8Rng, number: usize) -> usize {
     }
 }
 
-/// What a test did to the kept mutants.
+/// A test's results on the kept mutants.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kills {
-    /// Mutants that it was run on.
+    /// Mutants that the test was run on.
     pub count: usize,
-    /// Those with which it does not pass.
+    /// Mutants on which the test does not pass.
     pub killed: usize,
-    /// Those with which it fails on an assertion or exception.
+    /// Mutants on which the test fails on an assertion or exception.
     pub killed_strict: usize,
 }
 
 impl Kills {
-    /// Counts the outcomes of a test on each mutant; `None` where one could not be judged.
+    /// Counts a test's outcomes on mutants; `None` where an outcome could not be judged.
     pub fn of(outcomes: &[Outcome]) -> Option<Self> {
         if outcomes.iter().any(|outcome| matches!(outcome, Outcome::InfraFail(_))) {
             return None;

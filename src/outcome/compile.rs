@@ -1,7 +1,7 @@
-//! From Maven's events and exit facts to what a compilation came to.
+//! Classifies a compilation from Maven's events and exit facts.
 //!
-//! Maven's log is never read: the recorder in Maven's own process writes which goal of which module failed and why. Only
-//! errors in test sources of the task's module are the submission's; everything else is ours.
+//! Maven's log is never read. The recorder in Maven's own process writes which goal of which module failed and why.
+//! Only errors in test sources of the task's module are the submission's; all others are faults of the infrastructure.
 
 use serde::Deserialize;
 
@@ -12,34 +12,34 @@ use crate::engine::spec::{CommandEnd, LimitReached};
 const RECORDING_SCHEMA: u32 = 2;
 const COMPILER_PLUGIN: &str = "org.apache.maven.plugins:maven-compiler-plugin:";
 
-/// What is known of one compilation.
+/// The facts of one compilation.
 #[derive(Clone, Debug)]
 pub struct CompileFacts<'a> {
     /// How Maven ended.
     pub end: &'a CommandEnd,
     /// Whether the memory limit of the container killed something.
     pub oom_killed: bool,
-    /// What the recorder wrote, JSON lines; empty where Maven did not get so far.
+    /// The recorder's JSON lines; empty where Maven failed before the first.
     pub recording: &'a [u8],
     /// The task's module in the container, absolute.
     pub module: &'a str,
     /// The target test file in the container, absolute.
     pub target_file: &'a str,
-    /// Whether a main source was changed: tests of any module that is built may no longer compile for that.
+    /// Whether a main source was changed. Tests of any built module may then stop compiling.
     pub changes_main: bool,
 }
 
-/// What a compilation came to.
+/// The result of a compilation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compilation {
     /// Everything compiled.
     Compiled {
-        /// `target/test-classes` or what the module uses instead, absolute.
+        /// The module's test class directory, absolute; usually `target/test-classes`.
         test_output: String,
-        /// `target/classes` or what the module uses instead, absolute.
+        /// The module's class directory, absolute; usually `target/classes`.
         output: String,
     },
-    /// It did not, for every method of the cell alike.
+    /// The compilation failed, for every method of the cell alike.
     Failed {
         /// `compile_fail` or `infra_fail`.
         outcome: Outcome,
@@ -148,7 +148,7 @@ fn located_errors(output: &str) -> Vec<CompilerMessage> {
     output.lines().filter_map(error).collect()
 }
 
-/// Returns what a compilation came to.
+/// Classifies a compilation.
 pub fn classify(facts: &CompileFacts<'_>) -> Compilation {
     let seen = Seen::read(facts);
     let exited_well = facts.end.exit_code == Some(0) && facts.end.signal.is_none() && facts.end.limit.is_none();
@@ -189,8 +189,8 @@ pub fn classify(facts: &CompileFacts<'_>) -> Compilation {
     of_causes(&seen, causes, "Maven ended without saying why")
 }
 
-/// Returns what errors of a compiler that was run without Maven come to: (file, line, text), files absolute in the container.
-/// `None` where none of them has a place: what that means only Maven can say.
+/// Classifies errors of a compiler that ran without Maven: (file, line, text), files absolute in the container. `None`
+/// where no error has a position, because only Maven can classify that.
 pub fn of_diagnostics<'a>(
     target_file: &str,
     errors: impl Iterator<Item = (Option<&'a str>, i64, &'a str)> + Clone,
@@ -207,22 +207,22 @@ pub fn of_diagnostics<'a>(
     Some((reason, describe(&messages.collect::<Vec<_>>())))
 }
 
-/// What a build says of its main sources, of which one was changed since they compiled.
+/// The result for main sources of a build with one changed main source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MainSources {
-    /// They compile. What comes after them says nothing of them.
+    /// The main sources compile. Later goals do not matter.
     Compile,
     /// The compiler found errors in them.
     Errors,
-    /// A goal failed otherwise: where it does so every time, and not without the change, that is the change's doing.
+    /// A goal failed in another way. The change is the cause if this happens every time, and never without the change.
     Ended(String),
-    /// A limit ended it, or used up something: the same, where it does so with nothing else running as well.
+    /// A limit ended the build. The change is the cause if this also happens with nothing else running.
     Spent(String),
-    /// It does not say why it ended: that is no doing of the change.
+    /// The build ended for an unknown reason, which does not count against the change.
     Unclear(String),
 }
 
-/// Returns what a build says of its main sources.
+/// Classifies a build's result for its main sources.
 pub fn main_sources(end: &CommandEnd, oom_killed: bool, recording: &[u8]) -> MainSources {
     let facts = CompileFacts { end, oom_killed, recording, module: "", target_file: "", changes_main: true };
     let seen = Seen::read(&facts);

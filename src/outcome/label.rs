@@ -1,11 +1,12 @@
-//! Published labels: what a gold task's cells must give, and how a task that was run is classed. Source: protocol §1.
+//! Published labels: the outcomes that a gold task's cells must have, and the class of a validated task. Source:
+//! protocol §1.
 
 use serde::Serialize;
 
 use super::Outcome;
 use crate::task::{Cell, Track};
 
-/// Returns the cells that are run for a track, in reporting order.
+/// Returns the executed cells of a track, in reporting order.
 pub fn cells_of(track: Track) -> &'static [Cell] {
     match track {
         Track::TestUpdate => &Cell::ALL,
@@ -13,7 +14,7 @@ pub fn cells_of(track: Track) -> &'static [Cell] {
     }
 }
 
-/// What a cell must give for a label to be reproduced.
+/// The expectation of a label for a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// The method passes.
@@ -22,11 +23,11 @@ pub enum Expectation {
     Fail,
     /// The cell has no hard label.
     Free,
-    /// The method does not exist there, so the cell is not run.
+    /// The method does not exist in this cell, so the cell is not run.
     NotRun,
 }
 
-/// Returns what a gold task's method must give in a cell.
+/// Returns the expectation for a gold task's method in a cell.
 pub fn expectation(track: Track, cell: Cell) -> Expectation {
     match (track, cell) {
         (Track::TestUpdate, Cell::Oo | Cell::Nn) | (Track::TestGeneration, Cell::Nn) => Expectation::Pass,
@@ -46,7 +47,7 @@ impl Expectation {
         }
     }
 
-    /// Returns the names of the outcomes that meet it, for reports.
+    /// Returns the names of the outcomes that meet the expectation, for reports.
     pub fn names(self) -> &'static [&'static str] {
         match self {
             Self::Pass => &["pass"],
@@ -81,7 +82,7 @@ pub fn discriminating(outcomes: &[Outcome]) -> Discriminating {
     }
 }
 
-/// The one class that a validated task is in, in order of precedence.
+/// The one class of a validated task, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskClass {
@@ -96,7 +97,7 @@ pub enum TaskClass {
 }
 
 impl TaskClass {
-    /// Returns the name, as JSON has it.
+    /// Returns the name used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Infrastructure => "infrastructure",
@@ -107,7 +108,7 @@ impl TaskClass {
     }
 }
 
-/// What all repeats of one method in one cell came to.
+/// The verdict on all repeats of one method in one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellVerdict {
     /// Some repeat could not be judged.
@@ -119,13 +120,13 @@ pub enum CellVerdict {
         /// All repeats.
         runs: usize,
     },
-    /// The label was missed in every repeat; the first outcome that missed it.
+    /// Every repeat missed the label; the value is the first outcome that missed it.
     Differs(Outcome),
     /// The label was met in every repeat.
     Met,
 }
 
-/// Returns what all repeats of one method in one cell came to.
+/// Judges all repeats of one method in one cell.
 pub fn judge(expectation: Expectation, outcomes: &[Outcome]) -> CellVerdict {
     if expectation == Expectation::NotRun {
         return CellVerdict::Met;

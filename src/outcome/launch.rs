@@ -1,8 +1,9 @@
-//! From launcher events and exit facts to the outcome of one launch.
+//! Classifies one launch from launcher events and exit facts.
 //!
-//! Both must agree for a pass: the events say that every leaf of the requested method was successful, the process ended
-//! by itself with status 0, and nothing in the container was killed. Anything else is the most specific reason that the
-//! facts support. Events come from a process that ran submitted code: they are bounded and never believed alone.
+//! A pass needs both. The events must say that every leaf of the requested method succeeded. The process must exit by
+//! itself with status 0, and nothing in the container may have been killed. Any other launch gets the most specific
+//! reason that the facts support. Events come from a process that ran submitted code, so they are bounded and never
+//! trusted alone.
 
 use serde::Deserialize;
 
@@ -15,7 +16,7 @@ const EVENTS_SCHEMA: u32 = 1;
 /// What is said of a launch that met the limit of processes.
 const NO_PROCESS: &str = "no further process or thread could be made";
 
-/// What is known of one launch besides its events.
+/// The facts of one launch besides its events.
 #[derive(Clone, Debug)]
 pub struct LaunchFacts<'a> {
     /// How the JVM ended.
@@ -35,7 +36,7 @@ pub struct LaunchFacts<'a> {
 pub struct LaunchVerdict {
     /// Never `compile_fail`, `infra_fail` or `absent`.
     pub outcome: Outcome,
-    /// The first thing that went wrong, empty for a pass.
+    /// The first failure; empty for a pass.
     pub detail: String,
 }
 
@@ -112,7 +113,7 @@ enum Kind {
     OutOfMemory,
 }
 
-/// Returns what a launch came to.
+/// Classifies a launch.
 pub fn classify(facts: &LaunchFacts<'_>) -> LaunchVerdict {
     let seen = Seen::read(facts);
     if let Some(verdict) = limit(facts) {
@@ -297,8 +298,8 @@ fn fail(reason: ExecReason, detail: &str) -> LaunchVerdict {
     LaunchVerdict { outcome: Outcome::ExecFail(reason), detail: shortened(detail) }
 }
 
-/// Returns at most 2,000 characters with control characters but line ends and tabs replaced: details end in records and
-/// on terminals.
+/// Returns at most 2,000 characters, with control characters except line ends and tabs replaced, because details end in
+/// records and on terminals.
 pub fn shortened(text: &str) -> String {
     let clean = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
     text.chars().take(2_000).map(clean).collect()

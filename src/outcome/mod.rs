@@ -1,7 +1,7 @@
-//! Outcomes: what an execution means, as a closed set. Source: protocol §3.
+//! Outcomes: the meaning of an execution, as a closed set. Source: protocol §3.
 //!
-//! Everything here is a pure function of facts: launcher events, exit facts, compiler diagnostics. Text that a test
-//! printed is never looked at.
+//! Everything here is a pure function of facts: launcher events, exit facts, compiler diagnostics. A test's printed
+//! text has no effect.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub mod compile;
 pub mod label;
 pub mod launch;
 
-/// What happened to one target method in one cell.
+/// The outcome of one target method in one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "outcome", content = "reason", rename_all = "snake_case")]
 pub enum Outcome {
@@ -42,7 +42,7 @@ pub enum ExecReason {
     Exit,
     /// The method, its class or a leaf was skipped.
     Skipped,
-    /// An assumption ended it.
+    /// A failed assumption aborted it.
     Aborted,
     /// It has no executed leaf (an empty test factory).
     NoLeaf,
@@ -96,7 +96,7 @@ pub enum HarnessReason {
 pub enum InfraReason {
     /// The engine refused or lost the container.
     Engine,
-    /// The image is not there or not what it should be.
+    /// The image is missing or corrupted.
     Image,
     /// The host's disk is full or unreadable.
     Disk,
@@ -133,7 +133,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the reason's name in records, where there is one.
+    /// Returns the reason's name in records; `None` for an outcome without a reason.
     pub fn reason(self) -> Option<String> {
         match self {
             Self::Pass | Self::Absent => None,

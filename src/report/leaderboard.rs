@@ -1,6 +1,7 @@
-//! The published leaderboard: its file read and written, agents' means over it, and the developers' tests held against it.
+//! The published leaderboard: reading and writing its file, agents' means over it, and the developers' tests against
+//! it.
 //!
-//! Its rows have no task id, only the new revision's date. [`calibration`] says what can be told from that.
+//! Its rows have no task id, only the new revision's date. [`calibration`] deals with that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
@@ -34,12 +35,12 @@ pub enum LeaderboardError {
         /// The file.
         path: PathBuf,
     },
-    /// It is no JSON, or of another shape.
+    /// The file is not JSON, or of another shape.
     #[error("{path} is no published leaderboard: {message}")]
     Shape {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The problem and its place.
         message: String,
     },
 }
@@ -64,20 +65,20 @@ impl Failure for LeaderboardError {
     }
 }
 
-/// The published leaderboard, as its file has it.
+/// The published leaderboard, as in its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leaderboard {
     /// When it was made.
     #[serde(default)]
     pub generated_at: Option<String>,
-    /// What its values mean, in words.
+    /// The definitions of its values, in words.
     #[serde(default)]
     pub metric_definitions: serde_json::Value,
     /// Entries by track.
     pub tracks: BTreeMap<Track, Vec<Entry>>,
 }
 
-/// What one agent reached on a track.
+/// One agent's results on a track.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// The agent.
@@ -98,18 +99,18 @@ pub struct Entry {
     pub tasks: Vec<Row>,
 }
 
-/// What one agent reached on one task: means over its methods, in [0, 1].
+/// One agent's results on one task: means over its methods, in [0, 1].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Date of the new revision, `YYYY-MM-DD`.
     pub d: String,
     /// Share of methods that pass on new code.
     pub pass: Option<f64>,
-    /// Share of methods that fail there.
+    /// Share of methods that fail on new code.
     pub exec: Option<f64>,
-    /// Share of methods that do not compile there.
+    /// Share of methods that do not compile on new code.
     pub cmpl: Option<f64>,
-    /// Share of methods that are not there.
+    /// Share of methods that are missing on new code.
     pub hrns: Option<f64>,
     /// Coverage of methods that pass on new code.
     pub cov: Option<f64>,
@@ -155,7 +156,7 @@ struct Excerpt {
 struct Group {
     track: Track,
     date: String,
-    /// The tasks of that date; the rows do not say which is whose.
+    /// The tasks of the date; the rows do not say which row belongs to which task.
     #[serde(rename = "tasks")]
     _tasks: Vec<TaskId>,
     agents: BTreeMap<String, Vec<GroupRow>>,
@@ -169,7 +170,7 @@ struct GroupRow {
     values: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Reads a published leaderboard, or an excerpt of it by groups of tasks of one date.
+/// Reads a published leaderboard, or an excerpt of it in which tasks of one date are grouped.
 ///
 /// # Errors
 /// [`LeaderboardError`].
@@ -246,7 +247,7 @@ fn check(leaderboard: &Leaderboard) -> Result<(), String> {
     Ok(())
 }
 
-/// An agent's means over its tasks: each value over the tasks that have it, every task weighing the same.
+/// An agent's means over its tasks: each value over the tasks that have it, with equal weight for every task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AgentMeans {
     /// Agent and model.

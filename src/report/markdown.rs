@@ -1,4 +1,4 @@
-//! Markdown for documents: tables, and texts of strangers that stay texts.
+//! Markdown for documents: tables, and escaping of untrusted text.
 
 /// Returns a table of which so many columns stand left, and the others right.
 pub fn table<const COLUMNS: usize>(headings: &[&str; COLUMNS], left: usize, rows: &[[String; COLUMNS]]) -> String {
@@ -10,7 +10,7 @@ pub fn table<const COLUMNS: usize>(headings: &[&str; COLUMNS], left: usize, rows
     text
 }
 
-/// Returns a text that Markdown takes for nothing but text in one line.
+/// Returns a text escaped to one line of literal Markdown text.
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {

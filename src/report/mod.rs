@@ -1,4 +1,4 @@
-//! What records add up to: comparisons with labels, reports of scored submissions, and what published values say of the same.
+//! Reports of runs: validation against labels, scored submissions, and comparisons with published values.
 
 pub mod leaderboard;
 pub mod markdown;

@@ -1,7 +1,7 @@
 //! Reports of scoring runs, made from run directories alone: the same directories give the same bytes.
 //!
-//! [`read`] turns runs into scored tasks, [`figures`] adds them up; the formats are below, and what a page shows beside the
-//! records.
+//! [`read`] turns runs into scored tasks, and [`figures`] aggregates them. The formats are in a submodule, and so are
+//! the attachments that a page shows beside records.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub enum ReportError {
     /// A run can't be read.
     #[error(transparent)]
     RunDirectory(#[from] RunDirectoryError),
-    /// It is the run of another subcommand.
+    /// The run is another subcommand's.
     #[error("the run `{run_id}` is one of `{command}`, and has no scores")]
     OtherCommand {
         /// The run.
@@ -73,14 +73,14 @@ impl Failure for ReportError {
     }
 }
 
-/// The whole report, as `--format json` has it.
+/// The whole report, as in `--format json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScoreReport {
     /// [`REPORT_SCHEMA`].
     pub schema: u32,
     /// A model of a run each.
     pub runs: Vec<RunFigures>,
-    /// Each run beside the first one, over the tasks that both have.
+    /// Each run against the first one, over the tasks that both have.
     pub comparisons: Vec<Comparison>,
 }
 
@@ -91,24 +91,24 @@ pub struct RunFigures {
     pub run_id: String,
     /// The model.
     pub model: String,
-    /// Whether the run came to its end, every method could be judged, and no measurement was lost.
+    /// Whether the run ended, every method could be judged, and no measurement was lost.
     pub complete: bool,
     /// Tasks of which something of the developers' tests is not known, of all tracks.
     pub gold_incomplete: usize,
-    /// Selected tasks that the model has nothing for; they count as failed.
+    /// Selected tasks without a submission; they count as failed.
     pub missing: Vec<TaskId>,
     /// How many these are.
     pub missing_count: usize,
-    /// Ids of its predictions for tasks that are not known, the first hundred.
+    /// Ids of predictions for unknown tasks, the first hundred.
     pub unknown: Vec<String>,
-    /// How many these are in all.
+    /// The number of all unknown ids.
     pub unknown_count: usize,
-    /// What became of the selected tasks, under the keys of SWE-bench's run reports.
+    /// Counts of the selected tasks, under the keys of SWE-bench's run reports.
     #[serde(flatten)]
     pub instances: Instances,
     /// Predictions for tasks that were not selected, of all models of the run.
     pub not_selected: usize,
-    /// Predictions that were there before, equal in bytes and cost, of all models of the run.
+    /// Repeated predictions, equal in bytes and cost, of all models of the run.
     pub repeated: usize,
     /// Methods that passed on new code in some repeats and not in others.
     pub flaky: Vec<FlakyMethod>,
@@ -116,7 +116,7 @@ pub struct RunFigures {
     pub tracks: BTreeMap<Track, TrackFigures>,
 }
 
-/// A method that passes at times.
+/// A flaky method.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlakyMethod {
     /// The task.
@@ -133,7 +133,7 @@ pub struct FlakyMethod {
 pub struct Comparison {
     /// Run and model of the one.
     pub run: (String, String),
-    /// Run and model that it is compared with.
+    /// The other run and model.
     pub base: (String, String),
     /// The track.
     pub track: Track,

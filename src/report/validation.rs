@@ -1,4 +1,4 @@
-//! The comparison of gold executions with the published labels.
+//! Compares gold executions with the published labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,10 +33,10 @@ pub struct ValidationSummary {
     pub infrastructure: Vec<InfrastructureFault>,
     /// How many methods tell new code from old.
     pub discriminating: DiscriminatingCounts,
-    /// Methods that do not discriminate, or not certainly.
+    /// Methods that do not discriminate, or not for certain.
     pub not_discriminating: Vec<NotDiscriminating>,
-    /// How many executions differ between the paths; absent where only one was taken. Where both were, everything above is
-    /// by the reference path.
+    /// How many executions differ between the paths; absent where only one path ran. Where both ran, all other fields
+    /// are of the reference path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_differences: Option<usize>,
     /// Executions whose outcome or reason differs between the paths.
@@ -58,7 +58,7 @@ pub struct UnfitCell {
     pub reason: String,
 }
 
-/// An execution that the two paths do not agree on.
+/// An execution with different outcomes on the two paths.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct PathDifference {
     /// The task.
@@ -69,11 +69,11 @@ pub struct PathDifference {
     pub method: MethodId,
     /// Counted from 1.
     pub repeat: u32,
-    /// What the reference path came to.
+    /// The reference path's outcome.
     pub maven: String,
-    /// What the direct path came to.
+    /// The direct path's outcome.
     pub direct: String,
-    /// The first lines of what either saw.
+    /// The first lines of either path's details.
     pub detail: String,
 }
 
@@ -90,13 +90,13 @@ pub struct Difference {
     pub expected: Vec<&'static str>,
     /// The outcome's name.
     pub got: &'static str,
-    /// The outcome's reason, where it has one.
+    /// The outcome's reason; `None` if it has none.
     pub reason: Option<String>,
-    /// The first lines of what was seen.
+    /// The first lines of the outcome's detail.
     pub detail: String,
 }
 
-/// A hard label that was met in some repeats only.
+/// A hard label that only some repeats met.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Flake {
     /// The task.
@@ -122,7 +122,7 @@ pub struct InfrastructureFault {
     pub reason: String,
     /// Containers started.
     pub attempts: u32,
-    /// The first lines of what was seen.
+    /// The first lines of the outcome's detail.
     pub detail: String,
 }
 
@@ -139,7 +139,7 @@ pub struct DiscriminatingCounts {
     pub inconclusive: usize,
 }
 
-/// A method that passes on old code, or of which nothing can be said.
+/// A method that passes on old code, or whose result there is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct NotDiscriminating {
     /// The task.

@@ -1,5 +1,5 @@
-//! Trees as tar archives, one file swapped: equal trees and swaps give equal bytes, and nothing in an archive tells
-//! which revision it is of but the files themselves.
+//! Writes trees as tar archives, with one file swapped. Equal trees and swaps give equal bytes, and only its files tell
+//! which revision an archive is of.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,24 +22,24 @@ const MOST_BYTES: u64 = 4 << 30;
 pub struct Swap<'a> {
     /// Which file.
     pub path: &'a RepositoryPath,
-    /// Its bytes; `None` where it must not be there.
+    /// The file's bytes; `None` to leave the file out.
     pub content: Option<&'a [u8]>,
 }
 
-/// What went into an archive, and what did not.
+/// The result of writing an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveReport {
     /// Files and links.
     pub files: usize,
     /// Their contents, in bytes.
     pub bytes: u64,
-    /// What is unusual; submodules and files without contents are left out of the archive.
+    /// Unusual entries of the tree. Submodules and files without contents are left out of the archive.
     pub unusual: TreeReport,
 }
 
 impl ArchiveReport {
-    /// Fails for the first file that `matters` and whose content is not here: neither in the repository, nor anywhere
-    /// but in git-lfs's store.
+    /// Fails for the first file that `matters` and lacks its content: the repository does not have it, or has only a
+    /// git-lfs pointer.
     ///
     /// # Errors
     /// [`WorkspaceError::MissingBlob`], [`WorkspaceError::LfsPointer`].
@@ -60,13 +60,13 @@ enum Node<'a> {
     Swapped { kind: EntryKind, content: &'a [u8] },
 }
 
-/// Writes the tree as a tar archive: sorted by path, directories named, owner 1000, every time `mtime`, modes 0644 and
-/// 0755, one file swapped. A swapped file keeps its execute bit; one that was a link becomes a file. The class that
-/// either text of it declares and reports about it are left out, where the tree has such files. Source: protocol §2.1.
+/// Writes the tree as a tar archive with one file swapped: sorted by path, directories named, owner 1000, every time
+/// `mtime`, modes 0644 and 0755. A swapped file keeps its execute bit; a swapped link becomes a file. Committed classes
+/// that either text of the file declares, and reports about these, are left out. Source: protocol §2.1.
 ///
 /// # Errors
 /// [`WorkspaceError::SwapBlocked`], [`WorkspaceError::HostileTree`], [`WorkspaceError::Archive`],
-/// [`WorkspaceError::Git`]. A missing content is none: see [`ArchiveReport::require`].
+/// [`WorkspaceError::Git`]. Missing content is not an error: see [`ArchiveReport::require`].
 pub fn write_archive(
     tree: &RevisionTree,
     swap: Option<Swap<'_>>,

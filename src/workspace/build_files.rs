@@ -1,5 +1,5 @@
-//! What Maven reads of a tree before any source: the set of build files, which module a file lies in, and which
-//! repositories the POMs declare.
+//! The files that Maven reads before any source: the build files of a tree, the module of a file, and the repositories
+//! that POMs declare.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,9 +17,9 @@ use crate::task::RepositoryPath;
 /// The most Maven repositories inside the tree that POMs of one module declare.
 const MOST_IN_TREE: usize = 20;
 
-/// The build files of a tree: every `pom.xml` but those that tests or resources carry, and `.mvn`.
+/// The build files of a tree: `.mvn`, and every `pom.xml` outside of tests and resources.
 ///
-/// Other files that POMs may read (a rule set, a parent under another name) are no part of the set.
+/// Other files that POMs may read (a rule set, a parent under another name) are not part of the set.
 #[derive(Clone, Debug)]
 pub struct BuildFiles {
     /// Contents by path; `None` where the repository lacks the content.
@@ -29,20 +29,20 @@ pub struct BuildFiles {
     reactor: Reached,
 }
 
-/// Where in a reactor a file lies.
+/// The place of a module in a reactor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ModuleLocation {
     /// The module's directory, `""` for the root.
     pub directory: String,
-    /// The directory of the POM that Maven starts from, `""` for the root: the root's where that reaches the module through
-    /// `<modules>`, profiles included; else the topmost one that does and has another module that this one depends on; else
-    /// the module's own.
+    /// The directory of the POM that Maven starts from, `""` for the root. It is the root's if the root reaches the
+    /// module through `<modules>`, profiles included. Otherwise it is the topmost POM's that reaches the module and
+    /// another module that this one depends on. Otherwise it is the module's own.
     pub start: String,
-    /// Profiles that must be named for that, sorted.
+    /// Profiles that must be named to reach the module, sorted.
     pub profiles: Vec<String>,
-    /// Whether everything that the start reaches must be built, as a plugin looks other projects up.
+    /// Whether Maven must build everything that the start reaches, because a plugin looks up other projects.
     pub whole: bool,
-    /// Its `artifactId`, as the POM has it.
+    /// The module's `artifactId`, as the POM has it.
     pub artifact_id: Option<String>,
 }
 
@@ -81,7 +81,7 @@ impl BuildFiles {
         &self.files
     }
 
-    /// Returns the facts of every POM by path, or why it can't be understood.
+    /// Returns the facts of every POM by path, or why a POM can't be parsed.
     pub fn poms(&self) -> &BTreeMap<String, Result<PomFacts, PomError>> {
         &self.poms
     }
@@ -97,8 +97,9 @@ impl BuildFiles {
         Digest::of(listing.as_bytes())
     }
 
-    /// Returns the module that a test file lies in; `None` where it lies in none, so that no build could compile it:
-    /// no POM above it, only one that packages nothing, or one of a module around the one whose POM is missing.
+    /// Returns the module of a test file, or `None` where no build could compile the file. Either no POM is above it,
+    /// or the only one packages nothing, or the nearest belongs to an enclosing module because the file's own POM is
+    /// missing.
     pub fn module_of(&self, test_file: &RepositoryPath) -> Option<ModuleLocation> {
         let path = test_file.as_str();
         let ancestors = path.rmatch_indices('/').map(|(end, _)| &path[..end]).chain([""]);
@@ -145,8 +146,9 @@ impl BuildFiles {
         !self.files.iter().any(may_add)
     }
 
-    /// Returns directories of the tree that a module's POM and its parents declare as Maven repositories. From which directory
-    /// an address counts is for Maven to tell, so that of each of these POMs is tried. What has a POM is a module's.
+    /// Returns directories of the tree that a module's POM and its parents declare as Maven repositories. Only Maven
+    /// can tell the base directory of an address, so each of these POMs' directories is tried. A directory with a POM
+    /// is a module and left out.
     pub fn repository_directories(&self, module: &ModuleLocation, tree: &RevisionTree) -> BTreeSet<String> {
         let mut homes = reactor::lineage(&self.poms, &module.directory);
         let declared = homes.iter().filter_map(|home| self.poms.get(&join(home, "pom.xml"))?.as_ref().ok());

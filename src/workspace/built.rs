@@ -1,7 +1,7 @@
-//! Classes and reports of tests that lie among the files of a tree: a repository may have committed what Maven wrote there.
-//! A compiler plugin may take such a class for what the swapped file was compiled to.
+//! Recognises test classes and reports among a tree's files: a repository may have committed Maven's output. A compiler
+//! plugin may mistake such a class for the swapped file's.
 //!
-//! They are known by where they lie and what they are called; none is read.
+//! Files are recognised by directory and name; none is read.
 
 /// Directories that Surefire and Failsafe write to, wherever a module is built.
 const DIRECTORIES: [&str; 2] = ["surefire-reports", "failsafe-reports"];
@@ -11,7 +11,7 @@ pub fn is_built(path: &str) -> bool {
     path.ends_with(".class") || is_report(path)
 }
 
-/// Tells whether a file is a class, given its binary name, one nested in it, or a report about either.
+/// Tells whether a file is the class of this binary name, one nested in it, or a report about either.
 pub fn is_built_of(path: &str, class: &str) -> bool {
     is_class_of(path, class) || is_report_of(path, class)
 }

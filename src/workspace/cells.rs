@@ -1,4 +1,4 @@
-//! The trees of a task's cells: a code revision with the target file of one revision in it.
+//! The trees of a task's cells: a code revision with the target file of the test revision.
 
 use std::path::Path;
 
@@ -17,17 +17,17 @@ pub struct CellTree {
     pub tree: String,
     /// The target file's bytes; `None` where the test revision has no such file.
     pub test_file: Option<Vec<u8>>,
-    /// The target file's module in the code revision; `None` where it lies in none.
+    /// The target file's module in the code revision; `None` where no module contains the file.
     pub module: Option<ModuleLocation>,
-    /// Binary name of the class that the target file declares, empty where there is no file; a method's own may be nested in
-    /// it.
+    /// Binary name of the class that the target file declares, empty where there is no file. The method's own class may
+    /// be nested in it.
     pub class: String,
 }
 
 /// Writes the tree of a task's cell to `archive`.
 ///
 /// # Errors
-/// [`WorkspaceError`]; missing contents only of the target file, a build file or a source.
+/// [`WorkspaceError`]. Missing content is an error only for the target file, a build file or a source.
 pub fn write_cell(
     repository: &Repository,
     task: &Task,
@@ -45,7 +45,7 @@ pub fn write_cell(
     Ok(CellTree { tree: code.id(), test_file, module, class })
 }
 
-/// Writes a tree, one file swapped where asked, to `archive`, and tells what it lacks.
+/// Writes a tree to `archive`, with one file swapped if given, and sends notices about missing content.
 ///
 /// # Errors
 /// As [`write_cell`].
@@ -69,12 +69,12 @@ pub fn write_to(
     Ok(())
 }
 
-/// Returns the binary name of the class that a target file declares: its package and its own base name.
+/// Returns the binary name of a target file's class: its package and its own base name.
 pub fn class_of(path: &RepositoryPath, source: &[u8]) -> String {
     class_at(path.as_str(), source)
 }
 
-/// Returns the binary name of the class that a source declares by its package and the base name of its path.
+/// Returns the binary name of a source's class: its package and the base name of its path.
 pub fn class_at(path: &str, source: &[u8]) -> String {
     let file = path.rsplit('/').next().unwrap_or_default();
     let base = file.strip_suffix(".java").unwrap_or(file);
@@ -84,9 +84,9 @@ pub fn class_at(path: &str, source: &[u8]) -> String {
     }
 }
 
-/// Returns the binary name of the class that declares a target method, given that of the test file: the file's own class or
-/// one nested in it. An id of any other class is taken for one of the file's own, as it can be nothing else that is known
-/// before compiling.
+/// Returns the binary name of the class that declares a target method, given the test file's class: that class or one
+/// nested in it. The id of any other class maps to the file's own class, because nothing else is known before
+/// compiling.
 pub fn class_of_method(test_class: &str, method: &MethodId) -> String {
     match nested_in(test_class, method) {
         Some(nested) => format!("{test_class}{nested}"),
@@ -94,8 +94,8 @@ pub fn class_of_method(test_class: &str, method: &MethodId) -> String {
     }
 }
 
-/// Returns what the method's class has after the name of the test file's: `$Inner`, nothing for that class itself; `None` for
-/// any other class.
+/// Returns the suffix of the method's class after the test file's class: `$Inner`, or empty for that class itself.
+/// `None` for any other class.
 pub fn nested_in<'a>(test_class: &str, method: &'a MethodId) -> Option<&'a str> {
     let (package, base) = test_class.rsplit_once('.').unwrap_or(("", test_class));
     let class = method.class();

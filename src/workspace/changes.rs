@@ -1,5 +1,5 @@
-//! What changed between two revisions: renamed files, and the lines that the new revision adds. Source: protocol §4, which
-//! asks for what `git diff -U0 --find-renames=50% --diff-algorithm=myers` says.
+//! The changes between two revisions: renamed files, and lines that the new revision adds. Source: protocol §4, which
+//! requires the results of `git diff -U0 --find-renames=50% --diff-algorithm=myers`.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use git2::{DiffOptions, Oid, Patch};
 use super::renames::{LoneFile, find};
 use super::{EntryKind, RevisionTree, WorkspaceError};
 
-/// What changed between two revisions.
+/// The changes between two revisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// New path of each file that was renamed, by its old path.
     pub renamed: BTreeMap<String, String>,
-    /// Lines that the new revision's file adds, counted from 1, ascending, by its path. Only of the files asked for.
+    /// Lines that the new revision adds, counted from 1, ascending, by path; only of the wanted files.
     pub added: BTreeMap<String, Vec<usize>>,
 }
 
-/// Compares two trees of one repository; lines are only looked at in new files that are `wanted`. A file whose content is
-/// missing is similar to none.
+/// Compares two trees of one repository; lines are compared only in new files that are `wanted`. A file with missing
+/// content is similar to no other.
 ///
 /// # Errors
 /// [`WorkspaceError::Git`].

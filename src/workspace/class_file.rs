@@ -1,21 +1,21 @@
-//! The little that must be known of a compiled class: its name, and the source file that it says it came from.
+//! Reads two facts of a compiled class: its name, and the name of its source file.
 //!
-//! Class files of a stranger's build are a stranger's data: every length is checked, nothing is followed twice. Source: Java
-//! Virtual Machine Specification, chapter 4.
+//! Class files of an untrusted build are untrusted: every length is checked, and nothing is followed twice. Source:
+//! Java Virtual Machine Specification, chapter 4.
 
 /// The largest class file that is read, in bytes.
 pub const MOST_CLASS_BYTES: u64 = 16 << 20;
 
-/// What a class file says of itself.
+/// The facts of a class file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassFacts {
     /// Its binary name with slashes, such as `p/A$B`.
     pub name: String,
-    /// The file it was compiled from, without a directory; `None` where the compiler was told not to say.
+    /// The source file, without a directory; `None` where the compiler was told to omit it.
     pub source_file: Option<String>,
 }
 
-/// Bytes that are no class file.
+/// Bytes that are not a class file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a class file: {0}")]
 pub struct ClassFileError(&'static str);

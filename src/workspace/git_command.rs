@@ -1,7 +1,7 @@
-//! Fetching with the user's own `git`, which knows the machine's proxies, certificates and credentials.
+//! Fetches with the user's own `git`, which knows the machine's proxies, certificates and credentials.
 //!
-//! Nothing is checked out, no hook runs, nothing is asked, and only the protocols of [`CloneUrl`] are used. A git ends with
-//! the future that waits for it.
+//! Git checks nothing out, runs no hook, prompts for nothing, and uses only the protocols of [`CloneUrl`]. Dropping the
+//! future ends its git process.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -26,8 +26,8 @@ const MOST_KEPT: usize = 64 << 10;
 /// How long a git that is told to end may take to clean up after itself, in seconds.
 const GRACE_SECONDS: i64 = 2;
 
-/// Fetches commits into the bare repository `path`, which is made where missing: just these commits where the server
-/// gives them, else all branches and tags.
+/// Fetches commits into the bare repository `path`, which is created if missing. Only these commits are fetched if the
+/// server allows it, else all branches and tags.
 ///
 /// # Errors
 /// [`WorkspaceError::Fetch`], [`WorkspaceError::GitCommand`], [`WorkspaceError::Io`].

@@ -1,14 +1,11 @@
-//! What must be known of a Java source before it is compiled: its package, its types' names, the words in it.
-//!
-//! A scanner of words and marks, so that no damage in a source hides more than a line or a comment. `java` parses whole
-//! sources, and loses such facts where one does not parse.
+//! Reads facts of a Java source before it is compiled: its package and its types.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// Returns the package that a compilation unit declares, empty for the unnamed one.
 ///
-/// Comments and annotations before the declaration are passed over. Source: Java Language Specification §7.3–7.4.
+/// Comments and annotations before the declaration are skipped. Source: Java Language Specification §7.3–7.4.
 pub fn package_of(source: &[u8]) -> String {
     let text = String::from_utf8_lossy(source);
     let mut scanner = Scanner { rest: text.trim_start_matches('\u{feff}') };
@@ -27,8 +24,8 @@ pub fn package_of(source: &[u8]) -> String {
     }
 }
 
-/// Returns the simple names of the types that a compilation unit declares at its top level, and of those nested in them: a
-/// name too many does no harm to who asks.
+/// Returns the simple names of the types that a compilation unit declares, top-level and nested. The result may contain
+/// a few names too many, which does no harm to callers.
 ///
 /// Unicode escapes are understood. Source: Java Language Specification §3.3, §7.6.
 pub fn declared_types(source: &[u8]) -> BTreeSet<String> {
@@ -46,7 +43,7 @@ pub fn declared_types(source: &[u8]) -> BTreeSet<String> {
     types
 }
 
-/// Tells whether a source has one of the words in it, comments and literals included.
+/// Tells whether a source contains one of the words, comments and literals included.
 pub fn mentions(source: &[u8], words: &BTreeSet<String>) -> bool {
     let text = String::from_utf8_lossy(source);
     unescaped(&text).split(|c| !is_word(c)).any(|word| words.contains(word))

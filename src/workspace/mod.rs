@@ -1,8 +1,8 @@
 //! Source trees of revisions, read from git and never checked out.
 //!
-//! A [`Sources`] finds a repository, a [`Repository`] gives the [`RevisionTree`] of a commit exactly as git has it,
-//! [`archive`] turns one into a tar archive with one file swapped, and [`build_files`] says what Maven would make of it.
-//! Trees are a stranger's data: names that could leave the tree are refused, sizes are bounded, links never followed.
+//! A [`Sources`] finds a repository, and a [`Repository`] gives the [`RevisionTree`] of a commit exactly as git has it.
+//! [`archive`] turns a tree into a tar archive with one file swapped, and [`build_files`] finds its Maven modules.
+//! Trees are untrusted: names that could leave the tree are refused, sizes are bounded, links are never followed.
 
 pub mod archive;
 pub mod build_files;
@@ -48,7 +48,7 @@ pub enum WorkspaceError {
     MirrorMissing {
         /// The repository.
         repository: RepositoryName,
-        /// Where it was looked for.
+        /// The path that was looked up.
         path: PathBuf,
     },
     /// The repository does not have a commit.
@@ -74,7 +74,7 @@ pub enum WorkspaceError {
     Fetch {
         /// The repository.
         repository: RepositoryName,
-        /// The last lines that git wrote.
+        /// The last lines of git's output.
         message: String,
     },
     /// The command `git` can't be run.
@@ -90,7 +90,7 @@ pub enum WorkspaceError {
         /// The cause.
         source: git2::Error,
     },
-    /// The content of a file that matters is not in the repository.
+    /// The repository lacks the content of a required file.
     #[error("{repository} at {revision} lacks the content of `{path}`")]
     MissingBlob {
         /// The repository.
@@ -100,7 +100,7 @@ pub enum WorkspaceError {
         /// The file.
         path: String,
     },
-    /// A file that matters is only a pointer to content that git-lfs keeps.
+    /// A required file is only a pointer to content that git-lfs keeps.
     #[error("{repository} at {revision} has `{path}` in git-lfs's store, which is not read")]
     LfsPointer {
         /// The repository.
@@ -110,7 +110,7 @@ pub enum WorkspaceError {
         /// The file.
         path: String,
     },
-    /// The tree has something that no honest tree has.
+    /// The tree has an entry that no honest tree has.
     #[error("{repository} at {revision} has a tree that is refused: {reason}: `{path}`")]
     HostileTree {
         /// The repository.
@@ -122,7 +122,7 @@ pub enum WorkspaceError {
         /// Where, shortened.
         path: String,
     },
-    /// The file to swap would lie below something that is no directory.
+    /// The file to swap would lie below an entry that is not a directory.
     #[error("{repository} at {revision} can't have a file `{path}`: a part of the path is no directory there")]
     SwapBlocked {
         /// The repository.
@@ -145,7 +145,7 @@ pub enum WorkspaceError {
     /// The data directory can't be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

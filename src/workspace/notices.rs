@@ -1,5 +1,5 @@
-//! Telling what trees lack. Executions go on without submodules and contents that no compiler reads, and whoever looks at
-//! their outcomes must know.
+//! Notices about missing parts of trees. Executions continue without submodules and without contents that no compiler
+//! reads, and readers of their outcomes must know.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::task::{RepositoryName, Revision};
 /// How many paths of a kind are named.
 const MOST_NAMED: usize = 3;
 
-/// Tells, once for each revision, what its tree lacks.
+/// Sends each revision's notices about missing parts once.
 #[derive(Debug)]
 pub struct Notices {
     events: EventSink,

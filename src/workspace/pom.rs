@@ -1,7 +1,7 @@
-//! The few facts of a POM that must be known before Maven runs. Nothing is inherited or interpolated here: what depends
-//! on that is Maven's to say.
+//! Reads the few facts of a POM that are needed before Maven runs. Nothing is inherited or interpolated here, because
+//! only Maven can do that.
 //!
-//! POMs are a stranger's: document types are refused, so there are no entities to expand, and sizes are bounded.
+//! POMs are untrusted: document types are refused, so there are no entities to expand, and sizes are bounded.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const MOST_DEPTH: usize = 100;
 /// The most modules, repositories, profiles, dependencies or goals of one POM.
 const MOST_ITEMS: usize = 10_000;
 
-/// A POM that can't be understood.
+/// Why a POM can't be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PomError(String);
@@ -27,7 +27,7 @@ impl PomError {
     }
 }
 
-/// What a POM itself says. Texts are trimmed and may hold `${…}`.
+/// The facts in a POM's own text. Texts are trimmed and may contain `${…}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PomFacts {
     /// `groupId`; Maven's default is the parent's.
@@ -36,7 +36,7 @@ pub struct PomFacts {
     pub artifact_id: Option<String>,
     /// `packaging`; Maven's default is `jar`.
     pub packaging: Option<String>,
-    /// The parent, where there is one.
+    /// The parent; `None` if the POM has none.
     pub parent: Option<Parent>,
     /// `build/testSourceDirectory`.
     pub test_source_directory: Option<String>,
@@ -59,25 +59,25 @@ pub struct Parent {
     pub group_id: Option<String>,
     /// `artifactId`.
     pub artifact_id: Option<String>,
-    /// `relativePath`; Maven's default is `../pom.xml`, and an empty one means that it is in no directory.
+    /// `relativePath`; Maven's default is `../pom.xml`, and an empty value means no directory.
     pub relative_path: Option<String>,
 }
 
 /// A module that a POM names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeclaredModule {
-    /// A directory, or a POM by its file name, relative to the one that names it.
+    /// A directory, or a POM by its file name, relative to the naming POM.
     pub path: String,
-    /// The profile that names it, by its place in [`PomFacts::profiles`].
+    /// The profile that names it, as an index into [`PomFacts::profiles`].
     pub profile: Option<usize>,
 }
 
 /// A profile of a POM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// Its id, empty where none is given.
+    /// The profile's id, empty if it has none.
     pub id: String,
-    /// When Maven switches it on by itself.
+    /// The condition under which Maven activates the profile by itself.
     pub activation: Activation,
 }
 
@@ -87,13 +87,13 @@ pub enum Activation {
     /// Never.
     #[default]
     None,
-    /// Where no other profile of its POM is on.
+    /// Active unless another profile of its POM is.
     ByDefault,
     /// On conditions: a Java version, a property, a file, a system.
     Conditional,
 }
 
-/// A dependency that a POM names, as it has it.
+/// A dependency as a POM names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependency {
     /// `groupId`.
@@ -105,7 +105,7 @@ pub struct Dependency {
 /// A repository that a POM declares.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct DeclaredRepository {
-    /// Its id, empty where none is given.
+    /// Its id, empty if it has none.
     pub id: String,
     /// Its address.
     pub url: String,
@@ -114,8 +114,8 @@ pub struct DeclaredRepository {
 }
 
 impl DeclaredRepository {
-    /// Returns the path of a repository inside the project's tree, relative to a directory that only Maven can tell:
-    /// that of the POM, of one that inherits from it, or of the root's.
+    /// Returns the path of a repository inside the project's tree. Only Maven can tell its base directory: that of the
+    /// POM, of an inheriting POM, or of the root's POM.
     pub fn path_in_tree(&self) -> Option<&str> {
         const DIRECTORIES: [&str; 7] = [
             "basedir",
@@ -139,7 +139,8 @@ impl PomFacts {
         self.group_id.as_deref().or(parent)
     }
 
-    /// Returns the artifact's directory in a Maven repository, `group/as/path/artifact`, where both names are plain.
+    /// Returns the artifact's directory in a Maven repository, `group/as/path/artifact`; `None` unless both names are
+    /// plain.
     pub fn artifact_directory(&self) -> Option<String> {
         let directory = format!("{}/{}", self.group()?.replace('.', "/"), self.artifact_id.as_ref()?);
         (!directory.contains("${")).then_some(directory)
@@ -152,8 +153,8 @@ impl PomFacts {
         lists.into_iter().chain([dependencies.len(), goals.len()]).max().unwrap_or_default()
     }
 
-    /// Reads a POM. Bytes that are no UTF-8 are replaced: names that matter are plain text in every encoding that
-    /// POMs have.
+    /// Parses a POM. Bytes that are not UTF-8 are replaced, because the needed names are plain text in every encoding
+    /// of POMs.
     ///
     /// # Errors
     /// [`PomError`].

@@ -1,4 +1,5 @@
-//! Which modules Maven reaches from a POM, and from which POM it builds a module, as far as POMs say so by themselves.
+//! Finds the modules that Maven reaches from a POM, and the POM from which it builds a module, as far as POMs alone
+//! decide it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Which files were renamed, exactly as git finds them: equal contents first, then files that alone have a base name, then
-//! the most similar pairs. Source: git's `diffcore-rename.c` and `diffcore-delta.c` (2.47).
+//! Finds renamed files exactly as git does: equal contents first, then files with a unique base name, then the most
+//! similar pairs. Source: git's `diffcore-rename.c` and `diffcore-delta.c` (2.47).
 //!
 //! libgit2 measures similarity in another way, and differs from git on real histories.
 

@@ -1,4 +1,4 @@
-//! Finding a repository: in a mirror that the user names, or else in a clone of our own that `git` makes and completes.
+//! Finds a repository: in the user's mirror, or in a clone of our own that `git` creates and completes.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::thread::blocking;
 pub struct MirrorTemplate(String);
 
 impl MirrorTemplate {
-    /// Returns the template of a text such as `/srv/mirrors/{owner}/{name}.git`.
+    /// Parses a template such as `/srv/mirrors/{owner}/{name}.git`.
     ///
     /// # Errors
     /// [`WorkspaceError::MirrorTemplate`] where all repositories would have one path.
@@ -27,17 +27,17 @@ impl MirrorTemplate {
         }
     }
 
-    /// Returns where a repository is.
+    /// Returns the path of a repository in the mirror.
     pub fn path(&self, repository: &RepositoryName) -> PathBuf {
         // In this order: a name can't hold braces, so nothing that was put in is taken for a place.
         PathBuf::from(self.0.replace("{owner}", repository.owner()).replace("{name}", repository.name()))
     }
 }
 
-/// Where sources come from.
+/// The places of sources.
 #[derive(Clone)]
 pub struct Sources {
-    /// Local repositories to read, none of them ever changed; without it, clones in the data directory.
+    /// Local repositories, never changed; without a mirror, clones in the data directory are used.
     pub mirror: Option<MirrorTemplate>,
     /// The data directory, for clones.
     pub data_dir: DataDir,
@@ -48,8 +48,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Opens a repository that has all of `revisions`. What a clone lacks is fetched from `url`; a mirror is taken as
-    /// it is. Where the future goes unfinished, so does what it waits for.
+    /// Opens a repository that has all of `revisions`. Missing commits of a clone are fetched from `url`; a mirror is
+    /// never changed. Dropping the future ends its fetch.
     ///
     /// # Errors
     /// [`WorkspaceError`].

@@ -1,4 +1,4 @@
-//! Trees of revisions as git has them: names, modes, contents, without attributes or filters.
+//! Trees of revisions as git stores them: names, modes, contents, without attributes or filters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -47,12 +47,12 @@ impl Repository {
         &self.name
     }
 
-    /// Returns the directory that it was opened from.
+    /// Returns the repository's directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Tells whether it has a commit and the commit's tree.
+    /// Tells whether the repository has a commit and the commit's tree.
     ///
     /// # Errors
     /// [`WorkspaceError::Git`].
@@ -126,7 +126,7 @@ impl Repository {
     }
 }
 
-/// What an entry of a tree is.
+/// The kind of a tree entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A file, mode 0644.
@@ -135,11 +135,11 @@ pub enum EntryKind {
     Executable,
     /// A symbolic link; its content is its target.
     Symlink,
-    /// A commit of another repository; it has no content here.
+    /// A commit of another repository, without content here.
     Submodule,
 }
 
-/// An entry of a tree that is no directory.
+/// An entry of a tree other than a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
     /// What it is.
@@ -154,12 +154,12 @@ impl TreeEntry {
     }
 }
 
-/// What is unusual about a tree.
+/// The unusual entries of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TreeReport {
     /// Submodules, which are not part of the tree.
     pub submodules: Vec<String>,
-    /// Files that stand for contents in git-lfs's store.
+    /// Files that are pointers to contents in git-lfs's store.
     pub lfs_pointers: Vec<String>,
     /// Files whose contents the repository lacks.
     pub missing_blobs: Vec<String>,
@@ -208,7 +208,7 @@ impl RevisionTree {
             || self.entries.range(below.clone()..).next().is_some_and(|(first, _)| first.starts_with(&below))
     }
 
-    /// Returns the content at a path, a link's target where it is a link; `None` where nothing or a submodule is there.
+    /// Returns the content at a path, or a link's target. `None` for a missing entry or a submodule.
     ///
     /// # Errors
     /// [`WorkspaceError::MissingBlob`], [`WorkspaceError::HostileTree`] for a file too large, [`WorkspaceError::Git`].
@@ -220,7 +220,7 @@ impl RevisionTree {
         }
     }
 
-    /// Returns the content of a source: as [`RevisionTree::read`], but never a pointer of git-lfs in its stead.
+    /// Returns the content of a source as [`RevisionTree::read`] does, but fails for a pointer of git-lfs.
     ///
     /// # Errors
     /// As [`RevisionTree::read`]; [`WorkspaceError::LfsPointer`].
@@ -253,7 +253,7 @@ impl RevisionTree {
         }
     }
 
-    /// Returns the error that tells of a file whose content is not there.
+    /// Returns the error about a file whose content is missing.
     pub fn missing(&self, path: &[u8]) -> WorkspaceError {
         WorkspaceError::MissingBlob {
             repository: self.repository.name.clone(),

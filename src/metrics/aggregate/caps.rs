@@ -1,4 +1,4 @@
-//! Cost caps: views in which a submission that cost more counts as not handed in. Source: protocol §4.
+//! Cost caps: views in which a submission above a cost counts as not handed in. Source: protocol §4.
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub struct CostCap {
     pub tasks_without_cost: usize,
     /// Mean over tasks, percent (the paper's Table 3).
     pub success_percent: Option<f64>,
-    /// Mean over tasks of the share of methods that are [`Category::HrnsFail`], those over the cap with them, percent.
+    /// Mean over tasks of the share of methods that are [`Category::HrnsFail`], those over the cap included, percent.
     pub hrns_fail_percent: Option<f64>,
     /// Over all methods alike, percent (the paper's Table 10).
     pub method_success_percent: Option<f64>,

@@ -1,9 +1,9 @@
-//! The developers' tests held against published values of the same tasks: what our coverage and mutation score would have to be
-//! if the paper's were measured likewise.
+//! Compares the developers' tests with published values of the same tasks, as if our coverage and mutation score were
+//! measured as in the paper.
 //!
-//! Published rows are told apart by the new revision's date alone. Where a date has one task and one row an agent, the row
-//! is that task's. Where it has several, tasks and rows are compared as multisets: only how many are equal can be told. Where the
-//! numbers differ, rows are of tasks that were not run here, and nothing is compared.
+//! Only the new revision's date identifies published rows. If a date has one task and one row an agent, the row is that
+//! task's. If it has several, tasks and rows are compared as multisets, which only counts equal values. If the numbers
+//! of tasks and rows differ, some rows are of tasks that were not run here, and nothing is compared.
 
 use std::collections::BTreeMap;
 
@@ -25,17 +25,17 @@ pub const CALIBRATION_SCHEMA: u32 = 1;
 pub struct Calibration {
     /// [`CALIBRATION_SCHEMA`].
     pub schema: u32,
-    /// The runs whose developers' tests these are.
+    /// The runs of these developers' tests.
     pub runs: Vec<String>,
     /// By track and value.
     pub agreement: Vec<Agreement>,
     /// The agents' own means over the file.
     pub agents: Vec<AgentMeans>,
-    /// Every group of which a value differs from all agents', or from what all of them agree on.
+    /// Every group with a value that differs from all agents' values, or from a value on which all agents agree.
     pub differences: Vec<Difference>,
 }
 
-/// A value that is compared.
+/// A compared value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
@@ -71,7 +71,7 @@ pub struct Agreement {
     pub value: Value,
     /// Tasks of the run.
     pub tasks: usize,
-    /// Tasks whose row is known, and tasks that are compared as a part of a multiset.
+    /// Tasks whose row is known, and tasks compared as a part of a multiset.
     pub by_task: usize,
     /// See [`Agreement::by_task`].
     pub by_multiset: usize,
@@ -91,7 +91,7 @@ pub struct Agreement {
     pub only_ours: usize,
     /// Compared tasks in which only agents have one.
     pub only_theirs: usize,
-    /// Our mean over the compared tasks that have one.
+    /// Our mean over the compared tasks with a value.
     pub mean: Option<f64>,
     /// The agents' mean over theirs, every agent weighing the same.
     pub mean_of_agents: Option<f64>,
@@ -114,11 +114,11 @@ pub struct Difference {
     pub agreed: bool,
     /// Each agent's values.
     pub agents: BTreeMap<String, Vec<Option<f64>>>,
-    /// Our values, and what they are made of.
+    /// Our values with their counts.
     pub tasks: Vec<MeasuredTask>,
 }
 
-/// What was measured of one task.
+/// The measurements of one task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasuredTask {
     /// The task.
@@ -129,14 +129,14 @@ pub struct MeasuredTask {
     pub methods: Vec<MeasuredMethod>,
 }
 
-/// What was measured of one method of the developers' tests.
+/// The measurements of one method of the developers' tests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasuredMethod {
     /// The method.
     pub method: MethodId,
     /// Its own focal methods among all of the task.
     pub own_focal: String,
-    /// Covered lines among all of these, or killed mutants among all in these; empty where nothing was measured.
+    /// Covered lines of all lines, or killed mutants of all mutants; empty where nothing was measured.
     pub counts: String,
 }
 
@@ -147,7 +147,7 @@ struct Ours<'a> {
     mutation: Option<f64>,
 }
 
-/// Holds the developers' tests, scored as a model in runs that have no task in common, against a leaderboard.
+/// Compares the developers' tests with a leaderboard. The tests are scored as a model in runs without common tasks.
 pub fn calibrate(models: &[&ScoredModel], leaderboard: &Leaderboard) -> Calibration {
     let mut groups: BTreeMap<(Track, &str), Vec<Ours<'_>>> = BTreeMap::new();
     for scored in models.iter().flat_map(|model| &model.tasks) {

@@ -1,4 +1,4 @@
-//! A calibration as tables, for text and Markdown alike.
+//! Renders a calibration as tables, for text and Markdown alike.
 
 use super::calibration::{Agreement, Calibration, Difference, MeasuredTask, Value};
 use crate::report::markdown::{plain, table as markdown_table};

@@ -1,4 +1,4 @@
-//! Scored runs in the published leaderboard's shape.
+//! Converts scored runs to the published leaderboard's shape.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::metrics::category::Category;
 use crate::report::score::{ScoredMethod, ScoredModel, ScoredTask};
 use crate::task::Track;
 
-/// Returns scored models as a leaderboard that was made at a time, RFC 3339. Models of one name in several runs are an entry
-/// each, named with the run.
+/// Returns scored models as a leaderboard with its time of creation (RFC 3339). Models of one name in several runs get
+/// an entry each, named with the run.
 pub fn leaderboard(models: &[ScoredModel], generated_at: Option<String>) -> Leaderboard {
     let mut tracks: BTreeMap<Track, Vec<Entry>> = BTreeMap::new();
     let runs_of = |name: &str| models.iter().filter(|model| model.model == name).count();

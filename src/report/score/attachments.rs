@@ -1,7 +1,7 @@
-//! What a page shows beside records: test files against the ones they start from, covered sources, logs.
+//! The attachments that a page shows beside records: test files against their starting files, covered sources, logs.
 //!
-//! They lie in run directories, which may be strangers' own: no link is followed, nothing but regular files is read, and of
-//! each only so much. Attachments are read one by one when they are written, and numbered before.
+//! Attachments lie in run directories, which may be untrusted. No link is followed, only regular files are read, and
+//! each read is bounded. Attachments are numbered first and read one by one when they are written.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Seek as _};
@@ -35,7 +35,7 @@ pub struct Attachments<'a> {
     numbers: BTreeMap<Attachment<'a>, usize>,
 }
 
-/// Something that is shown beside records.
+/// An attachment to a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Attachment<'a> {
     /// The lines of a focal method.
@@ -49,7 +49,7 @@ pub enum Attachment<'a> {
         /// The last line.
         last: usize,
     },
-    /// An executed test file, and what it starts from.
+    /// An executed test file and its starting file.
     Test {
         /// The run's directory.
         run: &'a Path,
@@ -58,7 +58,7 @@ pub enum Attachment<'a> {
         /// The executed one.
         file: Digest,
     },
-    /// What was printed in a cell.
+    /// The output of a cell.
     Logs {
         /// The run's directory.
         run: &'a Path,
@@ -67,7 +67,7 @@ pub enum Attachment<'a> {
     },
 }
 
-/// An attachment as a page has it.
+/// A piece of an attachment, as a page has it.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Attached {
@@ -82,7 +82,7 @@ pub enum Attached {
 pub struct Log {
     /// Its file's name.
     name: String,
-    /// Its text, or the beginning and the end of it.
+    /// The text, or its beginning and end.
     text: String,
 }
 
@@ -93,10 +93,10 @@ impl<'a> Attachments<'a> {
         *self.numbers.entry(attachment).or_insert(next)
     }
 
-    /// Reads what is there, one by one, until there is too much of it.
+    /// Reads the attachments one by one up to the size limit.
     ///
     /// # Errors
-    /// The file system's, and those of `take`; what is not there is passed over.
+    /// I/O errors of reading files, and those of `take`; missing files are skipped.
     pub fn read(self, mut take: impl FnMut(usize, &Attached) -> io::Result<()>) -> io::Result<()> {
         let mut left = MOST_BYTES;
         for (attachment, number) in self.numbers {
@@ -118,8 +118,8 @@ impl<'a> Attachment<'a> {
         Self::Focal { run, name, first: lines.first_line, last: last_shown(lines) }
     }
 
-    /// Returns the logs of an execution, where there are any. A record only says that there are: where, follows from the
-    /// record itself.
+    /// Returns the logs of an execution, if it has any. The record says only that logs exist; its other fields give
+    /// their directory.
     pub fn logs(run: &'a Path, record: &ExecutionRecord) -> Option<Self> {
         let directory = log_directory(&record.model, &record.task_id, record.code);
         (record.measured.logs.as_ref() == Some(&directory)).then_some(Self::Logs { run, directory })

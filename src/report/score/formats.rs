@@ -1,5 +1,5 @@
-//! The forms that a report takes. Each is a function of the report or of the scored models to text, returned or written as
-//! it is made; names and messages of strangers are escaped as the form asks.
+//! The formats of a report. Each is a function from the report or the scored models to text, returned or written while
+//! it is made. Each format escapes untrusted names and messages in its own way.
 
 pub mod csv;
 pub mod html;

@@ -1,4 +1,4 @@
-//! A run's records, sorted out as they are read: a report of many models is made without holding them twice.
+//! Sorts a run's records while reading them, so that a report of many models never holds them twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

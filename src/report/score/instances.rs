@@ -1,7 +1,7 @@
 //! A run's tasks under keys of SWE-bench's run reports, for programs that read such reports.
 //!
-//! Only keys that mean the same are here. A task is solved there or it is not, while here each of its target methods is in a
-//! category of its own: there is nothing that `resolved_instances` could truly count.
+//! Only keys with the same meaning are here. SWE-bench solves a task or does not, while each target method here has a
+//! category of its own. So `resolved_instances` has no true counterpart.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct Instances {
     pub submitted_instances: usize,
     /// Which these are.
     pub submitted_ids: Vec<TaskId>,
-    /// How many it has none for.
+    /// Selected tasks without a submission.
     pub incomplete_instances: usize,
     /// Which these are.
     pub incomplete_ids: Vec<TaskId>,
@@ -30,11 +30,11 @@ pub struct Instances {
     pub empty_patch_instances: usize,
     /// Which these are.
     pub empty_patch_ids: Vec<TaskId>,
-    /// How many others came to a test file of which every target method could be judged.
+    /// Submitted tasks with a test file of which every target method could be judged.
     pub completed_instances: usize,
     /// Which these are.
     pub completed_ids: Vec<TaskId>,
-    /// How many came to none, or to one of which a method could not be judged, or not so far.
+    /// Submitted tasks without such a test file, or with a method that was not judged, or not yet.
     pub error_instances: usize,
     /// Which these are.
     pub error_ids: Vec<TaskId>,

@@ -1,4 +1,4 @@
-//! What each submission of a run came to, method by method.
+//! The results of each submission of a run, method by method.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,38 +28,38 @@ pub struct ScoredModel {
     pub path: PathBuf,
     /// The model.
     pub model: String,
-    /// Whether the run came to its end, every method could be judged, and no measurement was lost.
+    /// Whether the run ended, every method could be judged, and no measurement was lost.
     pub complete: bool,
     /// The selected tasks, sorted by id.
     pub tasks: Vec<ScoredTask>,
-    /// Selected tasks that the model has nothing for.
+    /// Selected tasks without a submission.
     pub missing: Vec<TaskId>,
-    /// Its predictions for tasks that are not known.
+    /// Its predictions for unknown tasks.
     pub unknown: Vec<UnknownTask>,
-    /// What became of the selected tasks, in the words of other harnesses.
+    /// Counts of the selected tasks, in the words of other harnesses.
     pub instances: Instances,
     /// Predictions of all the run's models for tasks that were not selected.
     pub not_selected: usize,
-    /// Predictions of all the run's models that were there before.
+    /// Repeated predictions of all the run's models.
     pub repeated: usize,
 }
 
 /// One task of a model.
 #[derive(Clone, Debug)]
 pub struct ScoredTask {
-    /// The task as it was imported then.
+    /// The task as imported at the run's start.
     pub task: Arc<Task>,
     /// Java development kit.
     pub jdk: u32,
-    /// Where its focal methods are; `None` where that was not looked for.
+    /// The places of its focal methods; `None` where they were not searched for.
     pub focal: Option<Arc<FocalRecord>>,
-    /// Which of them are each test method's own; `None` where nothing was measured, and in runs of earlier programs.
+    /// Each test method's own focal methods; `None` where nothing was measured, and in runs of earlier programs.
     pub own: Option<Arc<OwnFocalRecord>>,
-    /// What the submission came to; `None` where it could not be resolved.
+    /// The resolved submission; `None` where it could not be resolved.
     pub submission: Option<SubmissionRecord>,
-    /// Whether its starting file compiles; `None` where that was not looked at, as for update tasks.
+    /// Whether its starting file compiles; `None` where not checked, as for update tasks.
     pub start: Option<StartRecord>,
-    /// Its mutants; empty where there are none.
+    /// Its mutants; empty if it has none.
     pub mutants: Arc<Vec<MutantSet>>,
     /// Which values are known.
     pub measured: MeasuredAdequacy,
@@ -78,9 +78,9 @@ pub struct ScoredMethod {
     pub new: Vec<ExecutionRecord>,
     /// Its launches on old code, by repeat.
     pub old: Vec<ExecutionRecord>,
-    /// What it covered, where it passed on new code.
+    /// Its coverage, where it passed on new code.
     pub coverage: Option<CoverageRecord>,
-    /// What it did to the mutants, where it passed on new code.
+    /// Its results on mutants, where it passed on new code.
     pub mutation: Option<MutationRecord>,
     /// Values for the figures.
     pub score: MethodScore,
@@ -256,7 +256,7 @@ fn scored_methods(task: &Task, mut records: Vec<ExecutionRecord>, integrity: Int
 }
 
 impl ScoredModel {
-    /// Returns what the figures are made of.
+    /// Returns the scores that the figures aggregate.
     pub fn task_scores(&self) -> Vec<TaskScore> {
         self.tasks
             .iter()

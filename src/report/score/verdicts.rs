@@ -1,4 +1,4 @@
-//! `verdicts.json` of a scoring run: equal for equal inputs but for one block named `volatile`.
+//! `verdicts.json` of a scoring run: equal for equal inputs except for the block `volatile`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::execution::scoring::record::ScoreRecord;
 /// Returns the file's bytes: canonical JSON of the records, sorted.
 ///
 /// # Errors
-/// A value is no JSON, which plain data never is.
+/// JSON errors, which plain data never causes.
 pub fn render(run_id: &str, records: &[ScoreRecord], process: &Invocation) -> Result<Vec<u8>, serde_json::Error> {
     let mut sorted: Vec<&ScoreRecord> = records.iter().collect();
     sorted.sort_by_cached_key(|record| record.name());

@@ -1,5 +1,5 @@
-//! CSV as RFC 4180 has it: a row for each target method. Whether its task is missing stands beside it; predictions that
-//! belong to no selected task have no row.
+//! CSV by RFC 4180: a row for each target method. A column tells whether its task is missing; predictions for no
+//! selected task have no row.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -35,7 +35,7 @@ const HEADINGS: [&str; 22] = [
 /// Writes the scored methods as CSV.
 ///
 /// # Errors
-/// The writer's.
+/// I/O errors of writing to `out`.
 pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
     row(out, HEADINGS.map(str::to_owned))?;
     for model in models {

@@ -1,7 +1,8 @@
-//! HTML: one file that needs nothing else, neither from the network nor beside it.
+//! HTML: one file that needs no other file and no network.
 //!
-//! The page is a template with a table of figures and blocks of JSON; its script builds the sortable tables, plots and the
-//! view of a task from those, as text and never as markup. A policy in the page forbids everything else.
+//! The page is a template with a table of figures and blocks of JSON. Its script builds the sortable tables, plots and
+//! task views from the JSON, as text and never as markup. A content security policy in the page forbids everything
+//! else.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -21,10 +22,10 @@ use crate::report::score::{ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
 
 const TEMPLATE: &str = include_str!("page.html");
 
-/// Writes the report as a page. It is written as it is made: a page of many runs is larger than what it is made from.
+/// Writes the report as a page. The page is streamed, because a page of many runs is larger than its inputs.
 ///
 /// # Errors
-/// The writer's, and the file system's on the way to attachments.
+/// I/O errors of writing to `out` and of reading attachments.
 pub fn write(out: &mut impl Write, report: &ScoreReport, models: &[ScoredModel]) -> io::Result<()> {
     let mut attachments = Attachments::default();
     let mut rest = TEMPLATE;

@@ -1,7 +1,7 @@
-//! JUnit XML for continuous integration: a suite for each model and task, a case for each target method. Before a model's
-//! tasks stands a suite without cases: its properties and its output say what is missing, unknown or uncertain.
+//! JUnit XML for continuous integration: a suite for each model and task, a case for each target method. Each model
+//! begins with a suite without cases, whose properties and output list missing, unknown and uncertain results.
 //!
-//! What is no [`Category::Success`] is a failure; what could not be judged is an error.
+//! A method other than [`Category::Success`] is a failure; one that could not be judged is an error.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::report::score::{RunFigures, ScoreReport, ScoredMethod, ScoredModel, S
 /// Writes the scored methods as JUnit XML.
 ///
 /// # Errors
-/// The writer's.
+/// I/O errors of writing to `out`.
 pub fn write(out: &mut impl Write, report: &ScoreReport, models: &[ScoredModel]) -> io::Result<()> {
     out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n")?;
     for (run, model) in report.runs.iter().zip(models) {
@@ -99,7 +99,7 @@ fn case(text: &mut String, method: &ScoredMethod) {
     }
 }
 
-/// Returns a text as XML 1.0 can hold it, in attributes and content alike.
+/// Returns a text escaped for attributes and content of XML 1.0.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

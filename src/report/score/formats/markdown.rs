@@ -1,4 +1,5 @@
-//! Markdown: the table of figures, then comparisons, the other tables, and what is incomplete, missing, unknown or uncertain.
+//! Markdown: the table of figures, then comparisons, the other tables, and incomplete, missing, unknown and uncertain
+//! results.
 
 use super::notes::notes;
 use super::table::{headings, rows, sheets, track_name};

@@ -1,5 +1,5 @@
-//! What figures alone do not say, as sentences: what is missing, unknown, left out or uncertain, counted, and the first of
-//! each kind named.
+//! Notes to the figures, as sentences: counts of missing, unknown, left-out and uncertain results, and the first names
+//! of each kind.
 
 use crate::output::{counted, escape};
 use crate::report::score::{RunFigures, ScoreReport, ScoredModel, ScoredTask};

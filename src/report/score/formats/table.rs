@@ -1,4 +1,4 @@
-//! The figures as rows and columns: what text, Markdown and the page have in common.
+//! The figures as rows and columns, shared by text, Markdown and HTML.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ pub struct Sheet {
     pub rows: Vec<Vec<String>>,
 }
 
-/// Returns the tables for which there is something to show.
+/// Returns the tables that are not empty.
 pub fn sheets(report: &ScoreReport) -> Vec<Sheet> {
     let sheets = [
         more(report),
@@ -92,7 +92,7 @@ fn more(report: &ScoreReport) -> Sheet {
     Sheet { title: "Intervals, narrow means and other readings", headings, words: 3, rows: rows.collect() }
 }
 
-/// Returns the views of cost caps; without rows where no cost is known.
+/// Returns the views of cost caps; without rows if no cost is known.
 pub fn caps(report: &ScoreReport) -> Sheet {
     let mut headings = vec!["run", "model", "track", "cap in $", "over", "without cost"];
     headings.extend(["Success%", "HrnsFail%", "Success% of methods", "HrnsFail% of methods"]);
@@ -155,7 +155,7 @@ pub fn rows(report: &ScoreReport) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// Returns a value with so many digits after its point; `–` where there is none.
+/// Returns a value with this many digits after its point; `–` for `None`.
 pub fn shown(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
 }
