@@ -1,7 +1,7 @@
-//! One spelling of a JSON value: the bytes whose digest is an identity.
+//! Canonical JSON: equal values have equal bytes, whose digest is an identity.
 //!
-//! Keys are sorted by bytes, there is no white space, numbers are as `serde_json` writes integers. Fractions have no
-//! canonical form here and must not occur in what is hashed.
+//! Keys are sorted by bytes, there is no white space, and integers are written as by `serde_json`. Fractions have no
+//! canonical form here and must not occur in hashed values.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Returns the canonical bytes of `value`.
 ///
 /// # Errors
-/// The value can't be written as JSON, such as a map whose keys are no texts.
+/// The value can't be written as JSON, for instance a map with keys that are not text.
 pub fn canonical_json(value: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     // Through `Value` first: the derived order of a struct's fields must not matter.
     let mut value = serde_json::to_value(value)?;

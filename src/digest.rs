@@ -1,7 +1,7 @@
 //! Content digests: the one identity of bytes in locks, stores and images.
 //!
-//! Only SHA-256 is an identity here. Weaker sums that an origin publishes (SHA-1 of Maven) are checked where they are
-//! met and never stored.
+//! Only SHA-256 is an identity here. Weaker sums that an origin publishes (SHA-1 of Maven) are checked at the download
+//! and never stored.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
-/// A text that is no `sha256:` digest.
+/// A text that is not a `sha256:` digest.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is no digest of the form sha256:<64 lower-case hexadecimal digits>")]
 pub struct InvalidDigest(String);
@@ -30,7 +30,7 @@ impl Digest {
         encode_hex(&self.0)
     }
 
-    /// Returns the digest of 64 hexadecimal digits without the algorithm's name, as Debian's indexes have them.
+    /// Parses a digest of 64 hexadecimal digits without the algorithm's name, as in Debian's indexes.
     ///
     /// # Errors
     /// [`InvalidDigest`] for anything but 64 lower-case digits.
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// A writer that hashes and counts what passes through it.
+/// A writer that hashes and counts the bytes that it passes on.
 pub struct HashingWriter<W> {
     inner: W,
     hasher: Sha256,

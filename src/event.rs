@@ -1,16 +1,16 @@
-//! What happens while work goes on, as one closed enum that feeds the terminal, JSON events and logs alike.
+//! Events of running work, as one closed enum that feeds the terminal, JSON events and logs alike.
 //!
-//! Producers know nothing of how events are shown; results never travel as events.
+//! Producers do not know how events are shown. Results never travel as events.
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
-/// Something worth telling while work goes on.
+/// An event of running work.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A stage of the command began; `total` counts its items where that is known.
+    /// A stage of the command began; `total` counts its items, if known.
     StageStarted {
         /// Stable name, such as `download` or `validate`.
         stage: String,
@@ -45,14 +45,14 @@ pub enum Event {
         /// The text, a sentence.
         text: String,
     },
-    /// Something that the user should look at.
+    /// A problem that the user should look at.
     Warning {
         /// The text, a sentence.
         text: String,
     },
 }
 
-/// Where events go. Cheap to clone; callable from any thread.
+/// The receiver of events. Cheap to clone; callable from any thread.
 #[derive(Clone)]
 pub struct EventSink(Arc<dyn Fn(Event) + Send + Sync>);
 
@@ -63,7 +63,7 @@ impl std::fmt::Debug for EventSink {
 }
 
 impl EventSink {
-    /// Returns a sink that hands every event to `receive`.
+    /// Returns a sink that passes every event to `receive`.
     pub fn new(receive: impl Fn(Event) + Send + Sync + 'static) -> Self {
         Self(Arc::new(receive))
     }

@@ -1,4 +1,4 @@
-//! Facts of this machine that say how much may be done at once: memory, processors, free disk.
+//! Facts of this machine that limit parallel work: memory, processors, free disk.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -9,7 +9,7 @@ pub fn processors() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Returns the memory that this process may use, in bytes: the machine's, or less where its cgroup says so; `None`
+/// Returns the memory that this process may use, in bytes: the machine's, or its cgroup's limit if that is less. `None`
 /// where neither can be read.
 pub fn memory_bytes() -> Option<u64> {
     let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
@@ -17,19 +17,18 @@ pub fn memory_bytes() -> Option<u64> {
     memory_information("MemTotal").into_iter().chain(limit).min()
 }
 
-/// Returns the memory that can be had without swapping, in bytes.
+/// Returns the memory available without swapping, in bytes.
 pub fn available_memory_bytes() -> Option<u64> {
     memory_information("MemAvailable")
 }
 
-/// Returns how many processes could run on average in the last minute, by the kernel's account; `None` where it can't be
-/// read.
+/// Returns the kernel's load average of the last minute; `None` where it can't be read.
 pub fn load() -> Option<f64> {
     let text = fs_err::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// What this process has used since it began.
+/// The resources that this process has used since its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessUsage {
     /// Processor time of its own threads, in milliseconds; `None` where it can't be read.
@@ -38,7 +37,7 @@ pub struct ProcessUsage {
     pub peak_resident_bytes: Option<u64>,
 }
 
-/// Returns what this process has used. What it started counts for itself: containers stand in records.
+/// Returns the resources that this process has used. Child processes do not count; records have the use of containers.
 pub fn process_usage() -> ProcessUsage {
     // SAFETY: rusage is plain data for which zero bytes are a value, and the call writes to it alone.
     let (returned, usage) = unsafe {
@@ -72,7 +71,7 @@ fn kibibytes(file: &str, field: &str) -> Option<u64> {
 /// exists.
 ///
 /// # Errors
-/// The file system's.
+/// I/O errors of the file system query on `path`.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let existing = path.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/"));
     let found = rustix::fs::statvfs(existing)?;

@@ -2,15 +2,15 @@
 //!
 //! In reading order, which is the order of the data flow:
 //!
-//! 1. [`task`] — what the benchmark publishes; [`manifest`] — what a repository needs;
-//! 2. [`artifact`] — bytes by digest; [`lock`] — every byte of an image; [`resolution`] — how a repository's lock is found;
+//! 1. [`task`] — the benchmark's published tasks; [`manifest`] — the requirements of a repository's build;
+//! 2. [`artifact`] — bytes by digest; [`lock`] — every byte of an image; [`resolution`] — the search for a lock's content;
 //! 3. [`image`] — deterministic images from locks;
 //! 4. [`engine`] — one sealed container at a time;
 //! 5. [`workspace`] — revision trees from git; [`java`] and [`focal`] — the methods under test in them;
-//!    [`submission`] — what models hand in;
-//! 6. [`execution`] — what runs in containers, and what is kept of it; [`outcome`] — what that means;
-//! 7. [`metrics`] — what outcomes add up to; [`report`] — reports of whole runs;
-//! 8. [`application`] — what commands do; [`cli`] — their arguments and output; [`doctor`] — what this machine lacks for them; [`sample`] — what `demo` and the tests run on.
+//!    [`submission`] — models' predictions;
+//! 6. [`execution`] — runs in containers and their records; [`outcome`] — the meaning of an execution;
+//! 7. [`metrics`] — figures from outcomes; [`report`] — reports of whole runs;
+//! 8. [`cli`] — subcommands; [`doctor`] — checks of this machine; [`sample`] — the project of `demo` and of tests.
 //!
 //! Below all of them: [`data_dir`], [`settings`], [`error`] (exit codes and hints), [`event`], [`output`], [`host`],
 //! [`umask`], [`digest`] and [`canonical_json`]; above them, [`garbage`] says which bytes nothing needs.

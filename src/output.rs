@@ -1,6 +1,6 @@
 //! Texts for people and machines: tables, JSON lines, numbers with their nouns. Nothing is printed here.
 //!
-//! Names, logs and messages of strangers pass [`escape`] on their way, so that no text can steer the terminal.
+//! Untrusted names, logs and messages pass through [`escape`], so that no text can steer the terminal.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     escape_if(text, is_unsafe)
 }
 
-/// Returns the text as [`escape`] does, but with its line breaks and tabs kept.
+/// Escapes the text as [`escape`] does, but preserves line breaks and tabs.
 pub fn escape_lines(text: &str) -> Cow<'_, str> {
     escape_if(text, |c| is_unsafe(c) && !matches!(c, '\n' | '\t'))
 }
@@ -62,7 +62,7 @@ impl Table {
         Self { rows: vec![headings.map(str::to_owned).to_vec()], columns: COLUMNS }
     }
 
-    /// Returns a table with headings that are only known when it is made.
+    /// Returns a table without rows whose headings are known only at run time.
     pub fn with_headings(headings: &[&str]) -> Self {
         let row = headings.iter().map(|heading| (*heading).to_owned()).collect();
         Self { rows: vec![row], columns: headings.len() }
@@ -76,7 +76,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Tells whether it has no rows.
+    /// Tells whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.len() <= 1
     }

@@ -1,11 +1,11 @@
-//! Work that blocks, on a thread of its own.
+//! Runs blocking work on a thread of its own.
 
 use std::io;
 
-/// Does work that blocks on a thread where it holds nobody up.
+/// Runs blocking work on a thread where it delays no other task.
 ///
 /// # Errors
-/// The work's; an I/O error where it panicked.
+/// Errors of the work; an I/O error where it panicked.
 pub async fn blocking<T: Send + 'static, E: From<io::Error> + Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, E> {

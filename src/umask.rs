@@ -1,8 +1,8 @@
-//! Who else on this machine may read what this program writes.
+//! The caller's umask, and the file modes that this program uses.
 //!
-//! Users in containers are others than the caller and must be able to read what is mounted into them, so a caller's umask
-//! that closes files to others can't be in force while the data directory's content is made. It holds for what nobody in
-//! a container passes through: the data directory itself (mounts begin below it), and files where the user wants them.
+//! Users in containers differ from the caller and must read files that are mounted into them. So this program sets its
+//! own umask while it writes the data directory's content. The caller's umask applies to paths outside of containers:
+//! the data directory itself (mounts begin below it), and files at paths that the user names.
 
 use std::io;
 use std::path::Path;
@@ -12,18 +12,18 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::Mode;
 use rustix::process::umask;
 
-/// The umask that the program was started with.
+/// The umask with which the program was started.
 #[derive(Clone, Copy, Debug)]
 pub struct Umask(Mode);
 
 impl Umask {
-    /// Takes the caller's umask out of force: what is made from now on is written by this user and read by all. Must be
-    /// called before threads exist.
+    /// Replaces the caller's umask: new files are then writable by this user and readable by all. Must be called before
+    /// threads exist.
     pub fn take() -> Self {
         Self(umask(Mode::WGRP | Mode::WOTH))
     }
 
-    /// Lets the group write, too, where the caller's umask does: a data directory may be shared.
+    /// Gives the group write permission if the caller's umask does, because a data directory may be shared.
     pub(crate) fn relax(self) {
         umask(self.0 & (Mode::WGRP | Mode::WOTH));
     }
@@ -31,7 +31,7 @@ impl Umask {
     /// Makes the directory with all that lead to it, as the caller's umask has it; one that is there stays as it is.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of creating the directories.
     pub(crate) fn create_directory(self, path: &Path) -> io::Result<()> {
         use std::os::unix::fs::DirBuilderExt as _;
         let mode = Mode::RWXU | Mode::RWXG | Mode::RWXO;
@@ -45,7 +45,7 @@ impl Umask {
     /// Makes or empties the file, as the caller's umask has it.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of creating the file.
     pub(crate) fn create_file(self, path: &Path) -> io::Result<fs::File> {
         fs::OpenOptions::new().write(true).create(true).truncate(true).mode(self.file_mode()).open(path)
     }

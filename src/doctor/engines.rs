@@ -1,4 +1,4 @@
-//! Container engines: which answer, what they enforce, and what holds their containers back.
+//! Checks container engines: which ones answer, which limits they enforce, and how they isolate containers.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use crate::engine::docker::{Candidate, Daemon, candidates};
 use crate::engine::{EngineDescription, EngineError, own_executable};
 use crate::error::Failure as _;
 
-/// What was found of engines.
+/// The result of checking engines.
 #[derive(Debug)]
 pub struct Engines {
-    /// One for each candidate, then what is known of the first that answers.
+    /// A check for each candidate, then those of the first engine that answers.
     pub checks: Vec<Check>,
-    /// Why there is none that can be used.
+    /// Why no engine can be used; `None` if one can.
     pub missing: Option<EngineError>,
 }
 
-/// Asks every daemon that `daemon` means.
+/// Checks every daemon that `daemon` names.
 pub async fn engines(daemon: &Daemon) -> Engines {
     judge(candidates(daemon).await)
 }
@@ -114,7 +114,7 @@ fn storage(directory: &Path) -> Check {
     machine::disk("the engine's directory", directory)
 }
 
-/// Checks that this program can be the init of containers.
+/// Checks that this program can serve as the init of containers.
 pub fn program() -> Check {
     match own_executable() {
         Ok(path) => Check::ok("program", format!("`{}` can be the containers' init", path.display())),

@@ -1,4 +1,4 @@
-//! The machine itself: what it runs, its clock, memory, disk and the variables that steer the network.
+//! Checks the machine: its system, clock, memory, disk, and the network's environment variables.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn platform_of(system: &str, release: &str, machine: &str) -> Check {
     check.with(json!({"system": system, "release": release, "machine": machine}))
 }
 
-/// Checks the clock against the date of images, and against what an origin says where one was asked.
+/// Checks the clock against the date of images, and against an origin's clock if one is known.
 pub fn clock(now: Timestamp, origins_time: Option<Timestamp>) -> Check {
     let detail = now.strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
     let advice = "set the clock: certificates and signed package indexes are refused where it is wrong";
@@ -57,7 +57,7 @@ pub fn clock(now: Timestamp, origins_time: Option<Timestamp>) -> Check {
     check.with(json!({"time": now.to_string(), "ahead_of_origin_seconds": skew}))
 }
 
-/// Checks memory and processors, and what they mean for `jobs`.
+/// Checks memory and processors for `jobs` parallel jobs.
 pub fn resources(jobs: usize) -> Check {
     resources_of(host::processors().get(), host::memory_bytes(), host::available_memory_bytes(), jobs)
 }
@@ -93,7 +93,7 @@ fn resources_of(processors: usize, memory: Option<u64>, available: Option<u64>, 
     check.with(facts)
 }
 
-/// Checks the free disk at a directory, `what` saying whose it is.
+/// Checks the free disk space at a directory; `what` names the directory's purpose.
 pub fn disk(what: &str, directory: &Path) -> Check {
     let shown = directory.display().to_string();
     match host::free_bytes(directory) {
@@ -120,8 +120,8 @@ fn disk_of(what: &str, directory: &str, free: u64) -> Check {
     check.with(json!({"directory": directory, "free_bytes": free}))
 }
 
-/// Checks the variables that say how the network is reached. `variable` returns a variable's value; only names and
-/// whether they can be used are told.
+/// Checks the environment variables of the network. `variable` returns a variable's value; only names and validity are
+/// reported.
 pub fn network(variable: &dyn Fn(&str) -> Option<String>, certificates: usize) -> Vec<Check> {
     let set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
     let proxies: Vec<&str> = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]

@@ -1,8 +1,7 @@
-//! What this machine offers for the work, and what to do about what it lacks.
+//! Checks of this machine: its abilities for the work, and remedies for what it lacks.
 //!
-//! Every check is a value: what was looked at, how it is, what was seen, and advice where something is wrong. Checks
-//! look and never change anything but that the data directory is made. No address of an origin, credential or proxy
-//! ever stands in a check.
+//! Every check is a value: its name, its status, the observation, and advice if something is wrong. Checks change
+//! nothing, except that the data directory is created. No check contains an origin's address, a credential or a proxy.
 
 pub mod engines;
 pub mod machine;
@@ -26,14 +25,14 @@ pub const REPORT_SCHEMA: u32 = 1;
 pub enum Status {
     /// As it should be.
     Ok,
-    /// Work goes on, with less than there could be.
+    /// Work can proceed with limitations.
     Warn,
     /// Something can't be done.
     Fail,
 }
 
 impl Status {
-    /// Returns the name, as JSON has it.
+    /// Returns the name used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -43,33 +42,33 @@ impl Status {
     }
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// What, in a word. Several checks may have one name.
+    /// The check's name. Several checks may share one.
     pub check: &'static str,
     /// How it is.
     pub status: Status,
-    /// What was seen, in a line.
+    /// The observation, in a line.
     pub detail: String,
-    /// What to do, where something is to do.
+    /// The remedy, if one is needed.
     pub advice: Option<String>,
-    /// What was seen, for machines; an object or `null`.
+    /// The observation for machines; an object or `null`.
     pub facts: Value,
 }
 
 impl Check {
-    /// Returns a check of something that is as it should be.
+    /// Returns a passed check.
     pub fn ok(check: &'static str, detail: impl Into<String>) -> Self {
         Self { check, status: Status::Ok, detail: detail.into(), advice: None, facts: Value::Null }
     }
 
-    /// Returns a check of something that could be better.
+    /// Returns a check with a warning.
     pub fn warn(check: &'static str, detail: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { status: Status::Warn, advice: Some(advice.into()), ..Self::ok(check, detail) }
     }
 
-    /// Returns a check of something that is missing or wrong.
+    /// Returns a failed check.
     pub fn fail(check: &'static str, detail: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { status: Status::Fail, advice: Some(advice.into()), ..Self::ok(check, detail) }
     }
@@ -80,7 +79,7 @@ impl Check {
     }
 }
 
-/// An origin that is needed for locking and can't be asked.
+/// An origin that locking needs and that can't be reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}")]
 pub struct MissingOrigin {
@@ -102,7 +101,7 @@ impl Failure for MissingOrigin {
     }
 }
 
-/// All that was looked at.
+/// All checks.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// [`REPORT_SCHEMA`].

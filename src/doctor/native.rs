@@ -1,4 +1,4 @@
-//! The built-in engine: a container is made for real, and the step that fails is named with its remedy.
+//! Checks the built-in engine with a real container; a failing step is named with its remedy.
 
 use std::path::Path;
 
@@ -10,17 +10,17 @@ use crate::engine::native::NativeEngine;
 use crate::engine::{Engine as _, EngineError};
 use crate::error::Failure as _;
 
-/// What was found of the built-in engine.
+/// The result of checking the built-in engine.
 #[derive(Debug)]
 pub struct Native {
-    /// Whether it works, and what it enforces.
+    /// Whether the engine works, and which limits it enforces.
     pub checks: Vec<Check>,
     /// Why it can't be used.
     pub missing: Option<EngineError>,
 }
 
-/// Makes a container with the engine, unless there is no `spool` for that: an existing directory of this process. `needed`
-/// says whether there is no other engine.
+/// Creates a container with the engine if `spool` is given, an existing directory of this process. `needed` says
+/// whether there is no other engine.
 pub async fn native(engine: Result<NativeEngine, EngineError>, spool: Option<&Path>, needed: bool) -> Native {
     match attempt(engine, spool).await {
         Ok(checks) if needed => Native { checks, missing: None },

@@ -1,4 +1,4 @@
-//! Origins of what images are made from: where their addresses come from, and whether they answer.
+//! Checks the origins of images: the source of each address, and whether the origin answers.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use crate::error::Failure as _;
 /// Longest wait for one origin; retries included.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What was found of origins.
+/// The result of checking origins.
 #[derive(Debug, Default)]
 pub struct FoundOrigins {
     /// One for each origin.
     pub checks: Vec<Check>,
-    /// Why the first one that is missing is missing.
+    /// The first missing origin and its reason.
     pub missing: Option<MissingOrigin>,
-    /// What time it is by the first origin that says so.
+    /// The first time that an origin reported.
     pub time: Option<Timestamp>,
 }
 
-/// Looks where the origins are that locks name, and asks each for a file that it must have, unless fetching is switched
-/// off.
+/// Checks the addresses of the origins that locks name, and asks each origin for a file that it must have, unless
+/// fetching is disabled.
 pub async fn origins(client: &Client) -> FoundOrigins {
     let mut found = FoundOrigins::default();
     for (name, path) in [

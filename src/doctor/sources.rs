@@ -1,4 +1,4 @@
-//! Where the projects' sources come from: git, and the mirror where one is named.
+//! Checks the sources of projects: git, and the mirror if one is set.
 
 use std::io;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::error::Failure as _;
 use crate::task::RepositoryName;
 use crate::workspace::MirrorTemplate;
 
-/// Checks that `git` can be run. It is needed only where no mirror is named.
+/// Checks that `git` can be run. Without a mirror it is required.
 pub fn git(mirror: bool) -> Check {
     judge_git(
         mirror,
@@ -33,7 +33,7 @@ fn judge_git(mirror: bool, version: io::Result<Option<String>>) -> Check {
     Check::fail("git", trouble, "install git, or name a mirror with `--git-mirror`, for which it is not needed")
 }
 
-/// Checks the mirror's template, and that it leads to the repositories of the imported manifests.
+/// Checks the mirror's template, and that the mirror has the repositories of the imported manifests.
 pub fn mirror(template: Option<&str>, repositories: &[RepositoryName]) -> Check {
     let Some(text) = template else {
         return Check::ok("git mirror", "none is named: sources are cloned from the manifests' addresses");

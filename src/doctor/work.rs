@@ -1,22 +1,22 @@
-//! How far the work in the data directory is, and which command is next.
+//! Checks the progress of the work in the data directory, and names the next command.
 
 use serde_json::json;
 
 use super::Check;
 use crate::output::counted;
 
-/// How many repositories have what.
+/// Counts of repositories by progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Imported.
     pub repositories: usize,
     /// Of these, with a lock.
     pub locked: usize,
-    /// Of these, with an image.
+    /// Of these, repositories with an image.
     pub built: usize,
 }
 
-/// Returns what there is and what comes next.
+/// Returns the check of the progress, with the next command.
 pub fn work(progress: Progress) -> Check {
     let Progress { repositories, locked, built } = progress;
     let detail = format!(

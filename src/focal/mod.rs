@@ -1,6 +1,7 @@
 //! Focal methods: from a published name and anchor to lines of the new revision. Source: protocol §4.
 //!
-//! How each was found is a part of the result; what can't be found says why. [`store`] keeps results beside the tasks.
+//! Each result names the rule that found the method, or why it could not be found. [`store`] keeps results beside the
+//! tasks.
 
 use std::collections::BTreeMap;
 
@@ -24,18 +25,18 @@ const MOST_DISTANCE: usize = 10;
 pub struct Focal {
     /// The published name.
     pub method: MethodId,
-    /// Where it is, or why that can't be said.
+    /// The method's place, or why it has none.
     #[serde(flatten)]
     pub found: Found,
 }
 
-/// Where a focal method is.
+/// The place of a focal method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "found", rename_all = "snake_case")]
 pub enum Found {
-    /// On these lines of the new revision.
+    /// The method has these lines in the new revision.
     Resolved(FocalLines),
-    /// It was there on old code, and new code has no such method.
+    /// Old code has the method, and new code has no such method.
     Gone {
         /// The rule that found it on old code.
         rule: Rule,
@@ -54,13 +55,13 @@ pub struct FocalLines {
     pub rule: Rule,
     /// The file, in the new revision.
     pub path: String,
-    /// The package that it declares, parts by `/`.
+    /// The file's declared package, parts by `/`.
     pub package: String,
     /// Its first line, counted from 1, annotations included.
     pub first_line: usize,
     /// Its last line.
     pub last_line: usize,
-    /// Those of its lines that the new revision adds, ascending.
+    /// Its lines that the new revision adds, ascending.
     pub added: Vec<usize>,
 }
 
@@ -71,7 +72,7 @@ impl FocalLines {
     }
 }
 
-/// Returns the lines of the focal methods that were found, each extent once: places of own focal methods are places in this.
+/// Returns the lines of the found focal methods, each extent once. Own focal methods refer to indexes in this list.
 pub fn extents(focal: &[Focal]) -> Vec<&FocalLines> {
     let mut lines: Vec<&FocalLines> = Vec::new();
     for focal in focal {
@@ -88,11 +89,11 @@ pub fn extents(focal: &[Focal]) -> Vec<&FocalLines> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// The anchor lies within it.
+    /// The anchor lies within the method.
     Extent,
-    /// The anchor lies beside it, and no other method of the name is nearer.
+    /// The anchor lies beside the method, and no other method of the name is nearer.
     Nearest,
-    /// The anchor lies within it on old code, and new code has it with the same parameters.
+    /// The anchor lies within the method on old code, and new code has a method with the same parameters.
     OldExtent,
 }
 
@@ -100,7 +101,7 @@ pub enum Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unresolved {
-    /// The data has no anchor for it.
+    /// The data has no anchor for the method.
     NoAnchor,
     /// No file's path has the anchor's digest.
     NoFile,
@@ -108,7 +109,7 @@ pub enum Unresolved {
     NoClass,
     /// The class has no such method.
     NoMethod,
-    /// The anchor is in none of the class's methods of that name, nor near one where that would do.
+    /// The anchor is in no method of that name in the class, and not near enough to one.
     FarAway,
 }
 

@@ -1,5 +1,5 @@
-//! A test method's own focal methods: the production methods that the developers' test method calls on new code, changed by the
-//! commit or not. Source: protocol §4; docs/scoring.md has the evidence.
+//! A test method's own focal methods: the production methods that the developers' test method calls on new code,
+//! whether or not the commit changed them. Source: protocol §4; docs/scoring.md has the evidence.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const MOST_OWN: usize = 1_000;
 /// The most lines of these.
 const MOST_LINES: usize = 20_000;
 
-/// A method of the project's main classes that a launch entered, as its class file has it.
+/// A method of the project's main classes that a launch entered, as in its class file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entered {
     /// Binary name of its class, parts by `/`.
@@ -26,9 +26,9 @@ pub struct Entered {
     pub method: String,
     /// Its descriptor, which tells overloads apart.
     pub descriptor: String,
-    /// Lines that its code has instructions of, counted from 1.
+    /// Lines with instructions of its code, counted from 1.
     pub lines: BTreeSet<usize>,
-    /// Methods of test classes that call it with nothing of the project between, `class#method`.
+    /// Methods of test classes that call it directly, without other project code in between: `class#method`.
     pub callers: BTreeSet<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct OwnFocal {
     pub basis: Basis,
     /// The methods, sorted.
     pub own: Vec<OwnMethod>,
-    /// What could not be seen, or why nothing could.
+    /// Why the trace is incomplete or missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -53,16 +53,16 @@ pub struct OwnMethod {
     pub package: String,
     /// Name of its source file.
     pub file: String,
-    /// Its first line: of its declaration where the task lists it, else of its code.
+    /// Its first line: of its declaration if the task lists it, else of its code.
     pub first_line: usize,
     /// Its last line, likewise.
     pub last_line: usize,
     /// `Class#method`, the class without its package.
     pub name: String,
-    /// Lines of its code, ascending, without those of lambdas and local classes within it; where the developers' test does not
-    /// call it, all lines of its declaration.
+    /// Lines of its code, ascending, without lambdas and local classes in it. If the developers' test does not call it,
+    /// all lines of its declaration.
     pub lines: Vec<usize>,
-    /// Its place in the task's focal methods that were found, each extent once; `None` where the task does not list it.
+    /// Its index among the task's found focal methods, each extent once; `None` if the task does not list it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed: Option<usize>,
 }
@@ -71,13 +71,13 @@ pub struct OwnMethod {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// The developers' test method calls them, itself or from a lambda in it.
+    /// The developers' test method calls them, directly or from a lambda in it.
     Called,
-    /// It calls none itself; these are the listed ones that it enters.
+    /// The test method calls none itself; these are the listed ones that it enters.
     Entered,
-    /// It enters none of the listed ones either, so the task's whole list counts.
+    /// The test method enters none of the listed ones, so the task's whole list counts.
     NoneEntered,
-    /// It could not be seen what it calls, so the task's whole list counts.
+    /// Its calls could not be traced, so the task's whole list counts.
     NotTraced,
 }
 
@@ -94,8 +94,8 @@ impl Basis {
 }
 
 impl OwnFocal {
-    /// Returns the own ones of a test method that entered these methods, given those that its task lists. The test method is
-    /// declared in one of `classes`: the launched class and what it inherits from.
+    /// Returns the own focal methods of a test method from the methods that it entered and those that its task lists.
+    /// The test method is declared in one of `classes`: the launched class and its superclasses.
     pub fn of(method: MethodId, classes: &BTreeSet<String>, listed: &[FocalLines], entered: &[Entered]) -> Self {
         let is_called = |one: &&Entered| !one.method.starts_with('<') && one.is_called_by(&method, classes);
         let called: BTreeSet<OwnMethod> =
@@ -122,7 +122,7 @@ impl OwnFocal {
         Self { method, basis, own: own.into_iter().collect(), cause }
     }
 
-    /// Returns the places of those that the task lists, each once.
+    /// Returns the indexes of own focal methods that the task lists, each once.
     pub fn places(&self) -> impl Iterator<Item = usize> {
         let places: BTreeSet<usize> = self.own.iter().filter_map(|own| own.listed).collect();
         places.into_iter()

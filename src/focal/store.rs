@@ -1,7 +1,7 @@
-//! Focal methods as they were found, kept beside the tasks: `focal/<owner>__<name>.json` in the data directory.
+//! Found focal methods, stored beside the tasks: `focal/<owner>__<name>.json` in the data directory.
 //!
-//! They follow from the tasks, the repository and launches of the developers' tests, so the file can be made again at any time;
-//! it is for people and for other programs, and nothing here decides by it.
+//! They follow from the tasks, the repository and launches of the developers' tests, so the file can be made again at
+//! any time. It is for people and other programs; this program makes no decision by it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,30 +24,30 @@ struct File {
     tasks: BTreeMap<TaskId, KnownFocal>,
 }
 
-/// What is known of a task's focal methods.
+/// The known focal methods of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KnownFocal {
-    /// Where they are, in published order.
+    /// The focal methods with their places, in published order.
     pub focal: Vec<Focal>,
-    /// Which are each test method's own; `None` until a launch of the developers' test has told.
+    /// Each test method's own focal methods; `None` until a launch of the developers' test has traced them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<Vec<OwnFocal>>,
 }
 
-/// Returns what is kept of a repository's tasks. What can't be read, or was written by another version, is lost without harm:
-/// all of it can be found again.
+/// Returns the stored focal methods of a repository's tasks. An unreadable entry, or one of another version, is ignored
+/// without harm, because all of it can be found again.
 ///
 /// # Errors
-/// The file system's.
+/// I/O errors of reading the repository's file.
 pub fn kept(directory: &Path, repository: &RepositoryName) -> io::Result<BTreeMap<TaskId, KnownFocal>> {
     Ok(read(directory, repository)?.1)
 }
 
-/// Keeps what was found for tasks of a repository, beside what is kept of its others; what is known of own focal methods
-/// stays where nothing new is. The caller sees to it that nobody else does so meanwhile.
+/// Stores the results for tasks of a repository, and keeps those of its other tasks. Known own focal methods stay where
+/// there are no new ones. The caller prevents concurrent calls.
 ///
 /// # Errors
-/// The file system's.
+/// I/O errors of reading and writing the repository's file.
 pub fn keep(directory: &Path, repository: &RepositoryName, found: BTreeMap<TaskId, KnownFocal>) -> io::Result<()> {
     fs_err::create_dir_all(directory)?;
     let (there, mut tasks) = read(directory, repository)?;

@@ -1,7 +1,7 @@
-//! Java sources, parsed: which types and methods a file declares, and on which lines. Nothing is resolved or compiled.
+//! Parses Java sources: the types and methods that a file declares, and their lines. Nothing is resolved or compiled.
 //!
-//! The parser is error-tolerant; [`Unit::has_errors`] says whether it met any. Trees are walked without recursion, so that
-//! no nesting of a stranger's file can exhaust the stack.
+//! The parser is error-tolerant; [`Unit::has_errors`] says whether it met errors. Trees are walked without recursion,
+//! so that no nesting of an untrusted file can exhaust the stack.
 
 use tree_sitter::{Node, Parser};
 
@@ -13,7 +13,7 @@ const MOST_BYTES: usize = 16 << 20;
 pub struct Unit {
     /// Every type with a body, named and anonymous, in the order of their beginnings.
     pub types: Vec<TypeDeclaration>,
-    /// Whether something in it is no Java that the parser knows.
+    /// Whether a part of the source is not Java that the parser knows.
     pub has_errors: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct MethodDeclaration {
 }
 
 impl Unit {
-    /// Parses a source. One that is too large, or no UTF-8 in places, has errors.
+    /// Parses a source. A source that is too large or not UTF-8 has errors.
     pub fn parse(source: &[u8]) -> Self {
         let broken = Self { types: Vec::new(), has_errors: true };
         if source.len() > MOST_BYTES {
@@ -73,8 +73,8 @@ impl Unit {
     }
 }
 
-/// Returns what a source declares, without the bodies of methods, constructors and initializers and without comments: texts
-/// of which that is equal mean the same to other sources. `None` where it can't be parsed.
+/// Returns a source's declarations: its text without comments and without the bodies of methods, constructors and
+/// initializers. Texts with equal declarations mean the same to other sources. `None` where the source can't be parsed.
 pub fn declarations(source: &[u8]) -> Option<String> {
     if source.len() > MOST_BYTES {
         return None;

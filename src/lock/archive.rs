@@ -1,9 +1,9 @@
-//! Archives of locks with every byte that they name: what keeps images buildable after their origins have moved on.
+//! Archives of locks with every byte that they name. They keep images buildable after their origins have changed.
 //!
-//! A tar archive with `archive.json` (schema and repositories), `locks/toolchain.lock`, and for each repository
-//! `locks/<owner>__<name>.lock` and `manifests/<owner>__<name>.toml`, then `blobs/sha256/<hex>`, sorted. Equal locks give
-//! equal bytes. An archive that is read is a stranger's: nothing but these members is taken, no path of it is followed,
-//! and every byte is checked against a digest or read by a strict parser.
+//! An archive is a tar archive with `archive.json` (schema and repositories) and `locks/toolchain.lock`. For each
+//! repository it has `locks/<owner>__<name>.lock` and `manifests/<owner>__<name>.toml`. Last come `blobs/sha256/<hex>`,
+//! sorted. Equal locks give equal bytes. An archive to read is untrusted: only these members are accepted, no path in
+//! it is followed, and every byte is checked against a digest or parsed strictly.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
@@ -41,10 +41,10 @@ struct Limits {
 
 const LIMITS: Limits = Limits { texts: 20_000, text_bytes: 256 << 20 };
 
-/// What can be wrong with an archive of locks.
+/// Errors of an archive of locks.
 #[derive(Debug, thiserror::Error)]
 pub enum LockArchiveError {
-    /// It is none, or not a whole one.
+    /// The file is not an archive of locks, or is truncated.
     #[error("the archive `{name}` can't be used: {reason}")]
     Malformed {
         /// The archive.
@@ -60,7 +60,7 @@ pub enum LockArchiveError {
         /// Its schema.
         found: u32,
     },
-    /// A lock in it can't be read.
+    /// A lock in the archive can't be read.
     #[error(transparent)]
     Lock(#[from] LockFileError),
     /// The store refused, or bytes were other ones than their name promises.
@@ -107,7 +107,7 @@ impl Failure for LockArchiveError {
 /// Locks, and the manifests of their repositories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockArchive {
-    /// What all images are made from.
+    /// The inputs of all images.
     pub toolchain: ToolchainLock,
     /// Each repository's lock, and its manifest's text.
     pub repositories: BTreeMap<RepositoryName, (RepositoryLock, String)>,
@@ -120,8 +120,8 @@ struct Description {
 }
 
 impl LockArchive {
-    /// Returns every blob that its images are made from, with its size. Of the development kits only those that a
-    /// repository needs.
+    /// Returns every blob of its images, with its size in bytes. Of the development kits, only those that a repository
+    /// needs are included.
     pub fn blobs(&self) -> BTreeMap<Digest, u64> {
         let majors: BTreeSet<u32> = self.repositories.values().map(|(lock, _)| lock.jdk).collect();
         let kits = self.toolchain.jdks.iter().filter(|kit| majors.contains(&kit.major));
@@ -134,7 +134,7 @@ impl LockArchive {
         blobs
     }
 
-    /// Writes the archive; every blob is checked on its way.
+    /// Writes the archive; every blob is checked while it is copied.
     ///
     /// # Errors
     /// [`LockArchiveError::Store`] for a missing or corrupted blob, [`LockArchiveError::Io`].
@@ -158,10 +158,10 @@ impl LockArchive {
         archive.finish().map_err(io)
     }
 
-    /// Reads an archive: its blobs go into the store, its locks are returned once all of their bytes are there.
+    /// Reads an archive: stores its blobs, and returns its locks once all of their bytes are in the store.
     ///
     /// # Errors
-    /// [`LockArchiveError`]; blobs that were sound stay in the store then.
+    /// [`LockArchiveError`]; sound blobs stay in the store then.
     pub fn read(reader: &mut dyn Read, name: &str, store: &Store) -> Result<Self, LockArchiveError> {
         Self::read_within(reader, name, store, &LIMITS)
     }

@@ -1,13 +1,13 @@
-//! Everything that a lock names, as files to fetch.
+//! Lists the files of a lock, as items to fetch.
 
 use super::{DebianPackage, MavenFile, RepositoryLock, ToolFile, ToolchainLock};
 use crate::artifact::fetch::{FetchError, FetchItem};
 use crate::artifact::origin::OriginName;
 
-/// Returns the files of a toolchain; of its Java development kits only that of `jdk`, or all.
+/// Returns the files of a toolchain, with only the Java development kit `jdk`, or with all.
 ///
 /// # Errors
-/// [`FetchError::Origin`] for an origin's name that is none.
+/// [`FetchError::Origin`] for an invalid name of an origin.
 pub fn toolchain_items(lock: &ToolchainLock, jdk: Option<u32>) -> Result<Vec<FetchItem>, FetchError> {
     let jdks = lock.jdks.iter().filter(|kit| jdk.is_none_or(|jdk| kit.major == jdk));
     let kits = jdks.flat_map(|kit| &kit.packages);
@@ -22,7 +22,7 @@ pub fn toolchain_items(lock: &ToolchainLock, jdk: Option<u32>) -> Result<Vec<Fet
 /// Returns the files of a repository's Maven cache.
 ///
 /// # Errors
-/// [`FetchError::Origin`] for an origin's name that is none.
+/// [`FetchError::Origin`] for an invalid name of an origin.
 pub fn repository_items(lock: &RepositoryLock) -> Result<Vec<FetchItem>, FetchError> {
     lock.files.iter().map(maven_item).collect()
 }

@@ -1,11 +1,11 @@
-//! Locks and manifests that do not belong together, or not where they lie.
+//! Errors for locks and manifests that do not match each other or their path.
 
 use std::path::PathBuf;
 
 use crate::error::{ExitStatus, Failure};
 use crate::task::RepositoryName;
 
-/// Why a lock or manifest can't be used although it can be read.
+/// Why a readable lock or manifest can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MismatchError {
     /// An import would replace a lock by another one.
@@ -19,7 +19,7 @@ pub enum MismatchError {
     OtherManifest {
         /// The repository.
         repository: RepositoryName,
-        /// What it was resolved for, and what the manifest says.
+        /// The lock's inputs, and the manifest's differing ones.
         difference: String,
     },
     /// A file is another repository's than its name says.

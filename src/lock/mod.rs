@@ -1,7 +1,7 @@
-//! Locks: every byte that goes into an image, by digest, so that building needs no package manager and no resolution.
+//! Locks: every byte of an image by digest, so that building needs no package manager and no resolution.
 //!
-//! Reading and writing of lock files is here; how their content is found is in the submodules. Addresses never stand
-//! in a lock, only names of origins.
+//! This module reads and writes lock files; the module `resolution` finds their content. A lock contains names of
+//! origins, never addresses.
 
 pub mod archive;
 pub mod items;
@@ -23,7 +23,8 @@ use crate::error::{ExitStatus, Failure};
 use crate::manifest::RepositoryManifest;
 use crate::task::RepositoryName;
 
-/// What packages and images are for, as Debian and OCI name it. Docker's name for the machine itself is checked where it answers.
+/// The architecture of packages and images, in the terms of Debian and OCI. The engines check Docker's name for the
+/// machine.
 pub const ARCHITECTURE: &str = "amd64";
 
 /// Version of both lock files' schema.
@@ -32,7 +33,7 @@ pub const LOCK_SCHEMA: u32 = 1;
 /// The largest lock that is read, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// What can be wrong with a lock file.
+/// Errors of a lock file.
 #[derive(Debug, thiserror::Error)]
 pub enum LockFileError {
     /// It does not exist.
@@ -41,7 +42,7 @@ pub enum LockFileError {
         /// The file.
         path: PathBuf,
     },
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
     /// It is no lock.
@@ -96,7 +97,7 @@ pub enum LayerKind {
     MavenCache,
 }
 
-/// What all images are made from. File: `locks/toolchain.lock`.
+/// The inputs of all images. File: `locks/toolchain.lock`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolchainLock {
     /// [`LOCK_SCHEMA`].
@@ -109,12 +110,12 @@ pub struct ToolchainLock {
     pub tools_packages: Vec<DebianPackage>,
     /// Archives and jars of the tools layer, sorted by role.
     pub tools: Vec<ToolFile>,
-    /// The signed indexes that the packages were chosen from.
+    /// The signed indexes from which the packages were chosen.
     pub indexes: Vec<SignedIndex>,
 }
 
 impl ToolchainLock {
-    /// Returns a lock that names nothing.
+    /// Returns an empty lock.
     pub fn empty() -> Self {
         Self {
             schema: LOCK_SCHEMA,
@@ -145,7 +146,7 @@ pub struct DebianPackage {
     pub version: String,
     /// `amd64` or `all`.
     pub architecture: String,
-    /// Suite whose index named it.
+    /// Suite of the index that lists it.
     pub suite: String,
     /// Path below the origin `debian`, such as `pool/main/…/x.deb`.
     pub path: String,
@@ -155,7 +156,7 @@ pub struct DebianPackage {
     pub size: u64,
 }
 
-/// A signed index that packages were chosen from.
+/// A signed index from which packages were chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedIndex {
     /// Suite.
@@ -168,7 +169,7 @@ pub struct SignedIndex {
     pub signed_by: Vec<String>,
 }
 
-/// What a file of the tools layer is.
+/// The role of a file in the tools layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolRole {
@@ -182,7 +183,7 @@ pub enum ToolRole {
     JacocoAgent,
     /// `/opt/jacoco/cli.jar`.
     JacocoCli,
-    /// A wheel or source archive of Universal Mutator or of what it needs, unpacked to `/opt/python`.
+    /// A wheel or source archive of Universal Mutator or of a requirement, unpacked to `/opt/python`.
     Python,
 }
 
@@ -212,22 +213,22 @@ pub struct RepositoryLock {
     pub schema: u32,
     /// The repository.
     pub repository: RepositoryName,
-    /// The Java development kit that its images have.
+    /// The major version of the Java development kit in its images.
     pub jdk: u32,
-    /// Digest of the arguments that Maven was given, where overrides of the manifest change them.
+    /// Digest of Maven's arguments; `None` where no override of the manifest changes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maven_arguments: Option<Digest>,
     /// Files of the cache, sorted by path.
     pub files: Vec<MavenFile>,
     /// Frozen metadata, sorted by path.
     pub metadata: Vec<FrozenMetadata>,
-    /// Sets of build files that the cache was warmed for: identity of the set, sorted.
+    /// Build sets for which the cache was warmed, by identity, sorted.
     pub build_sets: Vec<String>,
 }
 
 impl RepositoryLock {
-    /// Tells whether it was resolved for what the manifest says now. Else its sets of build files were resolved by
-    /// another Java, or by Maven with other arguments, and say nothing of what is needed.
+    /// Tells whether the lock was resolved for the manifest as it is now. Otherwise another Java, or Maven with other
+    /// arguments, resolved its build sets, and the lock may lack files that are needed.
     pub fn is_for(&self, manifest: &RepositoryManifest) -> bool {
         self.jdk == manifest.jdk && self.maven_arguments == manifest.build.overridden_arguments()
     }
@@ -244,7 +245,7 @@ pub struct MavenFile {
     pub sha256: Digest,
     /// Bytes.
     pub size: u64,
-    /// Whether it is an artifact of the repository's own project.
+    /// Whether the file is an artifact of the repository's own project.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
 }
@@ -256,14 +257,14 @@ pub struct FrozenMetadata {
     pub path: String,
     /// How its version was chosen, in words.
     pub rule: String,
-    /// The chosen version, where one was chosen.
+    /// The chosen version; `None` where none was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
     /// The file's text.
     pub content: String,
 }
 
-/// A lock file that can be read and written.
+/// A type of lock file.
 pub trait LockFile: Serialize + serde::de::DeserializeOwned {
     /// Returns the file's exact bytes.
     fn render(&self) -> String {
@@ -316,7 +317,7 @@ pub trait LockFile: Serialize + serde::de::DeserializeOwned {
     /// Writes the lock file atomically.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of writing `path`.
     fn store(&self, path: &Path) -> Result<(), LockFileError> {
         Ok(write_atomically(path, self.render().as_bytes())?)
     }
@@ -360,7 +361,7 @@ pub fn blobs_of(path: &Path, text: &str) -> Result<Vec<Digest>, LockFileError> {
 /// Reads a lock file's text.
 ///
 /// # Errors
-/// [`LockFileError::Missing`], [`LockFileError::Malformed`] where it is no file of text, [`LockFileError::Io`].
+/// [`LockFileError::Missing`], [`LockFileError::Malformed`] for a file that is not text, [`LockFileError::Io`].
 pub fn read(path: &Path) -> Result<String, LockFileError> {
     let malformed = |reason: String| LockFileError::Malformed { path: path.to_owned(), reason };
     match fs::metadata(path) {

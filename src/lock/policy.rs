@@ -1,4 +1,4 @@
-//! The toolchain policy, `manifests/toolchains.toml`: which packages and tools in which versions images are made from.
+//! The toolchain policy, `manifests/toolchains.toml`: the packages and tools of images, and their versions.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::error::{ExitStatus, Failure};
 /// Version of the policy's schema.
 const POLICY_SCHEMA: u32 = 1;
 
-/// What can be wrong with a policy.
+/// Why a policy can't be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the toolchain policy can't be used: {reason}")]
 pub struct PolicyError {
@@ -29,7 +29,7 @@ impl Failure for PolicyError {
     }
 }
 
-/// What a toolchain lock is resolved from.
+/// The inputs of a toolchain lock's resolution.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolchainPolicy {
@@ -48,7 +48,7 @@ pub struct ToolchainPolicy {
     pub tool_files: Vec<ToolPolicy>,
 }
 
-/// What is taken from Debian's archive, and whom to trust about it.
+/// The packages from Debian's archive, and the trusted keys.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DebianPolicy {
@@ -56,11 +56,11 @@ pub struct DebianPolicy {
     pub keys: Vec<String>,
     /// The preferred suite.
     pub suite: String,
-    /// Packages that count as installed but never are.
+    /// Packages that count as installed but are never installed.
     pub dropped: BTreeSet<String>,
 }
 
-/// Packages that a layer is made from, with all that they depend on.
+/// The packages of a layer, to which their dependencies are added.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PackagesPolicy {
@@ -96,16 +96,16 @@ pub struct ToolPolicy {
     pub path: String,
     /// Of the file.
     pub sha256: Digest,
-    /// Requirements that a Python project declares and images do without.
+    /// Requirements of a Python project that images omit.
     #[serde(default)]
     pub left_out: BTreeSet<String>,
 }
 
 impl ToolchainPolicy {
-    /// Returns the policy that this program carries.
+    /// Returns the policy that this program embeds.
     ///
     /// # Errors
-    /// [`PolicyError`]: a test keeps this from happening.
+    /// [`PolicyError`], which a test rules out.
     pub fn builtin() -> Result<Self, PolicyError> {
         Self::parse(include_str!("../../manifests/toolchains.toml"))
     }

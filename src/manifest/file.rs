@@ -1,4 +1,4 @@
-//! Manifests on disk: reading with overrides applied, writing with overrides kept.
+//! Manifest files: reads them with overrides applied, and writes them with overrides preserved.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,19 +25,19 @@ const EMPTY_OVERRIDES: &str = "\
 # limits.compile_memory_mib = 6144
 ";
 
-/// What can be wrong with a manifest.
+/// Errors of a manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// There is none for a repository.
+    /// A repository has no manifest.
     #[error("there is no manifest `{path}`")]
     Missing {
         /// The file.
         path: PathBuf,
     },
-    /// It can't be understood.
+    /// The manifest can't be parsed.
     #[error("the manifest `{path}` can't be understood: {reason}")]
     Malformed {
         /// The file.
@@ -53,7 +53,7 @@ pub enum ManifestError {
         /// Its schema.
         found: i64,
     },
-    /// It asks for something that this program can't do.
+    /// The manifest requires an unsupported feature.
     #[error("the manifest `{path}` has `{key}`, which is not supported: nothing would come of it")]
     Unsupported {
         /// The file.
@@ -61,7 +61,7 @@ pub enum ManifestError {
         /// The key.
         key: &'static str,
     },
-    /// A limit is none, or none that can be kept.
+    /// A limit is invalid or out of range.
     #[error("the manifest `{path}` has {value} as `limits.{limit}`, which must be from {least} to {most}")]
     Limit {
         /// The file.
@@ -70,9 +70,9 @@ pub enum ManifestError {
         limit: &'static str,
         /// What it is.
         value: u64,
-        /// The least that it may be.
+        /// The least allowed value.
         least: u64,
-        /// The most that it may be.
+        /// The greatest allowed value.
         most: u64,
     },
     /// No development kit is new enough.
@@ -111,7 +111,7 @@ impl Failure for ManifestError {
     }
 }
 
-/// What writing a manifest came to.
+/// The result of writing a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Written {
@@ -119,7 +119,7 @@ pub enum Written {
     New,
     /// There was another one.
     Updated,
-    /// There was an equal one.
+    /// An equal manifest existed.
     Unchanged,
 }
 
@@ -133,7 +133,7 @@ impl RepositoryManifest {
         Self::parse(path, &text)
     }
 
-    /// Reads a manifest's text and applies its overrides; `path` is its name in errors.
+    /// Parses a manifest's text and applies its overrides; `path` is its name in errors.
     ///
     /// # Errors
     /// [`ManifestError::Malformed`], [`ManifestError::UnknownSchema`].
@@ -165,11 +165,11 @@ impl RepositoryManifest {
         Ok(manifest)
     }
 
-    /// Returns the bytes that [`RepositoryManifest::store`] would write to `path`, and what that would come to. An
-    /// existing file's `[overrides]` are kept as they are, comments included.
+    /// Returns the bytes that [`RepositoryManifest::store`] would write to `path`, and the result that it would have.
+    /// An existing file's `[overrides]` are preserved, comments included.
     ///
     /// # Errors
-    /// [`ManifestError`], where an existing file can't be understood: nobody's overrides may get lost.
+    /// [`ManifestError`] where an existing file can't be parsed, so that no overrides get lost.
     pub fn render_over(&self, path: &Path) -> Result<(String, Written), ManifestError> {
         let malformed = |reason: String| ManifestError::Malformed { path: path.to_owned(), reason };
         let facts = toml::to_string(self).map_err(|error| malformed(error.to_string()))?;
@@ -203,7 +203,7 @@ impl RepositoryManifest {
         Ok(written)
     }
 
-    /// Returns what a manifest's text overrides, as keys with dots between them, sorted.
+    /// Returns the keys that a manifest's text overrides, dotted and sorted.
     ///
     /// # Errors
     /// [`ManifestError::Malformed`], [`ManifestError::UnknownSchema`].

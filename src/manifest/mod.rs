@@ -1,7 +1,7 @@
-//! Manifests: what a repository needs to be built, as facts, defaults for classes of projects, and a user's overrides.
-//! File: `manifests/<owner>__<name>.toml`.
+//! Manifests: the requirements of a repository's build, as facts, defaults for classes of projects, and a user's
+//! overrides. File: `manifests/<owner>__<name>.toml`.
 //!
-//! What these needs resolve to is a lock's business. An import rewrites everything but `[overrides]`.
+//! Locks resolve these requirements. An import rewrites everything but `[overrides]`.
 
 mod file;
 
@@ -19,7 +19,7 @@ pub const MANIFEST_SCHEMA: u32 = 1;
 /// The major versions of Java development kits that images have.
 pub const JDK_MAJORS: [u32; 4] = [8, 11, 17, 21];
 
-/// Memory that a container has unless a manifest says otherwise, in MiB: what a job may use at once.
+/// A container's default memory limit in MiB, which is also the memory of one job.
 pub const DEFAULT_MEMORY_MIB: u64 = 4096;
 
 /// Names [`JDK_MAJORS`] in a sentence.
@@ -28,7 +28,7 @@ fn jdk_majors() -> String {
     format!("{} and {last}", others.join(", "))
 }
 
-/// What a repository needs, overrides applied.
+/// A repository's requirements, overrides applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RepositoryManifest {
@@ -36,7 +36,7 @@ pub struct RepositoryManifest {
     pub schema: u32,
     /// The repository.
     pub repository: RepositoryName,
-    /// Where its sources come from.
+    /// The address that its sources are cloned from.
     pub clone_url: CloneUrl,
     /// The Java version as published.
     pub java_version: u32,
@@ -44,7 +44,7 @@ pub struct RepositoryManifest {
     pub jdk: u32,
     /// How it is built.
     pub build: Build,
-    /// What its executions may use.
+    /// The limits of its executions.
     pub limits: Limits,
 }
 
@@ -52,16 +52,16 @@ pub struct RepositoryManifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Build {
-    /// The console that launches its tests.
+    /// The launcher of its tests.
     pub launcher: Launcher,
-    /// Arguments of Maven that switch off what no verdict depends on.
+    /// Maven arguments that skip goals on which no verdict depends.
     pub skip_flags: Vec<String>,
     /// Further arguments of Maven.
     pub maven_arguments: Vec<String>,
-    /// Debian packages that its images have beyond the base. Not supported yet: must be empty.
+    /// Further Debian packages of its images. Not supported yet: must be empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub debian_packages: Vec<String>,
-    /// Whether an override changes the arguments that Maven is given.
+    /// Whether an override changes Maven's arguments.
     #[serde(skip)]
     pub overridden: bool,
 }
@@ -79,7 +79,7 @@ pub enum Launcher {
     Platform6,
 }
 
-/// What executions may use.
+/// The limits of executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -107,7 +107,7 @@ pub struct Limits {
     pub run_cpu_seconds: u64,
     /// Wall time of a test's JVM, in seconds.
     pub run_wall_seconds: u64,
-    /// What is kept of each stream of a command, in MiB.
+    /// The most kept output of each stream of a command, in MiB.
     pub output_mib: u64,
 }
 
@@ -188,12 +188,12 @@ impl Default for Build {
 }
 
 impl Build {
-    /// Returns all arguments that Maven is given: the skips, then the further ones.
+    /// Returns all of Maven's arguments: the skips, then the further ones.
     pub fn arguments(&self) -> Vec<String> {
         self.skip_flags.iter().chain(&self.maven_arguments).cloned().collect()
     }
 
-    /// Returns the digest of all arguments where an override changes them: what Maven resolves depends on them.
+    /// Returns the digest of Maven's arguments if an override changes them, because Maven's resolution depends on them.
     pub fn overridden_arguments(&self) -> Option<Digest> {
         // Arguments have no control characters.
         self.overridden.then(|| Digest::of(self.arguments().join("\n").as_bytes()))
@@ -201,7 +201,7 @@ impl Build {
 }
 
 impl RepositoryManifest {
-    /// Returns the manifest of a published repository, with the defaults that hold for classes of projects.
+    /// Returns the manifest of a published repository, with the defaults for its class of projects.
     ///
     /// # Errors
     /// [`ManifestError::UnsupportedJava`].

@@ -1,4 +1,4 @@
-//! Damage to well-formed texts, for tests of what reads them.
+//! Random damage to well-formed texts, for tests of parsers.
 
 use proptest::prelude::{Strategy, any};
 

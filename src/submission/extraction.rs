@@ -1,7 +1,8 @@
-//! The target test file's new bytes, from a submission and the starting tree. Source: security §2f, protocol §3.
+//! Extracts the target test file's new bytes from a submission and the starting tree. Source: security §2f, protocol
+//! §3.
 //!
-//! Only the target file counts. Everything else that a patch touches is dropped and listed. Hunks fit exactly where they
-//! say or not at all; the one thing that is adapted is the kind of line ends, where a whole patch has the other kind.
+//! Only the target file counts. All other files of a patch are dropped and listed. A hunk applies exactly at its stated
+//! lines or not at all. Only line ends are adapted, if a whole patch has the other kind.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,23 +16,23 @@ const MOST_SHOWN: usize = 300;
 /// Dropped files that are listed; more are only counted by the list's length being this.
 const MOST_DROPPED: usize = 1000;
 
-/// The starting tree as an extraction sees it.
+/// The starting tree, as an extraction sees it.
 pub struct StartingTree<'a> {
     /// The target file's path.
     pub target: &'a RepositoryPath,
     /// Its bytes; `None` where the starting tree has no such file.
     pub start: Option<&'a [u8]>,
-    /// Returns the content of another file of the tree, for patches that rename or copy one to the target's place. Never
-    /// asked for the target itself.
+    /// Returns the content of another file of the tree, for patches that rename or copy it to the target's path. Never
+    /// called for the target itself.
     pub other: &'a dyn Fn(&[u8]) -> Option<Vec<u8>>,
 }
 
-/// What a submission comes to.
+/// The result of an extraction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extraction {
     /// The target file's new bytes, or why there are none.
     pub content: Result<Vec<u8>, HarnessFault>,
-    /// What else the submission touches.
+    /// The submission's other changed files.
     pub dropped: Vec<Dropped>,
     /// Whether the patch has another kind of line ends than the file, and was taken for one of the file's kind.
     pub line_ends_adapted: bool,
@@ -46,7 +47,7 @@ pub struct HarnessFault {
     pub detail: String,
 }
 
-/// A file that a submission touches and that does not count.
+/// A changed file of a submission that does not count.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Dropped {
     /// Its path, shortened and without control characters.
@@ -61,7 +62,7 @@ fn fault(reason: HarnessReason, detail: impl Into<String>) -> HarnessFault {
 
 /// Returns the target file's new bytes.
 ///
-/// [`Content::Gold`] is nothing that could be extracted: its bytes are the new revision's own.
+/// [`Content::Gold`] can't be extracted, because its bytes are the new revision's own.
 pub fn extract(content: &Content, tree: &StartingTree<'_>) -> Extraction {
     let mut extraction =
         Extraction { content: Err(fault(HarnessReason::Empty, "")), dropped: Vec::new(), line_ends_adapted: false };

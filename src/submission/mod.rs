@@ -1,8 +1,8 @@
-//! Submissions: what agents hand in, read from files and turned into the one thing that counts, the target test file's
-//! new bytes.
+//! Submissions: agents' results, read from files and reduced to the one thing that counts, the target test file's new
+//! bytes.
 //!
-//! [`predictions`] reads files of many predictions; [`patch`] parses diffs; [`extraction`] makes the target file's
-//! post-image. No patch is ever applied to a tree, and nothing in a submission is used as a path of this machine.
+//! [`predictions`] reads files of many predictions. [`patch`] parses diffs. [`extraction`] makes the target file's
+//! post-image. No patch is ever applied to a tree, and no text of a submission is used as a path of this machine.
 
 #[cfg(test)]
 mod damage;
@@ -15,19 +15,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 
-/// The largest submission that is looked at, in bytes: a patch, or a test file's text.
+/// The largest accepted submission, in bytes: a patch, or a test file's text.
 pub const MOST_SUBMISSION_BYTES: usize = 16 << 20;
 
 /// The largest target file that is compiled, in bytes.
 pub const MOST_FILE_BYTES: usize = 4 << 20;
 
-/// The model that stands for the developers' own tests.
+/// The reserved model name for the developers' own tests.
 pub const GOLD: &str = "gold";
 
-/// The model that hands in nothing.
+/// The reserved model name for empty submissions.
 pub const EMPTY: &str = "empty";
 
-/// What was handed in for one task.
+/// The content of a submission for one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The developers' test file of the new revision.
@@ -42,7 +42,7 @@ pub enum Content {
     TooLarge {
         /// How much it was.
         bytes: u64,
-        /// Digest of it; `None` where it was not read, which may take for ever.
+        /// The content's digest; `None` where it was not read, because that could take for ever.
         digest: Option<Digest>,
     },
 }
@@ -66,7 +66,7 @@ impl Content {
         }
     }
 
-    /// Returns what it is, in a word, for records.
+    /// Returns the kind of content, for records.
     pub fn kind(&self) -> ContentKind {
         match self {
             Self::Gold => ContentKind::Gold,
@@ -77,7 +77,7 @@ impl Content {
         }
     }
 
-    /// Returns the bytes that were handed in; none for gold, for nothing, and where they were too many to keep.
+    /// Returns the submitted bytes; empty for gold, for an empty submission, and for too large a one.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Patch(bytes) | Self::File(bytes) => bytes,

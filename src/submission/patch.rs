@@ -1,10 +1,10 @@
-//! Diffs, parsed strictly: unified diffs and git's own, as bytes. Nothing is applied here.
+//! Parses diffs strictly: unified diffs and git's own, as bytes. Nothing is applied here.
 //!
-//! What `git apply` or `patch` would guess at is an error: counts that do not fit, text between files, names that lead out
-//! of the tree. Text before the first file and after a mail's signature is passed over, as git writes such.
+//! Input that `git apply` or `patch` would guess at is an error: wrong counts, text between files, names that lead out
+//! of the tree. As git allows, text before the first file and after a mail's signature is skipped.
 //!
-//! Hunks keep their lines where they stand in the text: what a patch takes of memory follows from its files and hunks,
-//! both bounded, and not from its lines.
+//! Hunks borrow their lines from the text. So a patch's memory use depends on its files and hunks, both bounded, and
+//! not on its lines.
 
 use super::quoted::unquote;
 
@@ -17,7 +17,7 @@ const MOST_FILES: usize = 10_000;
 /// The most hunks of one patch.
 const MOST_HUNKS: usize = 200_000;
 
-/// Why a text is no patch that can be read.
+/// Why a text is not a readable patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct PatchError {
@@ -27,10 +27,10 @@ pub struct PatchError {
     pub reason: PatchErrorReason,
 }
 
-/// What can be wrong with a patch.
+/// The errors of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchErrorReason {
-    /// There is text, and no file's changes in it.
+    /// The text contains no changes of a file.
     #[error("there is no diff in the text")]
     NoDiff,
     /// Something stands between files or hunks.
@@ -48,7 +48,7 @@ pub enum PatchErrorReason {
     /// A file's names can't be read.
     #[error("the file's name can't be read")]
     Name,
-    /// The headers name several files without saying that it was renamed or copied.
+    /// The headers name several files without a rename or copy.
     #[error("the headers name different files")]
     Names,
     /// A name leads out of the tree or into `.git`.
@@ -57,7 +57,7 @@ pub enum PatchErrorReason {
     /// A merge's diff.
     #[error("it is a combined diff")]
     Combined,
-    /// A header that git does not write, or twice.
+    /// A header that git does not write, or a repeated one.
     #[error("the header is not one that git writes there")]
     Header,
     /// More than this program reads.
@@ -65,16 +65,16 @@ pub enum PatchErrorReason {
     TooMuch,
 }
 
-/// What a patch does to one file.
+/// A patch's changes to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePatch<'a> {
-    /// The file before; `None` where it is made.
+    /// The file before; `None` where the patch creates it.
     pub old: Option<Vec<u8>>,
-    /// The file afterwards; `None` where it is removed.
+    /// The file afterwards; `None` where the patch removes it.
     pub new: Option<Vec<u8>>,
     /// How `old` became `new`.
     pub origin: Origin,
-    /// The mode that the file has afterwards, where the patch says so: octal, as git writes it.
+    /// The file's mode afterwards, octal as git writes it; `None` where the patch does not say.
     pub mode: Option<u32>,
     /// Whether the names after `---` and `+++` are others than the ones after `diff --git`.
     pub lying_header: bool,
@@ -89,25 +89,25 @@ pub enum Origin {
     Same,
     /// It was renamed.
     Renamed,
-    /// It was copied, and the file before stays.
+    /// The file was copied, and the file before stays.
     Copied,
 }
 
 /// How a file's content changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// By lines; none where only names or modes change.
+    /// Changes by lines; empty where only names or modes change.
     Hunks(Vec<Hunk<'a>>),
-    /// By bytes that are not read here.
+    /// Changes in binary form, which are not read here.
     Binary,
 }
 
-/// Lines that follow each other.
+/// Consecutive changed and context lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hunk<'a> {
-    /// The first line of the old file, counted from 1; where `old_lines` are none, the line before.
+    /// The first line of the old file, counted from 1; if `old_lines` is 0, the line before.
     pub old_start: usize,
-    /// Lines of the old file that it takes.
+    /// The number of the old file's lines in the hunk.
     pub old_lines: usize,
     /// Its lines as they stand in the patch; [`read_hunk`] has found them well-formed.
     body: &'a [u8],
@@ -127,15 +127,15 @@ impl<'a> Hunk<'a> {
 /// A line of a hunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HunkLine<'a> {
-    /// Whether it stays, goes or comes.
+    /// Whether the line stays, goes or comes.
     pub kind: LineKind,
-    /// Its bytes without the line feed; a carriage return before it is among them.
+    /// The line's bytes without the line feed, but with a carriage return before it.
     pub text: &'a [u8],
     /// Whether a line feed ends it.
     pub ended: bool,
 }
 
-/// What becomes of a line.
+/// The fate of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
     /// It stays.
@@ -153,7 +153,7 @@ impl FilePatch<'_> {
     }
 }
 
-/// Parses a patch. A blank text is a patch of no files.
+/// Parses a patch. A blank text is a patch without files.
 ///
 /// # Errors
 /// [`PatchError`].

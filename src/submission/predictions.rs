@@ -1,8 +1,8 @@
-//! Predictions as agents' harnesses write them: JSON lines, a JSON list or dictionary, or a directory of patches or test
-//! files. Formats: SWE-bench's `instance_id`, `model_patch`, `model_name_or_path`; ours beside them are `model_file` (the
-//! test file's whole text), `cost_usd` and `tokens`.
+//! Reads predictions in the forms of agents' harnesses: JSON lines, a JSON list or dictionary, or a directory of
+//! patches or test files. Keys of SWE-bench: `instance_id`, `model_patch`, `model_name_or_path`. Our own keys:
+//! `model_file` (the test file's whole text), `cost_usd` and `tokens`.
 //!
-//! Nothing is dropped silently: what is unknown, missing or there twice is told. Sizes are bounded.
+//! Nothing is dropped silently: unknown, missing and repeated predictions are reported. Sizes are bounded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,12 +28,12 @@ const MOST_MODEL_CHARACTERS: usize = 200;
 /// The model of predictions that name none.
 const UNNAMED: &str = "unnamed";
 
-/// Where a prediction stands.
+/// The place of a prediction in its file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     /// The file.
     pub path: PathBuf,
-    /// Its line, counted from 1; `None` where the whole file is meant.
+    /// Its line, counted from 1; `None` for the whole file.
     pub line: Option<u64>,
 }
 
@@ -49,10 +49,10 @@ impl fmt::Display for Place {
 /// Why predictions can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PredictionsError {
-    /// The file system refused.
+    /// A file could not be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is neither a regular file nor a directory.
+    /// The path is neither a regular file nor a directory.
     #[error("`{0}` is neither a file nor a directory of predictions")]
     Kind(PathBuf),
     /// It is too large.
@@ -65,7 +65,7 @@ pub enum PredictionsError {
         /// What it may have.
         most: String,
     },
-    /// It is no JSON, or not of a known form.
+    /// The file is not JSON, or not of a known form.
     #[error("{place} can't be read: {reason}")]
     Malformed {
         /// Where.
@@ -97,12 +97,12 @@ pub enum PredictionsError {
         /// The other.
         second: Box<Place>,
     },
-    /// There is no prediction in it.
+    /// The file or directory contains no prediction.
     #[error("`{0}` has no predictions")]
     Nothing(PathBuf),
 }
 
-/// In what two predictions of one model for one task differ.
+/// The field in which two predictions of one model for one task differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// What was handed in.
@@ -154,7 +154,7 @@ impl Failure for PredictionsError {
 pub struct Prediction {
     /// What was handed in.
     pub content: Content,
-    /// What making it cost, in US dollars.
+    /// Cost of making it, in US dollars.
     pub cost_usd: Option<f64>,
     /// Tokens used for it.
     pub tokens: Option<u64>,
@@ -174,10 +174,10 @@ impl Prediction {
     }
 }
 
-/// A prediction for a task that is not known.
+/// A prediction for an unknown task.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UnknownTask {
-    /// The id as it stands there, shortened and without control characters.
+    /// The id in the file, shortened and without control characters.
     pub id: String,
     /// The model.
     pub model: String,
@@ -185,22 +185,22 @@ pub struct UnknownTask {
     pub place: Place,
 }
 
-/// Everything that was read, of the tasks that were selected.
+/// All predictions for the selected tasks, and counts of the others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Predictions {
     /// Submissions by model and task.
     pub models: BTreeMap<String, BTreeMap<TaskId, Prediction>>,
     /// Predictions for ids that no imported task has.
     pub unknown: Vec<UnknownTask>,
-    /// How many predictions are for tasks that were not selected.
+    /// Number of predictions for tasks that were not selected.
     pub not_selected: usize,
-    /// How many predictions were there before, equal in bytes, cost and tokens.
+    /// Number of repeated predictions, equal in bytes, cost and tokens.
     pub repeated: usize,
-    /// Selected tasks that a model has nothing for.
+    /// Selected tasks without a prediction, by model.
     pub missing: BTreeMap<String, Vec<TaskId>>,
 }
 
-/// The tasks that predictions may be for.
+/// The tasks that predictions may name.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection<'a> {
     /// All imported tasks.
@@ -235,7 +235,7 @@ impl Predictions {
 /// Reads a file or directory of predictions.
 ///
 /// # Errors
-/// [`PredictionsError`]; nothing is taken from a file that has an error anywhere.
+/// [`PredictionsError`]. If a file has an error anywhere, none of its predictions is returned.
 pub fn read(path: &Path, selection: Selection<'_>) -> Result<Predictions, PredictionsError> {
     let metadata = fs::metadata(path)?;
     let mut collector = Collector::new(path, selection);

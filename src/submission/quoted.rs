@@ -1,6 +1,6 @@
-//! Names as git writes them where they hold unusual bytes: in double quotes, with C's escapes.
+//! Decodes names as git quotes them if they have unusual bytes: in double quotes, with C's escapes.
 
-/// Returns the bytes that a quoted name means and what follows its closing quote; `None` where it is not well-formed.
+/// Returns the decoded bytes of a quoted name and the text after its closing quote; `None` where it is malformed.
 /// `text` begins with the opening quote.
 pub(super) fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut rest = text.strip_prefix(b"\"")?;

@@ -1,4 +1,4 @@
-//! Addresses that sources are cloned from. `git` would take much more for an address than is safe to hand over.
+//! Addresses that sources are cloned from. `git` accepts many more addresses, some of which are not safe.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct CloneUrl(String);
 
-/// A text that is no acceptable address to clone from.
+/// A text that is not an acceptable clone address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` can't be cloned from: {reason}")]
 pub struct InvalidCloneUrl {
-    /// The text, shortened, without control characters, and without what could be a password.
+    /// The text, shortened, without control characters, and without a possible password.
     pub text: String,
     /// Why it is refused.
     pub reason: &'static str,

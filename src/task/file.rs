@@ -1,6 +1,6 @@
-//! Task files: what imports keep of a repository's tasks. File: `tasks/<owner>__<name>.json`.
+//! Task files: imports keep a repository's tasks in `tasks/<owner>__<name>.json`.
 //!
-//! A task's id is one task's in all files: results name tasks by it alone.
+//! A task's id is unique across all files, because results name tasks by id alone.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,10 +18,10 @@ pub const TASK_FILE_SCHEMA: u32 = 1;
 /// The largest task file that is read, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// What can be wrong with task files.
+/// Errors of task files.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskFileError {
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// It is no task file.
@@ -50,14 +50,14 @@ pub enum TaskFileError {
         /// Another one.
         second: PathBuf,
     },
-    /// A task that is to be kept has the id of one of another repository.
+    /// A task's id belongs to a task of another repository.
     #[error("{repository} can't have the task {task}: `{other}` has one of this id")]
     Taken {
         /// The task.
         task: TaskId,
         /// Whose it is to be.
         repository: RepositoryName,
-        /// The file of the repository that has it, or is to have it.
+        /// The file of the other repository, existing or to be written.
         other: PathBuf,
     },
 }
@@ -100,7 +100,7 @@ impl TaskFile {
     /// Returns the file's exact bytes.
     ///
     /// # Errors
-    /// [`TaskFileError::Io`], which plain data like this does not cause.
+    /// [`TaskFileError::Io`] of serialisation, which plain data never causes.
     pub fn render(&self) -> Result<Vec<u8>, TaskFileError> {
         let mut bytes = serde_json::to_vec_pretty(self).map_err(io::Error::from)?;
         bytes.push(b'\n');
@@ -152,16 +152,16 @@ impl TaskFile {
     }
 }
 
-/// What given tasks change among those that are known.
+/// The changes that an import makes to known tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Changes {
     /// Tasks that were not known.
     pub new: usize,
-    /// Known tasks that are other ones now.
+    /// Known tasks with other content now.
     pub changed: usize,
-    /// Known tasks that stay as they were, given again or not.
+    /// Known tasks that stay unchanged, given again or not.
     pub kept: usize,
-    /// Known tasks that were not given again and go.
+    /// Known tasks that were not given again and are removed.
     pub removed: usize,
 }
 
@@ -174,8 +174,8 @@ impl std::ops::AddAssign for Changes {
     }
 }
 
-/// Returns known tasks with the given ones among them, sorted by id: a given one has the place of a known one of its id.
-/// Known ones that were not given stay unless `replace` says otherwise.
+/// Merges given tasks into known ones, sorted by id. A given task replaces the known one of its id. Known tasks that
+/// were not given stay unless `replace`.
 pub fn merge(known: Vec<Task>, given: &[Task], replace: bool) -> (Vec<Task>, Changes) {
     let mut changes = Changes::default();
     let mut known: BTreeMap<TaskId, Task> = known.into_iter().map(|task| (task.id.clone(), task)).collect();
@@ -198,11 +198,10 @@ pub fn merge(known: Vec<Task>, given: &[Task], replace: bool) -> (Vec<Task>, Cha
     (merged, changes)
 }
 
-/// Checks files that are about to be written against each other and against those of other repositories in the
-/// directory.
+/// Checks files to be written against each other and against those of other repositories in the directory.
 ///
 /// # Errors
-/// [`TaskFileError::Taken`] for an id that two repositories would have; what reading the other files comes to.
+/// [`TaskFileError::Taken`] for an id that two repositories would have; errors of reading the other files.
 pub fn check_ids(directory: &Path, files: &[(PathBuf, TaskFile)]) -> Result<(), TaskFileError> {
     let mut ids = BTreeMap::new();
     for path in paths(directory)?.into_iter().filter(|path| !files.iter().any(|(written, _)| written == path)) {

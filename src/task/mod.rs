@@ -1,6 +1,6 @@
-//! Tasks: what the benchmark publishes, as types that are valid once they exist.
+//! Tasks: the benchmark's published data, as types that are valid once they exist.
 //!
-//! A task names one test file at one pair of revisions. Nothing here reads repositories or runs anything.
+//! A task names one test file at one pair of revisions. Nothing here reads repositories or runs commands.
 
 mod clone_url;
 pub mod file;
@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 
 pub use clone_url::{CloneUrl, InvalidCloneUrl};
 
-/// A text that is not what it should be.
+/// A text that is invalid for its type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no {what}")]
 pub struct InvalidText {
-    /// What was expected, in words.
+    /// The expected form, in words.
     pub what: &'static str,
     /// The text, shortened and without control characters.
     pub text: String,
@@ -173,7 +173,7 @@ impl RepositoryName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Track {
-    /// A test that exists must follow the code.
+    /// The test exists and must follow the code.
     TestUpdate,
     /// A test for changed code must be written.
     TestGeneration,
@@ -215,7 +215,7 @@ impl Cell {
         }
     }
 
-    /// Returns whose tree it is.
+    /// Returns the side whose code the cell has.
     pub fn code(self) -> Side {
         match self {
             Self::Oo | Self::No => Side::Old,
@@ -234,12 +234,12 @@ impl Cell {
     }
 }
 
-/// A focal (dependency) method with where its change stands.
+/// A focal (dependency) method with the place of its change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FocalMethod {
     /// `Class#method`.
     pub method: MethodId,
-    /// The published anchor, where there is one.
+    /// The published anchor; `None` if there is none.
     pub anchor: Option<Anchor>,
 }
 

@@ -1,8 +1,8 @@
-//! Reading what the benchmark publishes: one JSON file per repository, or JSON lines with one task each. Source:
+//! Reads the benchmark's published data: one JSON file per repository, or JSON lines with one task each. Source:
 //! protocol §5.
 //!
-//! The data is a stranger's: sizes are bounded, every field is validated, nothing in it is used as a path or command.
-//! Unknown fields are tolerated; missing or contradictory ones are errors that name file and task. Nothing is written.
+//! The data is untrusted: sizes are bounded, every field is validated, and none is used as a path or command. Unknown
+//! fields are tolerated; missing or contradictory ones are errors that name file and task. Nothing is written.
 
 mod json;
 
@@ -27,16 +27,16 @@ const MOST_BYTES: u64 = 64 << 20;
 /// The most methods that a task may name, of either kind.
 const MOST_METHODS: usize = 10_000;
 
-/// What published data says of one repository.
+/// The published data of one repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishedRepository {
     /// The repository.
     pub name: RepositoryName,
-    /// Where its sources come from.
+    /// The address that its sources are cloned from.
     pub clone_url: CloneUrl,
-    /// Whether that is another place than its `github_url`, or than its name has on GitHub where it has none.
+    /// Whether `clone_url` differs from its `github_url`, or from its name's address on GitHub if it has none.
     pub is_cloned_from_elsewhere: bool,
-    /// The Java version that it was built with, as published: 8, 11, 17 …
+    /// The Java version of its published build: 8, 11, 17 …
     pub java_version: u32,
     /// Its tasks, sorted by id.
     pub tasks: Vec<Task>,
@@ -48,7 +48,7 @@ pub struct PublishedRepository {
 pub struct PublishedError {
     /// The file or directory.
     pub path: PathBuf,
-    /// The task, by its id where it has one, else by its place in the file.
+    /// The task's id, or its position in the file if it has none.
     pub task: Option<String>,
     /// What is wrong.
     pub problem: Problem,
@@ -61,10 +61,10 @@ fn place(path: &Path, task: Option<&str>) -> String {
     }
 }
 
-/// What can be wrong with published data.
+/// The problems of published data.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The file system refused.
+    /// A file could not be read.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The file is larger than this program reads.
@@ -84,10 +84,10 @@ pub enum Problem {
     WrongType {
         /// The field.
         field: String,
-        /// What it should be, in words.
+        /// The expected type, in words.
         expected: &'static str,
     },
-    /// A field's text is not what it should be.
+    /// A field's text is invalid.
     #[error("the field `{field}` is wrong: {source}")]
     Invalid {
         /// The field.
@@ -104,7 +104,7 @@ pub enum Problem {
     /// The same task id twice.
     #[error("the same id is in `{}` too", .first.display())]
     DuplicateTask {
-        /// The file that had it first.
+        /// The file in which the first one is.
         first: PathBuf,
     },
 }
@@ -135,11 +135,11 @@ impl Failure for PublishedError {
     }
 }
 
-/// Reads published files, and the `.json` and `.jsonl` files of published directories, and returns what they say,
-/// sorted by repository. Several files may speak of one repository if they agree.
+/// Reads published files, and the `.json` and `.jsonl` files of published directories, and returns their content sorted
+/// by repository. Several files may describe one repository if they agree.
 ///
 /// # Errors
-/// [`PublishedError`] for the first thing that is wrong.
+/// [`PublishedError`] for the first problem.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<PublishedRepository>, PublishedError> {
     let mut reader = Reader::default();
     for path in paths {

@@ -1,4 +1,4 @@
-//! Which tasks a command is about: names and globs, tracks, dates, lists in files.
+//! Selects the tasks of a command: names and globs, tracks, dates, lists in files.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use crate::error::{ExitStatus, Failure};
 /// A choice of tasks. The default is all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// Repositories (`owner/name`, or the name alone) and task ids, `*` and `?` standing for any text and character.
-    /// Empty for all. Each must choose something.
+    /// Repositories (`owner/name`, or the name alone) and task ids; `*` stands for any text, `?` for any character.
+    /// Empty selects all. Each pattern must match at least one task.
     pub patterns: Vec<String>,
     /// Exact task ids, as read from a file; chosen beside the patterns.
     pub task_ids: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Selector {
 /// Why nothing could be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
-    /// There are no tasks at all.
+    /// No tasks are imported.
     #[error("there are no tasks yet")]
     NothingImported,
     /// A name or glob fits nothing.
@@ -36,7 +36,7 @@ pub enum SelectorError {
         kind: NameKind,
         /// The name.
         name: String,
-        /// The known name that is most like it, where one is.
+        /// The most similar known name, if one is similar.
         nearest: Option<String>,
     },
     /// The names fit, but tracks, dates and limits leave nothing.
@@ -44,12 +44,12 @@ pub enum SelectorError {
     NothingLeft,
 }
 
-/// What a name was taken for.
+/// The kind of thing that a name names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKind {
-    /// It has a slash, or is given where only repositories are.
+    /// The name has a slash, or stands where only repositories are allowed.
     Repository,
-    /// It comes from a list of ids.
+    /// The name comes from a list of ids.
     Task,
     /// It may be either.
     Either,
@@ -87,10 +87,10 @@ impl Selector {
         (*self == by_patterns).then_some(self.patterns.as_slice())
     }
 
-    /// Returns the chosen ones of `tasks`, in their order.
+    /// Returns the selected tasks of `tasks`, in their order.
     ///
     /// # Errors
-    /// [`SelectorError`]; an empty choice is one.
+    /// [`SelectorError`], also for an empty selection.
     pub fn select<'a>(&self, tasks: &'a [Task]) -> Result<Vec<&'a Task>, SelectorError> {
         if tasks.is_empty() {
             return Err(SelectorError::NothingImported);
@@ -122,7 +122,7 @@ impl Selector {
         if chosen.is_empty() { Err(SelectorError::NothingLeft) } else { Ok(chosen) }
     }
 
-    /// Returns the repositories of the chosen tasks, sorted, each once.
+    /// Returns the repositories of the selected tasks, sorted, each once.
     ///
     /// # Errors
     /// As [`Selector::select`].
@@ -135,7 +135,7 @@ impl Selector {
     }
 }
 
-/// Returns at most `most` of the tasks (sorted by repository), as evenly over repositories as they have tasks, and evenly
+/// Returns at most `most` of the tasks (sorted by repository): in proportion to each repository's tasks, and evenly
 /// spaced within each.
 pub fn spread(tasks: Vec<Task>, most: usize) -> Vec<Task> {
     let mut groups: Vec<(Vec<Task>, usize)> = Vec::new();
@@ -167,7 +167,7 @@ fn fits(pattern: &str, task: &Task) -> bool {
             && (glob_fits(pattern, task.repository.name()) || glob_fits(pattern, task.id.as_str()))
 }
 
-/// Tells whether a name or glob means the repository: `owner/name`, or `name` alone.
+/// Tells whether a name or glob matches the repository: `owner/name`, or `name` alone.
 pub fn repository_fits(pattern: &str, repository: &RepositoryName) -> bool {
     glob_fits(pattern, repository.as_str()) || (!pattern.contains('/') && glob_fits(pattern, repository.name()))
 }

@@ -93,7 +93,7 @@ impl<'a> Attachments<'a> {
         *self.numbers.entry(attachment).or_insert(next)
     }
 
-    /// Reads the attachments one by one up to the size limit.
+    /// Reads the attachments one by one. An attachment larger than the rest of the size limit is skipped.
     ///
     /// # Errors
     /// I/O errors of reading files, and those of `take`; missing files are skipped.

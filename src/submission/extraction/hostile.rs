@@ -1,4 +1,4 @@
-//! Patches that no honest program writes, and what each comes to: a typed reason, and a list of what else it touches.
+//! Tests with patches that no honest program writes. Each has a typed reason and a list of its other files.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A file's headers in a patch, and the lines that they are read from.
+//! Parses the headers of a file in a patch.
 
 use super::{Change, FilePatch, Origin, PatchError, PatchErrorReason, unquote};
 

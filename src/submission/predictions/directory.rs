@@ -1,7 +1,7 @@
-//! A directory of one model's predictions: `<task id>.patch` or `.diff`, `<task id>.java` with the test file's whole
-//! text, or `<task id>/` with the test file in it, at its path in the repository or by its name alone.
+//! Reads a directory of one model's predictions. It has `<task id>.patch` or `.diff`, or `<task id>.java` with the test
+//! file's whole text. Or it has `<task id>/` with the test file, at its path in the repository or by its name alone.
 //!
-//! The directory's name is the model's. Links are refused: what they lead to is not part of the directory.
+//! The directory's name is the model's. Links are refused, because their targets are not part of the directory.
 
 use std::path::{Path, PathBuf};
 

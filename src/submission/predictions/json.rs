@@ -1,6 +1,6 @@
-//! JSON lines, lists and dictionaries of predictions.
+//! Reads JSON lines, lists and dictionaries of predictions.
 //!
-//! Elements of a list are read one by one, so that each has a line of its own to be named by.
+//! Elements of a list are read one by one, so that errors can name each element's own line.
 
 use std::path::Path;
 

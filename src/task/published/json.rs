@@ -1,4 +1,5 @@
-//! JSON objects that say everything once: of a key that comes twice readers take the first, the last, or both.
+//! Parses JSON objects without repeated keys, because readers differ on these: some take the first value, some the
+//! last.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use crate::task::InvalidText;
 /// Reads an object.
 ///
 /// # Errors
-/// [`Problem::NoJson`]; [`Problem::Contradiction`] for a key that comes twice, however deep.
+/// [`Problem::NoJson`]; [`Problem::Contradiction`] for a repeated key at any depth.
 pub(super) fn object(text: &str) -> Result<Map<String, Value>, Problem> {
     let Read { value, twice } = serde_json::from_str(text).map_err(Problem::NoJson)?;
     if let Some(key) = twice {
