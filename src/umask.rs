@@ -28,7 +28,7 @@ impl Umask {
         umask(self.0 & (Mode::WGRP | Mode::WOTH));
     }
 
-    /// Makes the directory with all that lead to it, as the caller's umask has it; one that is there stays as it is.
+    /// Creates the directory and its missing parents with the caller's umask; an existing directory stays unchanged.
     ///
     /// # Errors
     /// I/O errors of creating the directories.
@@ -42,7 +42,7 @@ impl Umask {
         })
     }
 
-    /// Makes or empties the file, as the caller's umask has it.
+    /// Creates or empties the file, with the caller's umask.
     ///
     /// # Errors
     /// I/O errors of creating the file.
@@ -50,7 +50,7 @@ impl Umask {
         fs::OpenOptions::new().write(true).create(true).truncate(true).mode(self.file_mode()).open(path)
     }
 
-    /// Returns the mode of files as the caller's umask has it.
+    /// Returns the mode of new files under the caller's umask.
     pub(crate) fn file_mode(self) -> u32 {
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
         (mode - self.0).bits()

@@ -1,5 +1,6 @@
-//! `crosscheck`: focal coverage and mutants as `score` has them of the developers' tests on new code, beside what Maven with
-//! JaCoCo and Universal Mutator's own command make of the same. Hidden: for `docs/scoring.md` and for whoever doubts it.
+//! `crosscheck`: compares focal coverage and mutants of the developers' tests on new code. One side is `score`'s; the
+//! other is from Maven with JaCoCo and from Universal Mutator's own command. Hidden: for `docs/scoring.md` and for its
+//! reviewers.
 
 mod inspector;
 

@@ -1,5 +1,5 @@
-//! The floor of the direct path: the java command lines of a cell, one after the other on one unpacked tree in one
-//! container. What a container for each method costs shows against it; nothing of it decides a verdict.
+//! The floor of the direct path: a cell's java command lines in sequence, on one unpacked tree in one container. The
+//! difference shows the cost of a container for each method. No verdict depends on it.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(crate) struct FloorLaunch {
     pub(crate) passed: bool,
 }
 
-/// Launches the methods of a test file's class, or of classes nested in it, and returns what each came to.
+/// Launches the methods of a test file's class, or of classes nested in it, and returns each outcome.
 ///
 /// # Errors
 /// [`LiteralError`].

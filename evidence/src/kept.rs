@@ -1,4 +1,4 @@
-//! Tasks that something was found out of, in a file, a JSON line each, so that work of hours that was cut off goes on.
+//! Results of tasks in a file, a JSON line each, so that interrupted work of hours can be resumed.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write as _};
@@ -13,7 +13,7 @@ use crate::report::measurement::{MEASUREMENT_SCHEMA, MeasuredTask};
 use testevo_sandbox::error::CommandError;
 use testevo_sandbox::task::TaskId;
 
-/// What is kept of a task. The first field of its JSON is `schema`.
+/// The result of a task. The first field of its JSON is `schema`.
 pub(crate) trait OfTask: Serialize + DeserializeOwned {
     /// The command that keeps it.
     const COMMAND: &str;
@@ -64,7 +64,7 @@ impl OfTask for CheckedTask {
     }
 }
 
-/// What is known of tasks, and where it is kept.
+/// The results of tasks, and their file.
 pub(crate) struct Kept<T> {
     tasks: BTreeMap<TaskId, T>,
     file: Option<fs::File>,
@@ -74,7 +74,7 @@ pub(crate) struct Kept<T> {
 const BEGIN: &str = "{\"schema\":";
 
 impl<T: OfTask> Kept<T> {
-    /// Reads the file where there is one; a torn last line, which a killed process leaves, is cut off.
+    /// Reads the file, if it exists; a truncated last line, which a killed process leaves, is cut off.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, CommandError> {
         let Some(path) = path else { return Ok(Self { tasks: BTreeMap::new(), file: None }) };
         let bytes = match fs::read(path) {
@@ -110,12 +110,12 @@ impl<T: OfTask> Kept<T> {
         Ok(Self { tasks, file: Some(open().map_err(CommandError::Runtime)?) })
     }
 
-    /// Tells whether all is known of the task that can be.
+    /// Tells whether the task's result is final.
     pub(crate) fn has(&self, id: &TaskId) -> bool {
         self.tasks.get(id).is_some_and(|task| !task.is_lost())
     }
 
-    /// Adds a task and writes it.
+    /// Adds a task's result and writes it.
     pub(crate) fn add(&mut self, task: T) -> Result<(), CommandError> {
         if let Some(file) = &mut self.file {
             let line = serde_json::to_string(&task).map_err(std::io::Error::other);
@@ -125,7 +125,7 @@ impl<T: OfTask> Kept<T> {
         Ok(())
     }
 
-    /// Returns what is known of a task.
+    /// Returns a task's result.
     pub(crate) fn take(&mut self, id: &TaskId) -> Option<T> {
         self.tasks.remove(id)
     }

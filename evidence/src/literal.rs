@@ -1,5 +1,5 @@
-//! What the direct path is measured against: the paper's harness to the letter (one container a cell, Maven, then the
-//! console launcher for each method in the same container), and Maven alone. Nothing of it decides a verdict.
+//! Baselines of the direct path: the paper's literal harness, and Maven alone. The literal harness uses one container a
+//! cell: it runs Maven, then the console launcher for each method in the same container. No verdict depends on these.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use testevo_sandbox::workspace::cells::class_of_method;
 /// Index of Maven in every program here.
 const MAVEN: usize = 2;
 
-/// Why it can't be said what came of it.
+/// Why a baseline has no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LiteralError {
     /// The engine refused or lost the container.
@@ -53,16 +53,16 @@ pub(crate) struct LiteralCell<'a> {
     pub(crate) methods: &'a [MethodId],
 }
 
-/// What the paper's harness makes of a cell: exit statuses.
+/// The result of the paper's harness for a cell: exit statuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LiteralVerdict {
     /// Maven ended with 0.
     pub(crate) compiled: bool,
-    /// For each method, whether the console ended with 0; false where it was not started.
+    /// For each method, whether the console exited with 0; false where it was not started.
     pub(crate) passed: Vec<bool>,
 }
 
-/// Executes a cell as the paper does.
+/// Executes a cell as the paper's harness does.
 ///
 /// # Errors
 /// [`LiteralError`].
@@ -79,7 +79,7 @@ pub(crate) async fn literal(executor: &Executor, cell: &LiteralCell<'_>) -> Resu
     Ok(LiteralVerdict { compiled, passed })
 }
 
-/// Runs `mvn -o test -DskipTests` for a module of the tree in `archive`, as people do, and tells whether it ended with 0.
+/// Runs `mvn -o test -DskipTests` for a module of the tree in `archive`, and tells whether it exited with 0.
 ///
 /// # Errors
 /// [`LiteralError`].

@@ -1,5 +1,5 @@
-//! Evidence for what `testevo-sandbox` claims: `measure` for its times, `crosscheck` for its coverage and mutants. It uses the library as
-//! anybody would; nothing here decides a verdict.
+//! Evidence for the claims of `testevo-sandbox`: `measure` for its times, `crosscheck` for its coverage and mutants. It
+//! uses the library as any other program would; no verdict depends on it.
 
 mod crosscheck;
 mod floor;

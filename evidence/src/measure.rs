@@ -1,6 +1,6 @@
-//! `measure`: how long cells take, side by side on the same tasks: the literal harness of the paper, the reference path,
-//! the direct path without and with containers started ahead, and the floor. Hidden: for `docs/performance.md` and for
-//! whoever doubts it.
+//! `measure`: compares the times of cells on the same tasks. The ways are the paper's literal harness, the reference
+//! path, the direct path without and with containers started ahead, and the floor. Hidden: for `docs/performance.md`
+//! and for its reviewers.
 
 mod clock;
 

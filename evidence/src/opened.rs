@@ -1,5 +1,4 @@
-//! Everything that executing cells of some tasks needs, opened once: what commands that look at executions side by side
-//! share.
+//! The state for executing cells of some tasks, opened once and shared by the commands that compare executions.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,7 +47,7 @@ impl Opened {
         Ok(Self { engine, engine_name, version, jars, environments, executors, paths, trees })
     }
 
-    /// Returns where a task's cells are executed.
+    /// Returns the executor and environment of a task's cells.
     pub(crate) fn place(&self, task: &Task) -> Result<(&Executor, &Environment), String> {
         match (self.executors.get(&task.repository), self.environments.get(&task.repository)) {
             (Some(executor), Some(environment)) => Ok((executor, environment)),

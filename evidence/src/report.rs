@@ -1,4 +1,4 @@
-//! What evidence adds up to.
+//! Reports of evidence.
 
 pub(crate) mod crosscheck;
 pub(crate) mod measurement;

@@ -1,6 +1,6 @@
-//! What scoring measures, measured again by the tools that everyone has: coverage by Maven, Surefire and JaCoCo's agent,
-//! mutants by Universal Mutator's own command with the compiler as its judge, what becomes of mutants by Maven. Nothing of it
-//! decides a score.
+//! Scoring's values, measured again with common tools: coverage by Maven, Surefire and JaCoCo's agent; mutants by
+//! Universal Mutator's own command with the compiler as its judge; outcomes of mutants by Maven. No score depends on
+//! these.
 
 pub(crate) mod driven;
 pub(crate) mod mutate;

@@ -1,5 +1,5 @@
-//! The inspector: takes coverage and mutants of a task's developers' tests on new code as scoring takes them, and from the
-//! other tools.
+//! The inspector: measures coverage and mutants of a task's developers' tests on new code, with scoring's code and with
+//! the other tools.
 
 mod ends;
 
@@ -65,7 +65,7 @@ fn inspected<T>(result: Result<T, InspectError>) -> Result<Result<T, NoAnswer>, 
     }
 }
 
-/// What inspecting needs, opened once.
+/// The state for inspecting tasks, opened once.
 pub(crate) struct Inspector {
     opened: Opened,
     setting: CheckSetting,
@@ -81,11 +81,11 @@ pub(crate) struct Inspector {
 pub(crate) struct Compares {
     pub(crate) coverage: bool,
     pub(crate) mutants: bool,
-    /// Mutants of each file of which it is compared what becomes of them.
+    /// Number of mutants of each file whose outcomes are compared.
     pub(crate) ends: usize,
 }
 
-/// A task with everything that is known of it before something is executed.
+/// A task and its facts that are known before any execution.
 pub(crate) struct Subject<'a> {
     task: &'a Task,
     executor: &'a Executor,
@@ -123,7 +123,7 @@ impl Inspector {
         Ok(opened.engine.close().await?)
     }
 
-    /// Returns a task that could not be compared, this time or ever.
+    /// Returns a task that could not be compared, for now or for good.
     pub(crate) fn left_out(&self, task: &Task, (reason, lost): (String, bool)) -> CheckedTask {
         CheckedTask { left_out: Some(reason), lost, ..self.checked(task) }
     }
@@ -141,7 +141,7 @@ impl Inspector {
         }
     }
 
-    /// Compares what is to be compared of a task.
+    /// Makes all comparisons of a task.
     pub(crate) async fn task(&self, task: &Task) -> Result<CheckedTask, InspectError> {
         let subject = match self.subject(task).await? {
             Ok(subject) => subject,

@@ -1,8 +1,8 @@
-//! The clock: executes the cells of a task every way, one after the other, and reads what each took.
+//! The clock: executes the cells of a task in every way, one after the other, and measures each.
 //!
-//! A way begins with the sources in git and ends with verdicts, whatever it does in between: writing trees, leaving the
-//! target file out, and the reference path where the direct one does not fit. Prepared revisions and a warm compiler are
-//! there before, as they are in a validation of many tasks; the compiler was warmed with another file.
+//! A way begins with the sources in git and ends with verdicts. It includes writing trees, leaving the target file out,
+//! and the reference path where the direct path does not fit. Prepared revisions and a warm compiler exist before, as
+//! in a validation of many tasks; another file warmed the compiler.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,20 +63,21 @@ pub(crate) enum MeasureError {
     Io(#[from] std::io::Error),
 }
 
-/// What measuring needs, opened once.
+/// The state for measuring tasks, opened once.
 pub(crate) struct Clock {
     opened: Opened,
     setting: Setting,
     data_dir: DataDir,
     events: EventSink,
     cancellation: CancellationToken,
-    /// Without and with containers started ahead; each has compilers of its own, so that they see the same requests.
+    /// The direct paths without and with containers started ahead. Each has its own compilers, so that both see the
+    /// same requests.
     direct: Arc<Direct>,
     direct_ahead: Arc<Direct>,
     ahead: Arc<ContainerPool>,
-    /// What executes with containers started ahead.
+    /// The executors with containers started ahead.
     executors_ahead: BTreeMap<RepositoryName, Arc<Executor>>,
-    /// Trees and modules that were prepared and built by Maven alone.
+    /// Trees and modules that are already prepared and built by Maven alone.
     revisions: BTreeSet<(String, String)>,
 }
 
@@ -84,7 +85,7 @@ pub(crate) struct Clock {
 struct Executed {
     wall_ms: u64,
     records: Vec<CellRecord>,
-    /// What the paper's harness says.
+    /// The verdict of the paper's harness.
     literal: Option<LiteralVerdict>,
 }
 
@@ -149,7 +150,7 @@ impl Clock {
         }
     }
 
-    /// Measures the cells of a task in which something is executed, and its revisions where no other task had them.
+    /// Measures the executed cells of a task, and its revisions unless another task's measurement has them.
     pub(crate) async fn task(&mut self, task: &Task) -> Result<MeasuredTask, MeasureError> {
         let mut subjects = Vec::new();
         for cell in ordered_cells(task) {

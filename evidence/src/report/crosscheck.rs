@@ -1,4 +1,4 @@
-//! What crosschecked tasks come to: coverage and mutants as scoring has them beside those of Maven, JaCoCo and Universal
+//! The report of crosschecked tasks: scoring's coverage and mutants beside those of Maven, JaCoCo and Universal
 //! Mutator's command. Pure: both come in as values, and every difference is named.
 
 mod formats;
@@ -21,18 +21,18 @@ use testevo_sandbox::task::{MethodId, RepositoryName, TaskId};
 /// Version of crosschecked tasks and of their summary.
 pub(crate) const CROSSCHECK_SCHEMA: u32 = 2;
 
-/// Tasks that a statement needs.
+/// The least number of tasks for a statement.
 pub(crate) const LEAST_TASKS: usize = 20;
 
 /// Of what only one side has so many are named.
 const MOST_NAMED: usize = 20;
 
-/// Ours, and what it is compared with.
+/// Our value, and the other tool's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Both<T> {
     /// As scoring has it.
     pub(crate) ours: T,
-    /// As the other tools have it.
+    /// The other tool's value.
     pub(crate) theirs: T,
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct Compared {
     pub(crate) ours: usize,
     /// How many the other has.
     pub(crate) theirs: usize,
-    /// Those that only ours has, or has more often; only the first few are kept.
+    /// Items that only we have, or have more often; only the first few are kept.
     pub(crate) only_ours: Vec<String>,
-    /// Those that only the other has, or has more often; only the first few are kept.
+    /// Items that only the other tool has, or has more often; only the first few are kept.
     pub(crate) only_theirs: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ impl Compared {
     }
 }
 
-/// Where it was crosschecked.
+/// The setting of a crosscheck.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CheckSetting {
     /// The engine and its version.
@@ -108,13 +108,13 @@ pub(crate) struct CheckedTask {
     pub(crate) coverage: Vec<CheckedMethod>,
     /// Mutants by file.
     pub(crate) mutants: Vec<CheckedMutants>,
-    /// Why nothing of it could be compared.
+    /// Why nothing of the task could be compared.
     pub(crate) left_out: Option<String>,
-    /// Whether something could not be compared for a fault of ours, so that another time it may.
+    /// Whether a fault of ours prevented a comparison, so that another try may succeed.
     pub(crate) lost: bool,
 }
 
-/// What one target method covers.
+/// The coverage of one target method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CheckedMethod {
     /// The method.
@@ -129,7 +129,7 @@ pub(crate) struct CheckedMethod {
     pub(crate) coverage: Both<Option<f64>>,
     /// Over all lines of the focal methods, percent.
     pub(crate) coverage_range: Both<Option<f64>>,
-    /// Why it could not be compared.
+    /// Why the method could not be compared.
     pub(crate) left_out: Option<String>,
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct CheckedFile {
     pub(crate) file: SourceFile,
     /// Lines that JaCoCo lists.
     pub(crate) listed: Compared,
-    /// Those of them with an executed instruction.
+    /// Listed lines with an executed instruction.
     pub(crate) covered: Compared,
 }
 
@@ -150,47 +150,47 @@ pub(crate) struct CheckedFile {
 pub(crate) struct CheckedMutants {
     /// The file.
     pub(crate) path: String,
-    /// Lines that were to be mutated.
+    /// The number of lines to mutate.
     pub(crate) lines: usize,
-    /// Everything that the rules make.
+    /// All mutants that the rules make.
     pub(crate) made: Compared,
     /// Mutants on living lines.
     pub(crate) emitted: Compared,
-    /// Distinct ones that compile.
+    /// Distinct mutants that compile.
     pub(crate) valid: Compared,
-    /// Distinct ones that do not.
+    /// Distinct mutants that do not compile.
     pub(crate) invalid: Compared,
-    /// Lines that are taken for dead.
+    /// Lines taken for dead.
     pub(crate) dead_lines: Compared,
-    /// Copies of the source that were left out on living lines.
+    /// Copies of the source left out on living lines.
     pub(crate) copies: Both<usize>,
-    /// What becomes of some of them, where that was asked for.
+    /// Outcomes of some of the mutants, if requested.
     pub(crate) ends: Option<CheckedEnds>,
     /// Why they could not be compared.
     pub(crate) left_out: Option<String>,
 }
 
-/// What becomes of mutants of one source file: compiled by the warm compiler and launched method by method, and by Maven
-/// with all methods in one call, in one container that has built the source before.
+/// Outcomes of mutants of one source file. We compile with the warm compiler and launch method by method. Maven
+/// compiles and runs all methods in one call, in one container that has built the source before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CheckedEnds {
-    /// Methods that ran on each.
+    /// Methods run on each mutant.
     pub(crate) methods: usize,
-    /// Distinct mutants on living lines, of which those below are some.
+    /// Number of distinct mutants on living lines; the compared ones are some of these.
     pub(crate) distinct: usize,
-    /// What we took for making all of the file's mutants and judging which compile, in milliseconds.
+    /// Our time for making all of the file's mutants and judging which compile, in milliseconds.
     pub(crate) judging_ms: u64,
-    /// What we took before the first of the mutants below could be compiled, in milliseconds.
+    /// Our time before the first compared mutant could be compiled, in milliseconds.
     pub(crate) beginning_ms: u64,
     /// The mutants.
     pub(crate) mutants: Vec<CheckedEnd>,
-    /// Those of which Maven does not tell what becomes of them, and why.
+    /// Mutants whose outcome Maven does not tell, with the reason.
     pub(crate) unknown: Vec<String>,
     /// Why they could not be compared.
     pub(crate) left_out: Option<String>,
 }
 
-/// What becomes of one mutant.
+/// The outcome of one mutant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CheckedEnd {
     /// Which one it is.
@@ -199,7 +199,7 @@ pub(crate) struct CheckedEnd {
     pub(crate) end: Both<MutantEnd>,
     /// In milliseconds, ours without judging.
     pub(crate) ms: Both<u64>,
-    /// A limit ended it on one side: what it took says nothing.
+    /// A limit ended it on one side, so its times say nothing.
     pub(crate) limited: bool,
 }
 
@@ -209,8 +209,8 @@ impl CheckedEnds {
         Self { left_out: Some(reason), ..Self::default() }
     }
 
-    /// Returns what the mutants took that no limit ended, in milliseconds; of ours, judging is in it by their share of all that
-    /// were judged. `None` where there is none.
+    /// Returns the times of the mutants that no limit ended, in milliseconds. Ours includes their share of judging all
+    /// mutants. `None` without such mutants.
     pub(crate) fn took(&self) -> Option<Both<f64>> {
         let timed: Vec<&CheckedEnd> = self.mutants.iter().filter(|one| !one.limited).collect();
         let sum = |ms: fn(&CheckedEnd) -> u64| timed.iter().map(|one| ms(one)).sum::<u64>() as f64;
@@ -233,7 +233,7 @@ impl CheckedMethod {
         Self { method, path, tests, files, coverage: Both::default(), coverage_range: Both::default(), left_out }
     }
 
-    /// Compares what a method covers of the files of its task's focal methods.
+    /// Compares a method's coverage of the files of its task's focal methods.
     pub(crate) fn of(
         (method, path, tests): (MethodId, ExecutionPath, Vec<String>),
         (focal, files): (&[FocalLines], &[SourceFile]),
@@ -337,7 +337,7 @@ impl CheckedMutants {
     }
 }
 
-/// Names a mutant by what it has instead of a line of the source.
+/// Names a mutant by its changed line.
 pub(crate) fn named(source: &str, mutant: &str) -> String {
     let lines = source.lines().zip(mutant.lines()).enumerate();
     let changed = lines.into_iter().find(|(_, (own, other))| own != other);
@@ -347,51 +347,51 @@ pub(crate) fn named(source: &str, mutant: &str) -> String {
     )
 }
 
-/// What was compared of one kind.
+/// Counts of the comparisons of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Count {
     /// Tasks of which something was compared.
     pub(crate) tasks: usize,
-    /// Those of them in which everything that was compared is equal.
+    /// Tasks in which everything compared is equal.
     pub(crate) tasks_equal: usize,
-    /// Whether these are as many as a statement needs.
+    /// Whether these tasks are enough for a statement.
     pub(crate) enough: bool,
-    /// Methods, or files with mutants, that were compared.
+    /// Compared methods, or compared files with mutants.
     pub(crate) compared: usize,
-    /// Those of them that are equal.
+    /// Equal ones among these.
     pub(crate) equal: usize,
-    /// Those that could not be compared.
+    /// Methods or files that could not be compared.
     pub(crate) left_out: usize,
 }
 
-/// What all crosschecked tasks come to.
+/// The report of all crosschecked tasks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Crosscheck {
     /// [`CROSSCHECK_SCHEMA`].
     pub(crate) schema: u32,
-    /// Where, each setting once.
+    /// The settings, each once.
     pub(crate) settings: Vec<CheckSetting>,
     /// Coverage, by method.
     pub(crate) coverage: Count,
-    /// Lines that our coverage lists in the compared files, over methods, and those of them that are covered.
+    /// Lines that our coverage lists in the compared files, over methods, and covered ones among these.
     pub(crate) lines: (usize, usize),
     /// Mutants, by file.
     pub(crate) mutants: Count,
-    /// Our mutants that were compared: made, emitted, valid, invalid.
+    /// Our compared mutants: made, emitted, valid, invalid.
     pub(crate) mutants_compared: [usize; 4],
-    /// What becomes of mutants, by file.
+    /// Outcomes of mutants, by file.
     pub(crate) ends: Count,
-    /// Mutants of which that was compared, by what became of them with us: invalid, killed, survived.
+    /// Mutants with compared outcomes, by our outcome: invalid, killed, survived.
     pub(crate) ends_compared: [usize; 3],
-    /// How many times longer Maven took for a file's mutants than we did, over files; `None` without any.
+    /// Ratio of Maven's time to ours for a file's mutants, over files; `None` without any.
     pub(crate) speed: Option<Spread>,
-    /// What all of these mutants took, in milliseconds.
+    /// The total times of these mutants, in milliseconds.
     pub(crate) took_ms: Both<f64>,
-    /// What differs, in words.
+    /// The differences, in words.
     pub(crate) differences: Vec<String>,
-    /// What could not be compared, and why.
+    /// The failed comparisons, with reasons.
     pub(crate) left_out: Vec<String>,
-    /// Everything that was compared.
+    /// All crosschecked tasks.
     pub(crate) tasks: Vec<CheckedTask>,
 }
 
@@ -402,7 +402,7 @@ struct Part {
     differences: Vec<String>,
 }
 
-/// Returns what crosschecked tasks come to.
+/// Returns the report of crosschecked tasks.
 pub(crate) fn crosscheck(tasks: Vec<CheckedTask>) -> Crosscheck {
     let mut crosscheck = Crosscheck {
         schema: CROSSCHECK_SCHEMA,

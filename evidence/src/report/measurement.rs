@@ -1,4 +1,4 @@
-//! What measured tasks add up to: ratios between ways to execute the same cells, and where the time goes, as medians and
+//! The report of measured tasks: ratios between ways to execute the same cells, and shares of the time, as medians and
 //! quartiles over tasks. No clock here: times come in as values.
 
 mod formats;
@@ -13,7 +13,8 @@ use testevo_sandbox::task::{Cell, RepositoryName, Revision, TaskId};
 /// Version of measured tasks and of their summary.
 pub(crate) const MEASUREMENT_SCHEMA: u32 = 3;
 
-/// Tasks that a statement about speed needs. Source: design §9, issue "The same verdicts many times faster".
+/// The least number of tasks for a statement about speed. Source: design §9, issue "The same verdicts many times
+/// faster".
 pub(crate) const LEAST_TASKS: usize = 30;
 
 /// A way to execute a cell, from its sources in git to its verdicts.
@@ -24,9 +25,9 @@ pub(crate) enum Way {
     Literal,
     /// Maven in every cell.
     Reference,
-    /// A revision compiled once, each launch in a container that is started for it then.
+    /// A revision compiled once; each launch starts its own container.
     Direct,
-    /// The same with containers that were started ahead.
+    /// The direct path with containers started ahead.
     Ahead,
 }
 
@@ -34,7 +35,7 @@ impl Way {
     /// All of them.
     pub(crate) const ALL: [Self; 4] = [Self::Literal, Self::Reference, Self::Direct, Self::Ahead];
 
-    /// Returns the name, as JSON has it.
+    /// Returns the name used in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Literal => "literal",
@@ -45,7 +46,7 @@ impl Way {
     }
 }
 
-/// Where the time of a cell went, in milliseconds.
+/// The parts of a cell's time, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Times {
     /// Everything, by the clock.
@@ -62,7 +63,7 @@ pub(crate) struct Times {
     pub(crate) launch_ms: u64,
 }
 
-/// Where and how it was measured.
+/// The setting of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setting {
     /// The engine and its version.
@@ -80,13 +81,13 @@ pub(crate) struct Setting {
 pub(crate) struct MeasuredCell {
     /// The cell.
     pub(crate) cell: Cell,
-    /// The ways in the order in which they were gone.
+    /// The ways, in order of execution.
     pub(crate) order: Vec<Way>,
     /// What each took.
     pub(crate) times: BTreeMap<Way, Times>,
-    /// What the same JVMs took one after the other in one container; `None` where the direct path launched none.
+    /// Time of the same JVMs in sequence in one container; `None` where the direct path launched none.
     pub(crate) floor_ms: Option<u64>,
-    /// Why the direct path did not fit; the reference that ran then is in its time.
+    /// Why the direct path did not fit; its time then includes the reference path's run.
     pub(crate) unfit: Option<String>,
 }
 
@@ -97,11 +98,11 @@ pub(crate) struct MeasuredRevision {
     pub(crate) revision: Revision,
     /// The module, empty for the root.
     pub(crate) module: String,
-    /// Preparing it, with nothing prepared before.
+    /// Time of preparing the revision from nothing, in milliseconds.
     pub(crate) prepare_ms: u64,
     /// `mvn -o test -DskipTests`.
     pub(crate) maven_ms: u64,
-    /// Why it can't be compared.
+    /// Why the revision can't be compared.
     pub(crate) left_out: Option<String>,
 }
 
@@ -120,9 +121,9 @@ pub(crate) struct MeasuredTask {
     pub(crate) repository: RepositoryName,
     /// Cells in which something is executed.
     pub(crate) cells: Vec<MeasuredCell>,
-    /// Its revisions, where they were not measured with another task.
+    /// Its revisions, unless another task's measurement has them.
     pub(crate) revisions: Vec<MeasuredRevision>,
-    /// Why it is in no ratio: verdicts that differ, faults of ours.
+    /// Why the task is in no ratio: verdicts that differ, faults of ours.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -130,13 +131,13 @@ pub(crate) struct MeasuredTask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Over {
-    /// All cells of all tasks; where the direct path does not fit, its time has the reference in it.
+    /// All cells of all tasks. Where the direct path does not fit, its time includes the reference path's.
     Tasks,
-    /// All cells of the tasks in which it fits every cell.
+    /// All cells of the tasks in which the direct path fits every cell.
     FitTasks,
-    /// Of these the cells in which a method is launched.
+    /// Of these, the cells in which a method is launched.
     LaunchedCells,
-    /// Of these the two cells that a submission has: the test file after the change on the new and on the old code.
+    /// Of these, the two cells of a submission: the test file after the change on new and on old code.
     SubmissionCells,
     /// Revisions.
     Revisions,
@@ -182,57 +183,57 @@ impl Spread {
 /// How many times longer one thing takes than another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Ratio {
-    /// What takes longer, one hopes.
+    /// The numerator, which should be the slower way.
     pub(crate) above: &'static str,
     /// What it is divided by.
     pub(crate) below: &'static str,
     /// Over what.
     pub(crate) over: Over,
-    /// Tasks or revisions in it.
+    /// Number of tasks or revisions in the ratio.
     pub(crate) count: usize,
-    /// Over these, each weighing the same; `None` without any.
+    /// The ratio's spread over these, with equal weights; `None` without any.
     #[serde(flatten)]
     pub(crate) spread: Option<Spread>,
     /// All time above by all time below.
     pub(crate) summed: Option<f64>,
 }
 
-/// What a part of a task's time comes to over tasks, in milliseconds.
+/// A part of a task's time, over tasks, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Part {
-    /// The way, and what of it.
+    /// The way and its part.
     pub(crate) name: String,
-    /// Over tasks; `None` without any.
+    /// The spread over tasks; `None` without any.
     #[serde(flatten)]
     pub(crate) spread: Option<Spread>,
 }
 
-/// What all measured tasks come to.
+/// The report of all measured tasks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Measurement {
     /// [`MEASUREMENT_SCHEMA`].
     pub(crate) schema: u32,
-    /// Where and how, each setting once.
+    /// The settings, each once.
     pub(crate) settings: Vec<Setting>,
     /// Load while tasks were measured.
     pub(crate) load: Option<Spread>,
     /// Tasks in the ratios.
     pub(crate) measured: usize,
-    /// Whether these are as many as a statement needs.
+    /// Whether these tasks are enough for a statement.
     pub(crate) enough: bool,
-    /// Tasks that were measured and are in no ratio.
+    /// Measured tasks in no ratio.
     pub(crate) left_out: usize,
     /// Cells of the tasks in the ratios that the direct path does not fit.
     pub(crate) unfit_cells: usize,
     /// The ratios.
     pub(crate) ratios: Vec<Ratio>,
-    /// Where the time goes, a task's cells together.
+    /// The parts of the time, summed over a task's cells.
     pub(crate) parts: Vec<Part>,
-    /// Everything that was measured.
+    /// All measured tasks.
     pub(crate) tasks: Vec<MeasuredTask>,
 }
 
-/// Returns what measured tasks come to.
+/// Returns the report of measured tasks.
 pub(crate) fn measurement(tasks: Vec<MeasuredTask>) -> Measurement {
     let mut settings: Vec<Setting> = Vec::new();
     for task in &tasks {

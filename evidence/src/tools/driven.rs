@@ -1,8 +1,8 @@
-//! Coverage as Maven has it: Maven compiles a tree and Surefire runs one test method of it, JaCoCo's agent on Surefire's
-//! JVM, and JaCoCo's command line makes XML of that with the classes that Maven compiled there.
+//! Coverage by Maven. Maven compiles a tree, and Surefire runs one test method of it with JaCoCo's agent on Surefire's
+//! JVM. JaCoCo's command line then makes XML of the agent's data and the classes that Maven compiled.
 //!
-//! The agent reaches the JVM through the program that Surefire is told to start, not through `argLine`: a project's own
-//! `argLine` stays what it is wherever it is written, and Maven's own JVM has no agent.
+//! The agent reaches the JVM through the program that Surefire starts, not through `argLine`. So a project's own
+//! `argLine` stays unchanged wherever it is written, and Maven's own JVM has no agent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -59,21 +59,21 @@ pub(crate) struct MavenMethod<'a> {
     pub(crate) files: &'a [SourceFile],
 }
 
-/// What Maven and JaCoCo make of a method.
+/// The coverage of a method by Maven and JaCoCo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MavenCoverage {
     /// It passed.
     Covered {
-        /// The tests that Surefire ran, by the names that it reports.
+        /// The tests that Surefire ran, by their reported names.
         tests: Vec<String>,
         /// Lines by source file.
         lines: BTreeMap<SourceFile, Lines>,
     },
-    /// There is nothing to compare with.
+    /// Maven gives no coverage to compare with.
     LeftOut {
         /// Why.
         cause: String,
-        /// The fault is ours, and another time there may be.
+        /// Whether another try may succeed, because the fault is ours.
         may_pass: bool,
     },
 }
@@ -88,21 +88,21 @@ impl MavenCoverage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reported {
     pub(crate) name: String,
-    /// It neither failed nor was left out.
+    /// Whether it neither failed nor was skipped.
     pub(crate) passed: bool,
 }
 
 impl Reported {
-    /// Returns the method that it is of: what follows tells parameters.
+    /// Returns the name of its method; the rest names parameters.
     pub(crate) fn method(&self) -> &str {
         self.name.split(['[', '(', '{', ' ', ':']).next().unwrap_or_default()
     }
 }
 
-/// Has Maven run a method and returns what it covered.
+/// Runs a method with Maven and returns its coverage.
 ///
 /// # Errors
-/// The file system's.
+/// I/O errors of writing logs and temporary files.
 pub(crate) async fn drive(executor: &Executor, method: &MavenMethod<'_>) -> std::io::Result<MavenCoverage> {
     for pattern in PATTERNS {
         let program = program(executor, method, pattern);
@@ -170,7 +170,7 @@ pub(crate) fn maven_test(
     maven
 }
 
-/// Returns where Surefire reports: beside the directory of the tests' classes.
+/// Returns Surefire's report directory, beside the directory of the tests' classes.
 pub(crate) fn reports(class_path: &[String]) -> String {
     let build = class_path.first().and_then(|tests| tests.rsplit_once('/')).map_or(PROJECT, |(build, _)| build);
     format!("{build}/surefire-reports")
@@ -284,7 +284,7 @@ fn read_report(xml: &str) -> Result<Vec<Reported>, quick_xml::Error> {
     }
 }
 
-/// Returns the first thing that Maven calls an error.
+/// Returns the first error line of Maven's output.
 pub(crate) fn first_error(said: &str) -> String {
     let mut errors = said.lines().filter_map(|line| line.strip_prefix("[ERROR]")).map(str::trim);
     errors.find(|error| !error.is_empty()).unwrap_or("it says nothing of an error").to_owned()

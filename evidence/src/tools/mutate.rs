@@ -1,5 +1,5 @@
-//! Mutants as Universal Mutator's own command makes them: once without a check, once with a command as its check that
-//! compiles the mutant in the source's place, with javac itself and the arguments that Maven's compiler got for all sources
+//! Mutants by Universal Mutator's own command, run twice. The first run has no check. In the second run, a command
+//! checks each mutant: it compiles the mutant in the source's place, with javac and Maven's arguments for all sources
 //! of the module.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,18 +45,18 @@ echo $status > /work/seen/$number.status
 exit $status
 ";
 
-/// What the command makes of a file.
+/// The command's mutants of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandMutants {
-    /// Texts of everything that its rules make, in order.
+    /// Texts of all mutants that its rules make, in order.
     pub(crate) made: Vec<String>,
     /// Texts of mutants on living lines, in order.
     pub(crate) emitted: Vec<String>,
-    /// Those of them that compile.
+    /// Mutants that compile.
     pub(crate) valid: Vec<String>,
     /// Those that do not.
     pub(crate) invalid: Vec<String>,
-    /// Copies of the source that it leaves out on living lines.
+    /// Copies of the source left out on living lines.
     pub(crate) copies: usize,
     /// Lines that it takes for dead.
     pub(crate) dead_lines: BTreeSet<usize>,
@@ -71,7 +71,7 @@ const ARCHIVES: usize = 11;
 /// Runs the command on a file; `tree` is the revision's compiled tree.
 ///
 /// # Errors
-/// The file system's.
+/// I/O errors of writing logs and temporary files.
 pub(crate) async fn mutate(
     executor: &Executor,
     environment: &Environment,

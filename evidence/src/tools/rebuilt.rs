@@ -1,5 +1,5 @@
-//! Mutants as one has them without this program: each put in its source's place, compiled by Maven and tested by its
-//! Surefire, one after the other on one tree in one container.
+//! Mutants without this program: each replaces its source, Maven compiles it, and Maven's Surefire tests it, one after
+//! the other on one tree in one container.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ name=$(basename \"$2\" .java)
 find \"$1\" -path '*/classes/*' '(' -name \"$name.class\" -o -name \"$name\\$*.class\" ')' -delete
 ";
 
-/// Mutants of a source, and the methods that are run on them.
+/// Mutants of a source, and the methods to run on them.
 #[derive(Clone, Copy)]
 pub(crate) struct Rebuilt<'a> {
     /// The repository's environment.
@@ -45,13 +45,13 @@ pub(crate) struct Rebuilt<'a> {
     pub(crate) texts: &'a [&'a str],
 }
 
-/// What became of a mutant.
+/// The outcome of a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MutantEnd {
     /// It does not compile.
     Invalid,
-    /// A method does not pass on it.
+    /// A method does not pass on the mutant.
     Killed,
     /// All pass.
     Survived,
@@ -60,7 +60,7 @@ pub(crate) enum MutantEnd {
 /// One mutant's build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RebuiltMutant {
-    /// What became of it, or why that can't be told.
+    /// The mutant's outcome, or why it is unknown.
     pub(crate) end: Result<MutantEnd, String>,
     /// Wall time of Maven, in milliseconds.
     pub(crate) wall_ms: u64,
@@ -75,10 +75,11 @@ const REPORTS: usize = 3;
 const FIRST: usize = 7;
 const OF_A_MUTANT: usize = 5;
 
-/// Has Maven build and test mutants, and returns what became of each; where a container can't go on, of those before.
+/// Builds and tests mutants with Maven, and returns their outcomes. Where a container fails, only outcomes of earlier
+/// mutants are returned.
 ///
 /// # Errors
-/// The file system's.
+/// I/O errors of writing logs and temporary files.
 pub(crate) async fn rebuild(executor: &Executor, rebuilt: &Rebuilt<'_>) -> Result<Vec<RebuiltMutant>, ExecutionError> {
     if rebuilt.texts.iter().map(|text| text.len()).sum::<usize>() > MOST_TEXT_BYTES {
         return Err(NoAnswer::never("the mutants are too large for one container").into());

@@ -1,4 +1,4 @@
-//! What becomes of mutants: some of a file's, run as scoring runs them and built by Maven, and what both take.
+//! Outcomes of mutants: some mutants of a file, run as scoring runs them and built by Maven, with the times of both.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ pub(crate) struct Runnable {
 }
 
 impl Inspector {
-    /// Returns new code with the target file compiled, and which of the target methods pass there.
+    /// Returns new code with the target file compiled, and the target methods that pass there.
     pub(crate) async fn runnable(&self, subject: &Subject<'_>) -> Result<Runnable, InspectError> {
         let Subject { task, executor, environment, facts, .. } = subject;
         let text = facts.text.as_deref().unwrap_or_default();
@@ -62,8 +62,8 @@ impl Inspector {
         Ok(Runnable { swapped, logs, passing, archive })
     }
 
-    /// Compares what becomes of some of a file's mutants, taken evenly, and what that takes. `judging` is what making and
-    /// judging all of them took.
+    /// Compares outcomes and times for some of a file's mutants, taken evenly. `judging` is the time of making and
+    /// judging all of the file's mutants.
     pub(crate) async fn ends(
         &self,
         subject: &Subject<'_>,

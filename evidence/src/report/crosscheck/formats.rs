@@ -15,7 +15,7 @@ pub(crate) fn text(crosscheck: &Crosscheck) -> String {
     format!("{}\n{}\n", counts.render(), sentences(crosscheck).join("\n"))
 }
 
-/// Returns the crosscheck as Markdown, in which names and reasons of strangers are text alone.
+/// Returns the crosscheck as Markdown, with untrusted names and reasons escaped.
 pub(crate) fn markdown(crosscheck: &Crosscheck) -> String {
     let said: Vec<String> = sentences(crosscheck).iter().map(|sentence| format!("- {}\n", plain(sentence))).collect();
     format!("{}\n{}", table(&HEADINGS, 1, &rows(crosscheck)), said.concat())

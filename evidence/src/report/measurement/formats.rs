@@ -21,8 +21,8 @@ pub(crate) fn text(measurement: &Measurement) -> String {
     format!("{}\n{}\n{said}\n", ratios.render(), parts.render())
 }
 
-/// Returns the measurement as Markdown. Nothing in it is a stranger's text but names of tasks and reasons, which are
-/// quoted as code.
+/// Returns the measurement as Markdown. Its only untrusted texts are names of tasks and reasons, which are quoted as
+/// code.
 pub(crate) fn markdown(measurement: &Measurement) -> String {
     let ratios = table(&RATIO_HEADINGS, 2, &ratio_rows(measurement));
     let parts = table(&PART_HEADINGS, 1, &part_rows(measurement));
