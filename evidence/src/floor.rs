@@ -23,7 +23,7 @@ use testevo_sandbox::workspace::cells::class_of_method;
 /// What is put over the tree: the swapped file and classes.
 const SWAPPED: &str = "/testevo/input/swapped.tar";
 
-/// What one JVM came to.
+/// The result of one JVM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FloorLaunch {
     /// Wall time of the JVM, in milliseconds.

@@ -74,7 +74,7 @@ pub(crate) fn output(step: u32, stream: Stream, bytes: &[u8]) -> Vec<Frame> {
     bytes.chunks(MAX_OUTPUT).map(|piece| Frame::Output { step, stream, bytes: piece.to_vec() }).collect()
 }
 
-/// The frame of a step that came to this.
+/// Returns the frame of a step with this result.
 pub(crate) fn step_end(index: usize, result: StepResult) -> Frame {
     Frame::StepEnd(StepReport { index, result, wall_ms: 1 })
 }

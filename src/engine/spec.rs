@@ -247,7 +247,7 @@ pub struct StepReport {
     pub wall_ms: u64,
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum StepResult {

@@ -9,14 +9,14 @@ pub const ATTEMPTS: u32 = 3;
 /// Tries at most: the second run of a timeout counts as one more.
 pub(super) const MOST_ATTEMPTS: u32 = ATTEMPTS + 1;
 
-/// What one try came to.
+/// The result of one try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Came {
-    /// To an answer that stands.
+    /// An answer that stands.
     Answer,
-    /// To a fault of ours that may pass.
+    /// A fault of ours that may pass.
     Fault,
-    /// To a limit of time, which a busy machine may have met instead.
+    /// A timeout, which a busy machine may have caused.
     OutOfTime,
 }
 

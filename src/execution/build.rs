@@ -76,7 +76,7 @@ impl MavenBuild {
     }
 }
 
-/// What a build came to.
+/// The result of a build.
 pub(super) enum BuildEnd {
     Built(Box<MavenBuild>),
     Failed { outcome: Outcome, detail: String },
@@ -94,7 +94,7 @@ pub(super) struct Build {
     pub(super) end: BuildEnd,
     /// Containers that it took.
     pub(super) attempts: u32,
-    /// What Maven used in the last one, where that can be told.
+    /// Maven's cost in the last container; `None` if unknown.
     pub(super) cost: Option<BuildCost>,
     ran_out_of_time: bool,
 }

@@ -20,7 +20,7 @@ use crate::execution::run::record::milliseconds;
 use crate::execution::run::record::{CellRecord, ExecutionPath, Measured};
 use crate::outcome::{CompileReason, Outcome};
 
-/// A tree that Maven built, or what it came to instead, and why.
+/// A tree that Maven built, or the outcome of the failed build and its detail.
 type BuiltCell = Result<Built, (Outcome, String)>;
 
 impl Executor {

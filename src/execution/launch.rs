@@ -191,7 +191,7 @@ impl Executor {
     }
 }
 
-/// Returns what a launch in a container that ended came to, and keeps what it said.
+/// Returns the result of a launch in a container that ended, and logs its output.
 fn launched(
     run: &ContainerRun,
     steps: &LaunchSteps,

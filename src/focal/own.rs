@@ -95,7 +95,8 @@ impl Basis {
 
 impl OwnFocal {
     /// Returns the own focal methods of a test method from the methods that it entered and those that its task lists.
-    /// The test method is declared in one of `classes`: the launched class and its superclasses.
+    /// The test method is declared in one of `classes`: the launched class and all types that it inherits
+    /// from.
     pub fn of(method: MethodId, classes: &BTreeSet<String>, listed: &[FocalLines], entered: &[Entered]) -> Self {
         let is_called = |one: &&Entered| !one.method.starts_with('<') && one.is_called_by(&method, classes);
         let called: BTreeSet<OwnMethod> =

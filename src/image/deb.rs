@@ -21,7 +21,7 @@ const MAX_XZ_MEMORY: u64 = 256 << 20;
 pub(crate) struct Package {
     /// The text of its `control` file.
     pub(crate) control: String,
-    /// Its files, directories and links, as far as they are kept.
+    /// Its kept files, directories and links.
     pub(crate) entries: Vec<PlacedEntry>,
 }
 

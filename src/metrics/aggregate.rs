@@ -253,7 +253,7 @@ fn figures(tasks: &[&TaskScore]) -> Figures {
     }
 }
 
-/// Which value of a method is meant, whoever's it is.
+/// A value of a method, of the submission or of the developers' test.
 type Value = fn(&Adequacy) -> Option<f64>;
 
 const COVERAGE: Value = |adequacy| adequacy.coverage;

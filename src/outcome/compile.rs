@@ -216,7 +216,8 @@ pub enum MainSources {
     Errors,
     /// A goal failed in another way. The change is the cause if this happens every time, and never without the change.
     Ended(String),
-    /// A limit ended the build. The change is the cause if this also happens with nothing else running.
+    /// A limit ended the build, or the build exhausted a resource. The change is the cause if this also happens with
+    /// nothing else running.
     Spent(String),
     /// The build ended for an unknown reason, which does not count against the change.
     Unclear(String),
@@ -332,7 +333,7 @@ fn of_causes<'a>(seen: &Seen, causes: impl Iterator<Item = &'a Cause>, what: &st
     infra(if resolution { InfraReason::Resolution } else { InfraReason::Build }, &text)
 }
 
-/// Returns a message's first line, and the next three where that one only announces them.
+/// Returns a message's first line, and its next three lines if the first only announces them.
 fn beginning(message: &str) -> String {
     let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("");

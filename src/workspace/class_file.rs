@@ -22,7 +22,7 @@ pub struct ClassFileError(&'static str);
 
 const TRUNCATED: ClassFileError = ClassFileError("it ends early");
 
-/// A constant, as far as it matters here.
+/// A constant; only the kinds that matter here are told apart.
 #[derive(Clone, Copy)]
 enum Constant<'a> {
     Text(&'a [u8]),

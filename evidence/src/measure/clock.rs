@@ -481,7 +481,7 @@ fn faults(way: Way, cell: Cell, records: &[CellRecord]) -> Vec<String> {
         .collect()
 }
 
-/// Names methods that come to something else than on the reference path.
+/// Names methods with another outcome than on the reference path.
 fn differences(way: Way, cell: Cell, reference: &[CellRecord], found: &[CellRecord]) -> Vec<String> {
     let outcomes: BTreeMap<_, _> = found.iter().map(|record| (&record.method, record.outcome)).collect();
     let differing = reference.iter().filter(|record| outcomes.get(&record.method) != Some(&record.outcome));

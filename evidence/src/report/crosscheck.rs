@@ -75,7 +75,7 @@ impl Compared {
         compared
     }
 
-    /// Says what only one of them has; nothing where they are equal.
+    /// Describes what only one side has; empty if both are equal.
     fn differences(&self, what: &str) -> Vec<String> {
         let said = |only: &[String], whose: &str| {
             (!only.is_empty()).then(|| format!("{what} only {whose}: {}", only.join(", ")))

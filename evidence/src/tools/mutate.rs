@@ -71,7 +71,7 @@ const ARCHIVES: usize = 11;
 /// Runs the command on a file; `tree` is the revision's compiled tree.
 ///
 /// # Errors
-/// I/O errors of writing logs and temporary files.
+/// [`ExecutionError`]; its I/O errors are of temporary files.
 pub(crate) async fn mutate(
     executor: &Executor,
     environment: &Environment,

@@ -79,7 +79,7 @@ const OF_A_MUTANT: usize = 5;
 /// mutants are returned.
 ///
 /// # Errors
-/// I/O errors of writing logs and temporary files.
+/// [`ExecutionError`]; its I/O errors are of temporary files.
 pub(crate) async fn rebuild(executor: &Executor, rebuilt: &Rebuilt<'_>) -> Result<Vec<RebuiltMutant>, ExecutionError> {
     if rebuilt.texts.iter().map(|text| text.len()).sum::<usize>() > MOST_TEXT_BYTES {
         return Err(NoAnswer::never("the mutants are too large for one container").into());

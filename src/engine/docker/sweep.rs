@@ -22,7 +22,7 @@ const NAMESPACE: &str = "testevo-sandbox.namespace";
 const MOST_CLEANING_UP: Duration = Duration::from_secs(10);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// Seconds since 1970 after which the container is over, whoever made it.
+/// Seconds since 1970 after which the container counts as ended, whoever its owner is.
 const EXPIRES: &str = "testevo-sandbox.expires";
 
 /// Clocks of machines that share a daemon may differ by this many seconds.

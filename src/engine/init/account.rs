@@ -43,7 +43,7 @@ impl Account {
         Self { limits, directories, kills: 0, process_limit_met: false, dying: None }
     }
 
-    /// Returns how many processes may be started, where that is init's to see to.
+    /// Returns the limit on processes; `None` if init does not enforce it.
     pub(super) fn processes(&self) -> Option<u32> {
         self.limits.processes
     }
@@ -54,17 +54,17 @@ impl Account {
         self.limits.memory_bytes.map(|bytes| bytes.saturating_mul(2))
     }
 
-    /// Returns how many processes were ended for the limit of memory; `None` where that is not init's to say.
+    /// Returns how many processes the memory limit ended; `None` if init does not enforce the limit.
     pub(super) fn memory_limit_kills(&self) -> Option<u64> {
         self.limits.memory_bytes.map(|_| self.kills)
     }
 
-    /// Returns 1 where as many processes were seen as there may be, else 0; `None` where that is not init's to say.
+    /// Returns 1 if the process limit was reached, else 0; `None` if init does not enforce the limit.
     pub(super) fn process_limit_hits(&self) -> Option<u64> {
         self.limits.processes.map(|_| self.process_limit_met.into())
     }
 
-    /// Forgets what an earlier command came to.
+    /// Forgets an earlier command's counts.
     pub(super) fn begin(&mut self) {
         self.kills = 0;
         self.process_limit_met = false;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::super::cgroup::{directory, keyed};
 
-/// The files that init reads, as far as they are there.
+/// The files that init reads; `None` for missing ones.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Cgroup {
     process_events: Option<PathBuf>,

@@ -154,7 +154,7 @@ fn living_processor_time() -> Duration {
     Duration::from_millis(ticks.saturating_mul(1000) / per_second)
 }
 
-/// What the processes of a command came to.
+/// The results of a command's processes.
 #[derive(Default)]
 struct Sums {
     process: i32,

@@ -16,7 +16,7 @@ pub(in crate::engine) enum ReportError {
     Output(#[from] rustix::io::Errno),
 }
 
-/// Writes frames to standard output, unbuffered: whoever kills the container later has heard everything before.
+/// Writes frames to standard output, unbuffered, so that killing the container later loses no frame.
 pub(super) struct Reporter {
     output: OwnedFd,
     frame: Vec<u8>,

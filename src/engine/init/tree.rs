@@ -138,7 +138,7 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    /// Opens a directory of the task's own user, whatever permissions it gave it.
+    /// Opens a directory of the task's user, even if its permissions forbid reading.
     pub(super) fn open(parent: &OwnedFd, name: &OsStr) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::openat(parent, name, flags, Mode::empty()) {
@@ -303,7 +303,7 @@ impl Destination {
             .map_err(|errno| self.at(path, errno))
     }
 
-    /// Makes a symbolic link, whatever it points at.
+    /// Creates a symbolic link; its target is not checked.
     pub(in crate::engine) fn link(
         &mut self,
         path: &Path,

@@ -216,7 +216,7 @@ impl Layout {
     }
 }
 
-/// Returns the file system that a path itself is in, as far as it exists.
+/// Returns the device of the file system that contains a path; a link is not followed. `None` for a missing path.
 fn device_of(path: &Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt as _;
     fs::symlink_metadata(path).ok().map(|found| found.dev())
@@ -267,7 +267,7 @@ impl Group {
         fs::read_to_string(self.directory.join(file)).ok().and_then(|text| keyed(&text, "oom_kill")).unwrap_or(0) > 0
     }
 
-    /// Removes it, with whatever still runs in it; one that is gone is fine.
+    /// Removes the group with all processes in it; a missing group is no error.
     pub(super) fn remove(&self) -> io::Result<()> {
         clear(&self.directory)
     }

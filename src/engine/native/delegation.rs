@@ -61,7 +61,7 @@ fn hand_on(tree: &dyn Tree, group: &Path, controller: &str) -> bool {
         && hands_on(tree, group, controller)
 }
 
-/// Moves this process into a group of its own where it is the only one in `own`; whoever shares it stays undisturbed.
+/// Moves this process into a group of its own if it is the only process in `own`; other processes are never moved.
 fn step_aside(tree: &dyn Tree, own: &Path, leaf: &Path) -> bool {
     let process = std::process::id().to_string();
     has(tree, own, "cgroup.procs") == [process.clone()]

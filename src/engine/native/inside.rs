@@ -120,7 +120,7 @@ fn raise_loopback() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Leaves the session keyring of whoever started the engine. Kernels without keyrings have none to leave.
+/// Leaves the session keyring of the user who started the engine. Kernels without keyrings have none to leave.
 fn join_new_keyring() {
     const JOIN_SESSION_KEYRING: libc::c_long = 1;
     // SAFETY: no memory is involved but a null name.

@@ -30,7 +30,7 @@ const COVERED_FILES: [&str; 6] =
 const COVERED_DIRECTORIES: [&str; 5] =
     ["proc/acpi", "proc/asound", "proc/scsi", "sys/firmware", "sys/devices/virtual/powercap"];
 
-/// Parts of `/proc` that can steer the machine: read-only, whoever asks.
+/// Parts of `/proc` that can steer the machine: read-only for every user.
 const READ_ONLY: [&str; 5] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"];
 
 /// Who the host is, without a network.

@@ -214,7 +214,7 @@ async fn end_of(container: &mut Container, spec: &ContainerSpec) -> Result<Conta
     }
 }
 
-/// Says why a container ended before its program did.
+/// Returns the reason why a container ended before its program.
 fn cause(exit: &ContainerExit, overdue: bool, complaint: &[u8]) -> RunEnd {
     const KILLED: i64 = 128 + 9;
     match exit.exit_code {

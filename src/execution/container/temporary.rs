@@ -38,7 +38,8 @@ impl Drop for Spool {
 pub struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
-    /// Names a file below this process's temporary directory, such as `tree-7.tar`; whoever asks writes it.
+    /// Names a file below this process's temporary directory, such as `tree-7.tar`; the caller
+    /// writes it.
     pub(in crate::execution) fn named(temporary: &Path, name: &str, extension: &str) -> Self {
         Self(temporary.join(format!("{name}-{}.{extension}", unique())))
     }

@@ -90,7 +90,7 @@ impl ClassArchives {
         Self { made: Made::new(data_dir, store, events), without: Mutex::default() }
     }
 
-    /// Tells whether launches in this environment have one, as far as is known yet.
+    /// Tells whether launches in this environment have a class archive, as known so far.
     pub(in crate::execution) fn serve(&self, environment: &Environment) -> bool {
         let without = self.without.lock().unwrap_or_else(PoisonError::into_inner);
         environment.jdk >= FIRST_JDK && !without.contains(&environment.toolchain)

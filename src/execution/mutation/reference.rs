@@ -56,7 +56,7 @@ pub struct ReferenceBuild<'a> {
 }
 
 impl ReferenceBuild<'_> {
-    /// Returns the key of the build: main sources are in the tree, whatever the test file is.
+    /// Returns the key of the build. The key does not depend on the test file, because main sources are in the tree.
     pub(super) fn key(&self, executor: &Executor, environment: &Environment) -> Digest {
         let (module, recorder) = (self.module.identity(), file_name(&executor.jars.recorder));
         let arguments = &environment.maven_arguments;
@@ -74,7 +74,7 @@ pub(super) struct MavenCompiler<'a> {
     goal: &'static str,
 }
 
-/// Says why Maven is not asked for so many texts of one source, where they are too many.
+/// Returns the reason for not building this many texts of one source with Maven; `None` if they are few enough.
 pub(super) fn too_many(builds: usize) -> Option<NoAnswer> {
     let cause = || NoAnswer::never(format!("more than {MOST_BUILDS} mutants and lines were to be built by Maven"));
     (builds > MOST_BUILDS).then(cause)
@@ -94,7 +94,8 @@ struct Said {
 }
 
 impl<'a> MavenCompiler<'a> {
-    /// Returns the compiler of the source at `path`, relative to the tree: as it is it compiles, and what is no Java does not.
+    /// Returns the compiler of the source at `path`, relative to the tree. Checks first that the source itself compiles and
+    /// that a text which is not Java does not.
     ///
     /// # Errors
     /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
@@ -128,7 +129,7 @@ impl<'a> MavenCompiler<'a> {
         Ok(self)
     }
 
-    /// Tells of each text whether it compiles.
+    /// Tells for each text whether it compiles.
     ///
     /// # Errors
     /// [`ExecutionError`]; its I/O errors are of logs and temporary files.

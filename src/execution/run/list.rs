@@ -27,7 +27,7 @@ pub const LATEST: &str = "latest";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// It came to its end.
+    /// The run finished.
     Finished,
     /// It was interrupted or killed, and can be continued.
     Unfinished,

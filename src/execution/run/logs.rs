@@ -124,7 +124,7 @@ impl CellLogs {
     }
 }
 
-/// Returns what the logs of a method's launches are called by: its name, with its class where that is not the test file's.
+/// Returns the name of a method's logs: the method's name, and its class if that is not the test file's.
 pub(in crate::execution) fn method_name(test_class: &str, method: &MethodId) -> String {
     match nested_in(test_class, method) {
         Some("") => method.method().to_owned(),
@@ -138,7 +138,7 @@ const COMMAND_SUFFIX: &str = ".command.json";
 /// The longest name of logs, in characters: file systems allow 255 bytes, with what tells the logs of one name apart.
 const MOST_NAME: usize = 150;
 
-/// Returns a name as a path may hold it; others may come to the same.
+/// Returns a name as a path may hold it; several names may have the same result.
 pub(in crate::execution) fn plain(name: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
     name.chars().take(MOST_NAME).map(safe).collect()

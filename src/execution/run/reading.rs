@@ -92,7 +92,7 @@ const MOST_LINE_BYTES: u64 = 16 << 20;
 /// Opens a file; `None` where there is none.
 ///
 /// # Errors
-/// [`RunDirectoryError::Malformed`] for what is no file, [`RunDirectoryError::Io`].
+/// [`RunDirectoryError::Malformed`] for a path that is not a regular file, [`RunDirectoryError::Io`].
 pub(in crate::execution) fn open(path: &Path) -> Result<Option<fs::File>, RunDirectoryError> {
     let no_file = || malformed(path, "it is no regular file");
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -113,7 +113,7 @@ pub(in crate::execution) fn open(path: &Path) -> Result<Option<fs::File>, RunDir
 /// Reads a file; `None` where there is none.
 ///
 /// # Errors
-/// [`RunDirectoryError::Malformed`] for what is no file or too large, [`RunDirectoryError::Io`].
+/// [`RunDirectoryError::Malformed`] for a path that is not a regular file or too large, [`RunDirectoryError::Io`].
 pub(in crate::execution) fn read(path: &Path) -> Result<Option<Vec<u8>>, RunDirectoryError> {
     let Some(file) = open(path)? else { return Ok(None) };
     let mut bytes = Vec::new();

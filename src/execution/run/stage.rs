@@ -54,7 +54,7 @@ pub(in crate::execution) struct Stage<'a> {
 
 impl Stage<'_> {
     /// Does the jobs, each under a name that people read, and returns the records with theirs, each execution once and
-    /// sorted. `summary` says what a job came to.
+    /// sorted. `summary` describes a job's result.
     ///
     /// # Errors
     /// [`RunError`]; what was done until then is in the run's records.

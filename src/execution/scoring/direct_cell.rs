@@ -17,9 +17,9 @@ use crate::outcome::Outcome;
 pub(super) struct SubmissionCell<'a> {
     /// What is executed of it.
     pub(super) executed: DirectCell<'a>,
-    /// What is covered, where that is measured.
+    /// The coverage request; `None` without coverage.
     pub(super) cover: Option<&'a CoverageRequest<'a>>,
-    /// What is mutated, where that is measured.
+    /// The mutation request; `None` without mutation.
     pub(super) mutate: Option<&'a MutationRequest<'a>>,
 }
 

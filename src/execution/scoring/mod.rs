@@ -266,7 +266,8 @@ impl Scoring<'_> {
     }
 }
 
-/// Returns the name of a model's log directory: the model's name as a path may hold it, and a unique suffix.
+/// Returns the name of a model's log directory: the model's name as a path may hold it, and the first
+/// digits of its digest.
 pub fn model_directory(model: &str) -> String {
     let name: String = plain(model).chars().take(60).collect();
     format!("{}-{}", name.trim_start_matches('.'), &Digest::of(model.as_bytes()).hex()[..8])

@@ -26,7 +26,7 @@ const MUTANTS: &str = "mutants";
 pub(super) struct RunMutants {
     directory: PathBuf,
     own: ResultCache,
-    /// Held by whoever makes a set; whoever wants the same one waits.
+    /// A lock for each set, held while a job makes the set, so that other jobs wait for it.
     making: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
     /// Why there are none, and never will be: found out once.
     none: Mutex<HashMap<Digest, NoAnswer>>,

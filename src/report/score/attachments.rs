@@ -223,7 +223,8 @@ fn logs(run: &Path, directory: &str) -> io::Result<Option<Attached>> {
     Ok(Some(Attached::Logs(logs)))
 }
 
-/// Returns a file below a run's directory; `None` where it is not there, is no file or is too large to be shown.
+/// Returns a file below a run's directory; `None` where it is missing, not a regular file or too large to
+/// be shown.
 fn text(run: &Path, parts: &[&str]) -> io::Result<Option<Vec<u8>>> {
     let Some((name, directories)) = parts.split_last() else { return Ok(None) };
     let Some(directory) = open_directory(run, directories)? else { return Ok(None) };

@@ -40,7 +40,7 @@ pub(super) struct OfTask {
     pub(super) mutants: Arc<Vec<MutantSet>>,
 }
 
-/// What the developers' tests of a task came to, which submissions are measured against.
+/// The results of a task's developers' tests, against which submissions are measured.
 #[derive(Default)]
 pub(super) struct Reference {
     /// Methods that were launched on new code, or could not be.
@@ -108,7 +108,7 @@ impl Gathered {
         self.models.entry(model.to_owned()).or_default().entry(task.clone()).or_default()
     }
 
-    /// Returns what the developers' tests came to.
+    /// Returns the results of the developers' tests.
     pub(super) fn reference(&self) -> BTreeMap<TaskId, Reference> {
         let gold = self.models.get(GOLD).into_iter().flatten();
         gold.map(|(task, records)| (task.clone(), Reference::of(records))).collect()

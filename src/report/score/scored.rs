@@ -72,7 +72,7 @@ pub struct ScoredTask {
 pub struct ScoredMethod {
     /// The method.
     pub method: MethodId,
-    /// What it comes to.
+    /// Its verdict.
     pub verdict: Verdict,
     /// Its launches on new code, by repeat.
     pub new: Vec<ExecutionRecord>,
@@ -157,7 +157,7 @@ fn is_nothing(handed_in: &ModelInputs) -> bool {
     handed_in.submissions.values().all(|submission| submission.kind == ContentKind::Nothing)
 }
 
-/// What decides what a model's records come to, beside themselves.
+/// The inputs that decide a model's scores, besides its records.
 struct Context<'a> {
     /// Whether coverage was measured in the run.
     coverage: bool,
@@ -170,7 +170,7 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Returns what a task came to, and whether nothing that was to be measured was lost.
+    /// Returns the task's results, and whether no measurement was lost.
     fn scored_task(&self, task: &Arc<Task>, jdk: u32, records: OfModel) -> (ScoredTask, bool) {
         let shared = self.gathered.tasks.get(&task.id);
         let reference = self.reference.get(&task.id);

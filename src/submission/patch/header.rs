@@ -22,7 +22,7 @@ impl<'a> Lines<'a> {
         Some(&self.rest[..end])
     }
 
-    /// Returns the next line without its break, be it that of Unix or of Windows.
+    /// Returns the next line without its Unix or Windows line end.
     pub(super) fn peek(&self) -> Option<&'a [u8]> {
         let line = self.peek_whole()?;
         let line = line.strip_suffix(b"\n").unwrap_or(line);
