@@ -12,10 +12,10 @@ use crate::error::{ExitStatus, Failure};
 /// The largest settings file that is read, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Errors of the settings.
+/// What can be wrong with the settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// The file could not be read.
+    /// The file system refused.
     #[error("the settings could not be read")]
     Io(#[from] io::Error),
     /// The file is no settings file.
@@ -44,7 +44,7 @@ impl Failure for SettingsError {
     }
 }
 
-/// The content of `settings.toml`. Every key is optional.
+/// What `settings.toml` may say. Every key is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
@@ -65,7 +65,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the settings below the data directory `root`; a missing file gives empty settings.
+    /// Reads the settings below the data directory `root`; a missing file says nothing.
     ///
     /// # Errors
     /// [`SettingsError`].
@@ -86,7 +86,7 @@ impl Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineChoice {
-    /// The first engine that answers.
+    /// The first that answers.
     #[default]
     Auto,
     /// Docker's daemon.

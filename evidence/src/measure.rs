@@ -39,7 +39,7 @@ pub(crate) struct MeasureArguments {
     format: MeasureFormat,
 }
 
-/// The forms of what was found out of tasks side by side.
+/// The formats of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MeasureFormat {
     /// Tables and sentences for people

@@ -19,7 +19,7 @@ use crate::error::{ExitStatus, Failure};
 /// Version of [`Report`]'s schema.
 pub const REPORT_SCHEMA: u32 = 1;
 
-/// How something is.
+/// The status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -47,7 +47,7 @@ impl Status {
 pub struct Check {
     /// The check's name. Several checks may share one.
     pub check: &'static str,
-    /// How it is.
+    /// The check's status.
     pub status: Status,
     /// The observation, in a line.
     pub detail: String,
@@ -85,9 +85,9 @@ impl Check {
 pub struct MissingOrigin {
     /// Its name.
     pub name: OriginName,
-    /// Why, without its address.
+    /// Why the origin can't be reached, without its address.
     pub cause: String,
-    /// What the user can do.
+    /// The user's remedy.
     pub advice: String,
 }
 

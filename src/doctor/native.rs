@@ -15,7 +15,7 @@ use crate::error::Failure as _;
 pub struct Native {
     /// Whether the engine works, and which limits it enforces.
     pub checks: Vec<Check>,
-    /// Why it can't be used.
+    /// Why the engine can't be used; `None` if it can.
     pub missing: Option<EngineError>,
 }
 

@@ -31,7 +31,7 @@ use crate::outcome::{InfraReason, Outcome};
 /// A tree to build.
 #[derive(Clone, Copy)]
 pub(super) struct BuildRequest<'a> {
-    /// What the container is for.
+    /// The container's purpose.
     pub(super) purpose: &'a str,
     pub(super) environment: &'a Environment,
     /// Tar archive of the tree.
@@ -39,20 +39,20 @@ pub(super) struct BuildRequest<'a> {
     pub(super) module: &'a ModuleArguments,
     /// The target file, relative to the tree; errors in others are others'. `None` where no file is the target.
     pub(super) target_file: Option<&'a str>,
-    /// What a source is to hold instead: path relative to the tree and text.
+    /// A text that replaces a source: path relative to the tree, and text.
     pub(super) other_text: Option<(&'a str, &'a str)>,
     pub(super) logs: &'a CellLogs,
 }
 
-/// What Maven made of a tree.
+/// Maven's result for a tree.
 pub(super) struct MavenBuild {
-    /// Where the module's main classes are.
+    /// The directory of the module's main classes.
     pub(super) output: String,
-    /// Where its test classes are.
+    /// The directory of its test classes.
     pub(super) test_output: String,
     /// Class directories and jars of the test class path, in Maven's order.
     pub(super) class_path: Vec<String>,
-    /// What the recorder wrote.
+    /// The recorder's recording.
     pub(super) recording: Vec<u8>,
     /// The compiled tree.
     pub(super) archive: Captured,
@@ -61,7 +61,7 @@ pub(super) struct MavenBuild {
 }
 
 impl MavenBuild {
-    /// Returns what launches take from the project's settings for Surefire.
+    /// Returns the project's Surefire settings that launches take.
     pub(super) fn settings(
         &self,
         recording: &Recording,
@@ -82,14 +82,14 @@ pub(super) enum BuildEnd {
     Failed { outcome: Outcome, detail: String },
 }
 
-/// What Maven used.
+/// The resources that Maven used.
 #[derive(Clone, Copy)]
 pub(super) struct BuildCost {
     pub(super) cpu_ms: u64,
     pub(super) peak_resident_bytes: u64,
 }
 
-/// What came of building.
+/// A build's result with its cost.
 pub(super) struct Build {
     pub(super) end: BuildEnd,
     /// Containers that it took.

@@ -240,7 +240,7 @@ impl Direct {
         }
     }
 
-    /// Returns where the compiled tree of a revision is.
+    /// Returns the path of a revision's compiled tree in the store.
     pub(super) fn archive(&self, revision: &CompiledRevision) -> PathBuf {
         self.prepared.store().path(&revision.tree)
     }

@@ -115,7 +115,7 @@ pub enum ProofStep {
     Failed(Unproven),
 }
 
-/// What can go wrong with proofs.
+/// Errors of proofs.
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {
     /// A file could not be read or written.
@@ -126,7 +126,7 @@ pub enum ProofError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why the file is malformed.
         reason: String,
     },
 }

@@ -43,7 +43,7 @@ pub enum Found {
     },
     /// The anchor and the name fit no method.
     Unresolved {
-        /// Why.
+        /// Why the method could not be found.
         reason: Unresolved,
     },
 }
@@ -51,7 +51,7 @@ pub enum Found {
 /// Lines of a focal method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FocalLines {
-    /// How it was found.
+    /// The rule that found the method.
     pub rule: Rule,
     /// The file, in the new revision.
     pub path: String,

@@ -37,7 +37,7 @@ pub struct Entered {
 pub struct OwnFocal {
     /// The test method.
     pub method: MethodId,
-    /// Why these.
+    /// The rule by which the test method has these focal methods.
     pub basis: Basis,
     /// The methods, sorted.
     pub own: Vec<OwnMethod>,

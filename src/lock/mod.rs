@@ -190,7 +190,7 @@ pub enum ToolRole {
 /// A file of the tools layer by digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolFile {
-    /// What it is.
+    /// The file's role.
     pub role: ToolRole,
     /// Project name, such as `universalmutator`.
     pub name: String,

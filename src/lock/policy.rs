@@ -84,7 +84,7 @@ pub struct JdkPolicy {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolPolicy {
-    /// What it is.
+    /// The tool's role.
     pub role: ToolRole,
     /// Project name.
     pub name: String,

@@ -42,7 +42,7 @@ pub enum ManifestError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why the file is malformed.
         reason: String,
     },
     /// A newer program wrote it.
@@ -68,7 +68,7 @@ pub enum ManifestError {
         path: PathBuf,
         /// The limit's name.
         limit: &'static str,
-        /// What it is.
+        /// The limit's value.
         value: u64,
         /// The least allowed value.
         least: u64,
@@ -80,7 +80,7 @@ pub enum ManifestError {
     UnsupportedJava {
         /// The repository.
         repository: RepositoryName,
-        /// What it needs.
+        /// The required Java version.
         java_version: u32,
     },
 }

@@ -131,7 +131,7 @@ struct FailedMojo {
     goal: String,
     causes: Vec<Cause>,
     messages: Vec<CompilerMessage>,
-    /// What the compiler wrote to standard error: a crash; never an error in a source, which is among the messages.
+    /// The compiler's standard error: a crash. Errors in sources are among the messages instead.
     output: String,
 }
 

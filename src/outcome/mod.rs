@@ -90,7 +90,7 @@ pub enum HarnessReason {
     Encoding,
 }
 
-/// Why nothing can be said.
+/// Why the infrastructure gave no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InfraReason {

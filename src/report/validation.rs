@@ -35,7 +35,7 @@ pub struct ValidationSummary {
     pub discriminating: DiscriminatingCounts,
     /// Methods that do not discriminate, or not for certain.
     pub not_discriminating: Vec<NotDiscriminating>,
-    /// How many executions differ between the paths; absent where only one path ran. Where both ran, all other fields
+    /// How many executions differ between the paths; absent where only one path ran. Where both ran, the fields above
     /// are of the reference path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_differences: Option<usize>,
@@ -54,7 +54,7 @@ pub struct UnfitCell {
     pub task_id: TaskId,
     /// The cell.
     pub cell: Cell,
-    /// Why.
+    /// Why the direct path does not fit.
     pub reason: String,
 }
 

@@ -40,7 +40,7 @@ pub enum Content {
     File(Vec<u8>),
     /// More than [`MOST_SUBMISSION_BYTES`]; not kept.
     TooLarge {
-        /// How much it was.
+        /// Its size in bytes.
         bytes: u64,
         /// The content's digest; `None` where it was not read, because that could take for ever.
         digest: Option<Digest>,

@@ -23,7 +23,7 @@ const MOST_HUNKS: usize = 200_000;
 pub struct PatchError {
     /// Counted from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The error at this line.
     pub reason: PatchErrorReason,
 }
 
@@ -78,7 +78,7 @@ pub struct FilePatch<'a> {
     pub mode: Option<u32>,
     /// Whether the names after `---` and `+++` are others than the ones after `diff --git`.
     pub lying_header: bool,
-    /// What changes.
+    /// The change of its content.
     pub change: Change<'a>,
 }
 

@@ -60,33 +60,33 @@ pub enum PredictionsError {
     TooLarge {
         /// The file or directory.
         path: PathBuf,
-        /// What it has.
+        /// The actual size or number.
         found: String,
-        /// What it may have.
+        /// The allowed size or number.
         most: String,
     },
     /// The file is not JSON, or not of a known form.
     #[error("{place} can't be read: {reason}")]
     Malformed {
-        /// Where.
+        /// The place of the problem.
         place: Place,
-        /// Why.
+        /// The parser's reason.
         reason: String,
     },
     /// A field is missing or wrong.
     #[error("{place}: `{field}` {reason}")]
     Field {
-        /// Where.
+        /// The place of the prediction.
         place: Place,
         /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// Why the value is invalid.
         reason: String,
     },
     /// Two different submissions of one model for one task.
     #[error("{first} and {second} differ in {difference}, and both are by `{model}` for the task {task}")]
     Conflict {
-        /// What is not the same.
+        /// The differing field.
         difference: Difference,
         /// The task.
         task: String,
@@ -105,9 +105,9 @@ pub enum PredictionsError {
 /// The field in which two predictions of one model for one task differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// What was handed in.
+    /// The submitted content.
     Content,
-    /// What it cost.
+    /// The cost.
     Cost,
     /// Tokens used for it.
     Tokens,
@@ -152,13 +152,13 @@ impl Failure for PredictionsError {
 /// One submission, as read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// What was handed in.
+    /// The submitted content.
     pub content: Content,
     /// Cost of making it, in US dollars.
     pub cost_usd: Option<f64>,
     /// Tokens used for it.
     pub tokens: Option<u64>,
-    /// Where it stands.
+    /// Its place in the file.
     pub place: Place,
 }
 

@@ -29,7 +29,7 @@ pub enum TaskFileError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why the file is malformed.
         reason: String,
     },
     /// A newer program wrote it.

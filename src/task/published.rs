@@ -50,7 +50,7 @@ pub struct PublishedError {
     pub path: PathBuf,
     /// The task's id, or its position in the file if it has none.
     pub task: Option<String>,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
@@ -92,7 +92,7 @@ pub enum Problem {
     Invalid {
         /// The field.
         field: String,
-        /// Why.
+        /// Why the text is invalid.
         source: InvalidText,
     },
     /// The clone URL is refused.

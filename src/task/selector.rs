@@ -32,7 +32,7 @@ pub enum SelectorError {
     /// A name or glob fits nothing.
     #[error("there is no {kind} `{name}`")]
     Unknown {
-        /// What it was taken for.
+        /// The kind of name.
         kind: NameKind,
         /// The name.
         name: String,

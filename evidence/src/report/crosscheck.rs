@@ -39,9 +39,9 @@ pub(crate) struct Both<T> {
 /// Two collections in which the same may stand several times, in any order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Compared {
-    /// How many ours has.
+    /// The number of our items.
     pub(crate) ours: usize,
-    /// How many the other has.
+    /// The number of the other tool's items.
     pub(crate) theirs: usize,
     /// Items that only we have, or have more often; only the first few are kept.
     pub(crate) only_ours: Vec<String>,
@@ -193,9 +193,9 @@ pub(crate) struct CheckedEnds {
 /// The outcome of one mutant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CheckedEnd {
-    /// Which one it is.
+    /// The mutant's name.
     pub(crate) name: String,
-    /// What became of it.
+    /// The mutant's outcome on both sides.
     pub(crate) end: Both<MutantEnd>,
     /// In milliseconds, ours without judging.
     pub(crate) ms: Both<u64>,

@@ -83,7 +83,7 @@ pub(crate) struct MeasuredCell {
     pub(crate) cell: Cell,
     /// The ways, in order of execution.
     pub(crate) order: Vec<Way>,
-    /// What each took.
+    /// The times of each way.
     pub(crate) times: BTreeMap<Way, Times>,
     /// Time of the same JVMs in sequence in one container; `None` where the direct path launched none.
     pub(crate) floor_ms: Option<u64>,
@@ -180,12 +180,12 @@ impl Spread {
     }
 }
 
-/// How many times longer one thing takes than another.
+/// The ratio of two times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Ratio {
     /// The numerator, which should be the slower way.
     pub(crate) above: &'static str,
-    /// What it is divided by.
+    /// The denominator.
     pub(crate) below: &'static str,
     /// Over what.
     pub(crate) over: Over,

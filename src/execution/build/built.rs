@@ -11,7 +11,7 @@ use crate::execution::run::record::ExecutionPath;
 pub struct Built {
     /// The path that built it.
     pub path: ExecutionPath,
-    /// Tar archives on the host, each unpacked over the ones before: the tree, and what is put in the target file's place.
+    /// Tar archives on the host, each unpacked over the last: the tree, and the files in the target file's place.
     pub archives: Vec<PathBuf>,
     /// The module's directory in the container.
     pub module: String,
@@ -19,6 +19,6 @@ pub struct Built {
     pub class_path: Vec<String>,
     /// The project's Surefire settings that apply to its tests.
     pub settings: JvmSettings,
-    /// What of the archives goes with this value.
+    /// The archive that is removed with this value.
     pub(in crate::execution) _own: TemporaryFile,
 }

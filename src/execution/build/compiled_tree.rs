@@ -21,7 +21,7 @@ const MOST_JAR_BYTES: u64 = 1 << 30;
 /// size.
 pub const MOST_READ_BYTES: u64 = 32 << 20;
 
-/// What can go wrong with a compiled tree.
+/// Errors of a compiled tree.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
     /// An I/O error, or the archive is truncated or malformed.
@@ -44,9 +44,9 @@ impl From<TreeError> for io::Error {
 /// The position of an entry in the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where it begins, extension headers included.
+    /// Offset of the entry's first byte, extension headers included.
     start: u64,
-    /// Where its content begins.
+    /// Offset of the content's first byte.
     content: u64,
     /// Length of its content in bytes.
     pub length: u64,

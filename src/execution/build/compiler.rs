@@ -62,7 +62,7 @@ pub struct CompileRequest {
     pub arguments: Vec<String>,
     /// Jars that stand in for directories of the project.
     pub inputs: BTreeMap<String, Input>,
-    /// Where classes go, absolute in the container.
+    /// The output directory of classes, absolute in the container.
     pub output: String,
     /// Further directories that must exist.
     pub directories: Vec<String>,

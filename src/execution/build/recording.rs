@@ -77,9 +77,9 @@ pub struct CompilerCall {
     /// Patterns of sources that are left out.
     #[serde(default)]
     pub excludes: Vec<String>,
-    /// Where annotation processors write sources.
+    /// The output directory of annotation processors' sources.
     pub generated_sources: Option<String>,
-    /// Where classes go.
+    /// The output directory of classes.
     pub output: String,
     /// Class path, in order.
     #[serde(default)]
@@ -87,7 +87,7 @@ pub struct CompilerCall {
     /// Module path, in order; empty where modules play no part.
     #[serde(default)]
     pub module_path: Vec<String>,
-    /// Where processors come from, where it is not the class path.
+    /// The path of annotation processors, where it differs from the class path.
     #[serde(default)]
     pub processor_path: Vec<String>,
     /// Processors by name, where they are named.
@@ -117,7 +117,7 @@ pub struct UnknownCall {
     pub goal: String,
 }
 
-/// How one of Surefire's executions would start tests.
+/// The settings with which one of Surefire's executions would start tests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestSettings {
     /// The module's `groupId:artifactId`.

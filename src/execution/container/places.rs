@@ -14,13 +14,13 @@ pub const TEMPORARY: &str = "/work/tmp";
 pub const INPUTS: &str = "/testevo/input";
 /// The one input archive of a container.
 pub const TREE: &str = "/testevo/input/tree.tar";
-/// Where builds see the recorder.
+/// The recorder's jar, as builds see it.
 pub(in crate::execution) const RECORDER: &str = "/testevo/recorder.jar";
 /// Main class of our launcher.
 pub(in crate::execution) const RUNNER_CLASS: &str = "testevo.runner.Main";
-/// Where launches see our launcher.
+/// Our launcher's jar, as launches see it.
 pub(in crate::execution) const RUNNER: &str = "/testevo/runner.jar";
-/// Where launches that are traced see the tracer; its manifest names the place.
+/// The tracer's jar, as traced launches see it; the jar's manifest names this path.
 pub(in crate::execution) const TRACER: &str = "/testevo/tracer.jar";
 /// The class archive, as launches see it.
 pub const CLASS_ARCHIVE: &str = "/testevo/classes.jsa";
@@ -29,10 +29,10 @@ pub const RECORDING: &str = "/work/recording.jsonl";
 /// The directory of the launcher's reports.
 pub const XML_DIRECTORY: &str = "/work/xml";
 
-/// Where commands can write: emptied before each method or build, so that none finds what another left.
+/// Writable directories: emptied before each method or build, so that no command finds another's files.
 pub(in crate::execution) const SCRATCH: [&str; 3] = ["/work", "/tmp", "/dev/shm"];
 
-/// Returns the steps that leave nothing of what was before.
+/// Returns the steps that empty the writable directories.
 pub(in crate::execution) fn emptied() -> impl Iterator<Item = Step> {
     SCRATCH.into_iter().map(|path| Step::Empty { path: path.to_owned() })
 }

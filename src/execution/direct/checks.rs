@@ -23,11 +23,11 @@ fn lost(cause: &str) -> ExecutionError {
 }
 
 impl Direct {
-    /// Compiles `text` in the file's place, once it is shown for the masked revision that the warm compiler makes of the
-    /// revision's own text what the build made: whatever else decides what a compiler makes, or whether it finds errors, and is
-    /// not known here, shows in that. Where the revision has no such file another source stands for it.
+    /// Compiles `text` in the file's place, after a proof for the masked revision: the warm compiler must make the
+    /// build's classes of the revision's own text. The proof covers all unknown conditions that affect a compiler. If
+    /// the revision has no such file, another source replaces the file in the proof.
     ///
-    /// Returns the answer, and what annotation processors made.
+    /// Returns the answer, and the files that annotation processors made.
     pub(super) async fn compile_proven(
         &self,
         executor: &Executor,

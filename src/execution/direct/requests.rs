@@ -27,8 +27,8 @@ pub(super) fn nothing_request(masked: &MaskedRevision) -> CompileRequest {
     }
 }
 
-/// Returns what the compiler is asked for with `text` in the masked file's place, `None` where only Maven can compile
-/// what depends on it.
+/// Returns the request that compiles `text` in the masked file's place with its dependents; `None` where only Maven can
+/// compile the dependents.
 pub(super) fn test_request(
     masked: &MaskedRevision,
     text: Vec<u8>,
@@ -43,8 +43,8 @@ pub(super) fn test_request(
     request(masked, files).map(Some)
 }
 
-/// Returns what the compiler is asked for to show what it makes of a revision that has no such file: a source that stands
-/// for it, or all others. `None` where none does.
+/// Returns the request that proves the compiler for a revision without the file: a source in the file's place, or all
+/// others. `None` where no source can replace the file.
 pub(super) fn other_request(masked: &MaskedRevision, reach: Reach) -> std::io::Result<Option<CompileRequest>> {
     let Some(shown) = masked.shown()? else { return Ok(None) };
     let files = match reach {
@@ -54,8 +54,8 @@ pub(super) fn other_request(masked: &MaskedRevision, reach: Reach) -> std::io::R
     request(masked, files).map(Some)
 }
 
-/// Returns what annotation processors made of a request's sources: what javac did not make itself, and classes that say they
-/// came from none of the sources; by absolute path.
+/// Returns the files that annotation processors made of a request's sources, by absolute path: files that javac did not
+/// make itself, and classes that name none of the sources.
 pub(super) fn made_by_processors(request: &CompileRequest, classes: &Files, generated: &Files) -> Files {
     let sources: BTreeSet<(String, &str)> = request
         .files

@@ -23,11 +23,11 @@ pub(in crate::execution) struct Agent {
     pub(in crate::execution) argument: String,
     /// The file that it writes, and how much it may: absolute path and bytes.
     pub(in crate::execution) writes: (String, u64),
-    /// What the container has besides, such as the agent's jar.
+    /// Further mounts of the container, such as the agent's jar.
     pub(in crate::execution) mounts: Vec<ReadOnlyMount>,
 }
 
-/// What an agent wrote of a method's launch; or why there is nothing, and whether trying again may help.
+/// An agent's output for a method's launch, or the reason for none and whether another try may help.
 pub(in crate::execution) type AgentData = Result<Vec<u8>, (String, bool)>;
 
 impl Agent {
@@ -39,7 +39,7 @@ impl Agent {
 }
 
 impl Executor {
-    /// Launches methods of a test file's class with an agent, and returns what it wrote of each.
+    /// Launches methods of a test file's class with an agent, and returns the agent's output for each.
     ///
     /// # Errors
     /// I/O errors of writing logs and temporary files.

@@ -135,7 +135,7 @@ pub struct Covering<'a> {
     pub class: &'a str,
     /// Source files whose lines are wanted.
     pub files: &'a [SourceFile],
-    /// Where the output of launches is logged.
+    /// The logs of launches.
     pub logs: &'a CellLogs,
 }
 

@@ -35,7 +35,7 @@ pub struct Passing {
 /// Launches methods on mutants.
 #[derive(Clone, Copy)]
 pub struct MutantLaunches<'a> {
-    /// What launches.
+    /// The direct path, which launches.
     pub direct: &'a Direct,
     /// The executor, with the limits of launches without a mutant.
     pub executor: &'a Executor,
@@ -47,7 +47,7 @@ pub struct MutantLaunches<'a> {
     pub class: &'a str,
     /// The methods.
     pub methods: &'a [Passing],
-    /// Where launches are logged.
+    /// The logs of launches.
     pub logs: &'a CellLogs,
 }
 

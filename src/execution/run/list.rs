@@ -23,7 +23,7 @@ use crate::task::{Cell, Task};
 /// The name of the run that began last.
 pub const LATEST: &str = "latest";
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
@@ -54,11 +54,11 @@ impl RunState {
 pub struct RunEntry {
     /// Its directory's name.
     pub run_id: String,
-    /// How far it is.
+    /// The run's state.
     pub state: RunState,
-    /// What it was asked for.
+    /// The run's description; `None` where it can't be read.
     pub description: Option<RunDescription>,
-    /// Why it can't be read.
+    /// Why the run can't be read.
     pub reason: Option<String>,
     /// Bytes of all its files.
     pub bytes: u64,
@@ -69,9 +69,9 @@ pub struct RunEntry {
 pub struct StoredRun<I = RunInputs, R = CellRecord> {
     /// Its directory.
     pub path: PathBuf,
-    /// How far it is.
+    /// The run's state.
     pub state: RunState,
-    /// What it was asked for.
+    /// The run's description.
     pub description: RunDescription,
     /// The inputs; `None` for runs that kept none.
     pub inputs: Option<I>,

@@ -40,24 +40,24 @@ impl Failure for RunError {
     }
 }
 
-/// What is told of a stage, and what ends it.
+/// A stage's name, parallelism, events and cancellation.
 pub(in crate::execution) struct Stage<'a> {
     /// Its name in events.
     pub(in crate::execution) name: &'a str,
     /// Jobs at once.
     pub(in crate::execution) jobs: usize,
-    /// Where progress is told.
+    /// The receiver of progress events.
     pub(in crate::execution) events: &'a EventSink,
     /// Ends it.
     pub(in crate::execution) cancellation: &'a CancellationToken,
 }
 
 impl Stage<'_> {
-    /// Does the jobs, each under a name that people read, and returns the records with theirs, each execution once and
-    /// sorted. `summary` describes a job's result.
+    /// Runs the jobs, each under a display name, and returns all records, given ones included, sorted and each
+    /// execution once. `summary` describes a job's result.
     ///
     /// # Errors
-    /// [`RunError`]; what was done until then is in the run's records.
+    /// [`RunError`]; records made until then are in the run's directory.
     pub(in crate::execution) async fn run<R: RunRecord, J: Future<Output = Result<Vec<R>, RunError>>>(
         &self,
         run: &mut RunDirectory,

@@ -14,12 +14,13 @@ pub(super) struct TaskFocal {
     /// All listed ones that were found, each extent once.
     pub(super) lines: Vec<FocalLines>,
     own: BTreeMap<MethodId, Vec<OwnMethod>>,
-    /// Why own ones are not known, where a fault of ours is to blame: nothing is measured then, and what was due is lost.
+    /// Why own focal methods are unknown because of a fault of ours. Nothing is measured then, and due measurements are
+    /// lost.
     pub(super) unknown: Option<String>,
 }
 
 impl TaskFocal {
-    /// Returns what two records say.
+    /// Returns the focal methods of two records.
     pub(super) fn of(focal: &FocalRecord, own: &OwnFocalRecord) -> Self {
         Self {
             lines: focal.lines().into_iter().cloned().collect(),

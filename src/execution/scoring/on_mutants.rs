@@ -48,8 +48,8 @@ pub(super) enum MutantRunner<'a> {
     },
 }
 
-/// Who says which mutants compile, by name. It follows from new code alone, whatever path a test takes, so that all tests of a task
-/// meet the same mutants.
+/// The judge of mutants, by name. New code alone decides it, not the path of a test, so that all tests of a task meet
+/// the same mutants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum JudgedBy {
@@ -105,7 +105,7 @@ impl MutationRequest<'_> {
 /// Path, lines, and source of a file.
 pub(super) type FileToMutate = (String, Vec<usize>, Vec<u8>);
 
-/// What a method did to a task's mutants.
+/// A method's results on a task's mutants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Mutated {
     /// Who said which mutants compile.

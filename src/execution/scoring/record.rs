@@ -266,7 +266,7 @@ pub struct MutantOutcome {
     pub outcome: Outcome,
 }
 
-/// What a record is of.
+/// The subject of a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ScoreName {
     kind: u8,

@@ -20,28 +20,28 @@ pub struct Instances {
     pub total_instances: usize,
     /// How many of them the model has a prediction for.
     pub submitted_instances: usize,
-    /// Which these are.
+    /// Ids of the submitted tasks.
     pub submitted_ids: Vec<TaskId>,
     /// Selected tasks without a submission.
     pub incomplete_instances: usize,
-    /// Which these are.
+    /// Ids of the tasks without a submission.
     pub incomplete_ids: Vec<TaskId>,
     /// How many predictions have no patch, or one without a byte.
     pub empty_patch_instances: usize,
-    /// Which these are.
+    /// Ids of the tasks with an empty patch.
     pub empty_patch_ids: Vec<TaskId>,
     /// Submitted tasks with a test file of which every target method could be judged.
     pub completed_instances: usize,
-    /// Which these are.
+    /// Ids of the completed tasks.
     pub completed_ids: Vec<TaskId>,
     /// Submitted tasks without such a test file, or with a method that was not judged, or not yet.
     pub error_instances: usize,
-    /// Which these are.
+    /// Ids of the tasks with an error.
     pub error_ids: Vec<TaskId>,
 }
 
 impl Instances {
-    /// Returns what became of the selected tasks, sorted as they are, given what a model handed in.
+    /// Returns the counts of the selected tasks in their order, given a model's submissions.
     pub(super) fn of(handed_in: &BTreeMap<TaskId, SubmissionInput>, tasks: &[ScoredTask]) -> Self {
         let mut found = Self { total_instances: tasks.len(), ..Self::default() };
         for scored in tasks {

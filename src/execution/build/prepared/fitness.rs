@@ -24,7 +24,7 @@ const TEST_PHASES: [&str; 5] = [
     "test-compile",
 ];
 
-/// Returns why a build is not one that compiling some of its tests again gives the same classes as compiling all.
+/// Returns why compiling some of a build's tests again would not give the classes of compiling all; `None` if it would.
 pub(super) fn unfit(recording: &Recording, project: &str, calls: &[CompilerCall], test_output: &str) -> Option<String> {
     if recording.unknown.iter().any(|call| call.project == project && call.goal == "testCompile") {
         return Some("what the compiler of the tests was asked for is not known".to_owned());

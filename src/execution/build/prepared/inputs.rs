@@ -19,13 +19,13 @@ pub(super) struct Sources<'a> {
     pub(super) source: &'a Path,
     /// The module's `groupId:artifactId`.
     pub(super) project: &'a str,
-    /// What the compiler was asked for to compile the module's tests.
+    /// The compiler calls for the module's tests.
     pub(super) test_calls: &'a [CompilerCall],
-    /// Where the module's test classes are.
+    /// The directory of the module's test classes.
     pub(super) test_output: &'a str,
 }
 
-/// What a compiled tree holds for the warm compiler.
+/// The warm compiler's inputs from a compiled tree.
 pub(super) struct Looked {
     /// As [`super::CompiledRevision::jars`].
     pub(super) jars: BTreeMap<String, Digest>,
