@@ -3,7 +3,7 @@
 //! In reading order, which is the order of the data flow:
 //!
 //! 1. [`task`] — the benchmark's published tasks; [`manifest`] — the requirements of a repository's build;
-//! 2. [`artifact`] — bytes by digest; [`lock`] — every byte of an image; [`resolution`] — the search for a lock's content;
+//! 2. [`artifact`] — bytes by digest; [`lock`] — every byte of an image; [`resolution`] — the choice of a lock's bytes;
 //! 3. [`image`] — deterministic images from locks;
 //! 4. [`engine`] — one sealed container at a time;
 //! 5. [`workspace`] — revision trees from git; [`java`] and [`focal`] — the methods under test in them;

@@ -1,4 +1,5 @@
-//! Focal line coverage, in percent: `100 × Σ covered lines / Σ total lines` over a test method's own focal methods. Source: protocol §4.
+//! Focal line coverage, in percent: `100 × Σ covered lines / Σ total lines` over a test method's own
+//! focal methods. Source: protocol §4.
 
 use std::collections::BTreeMap;
 

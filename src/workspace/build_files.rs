@@ -98,8 +98,8 @@ impl BuildFiles {
     }
 
     /// Returns the module of a test file, or `None` where no build could compile the file. Either no POM is above it,
-    /// or the nearest POM packages nothing, or the nearest POM belongs to an enclosing module because the file's own POM
-    /// is missing.
+    /// or the nearest POM packages nothing, or the nearest POM belongs to an enclosing module because the file's own
+    /// POM is missing.
     pub fn module_of(&self, test_file: &RepositoryPath) -> Option<ModuleLocation> {
         let path = test_file.as_str();
         let ancestors = path.rmatch_indices('/').map(|(end, _)| &path[..end]).chain([""]);

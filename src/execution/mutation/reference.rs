@@ -94,8 +94,8 @@ struct Said {
 }
 
 impl<'a> MavenCompiler<'a> {
-    /// Returns the compiler of the source at `path`, relative to the tree. Checks first that the source itself compiles and
-    /// that a text which is not Java does not.
+    /// Returns the compiler of the source at `path`, relative to the tree. Checks first that the source itself
+    /// compiles and that a text which is not Java does not.
     ///
     /// # Errors
     /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
