@@ -10,7 +10,8 @@
 //!    [`submission`] — models' predictions;
 //! 6. [`execution`] — runs in containers and their records; [`outcome`] — the meaning of an execution;
 //! 7. [`metrics`] — figures from outcomes; [`report`] — reports of whole runs;
-//! 8. [`cli`] — subcommands; [`doctor`] — checks of this machine; [`sample`] — the project of `demo` and of tests.
+//! 8. [`application`] — the work of each command; [`cli`] — arguments and output; [`doctor`] — checks of this machine;
+//!    [`sample`] — the project of `demo` and of tests.
 //!
 //! Below all of them: [`data_dir`], [`settings`], [`error`] (exit codes and hints), [`event`], [`output`], [`host`],
 //! [`umask`], [`digest`] and [`canonical_json`]; above them, [`garbage`] says which bytes nothing needs.
