@@ -70,7 +70,7 @@ impl Context {
     /// Returns the data directory, opened (and created) at the first call.
     ///
     /// # Errors
-    /// [`CommandError::DataDir`].
+    /// [`DataDirError`].
     pub fn data_dir(&self) -> Result<&DataDir, CommandError> {
         if let Some(data_dir) = self.data_dir.get() {
             return Ok(data_dir);
@@ -85,7 +85,7 @@ impl Context {
     /// Returns where sources come from, as the options have it.
     ///
     /// # Errors
-    /// [`CommandError::DataDir`]; [`CommandError::Workspace`] for a template that names no repository.
+    /// [`DataDirError`]; [`WorkspaceError`](crate::workspace::WorkspaceError) for a template that names no repository.
     pub fn sources(&self) -> Result<Sources, CommandError> {
         Ok(Sources {
             mirror: self.options.git_mirror.as_deref().map(MirrorTemplate::new).transpose()?,

@@ -68,7 +68,7 @@ pub(super) fn finish(run: RunDirectory, verdicts: Result<Vec<u8>, serde_json::Er
 /// Returns the tasks of a run: as it kept them, else those of the data directory that it has records of.
 ///
 /// # Errors
-/// [`CommandError::DataDir`], [`CommandError::TaskFile`].
+/// [`DataDirError`](crate::data_dir::DataDirError), [`TaskFileError`](crate::task::file::TaskFileError).
 pub fn tasks_of(run: &StoredRun, context: &Context) -> Result<Vec<Task>, CommandError> {
     if let Some(inputs) = &run.inputs {
         return Ok(inputs.tasks.clone());
