@@ -1,0 +1,72 @@
+
+use super::*;
+use crate::execution::build::recording::UnknownCall;
+
+#[test]
+fn builds_that_a_part_can_not_stand_for_are_unfit() {
+    let call = serde_json::json!({
+        "project": "g:a", "goal": "testCompile", "compiler": "javac", "arguments": [],
+        "sources": ["/work/project/src/ATest.java"], "generated_sources": null, "proc": null,
+        "output": "/work/project/target/test-classes",
+    });
+    let fit = Recording { compilations: vec![serde_json::from_value(call).unwrap()], ..Recording::default() };
+    let unfit = |change: &dyn Fn(&mut Recording)| {
+        let mut recording = fit.clone();
+        change(&mut recording);
+        unfit(&recording, "g:a", &recording.compilations, "/work/project/target/test-classes")
+    };
+    assert_eq!(unfit(&|_| {}), None);
+    let goal = |plugin: &str, phase: &str| crate::execution::build::recording::Goal {
+        project: Some("g:a".into()),
+        plugin: plugin.into(),
+        goal: "x".into(),
+        phase: Some(phase.into()),
+    };
+    assert_eq!(unfit(&|recording| recording.goals.push(goal("x:y:1", "compile"))), None);
+    let another = |recording: &mut Recording| {
+        let mut another = recording.compilations[0].clone();
+        another.sources = vec!["/work/project/other/BTest.java".into()];
+        recording.compilations.push(another);
+    };
+    assert_eq!(unfit(&another), None, "other sources, compiled apart");
+    let changes: [&dyn Fn(&mut Recording); 9] = [
+        &|recording| recording.goals.push(goal("x:y:1", "process-test-sources")),
+        &|recording| recording.compilations.push(recording.compilations[0].clone()),
+        &|recording| recording.compilations.clear(),
+        &|recording| recording.compilations[0].compiler = "eclipse".into(),
+        &|recording| recording.compilations[0].fork = true,
+        &|recording| recording.compilations[0].fail_on_error = false,
+        &|recording| {
+            recording.unknown.push(UnknownCall { project: "g:a".into(), goal: "testCompile".into() });
+        },
+        &|recording| recording.compilations[0].arguments.push("-g:lines".into()),
+        &|recording| recording.compilations[0].sources.push("/work/project/src/module-info.java".into()),
+    ];
+    for change in changes {
+        assert!(unfit(change).is_some());
+    }
+}
+
+#[test]
+fn rewritten_sources_and_other_compilers_are_told() {
+    use crate::execution::direct::write_files;
+    let directory = tempfile::tempdir().unwrap();
+    let call = serde_json::json!({
+        "project": "g:a", "goal": "testCompile", "compiler": "javac", "arguments": [], "generated_sources": null,
+        "sources": ["/work/project/src/ATest.java", "/work/project/target/Made.java"], "proc": null, "output": "",
+    });
+    let calls = [serde_json::from_value(call).unwrap()];
+    let tree = |name: &str, files: &[(&str, &[u8])]| {
+        let path = directory.path().join(name);
+        write_files(&path, files.iter().copied()).unwrap();
+        path
+    };
+    let compiled: [(&str, &[u8]); 2] = [("src/ATest.java", b"class ATest {}"), ("target/Made.java", b"made")];
+    let compiled = CompiledTree::open(&tree("compiled", &compiled)).unwrap();
+    let told = |files: &[(&str, &[u8])]| rewritten(&tree("source", files), &compiled, &calls).unwrap();
+    assert_eq!(told(&[("src/ATest.java", b"class ATest {}")]), None);
+    assert!(told(&[("src/ATest.java", b"class  ATest{}")]).is_some());
+    let options = |options: &'static [u8]| told(&[("src/ATest.java", b"class ATest {}"), (JVM_OPTIONS, options)]);
+    assert_eq!(options(b"-Xmx2g"), None);
+    assert!(options(b"-Xmx2g -Xss8m").is_some());
+}

@@ -1,0 +1,46 @@
+
+use super::*;
+
+fn settings(line: &str) -> TestSettings {
+    TestSettings {
+        project: "g:a".into(),
+        execution: "default-test".into(),
+        default: true,
+        arg_line: Some(line.into()),
+        system_properties: [("p".to_owned(), "a b".to_owned()), (String::new(), "x".to_owned())].into(),
+        environment: [("E".to_owned(), "1".to_owned()), ("A=B".to_owned(), "x".to_owned())].into(),
+        working_directory: Some("target/w".into()),
+        use_module_path: None,
+    }
+}
+
+#[test]
+fn agents_placeholders_and_what_the_sandbox_decides_are_left_out() {
+    for (line, expected) in [
+        ("", ""),
+        ("-Da=1  -Db='x y' \"-Dc=z w\"", "-Da=1|-Db=x y|-Dc=z w"),
+        ("@{argLine} -Da=1 ${surefireArgLine}", "-Da=1"),
+        ("-javaagent:/x.jar=destfile=y -Da=1 -agentlib:jdwp=z -Xdebug -Xrunjdwp:a", "-Da=1"),
+        ("-Xmx512m -Xms2g -Da=1", "-Xmx512m|-Da=1"),
+        ("-Xmx4g -Da=1 -XX:MaxRAMPercentage=80", "-Da=1"),
+        ("-Xmx1024M", "-Xmx1024M"),
+        ("--add-opens java.base/java.lang=ALL-UNNAMED -Da", "--add-opens|java.base/java.lang=ALL-UNNAMED|-Da"),
+        ("-cp /evil -Da Main -jar x.jar", "-Da"),
+        ("-Da=\n  1", "-Da="),
+    ] {
+        assert_eq!(arguments(line, 1024).join("|"), expected, "{line}");
+    }
+}
+
+#[test]
+fn properties_environment_and_directory_apply() {
+    let jvm = JvmSettings::of(&settings("-Da=1"), "/work/project/m", 1024);
+    assert_eq!(jvm.arguments, ["-Da=1", "-Dp=a b"]);
+    assert_eq!(jvm.environment, [("E".to_owned(), "1".to_owned())]);
+    assert_eq!(jvm.working_directory.as_deref(), Some("/work/project/m/target/w"));
+    for outside in ["/etc", "../..", "/work/projects", "/work/project/../x"] {
+        assert_eq!(inside(outside, "/work/project/m"), None, "{outside}");
+    }
+    assert!(JvmSettings::of(&settings("-XX:+UseG1GC"), "/work/project", 1).chooses_collector());
+    assert!(!jvm.chooses_collector());
+}

@@ -1,0 +1,97 @@
+
+use super::*;
+use crate::data_dir::DataDir;
+use crate::engine::scripted::{Said, Scripted, exited, step_end};
+use crate::execution::build::compiler::tests::{broken, compiled, said};
+use crate::execution::build::masked::tests::masked;
+use crate::execution::fault::answered;
+use crate::execution::scripted::{direct, environment, executor};
+use crate::workspace::class_file::sample;
+
+const OWN: &[u8] = b"class ATest {}";
+const OTHER: &[u8] = b"class ATest { int x; }";
+
+/// A revision with the file and a source that has nothing to do with it; their classes.
+fn revision() -> (tempfile::TempDir, Arc<MaskedRevision>, [Vec<u8>; 2]) {
+    let classes = ["ATest", "Alone"].map(|name| sample(name, Some(&format!("{name}.java"))));
+    let files: [(&str, &[u8]); 4] = [
+        ("src/ATest.java", OWN),
+        ("src/Alone.java", b"class Alone {}"),
+        ("target/test-classes/ATest.class", &classes[0]),
+        ("target/test-classes/Alone.class", &classes[1]),
+    ];
+    let (directory, masked) = masked(&files, "src/ATest.java");
+    (directory, Arc::new(masked.unwrap()), classes)
+}
+
+#[tokio::test]
+async fn what_needs_all_sources_to_be_shown_is_compiled_with_all() {
+    let (directory, masked, [own, alone]) = revision();
+    let (otherwise, changed) = (sample("ATest$1", Some("ATest.java")), sample("ATest$2", Some("ATest.java")));
+    let answers = [
+        compiled(&[("ATest.class", &otherwise)], &[]),
+        compiled(&[("ATest.class", &own), ("Alone.class", &alone)], &[]),
+        compiled(&[("ATest.class", &changed), ("Alone.class", &alone)], &[]),
+    ];
+    let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&answers), ends: false }));
+    let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
+    let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
+    let (answer, made) = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap();
+    let CompileAnswer::Compiled { classes, .. } = answer else { panic!("{answer:?}") };
+    assert_eq!(classes[0].1, changed);
+    assert!(made.is_empty());
+    assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Part, generates: false }));
+    let heard = engine.heard();
+    let said = |text: &str| heard.windows(text.len()).filter(|part| *part == text.as_bytes()).count();
+    // Among the files and among the sources, of three requests and of two.
+    assert_eq!((said("/work/project/src/ATest.java"), said("/work/project/src/Alone.java")), (6, 4));
+}
+
+#[tokio::test]
+async fn what_processors_made_of_the_own_text_is_kept_in_mind() {
+    let (directory, masked, [own, _]) = revision();
+    let resource: [(&str, &[u8]); 1] = [("/work/project/target/test-classes/META-INF/x", b"x")];
+    let foreign = sample("Foreign", Some("Foreign.java"));
+    let answers = [compiled(&[("ATest.class", &own)], &resource), compiled(&[("ATest.class", &own)], &[])];
+    let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&answers), ends: false }));
+    let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
+    let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
+    let (_, made) = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap();
+    assert!(made.is_empty());
+    assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Dependents, generates: true }));
+
+    // A class that belongs to no source, and no source of it.
+    let files: [(&str, &[u8]); 3] = [
+        ("src/ATest.java", OWN),
+        ("target/test-classes/ATest.class", &own),
+        ("target/test-classes/Foreign.class", &foreign),
+    ];
+    let (_directory, masked) = crate::execution::build::masked::tests::masked(&files, "src/ATest.java");
+    let masked = Arc::new(masked.unwrap());
+    let answer = compiled(&[("ATest.class", &own), ("Foreign.class", &foreign)], &[]);
+    let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&vec![answer.clone(); 2]), ends: false }));
+    let direct = self::direct(&engine, &data_dir);
+    let found = direct.compile_proven(&executor, &environment(), &masked, OTHER).await;
+    assert_eq!(answered(found).unwrap().unwrap_err(), NoAnswer::unfit(OTHERWISE));
+}
+
+#[tokio::test]
+async fn what_a_compiler_broke_or_was_lost_on_is_asked_again() {
+    let (directory, masked, [own, _]) = revision();
+    let answer = compiled(&[("ATest.class", &own)], &[]);
+    let engine = Arc::new(Scripted::new(move |number, _| match number {
+        0 => Said { frames: said(&[broken()]), ends: false },
+        1 => Said { frames: [said(&[]), vec![step_end(1, exited(137))]].concat(), ends: true },
+        _ => Said { frames: said(std::slice::from_ref(&answer)), ends: false },
+    }));
+    let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
+    let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
+    for trouble in ["broken", "lost"] {
+        let found = direct.compile_proven(&executor, &environment(), &masked, OWN).await;
+        assert!(answered(found).unwrap().is_err_and(|reason| reason.may_pass()), "{trouble}");
+        assert!(masked.proven.get().is_none(), "{trouble}");
+    }
+    direct.compile_proven(&executor, &environment(), &masked, OWN).await.unwrap();
+    assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Dependents, generates: false }));
+    assert_eq!(engine.started().len(), 3);
+}

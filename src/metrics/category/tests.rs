@@ -1,0 +1,55 @@
+
+use super::*;
+use crate::outcome::{HarnessReason, InfraReason};
+
+const ASSERTION: Outcome = Outcome::ExecFail(ExecReason::Assertion);
+const TIMEOUT: Outcome = Outcome::ExecFail(ExecReason::Timeout);
+const TARGET: Outcome = Outcome::CompileFail(CompileReason::TargetFile);
+const INFRA: Outcome = Outcome::InfraFail(InfraReason::Engine);
+const NO_MODULE: Outcome = Outcome::CompileFail(CompileReason::NoModule);
+
+fn verdict(track: Track, new: &[Outcome], old: &[Outcome]) -> (Option<Category>, bool) {
+    let verdict = judge(track, new, old, Integrity::NotEvaluated);
+    (verdict.paper_verdict, verdict.strict_success)
+}
+
+#[test]
+fn categories_are_the_papers() {
+    use Category::{CmplFail, ExecFail, HrnsFail, Redundant, Success};
+    let (update, generation) = (Track::TestUpdate, Track::TestGeneration);
+    let harness = Outcome::HarnessFail(HarnessReason::WrongBase);
+    for (track, new, old, category, strict) in [
+        (update, Outcome::Pass, Outcome::Pass, Some(Success), true),
+        (update, Outcome::Pass, INFRA, Some(Success), true),
+        (update, ASSERTION, Outcome::Pass, Some(ExecFail), false),
+        (update, TARGET, TARGET, Some(CmplFail), false),
+        (update, harness, harness, Some(HrnsFail), false),
+        (update, INFRA, ASSERTION, None, false),
+        (generation, Outcome::Pass, ASSERTION, Some(Success), true),
+        (generation, Outcome::Pass, TARGET, Some(Success), true),
+        (generation, Outcome::Pass, NO_MODULE, Some(Success), false),
+        (generation, Outcome::Pass, Outcome::CompileFail(CompileReason::OtherTestFile), Some(Success), false),
+        (generation, Outcome::Pass, Outcome::CompileFail(CompileReason::Resource), Some(Redundant), false),
+        (generation, Outcome::Pass, Outcome::Pass, Some(Redundant), false),
+        (generation, Outcome::Pass, TIMEOUT, Some(Redundant), false),
+        (generation, Outcome::Pass, Outcome::ExecFail(ExecReason::Skipped), Some(Redundant), false),
+        (generation, Outcome::Pass, INFRA, None, false),
+        (generation, TIMEOUT, ASSERTION, Some(ExecFail), false),
+        (generation, TARGET, INFRA, Some(CmplFail), false),
+    ] {
+        assert_eq!(verdict(track, &[new], &[old]), (category, strict), "{track:?} {new} {old}");
+    }
+    assert_eq!(verdict(update, &[], &[]), (None, false), "nothing executed is nothing scored");
+}
+
+#[test]
+fn the_paper_takes_the_first_repeat_and_the_strict_view_all() {
+    let generation = Track::TestGeneration;
+    let new = [Outcome::Pass, ASSERTION];
+    let flaky = judge(generation, &new, &[ASSERTION; 2], Integrity::NotEvaluated);
+    assert_eq!((flaky.paper_verdict, flaky.strict_success), (Some(Category::Success), false));
+    assert_eq!(flaky.flaky, Some(Flaky { passed: 1, runs: 2 }));
+    assert_eq!(verdict(generation, &[Outcome::Pass; 2], &[ASSERTION, TIMEOUT]), (Some(Category::Success), false));
+    let flagged = judge(Track::TestUpdate, &[Outcome::Pass], &[], Integrity::Suspect);
+    assert_eq!((flagged.paper_verdict, flagged.strict_success), (Some(Category::Success), false));
+}
