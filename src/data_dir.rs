@@ -163,15 +163,21 @@ impl DataDir {
 
 /// Removes what dead owners left in a part. What can't be listed or removed is logged: it may be another user's.
 fn sweep(root: &Path, part: &Part) {
-    let swept = directories(root, part.path).and_then(|directories| {
-        directories.iter().try_for_each(|directory| match part.sweep {
-            Sweep::Files => temporary::sweep_unfinished(directory),
-            Sweep::Owners => temporary::sweep(directory).map(drop),
-            Sweep::Itself => Ok(()),
-        })
+    let logged = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => tracing::debug!("what dead processes left can't be looked for: {error}"),
+        _ => tracing::warn!("what dead processes left in `{}` can't be looked for: {error}", part.path),
+    };
+    let directories = directories(root, part.path).unwrap_or_else(|error| {
+        logged(error);
+        Vec::new()
     });
-    if let Err(error) = swept {
-        tracing::warn!("what dead processes left in `{}` can't be looked for: {error}", part.path);
+    for directory in directories {
+        let swept = match part.sweep {
+            Sweep::Files => temporary::sweep_unfinished(&directory),
+            Sweep::Owners => temporary::sweep(&directory).map(drop),
+            Sweep::Itself => Ok(()),
+        };
+        swept.unwrap_or_else(logged);
     }
 }
 

@@ -4,11 +4,12 @@
 //! which ones it names. A record that can't be read keeps every blob.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use fs_err as fs;
+use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
 
 use crate::artifact::made;
@@ -87,7 +88,7 @@ pub fn collect(store: &Store, age: Duration, dry_run: bool) -> Result<Garbage, G
         // Locks come before their history, into which they are copied before they change.
         for part in PARTS.iter().filter(|part| part.names != NamedBlobs::None) {
             for directory in directories(&data_dir, part.path)? {
-                while !read_records(&directory, part.names, &mut named)? {}
+                while !read_records(&directory, part.names, age, &mut named)? {}
             }
         }
     }
@@ -132,7 +133,12 @@ fn data_dirs(store: &Store) -> io::Result<BTreeSet<PathBuf>> {
 }
 
 /// Adds what the records of a directory name; `false` where one went away meanwhile: it may have another name by now.
-fn read_records(directory: &Path, kind: NamedBlobs, named: &mut BTreeSet<Digest>) -> Result<bool, GarbageError> {
+fn read_records(
+    directory: &Path,
+    kind: NamedBlobs,
+    age: Duration,
+    named: &mut BTreeSet<Digest>,
+) -> Result<bool, GarbageError> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         entries => entries?,
@@ -143,9 +149,11 @@ fn read_records(directory: &Path, kind: NamedBlobs, named: &mut BTreeSet<Digest>
         if kind_of_file.is_dir() || !entry.file_name().to_str().is_some_and(|name| is_record(kind, name)) {
             continue;
         }
-        match fs::read(&path) {
+        match read_record(&path, kind) {
             Ok(bytes) => match blobs_of(kind, &path, &bytes) {
                 Ok(blobs) => named.extend(blobs),
+                // Whoever needs the thing makes it anew, and replaces the description.
+                Err(_) if kind == NamedBlobs::Made && is_older(&entry.metadata()?, age) => {}
                 Err(reason) => return Err(GarbageError::Record { path, reason }),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound && kind_of_file.is_file() => return Ok(false),
@@ -153,6 +161,30 @@ fn read_records(directory: &Path, kind: NamedBlobs, named: &mut BTreeSet<Digest>
         }
     }
     Ok(true)
+}
+
+/// The largest record, in bytes.
+const MOST_RECORD_BYTES: u64 = 256 << 20;
+
+/// Reads a record. A run may be a stranger's: no link is followed in its directory. Nothing waits for a pipe.
+fn read_record(path: &Path, kind: NamedBlobs) -> io::Result<Vec<u8>> {
+    let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    flags.set(OFlags::NOFOLLOW, kind == NamedBlobs::Runs);
+    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let is_regular = file.metadata()?.is_file();
+    let mut bytes = Vec::new();
+    if is_regular {
+        file.take(MOST_RECORD_BYTES + 1).read_to_end(&mut bytes)?;
+    }
+    match is_regular && bytes.len() as u64 <= MOST_RECORD_BYTES {
+        true => Ok(bytes),
+        false => Err(io::Error::other("it is no regular file, or too large")),
+    }
+}
+
+/// Tells whether a file was not changed for so long.
+fn is_older(metadata: &std::fs::Metadata, age: Duration) -> bool {
+    metadata.modified().is_ok_and(|modified| SystemTime::now().duration_since(modified).is_ok_and(|since| since >= age))
 }
 
 /// Tells whether a file of this name is a record of the kind, and not one that is just being written.

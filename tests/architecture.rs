@@ -104,7 +104,8 @@ fn no_files_use_each_other_in_a_circle() {
 #[test]
 fn every_module_has_a_row() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let rows = text.lines().filter(|line| line.starts_with("| `")).map(|line| line.split('|').nth(1).unwrap());
+    let (modules_table, _) = text.split_once("Imports point one way").unwrap();
+    let rows = modules_table.lines().filter(|line| line.starts_with("| `")).map(|line| line.split('|').nth(1).unwrap());
     let named = rows.flat_map(|names| names.split(',').map(|name| name.trim().trim_matches('`').to_owned()));
     assert_eq!(named.collect::<BTreeSet<_>>(), modules().into_keys().collect());
 }

@@ -59,6 +59,23 @@ pub struct ScoreRequest {
     pub run: RunChoice,
 }
 
+/// A scoring run that has ended.
+pub struct EndedScoring {
+    run: PathBuf,
+    left: Vec<Left>,
+}
+
+impl EndedScoring {
+    /// Adds up the run's records.
+    ///
+    /// # Errors
+    /// [`ReportError`](crate::report::score::ReportError).
+    pub fn add_up(self) -> Result<Scored, CommandError> {
+        let models = read(&[self.run])?;
+        Ok(Scored { report: figures(&models), models, left: self.left })
+    }
+}
+
 /// What a scoring run came to.
 pub struct Scored {
     /// Its records, by model.
@@ -93,7 +110,7 @@ impl Scored {
 ///
 /// # Errors
 /// [`CommandError`] of the kinds for selections, predictions, images, engines and runs; an interrupt.
-pub async fn score(request: &ScoreRequest, context: &Context) -> Result<Option<Scored>, CommandError> {
+pub async fn score(request: &ScoreRequest, context: &Context) -> Result<Option<EndedScoring>, CommandError> {
     let tasks = selection::tasks(&request.selector, context)?;
     let predictions = predictions(&request.predictions, &tasks, context).await?;
     tell(&predictions, context);
@@ -102,12 +119,8 @@ pub async fn score(request: &ScoreRequest, context: &Context) -> Result<Option<S
         tell_missing_images(&executed(&tasks, &predictions), context)?;
         return Ok(None);
     }
-    let (path, left) = execute(request, &tasks, &predictions, context).await?;
-    let add_up = move || {
-        let models = read(&[path])?;
-        Ok(Some(Scored { report: figures(&models), models, left }))
-    };
-    context.until_interrupted(blocking(add_up)).await
+    let (run, left) = execute(request, &tasks, &predictions, context).await?;
+    Ok(Some(EndedScoring { run, left }))
 }
 
 async fn predictions(source: &str, selected: &[Task], context: &Context) -> Result<Predictions, CommandError> {

@@ -72,17 +72,29 @@ struct Description<T> {
     value: T,
 }
 
-/// Returns the blobs that a description names, whatever it is of. Those of earlier programs, which nobody finds any more, name none.
+/// Returns the blobs that a description names. A description of an earlier program has no list of blobs, and that program may still
+/// run: each digest in it counts.
 ///
 /// # Errors
-/// It is no description.
+/// `description` is no JSON, or its list names something else than digests.
 pub fn blobs_of(description: &[u8]) -> serde_json::Result<Vec<Digest>> {
-    #[derive(Deserialize)]
-    struct Naming {
-        #[serde(default)]
-        blobs: Vec<Digest>,
+    let description: serde_json::Value = serde_json::from_slice(description)?;
+    match description.get("blobs") {
+        Some(blobs) => Vec::deserialize(blobs),
+        None => Ok(digests_in(&description)),
     }
-    serde_json::from_slice(description).map(|Naming { blobs }| blobs)
+}
+
+/// Returns every digest in a value's strings.
+fn digests_in(value: &serde_json::Value) -> Vec<Digest> {
+    match value {
+        serde_json::Value::String(text) => {
+            text.parse().ok().or_else(|| Digest::from_hex(text).ok()).into_iter().collect()
+        }
+        serde_json::Value::Array(values) => values.iter().flat_map(digests_in).collect(),
+        serde_json::Value::Object(fields) => fields.values().flat_map(digests_in).collect(),
+        _ => Vec::new(),
+    }
 }
 
 type Known<T> = HashMap<Digest, Arc<OnceCell<Arc<T>>>>;

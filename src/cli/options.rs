@@ -10,11 +10,8 @@ use clap::Args;
 use crate::application::Options;
 use crate::error::CommandError;
 use crate::host;
-use crate::manifest::DEFAULT_MEMORY_MIB;
+use crate::manifest::{DEFAULT_MEMORY_MIB, MEMORY_PER_JOB};
 use crate::settings::{ColorChoice, EngineChoice, Settings};
-
-/// Memory that one job may need, in bytes.
-const MEMORY_PER_JOB: u64 = DEFAULT_MEMORY_MIB << 20;
 
 /// How progress and messages are written to stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -61,8 +58,18 @@ pub struct GlobalArguments {
         hide_env_values = true
     )]
     require_isolation: RequiredIsolation,
-    /// Jobs at once [default: one per core and 4 GiB of memory, at least one]
-    #[arg(long, short = 'j', global = true, value_name = "N", env = "TESTEVO_SANDBOX_JOBS", hide_env_values = true)]
+    #[arg(
+        long,
+        short = 'j',
+        global = true,
+        value_name = "N",
+        env = "TESTEVO_SANDBOX_JOBS",
+        hide_env_values = true,
+        help = format!(
+            "Jobs at once [default: one per core and {} GiB of memory, at least one]",
+            DEFAULT_MEMORY_MIB as f64 / 1024.0
+        )
+    )]
     jobs: Option<NonZeroUsize>,
     /// Where everything is kept [default: $XDG_DATA_HOME/testevo-sandbox]
     #[arg(long, global = true, value_name = "DIRECTORY", env = "TESTEVO_SANDBOX_DATA_DIR", hide_env_values = true)]
@@ -199,11 +206,11 @@ fn is_colored(choice: ColorChoice) -> bool {
     }
 }
 
-/// Returns min(cores, memory ÷ 4 GiB), at least 1.
+/// Returns min(cores, memory ÷ a job's default memory), at least 1.
 fn default_jobs() -> NonZeroUsize {
     let cores = host::processors();
     let by_memory = host::memory_bytes().map_or(cores.get(), |bytes| {
-        // A machine of nominally 8 GiB reports a little less than that.
+        // A machine reports a little less memory than its nominal size.
         usize::try_from((bytes + MEMORY_PER_JOB / 8) / MEMORY_PER_JOB).unwrap_or(usize::MAX)
     });
     NonZeroUsize::new(cores.get().min(by_memory)).unwrap_or(NonZeroUsize::MIN)

@@ -78,7 +78,9 @@ impl ScoreArguments {
 }
 
 pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), CommandError> {
-    let Some(scored) = block_on(context, score(&arguments.request()?, context))? else { return Ok(()) };
+    let Some(ended) = block_on(context, score(&arguments.request()?, context))? else { return Ok(()) };
+    // No interrupt keeps the results of a finished run from being printed.
+    let scored = ended.add_up()?;
     match arguments.format {
         OutputFormat::Json => stdout::json(&scored.report)?,
         OutputFormat::Text => print_text(&scored.report, &scored.models)?,

@@ -9,14 +9,12 @@ use serde_json::json;
 use super::{Check, gibibytes};
 use crate::host;
 use crate::image::tree::SOURCE_DATE_EPOCH;
-use crate::manifest::DEFAULT_MEMORY_MIB;
+use crate::manifest::MEMORY_PER_JOB;
 
 /// Images, layers, locked files and the engine's copy of them for one repository, in bytes.
 const DISK_FOR_ONE: u64 = 4 << 30;
 /// The same for a few dozen repositories with shared layers, in bytes.
 const DISK_FOR_MANY: u64 = 25 << 30;
-/// What one compiling container may use, in bytes.
-const MEMORY_PER_JOB: u64 = DEFAULT_MEMORY_MIB << 20;
 /// Beyond this many seconds certificates and signed indexes may be refused.
 const CLOCK_TOLERANCE: i64 = 300;
 
@@ -77,7 +75,7 @@ fn resources_of(processors: usize, memory: Option<u64>, available: Option<u64>, 
     };
     let detail = format!("{processors}, {memory_text}: {jobs_text} at once");
     let needed = MEMORY_PER_JOB.saturating_mul(jobs as u64);
-    // A machine of nominally 8 GiB reports a little less than that.
+    // A machine reports a little less memory than its nominal size.
     let check = match memory {
         Some(memory) if memory.saturating_add(needed / 8) < needed => Check::warn(
             "resources",

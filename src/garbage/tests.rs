@@ -1,4 +1,3 @@
-
 use serde_json::{Value, json};
 
 use super::*;
@@ -109,6 +108,9 @@ fn records(place: &Place) -> Vec<(&'static str, Vec<u8>, Vec<Digest>)> {
     let proof = serde_json::to_vec(&Proof::new(shown)).unwrap();
     let (own, record) = (place.blob("own layer"), place.image("own"));
     let record = json!({ "schema": 1, "layer": record["layers"][0], "index": index });
+    // As earlier programs wrote them.
+    let [tree, jar] = ["tree", "earlier jar"].map(|name| place.blob(name));
+    let earlier = json!({ "schema": 5, "key": Digest::of(b"k"), "value": { "tree": tree, "jars": { "a": jar } } });
     let description = json!({ "schema": 99, "key": Digest::of(b"key"), "blobs": [made], "value": null });
     vec![
         ("locks/toolchain.lock", toolchain(five).render().into_bytes(), five.to_vec()),
@@ -120,6 +122,7 @@ fn records(place: &Place) -> Vec<(&'static str, Vec<u8>, Vec<Digest>)> {
         ("proofs/x.json", proof, vec![shown]),
         ("store/layers/x.json", of(&record), vec![own, index]),
         ("store/jars/x.json", of(&description), vec![made]),
+        ("store/prepared/x.json", of(&earlier), vec![tree, jar]),
         ("runs/r1/inputs.json", of(&json!({ "schema": 1, "images": { "o/n": run } })), vec![run]),
     ]
 }
@@ -143,7 +146,8 @@ fn every_kind_keeps_what_it_names_and_nothing_goes_while_one_can_not_be_read() {
     assert_eq!((found.blobs.into_iter().collect(), found.used), (garbage, kept.len()));
     for (path, bytes, blobs) in &records {
         let path = place.write(&path.replace("HEX", &hex), "{");
-        match place.collect(false) {
+        // What is young may be needed by somebody who is about to replace it.
+        match collect(&place.store, Duration::from_secs(3600), false) {
             Err(GarbageError::Record { path: named, .. }) => assert_eq!(named, fs::canonicalize(&path).unwrap()),
             other => panic!("{}: {other:?}", path.display()),
         }
@@ -187,4 +191,26 @@ fn corrupted_blobs_are_named() {
     fs::write(store.path(&bad), "worse").unwrap();
     let verified = verify(&store, |_| ()).unwrap();
     assert_eq!((verified.sound, verified.bytes, verified.corrupted), (1, 10, vec![bad]));
+}
+
+#[test]
+fn a_run_of_a_stranger_makes_nobody_wait_and_leads_nowhere() {
+    for kind in ["pipe", "link"] {
+        let place = Place::new();
+        let inputs = place.write("runs/r1/inputs.json", "");
+        fs::remove_file(&inputs).unwrap();
+        match kind {
+            "pipe" => rustix::fs::mkfifoat(rustix::fs::CWD, &inputs, rustix::fs::Mode::RUSR).unwrap(),
+            _ => fs_err::os::unix::fs::symlink("/dev/zero", &inputs).unwrap(),
+        }
+        assert!(matches!(place.collect(false), Err(GarbageError::Record { .. })), "{kind}");
+    }
+}
+
+#[test]
+fn an_old_description_that_is_damaged_names_nothing() {
+    let place = Place::new();
+    let blob = place.blob("blob");
+    place.write("store/jars/x.json", "{");
+    assert_eq!(place.collect(true).unwrap().blobs, [blob]);
 }

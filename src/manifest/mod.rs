@@ -22,6 +22,9 @@ pub const JDK_MAJORS: [u32; 4] = [8, 11, 17, 21];
 /// A container's default memory limit in MiB, which is also the memory of one job.
 pub const DEFAULT_MEMORY_MIB: u64 = 4096;
 
+/// The same in bytes: what a job of `validate` or `score` is reckoned with.
+pub const MEMORY_PER_JOB: u64 = DEFAULT_MEMORY_MIB << 20;
+
 /// Names [`JDK_MAJORS`] in a sentence.
 fn jdk_majors() -> String {
     let [others @ .., last] = JDK_MAJORS.map(|major| major.to_string());

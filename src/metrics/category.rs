@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::{CompileReason, ExecReason, Outcome};
+use crate::outcome::{CompileReason, Outcome};
 use crate::task::Track;
 
 /// The paper's categories, of which every scored method is in exactly one.
@@ -119,11 +119,11 @@ fn strict(track: Track, new: &[Outcome], old: &[Outcome]) -> bool {
 
 /// Tells whether a failure on old code is the test's own: another file's error or a missing module is inconclusive.
 fn fails_certainly(outcome: Outcome) -> bool {
-    matches!(
-        outcome,
-        Outcome::ExecFail(ExecReason::Assertion | ExecReason::Exception)
-            | Outcome::CompileFail(CompileReason::TargetFile)
-    )
+    match outcome {
+        Outcome::ExecFail(reason) => reason.is_the_tests_own(),
+        Outcome::CompileFail(reason) => reason == CompileReason::TargetFile,
+        Outcome::Pass | Outcome::HarnessFail(_) | Outcome::InfraFail(_) | Outcome::Absent => false,
+    }
 }
 
 #[cfg(test)]

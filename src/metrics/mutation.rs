@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::Digest;
-use crate::outcome::{ExecReason, Outcome};
+use crate::outcome::Outcome;
 
 /// The most mutants of one file that are kept.
 pub const MOST_KEPT: usize = 10;
@@ -131,8 +131,7 @@ impl Kills {
         if outcomes.iter().any(|outcome| matches!(outcome, Outcome::InfraFail(_))) {
             return None;
         }
-        let strict =
-            |outcome: &&Outcome| matches!(outcome, Outcome::ExecFail(ExecReason::Assertion | ExecReason::Exception));
+        let strict = |outcome: &&Outcome| matches!(outcome, Outcome::ExecFail(reason) if reason.is_the_tests_own());
         Some(Self {
             count: outcomes.len(),
             killed: outcomes.iter().filter(|outcome| **outcome != Outcome::Pass).count(),

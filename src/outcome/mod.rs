@@ -110,14 +110,42 @@ pub enum InfraReason {
     Source,
 }
 
+impl ExecReason {
+    /// Tells whether the test itself says that it failed. Source: protocol §3, "Not pass is not fail".
+    pub fn is_the_tests_own(self) -> bool {
+        match self {
+            Self::Assertion | Self::Exception => true,
+            Self::Exit
+            | Self::Skipped
+            | Self::Aborted
+            | Self::NoLeaf
+            | Self::NotDiscovered
+            | Self::Timeout
+            | Self::OutOfMemory
+            | Self::Pids
+            | Self::Disk => false,
+        }
+    }
+}
+
+impl CompileReason {
+    /// Tells whether the sources are at fault, and not the compiler's resources.
+    fn is_attributable(self) -> bool {
+        match self {
+            Self::TargetFile | Self::OtherTestFile | Self::NoModule => true,
+            Self::Resource => false,
+        }
+    }
+}
+
 impl Outcome {
     /// Tells whether the outcome counts as a failure of the test on old code. Source: protocol §3, "Not pass is not
     /// fail".
     pub fn is_attributable_failure(self) -> bool {
         match self {
-            Self::ExecFail(ExecReason::Assertion | ExecReason::Exception) => true,
-            Self::CompileFail(reason) => reason != CompileReason::Resource,
-            Self::Pass | Self::ExecFail(_) | Self::HarnessFail(_) | Self::InfraFail(_) | Self::Absent => false,
+            Self::ExecFail(reason) => reason.is_the_tests_own(),
+            Self::CompileFail(reason) => reason.is_attributable(),
+            Self::Pass | Self::HarnessFail(_) | Self::InfraFail(_) | Self::Absent => false,
         }
     }
 
@@ -157,6 +185,40 @@ impl fmt::Display for Outcome {
         match self.reason() {
             Some(reason) => write!(f, "{}({reason})", self.name()),
             None => f.write_str(self.name()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+
+    /// Returns the names between backticks.
+    fn quoted(text: &str) -> BTreeSet<String> {
+        text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+
+    /// Returns the names of all variants, which serde lists for a name that is none.
+    fn names<R: DeserializeOwned + fmt::Debug>() -> BTreeSet<String> {
+        let error = serde_json::from_str::<R>("\"?\"").unwrap_err().to_string();
+        quoted(error.split_once("expected one of ").unwrap().1)
+    }
+
+    #[test]
+    fn the_protocol_names_every_reason_and_no_other() {
+        let protocol = include_str!("../../docs/protocol.md");
+        for (outcome, reasons) in [
+            ("exec_fail", names::<ExecReason>()),
+            ("compile_fail", names::<CompileReason>()),
+            ("harness_fail", names::<HarnessReason>()),
+            ("infra_fail", names::<InfraReason>()),
+        ] {
+            let row = protocol.lines().find_map(|line| line.strip_prefix(&format!("| `{outcome}` | "))).unwrap();
+            assert_eq!(quoted(row), reasons, "{outcome}");
         }
     }
 }

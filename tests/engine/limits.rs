@@ -28,7 +28,7 @@ async fn wall_time_ends_a_sleeper() {
     let end = run.end(0);
     assert_eq!((end.limit, end.signal), (Some(LimitReached::Wall), Some(libc::SIGKILL)));
     let wall = run.step(0).report.as_ref().unwrap().wall_ms;
-    assert!((1000..600_000).contains(&wall), "{wall} ms");
+    assert!((1000..60_000).contains(&wall), "{wall} ms");
     assert_eq!(run.stdout(1), "next\n");
 }
 
@@ -46,7 +46,7 @@ async fn processor_time_ends_a_spinner_and_one_that_hides_its_time() {
             continue;
         }
         assert_eq!(end.limit, Some(LimitReached::Cpu), "{end:?}");
-        assert!(end.cpu_ms >= 1000, "{end:?}");
+        assert!((1000..10_000).contains(&end.cpu_ms), "{end:?}");
     }
 }
 

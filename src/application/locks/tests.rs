@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::application::Context;
 use crate::application::context::tests::offline;

@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::execution::scoring::record::{FocalRecord, OwnFocalRecord, SCORE_SCHEMA};
 use crate::execution::scoring::unscored::LeftKind;

@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn owners() -> (Owner, Owner) {

@@ -1,4 +1,3 @@
-
 use super::super::Status;
 use super::*;
 use crate::engine::Isolation;

@@ -1,4 +1,3 @@
-
 use super::super::Status;
 use super::*;
 
@@ -22,8 +21,9 @@ fn a_clock_is_judged_by_the_programs_age_and_by_an_origin() {
 #[test]
 fn resources_and_disk_have_thresholds() {
     let gib = 1 << 30;
-    assert_eq!(resources_of(2, Some(7 * gib + gib / 2), None, 2).status, Status::Ok, "nominally 8 GiB");
-    assert_eq!(resources_of(2, Some(4 * gib), None, 2).status, Status::Warn);
+    let enough = 2 * MEMORY_PER_JOB;
+    assert_eq!(resources_of(2, Some(enough - enough / 16), None, 2).status, Status::Ok, "nominally enough");
+    assert_eq!(resources_of(2, Some(enough / 2), None, 2).status, Status::Warn);
     assert_eq!(resources_of(2, None, None, 2).status, Status::Ok);
     assert_eq!(disk_of("x", "d", gib).status, Status::Fail);
     assert_eq!(disk_of("x", "d", 10 * gib).status, Status::Warn);

@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::artifact::store::Store;
 use std::io::{Cursor, Write as _};

@@ -1,5 +1,5 @@
-
 use super::*;
+use crate::outcome::ExecReason;
 use crate::outcome::{HarnessReason, InfraReason};
 
 const ASSERTION: Outcome = Outcome::ExecFail(ExecReason::Assertion);

@@ -1,5 +1,5 @@
-
 use super::*;
+use crate::outcome::ExecReason;
 use crate::outcome::InfraReason;
 
 fn mutant(line: usize, text: &str) -> Emitted {

@@ -1,4 +1,3 @@
-
 use super::super::{CompileReason, ExecReason, InfraReason};
 use super::*;
 

@@ -1,4 +1,3 @@
-
 use super::*;
 
 const START: &str = r#"{"event":"run_started","schema":1,"class":"p.A","method":"m","platform":"1","java":"8","ms":0}"#;

@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::execution::run::record::{Measured, RECORD_SCHEMA};
 use crate::outcome::ExecReason;

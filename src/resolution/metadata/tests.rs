@@ -1,4 +1,3 @@
-
 use super::*;
 
 const METADATA: &str = "<?xml version=\"1.0\"?><metadata><groupId>g</groupId><artifactId>a</artifactId>

@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn task(repository: &str, id: &str, track: Track, date: &str) -> Task {

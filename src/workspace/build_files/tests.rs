@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// Returns the directory of a file's module in a tree with these POMs.

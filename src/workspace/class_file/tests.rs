@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// Returns a class file with a long constant, a field and the attribute.

@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn poms(texts: &[(&str, &str)]) -> Poms {

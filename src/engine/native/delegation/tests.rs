@@ -1,4 +1,3 @@
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;

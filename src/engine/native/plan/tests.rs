@@ -1,4 +1,3 @@
-
 use serde::de::IntoDeserializer as _;
 
 use super::*;

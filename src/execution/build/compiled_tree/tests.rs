@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn tree(entries: &[(&str, &[u8])]) -> (tempfile::TempDir, CompiledTree) {

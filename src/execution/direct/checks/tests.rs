@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::data_dir::DataDir;
 use crate::engine::scripted::{Said, Scripted, exited, step_end};

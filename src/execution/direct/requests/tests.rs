@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::execution::build::masked::tests::masked;
 use crate::workspace::class_file::sample;

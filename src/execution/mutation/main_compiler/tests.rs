@@ -1,4 +1,3 @@
-
 use std::slice;
 
 use fs_err as fs;

@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::execution::run::record::Measured;
 use crate::outcome::{ExecReason, Outcome};

@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::digest::Digest;
 use crate::engine::spec::{CommandLimits, PROGRAM_SCHEMA, Program, Step};

@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::canonical_json::canonical_json;
 use crate::execution::run::directory::RunDirectory;

@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// Lines of `name version; field: value; …`.

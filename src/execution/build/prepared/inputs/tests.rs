@@ -1,4 +1,3 @@
-
 use fs_err as fs;
 
 use super::*;
