@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput};
 use testevo_sandbox::metrics::aggregate::{Adequacy, MeasuredAdequacy, MethodScore, TaskScore, track_figures};
 use testevo_sandbox::metrics::bootstrap;
-use testevo_sandbox::metrics::category::{Category, Integrity, judge};
+use testevo_sandbox::metrics::category::{Category, Integrity, OnOldCode, judge};
 use testevo_sandbox::outcome::{ExecReason, Outcome};
 use testevo_sandbox::task::Track;
 
@@ -30,10 +30,10 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         bencher.iter(|| bootstrap::paired(black_box(&pairs)).unwrap());
     });
     let failed = Outcome::ExecFail(ExecReason::Assertion);
-    let repeats: Vec<([Outcome; 3], [Outcome; 3])> = (0..10_000)
+    let repeats: Vec<([Outcome; 3], [OnOldCode; 3])> = (0..10_000)
         .map(|_| {
             let mut three = || [0; 3].map(|_| if numbers.below(3) == 0 { failed } else { Outcome::Pass });
-            (three(), three())
+            (three(), three().map(OnOldCode::from))
         })
         .collect();
     group.throughput(Throughput::Elements(repeats.len() as u64));
@@ -62,10 +62,13 @@ fn scores(tasks: usize) -> Vec<TaskScore> {
                     coverage_range: measured(100.0),
                     mutation: measured(1.0),
                     mutation_strict: measured(1.0),
+                    clean_coverage: measured(100.0),
+                    clean_mutation: measured(1.0),
                 };
                 MethodScore {
                     category: Some(category),
                     strict_success: category == Category::Success,
+                    integrity: Integrity::Clean,
                     pred: adequacy(),
                     gold: adequacy(),
                 }

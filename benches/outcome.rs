@@ -23,9 +23,15 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         ("launch, 2,000 leaves fail", launch_events(2_000, true), 1, Outcome::ExecFail(ExecReason::Assertion)),
     ] {
         let end = ended(exit_code);
-        let facts =
-            LaunchFacts { end: &end, oom_killed: false, events: events.as_bytes(), class: CLASS, method: METHOD };
-        assert_eq!(launch::classify(&facts).outcome, expected, "{name}");
+        let facts = LaunchFacts {
+            end: &end,
+            oom_killed: false,
+            events: events.as_bytes(),
+            seal: None,
+            class: CLASS,
+            method: METHOD,
+        };
+        assert_eq!(launch::classify(&facts).0.outcome, expected, "{name}");
         group.throughput(Throughput::Bytes(events.len() as u64));
         group.bench_function(name, |bencher| bencher.iter(|| launch::classify(black_box(&facts))));
     }

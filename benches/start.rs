@@ -29,6 +29,7 @@ use testevo_sandbox::engine::session::{self, RunEnd};
 use testevo_sandbox::engine::spec::{
     Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ProgramEnd, Scratch, Step,
 };
+use testevo_sandbox::event::EventSink;
 
 /// What filters name this bench by.
 const NAME: &str = "start";
@@ -158,7 +159,8 @@ fn spec(image: testevo_sandbox::digest::Digest) -> ContainerSpec {
 /// Measures the built-in engine as this user, one container after the other and several at once; returns the median of
 /// the former in milliseconds.
 async fn native(directory: &Path, init: &Path) -> f64 {
-    let engine = NativeEngine::open(&directory.join("unpacked"), &Owner::current().unwrap(), init).unwrap();
+    let engine =
+        NativeEngine::open(&directory.join("unpacked"), &Owner::current().unwrap(), init, &EventSink::none()).unwrap();
     let (identity, archive) = true_image();
     let archive = stream::iter([Ok(archive.into())]).boxed();
     engine.load_image(&identity.config_digest, archive).await.unwrap();

@@ -1,9 +1,9 @@
-//! The data directory: where everything that outlives a command is kept, and how processes share it.
+//! The data directory: everything that outlives a command, and how processes share it.
 //!
-//! [`parts::PARTS`] lists what lies in it.
+//! [`parts::PARTS`] lists its content.
 //!
-//! Several processes may use one directory, also of several namespaces and machines. Each holds a lock in its part of
-//! `tmp` as long as it lives; [`DataDir::sweep`] takes only what nobody holds.
+//! Several processes may use one directory, even from several namespaces and machines. Each holds a lock in its part of
+//! `tmp` as long as it lives. [`DataDir::sweep`] removes only parts without a locked owner.
 
 pub mod parts;
 mod temporary;
@@ -20,10 +20,10 @@ use crate::umask::Umask;
 
 const VERSION: &str = "1";
 
-/// What can be wrong with a data directory.
+/// Errors of a data directory.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error("the data directory `{path}` could not be used: {source}")]
     Io {
         /// The directory.
@@ -36,7 +36,7 @@ pub enum DataDirError {
     UnknownVersion {
         /// The directory.
         path: PathBuf,
-        /// What its `version` file says.
+        /// The content of its `version` file.
         found: String,
     },
 }
@@ -67,7 +67,7 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Opens the directory, which is created where missing, and sweeps what dead owners left in its parts.
+    /// Opens the directory, creates it if missing, and removes unfinished files of dead owners.
     ///
     /// # Errors
     /// [`DataDirError`].
@@ -100,7 +100,7 @@ impl DataDir {
         Ok(Self { root, owner, temporary })
     }
 
-    /// Returns the directory itself, absolute.
+    /// Returns the directory's absolute path.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -110,39 +110,38 @@ impl DataDir {
         self.root.join(part)
     }
 
-    /// Returns this process's own directory for unfinished things.
+    /// Returns this process's own directory for temporary files.
     pub fn temporary(&self) -> PathBuf {
         self.temporary.clone()
     }
 
-    /// Returns who this process is, for things that must be told from those of dead owners.
+    /// Returns this process's identity, which distinguishes its things from those of dead owners.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
 
-    /// Removes this process's temporary files, at its orderly end; one that is killed leaves them to [`DataDir::sweep`].
+    /// Removes this process's temporary files at its normal end. After a kill, [`DataDir::sweep`] removes them.
     ///
     /// # Errors
-    /// The file system's.
+    /// I/O errors of removing them.
     pub fn remove_temporary(&self) -> io::Result<()> {
         temporary::remove(&self.temporary)
     }
 
-    /// Removes what dead processes left in `tmp` and returns how many directories that were. What can't be removed is
-    /// logged.
+    /// Removes directories of dead processes in `tmp` and returns their number. Failures to remove are logged.
     ///
     /// # Errors
-    /// `tmp` can't be listed.
+    /// I/O errors of listing `tmp`.
     pub fn sweep(&self) -> io::Result<usize> {
         temporary::sweep(&self.root.join("tmp"))
     }
 
-    /// Takes the lock `name`, waiting for another process that has it; `waiting` is told who that is, once.
+    /// Takes the lock `name`, and waits if another process has it. Then `waiting` is called once with that process.
     ///
     /// # Errors
     /// [`DataDirError::Io`].
     pub fn lock(&self, name: &str, waiting: impl FnOnce(&str)) -> Result<HeldLock, DataDirError> {
-        // Lock files outlive their owners, so they lie where the sweep does not come.
+        // Lock files outlive their owners, so their directory is not swept.
         let directory = self.root.join("locks/.held");
         let path = directory.join(format!("{name}.flock"));
         let io = |source| DataDirError::Io { path: self.root.clone(), source };
@@ -151,17 +150,17 @@ impl DataDir {
             fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let owner = fs::read_to_string(&path).unwrap_or_default();
-            // Its owner may have it, and not have said so yet.
+            // The owner may hold the lock without having written its number yet.
             waiting(Some(owner.trim()).filter(|owner| !owner.is_empty()).unwrap_or("another process"));
             flock(&file, FlockOperation::LockExclusive).map_err(|error| io(error.into()))?;
         }
-        // What is written is only for those who wait; the kernel drops the lock itself with its owner.
+        // The number is only for waiting processes. The kernel releases the lock with its owner.
         fs::write(&path, format!("process {}\n", self.owner.pid)).map_err(io)?;
         Ok(HeldLock { _file: file })
     }
 }
 
-/// Removes what dead owners left in a part. What can't be listed or removed is logged: it may be another user's.
+/// Removes unfinished files of dead owners in a part. Failures are logged, because files may belong to another user.
 fn sweep(root: &Path, part: &Part) {
     let logged = |error: io::Error| match error.kind() {
         io::ErrorKind::PermissionDenied => tracing::debug!("what dead processes left can't be looked for: {error}"),
@@ -181,10 +180,10 @@ fn sweep(root: &Path, part: &Part) {
     }
 }
 
-/// Returns the directories of a part's path, of which one that has no `*` need not exist.
+/// Returns the directories that a part's path stands for. A path without `*` is returned even if it does not exist.
 ///
 /// # Errors
-/// A directory can't be listed.
+/// I/O errors of listing a directory.
 pub fn directories(root: &Path, path: &str) -> io::Result<Vec<PathBuf>> {
     let Some((above, below)) = path.split_once("/*") else { return Ok(vec![root.join(path)]) };
     let entries = match fs::read_dir(root.join(above)) {
@@ -208,7 +207,7 @@ pub struct HeldLock {
     _file: fs::File,
 }
 
-/// A process, told from later ones with the same number by its start time and the machine's boot.
+/// A process. Its start time and the machine's boot distinguish it from later ones with the same number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pid: u32,
@@ -220,14 +219,14 @@ impl Owner {
     /// Returns this process.
     ///
     /// # Errors
-    /// `/proc` can't be read.
+    /// I/O errors of reading `/proc`.
     pub fn current() -> io::Result<Self> {
         let pid = std::process::id();
         let start_time = start_time_of(pid)?.ok_or_else(|| io::Error::other("this process is not in /proc"))?;
         Ok(Self { pid, start_time, boot: boot()? })
     }
 
-    /// Reads what [`Owner`]'s `Display` writes.
+    /// Parses the output of [`Owner`]'s `Display`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '-');
         let pid = parts.next()?.parse().ok()?;
@@ -243,7 +242,7 @@ impl Owner {
 
     /// Tells whether the process still runs.
     pub fn is_alive(&self) -> bool {
-        // Where `/proc` or the boot id can't be read nothing may be taken for dead.
+        // If `/proc` or the boot id can't be read, no process counts as dead.
         boot().map_or(true, |boot| boot == self.boot)
             && start_time_of(self.pid).map_or(true, |start| start == Some(self.start_time))
     }
@@ -255,21 +254,22 @@ impl std::fmt::Display for Owner {
     }
 }
 
-fn boot() -> io::Result<String> {
+/// Returns a part of the boot id, which is new for each boot of the machine.
+pub(crate) fn boot() -> io::Result<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     Ok(id.trim().chars().filter(char::is_ascii_hexdigit).take(12).collect())
 }
 
-/// Returns when the process started, in clock ticks since boot; `None` where it does not exist or is a zombie.
+/// Returns the process's start time in clock ticks since boot; `None` if it does not exist or is a zombie.
 fn start_time_of(pid: u32) -> io::Result<Option<u64>> {
     let stat = match fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // A process that ends while it is read shows as ESRCH.
+        // A process that ends during the read gives ESRCH.
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
         Err(error) => return Err(error),
     };
-    // The second field is the command's name in parentheses and may hold anything: fields count from its end.
+    // The second field is the command's name in parentheses. It may contain anything, so fields count from its end.
     let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
     if matches!(fields.first(), Some(&"Z") | Some(&"X")) {
         return Ok(None);
@@ -277,35 +277,35 @@ fn start_time_of(pid: u32) -> io::Result<Option<u64>> {
     Ok(fields.get(19).and_then(|ticks| ticks.parse().ok()))
 }
 
-/// Writes a file so that readers see the old bytes or the new ones, never a part.
+/// Writes a file so that readers see the old bytes or the new ones, never a mix.
 ///
 /// # Errors
-/// The file system's.
+/// I/O errors of writing the file.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with_mode(path, bytes, 0o666)
 }
 
-/// Writes a file like [`write_atomically`] somewhere below `directory`. Until it is whole it lies in `directory` itself, so that
-/// a sweep need not look further down.
+/// Writes a file like [`write_atomically`] somewhere below `directory`. Until it is complete it is in `directory`
+/// itself, so that a sweep need not search deeper.
 ///
 /// # Errors
-/// The file system's.
+/// I/O errors of writing the file.
 pub fn write_below(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_through(directory, path, bytes, 0o666)
 }
 
-/// Writes a file like [`write_atomically`], for its owner alone: it may hold credentials.
+/// Writes a file like [`write_atomically`] that only its owner can read, because it may contain credentials.
 ///
 /// # Errors
-/// The file system's.
+/// I/O errors of writing the file.
 pub fn write_privately(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with_mode(path, bytes, 0o600)
 }
 
-/// Writes a file like [`write_atomically`] where the user wants it: the caller's umask holds.
+/// Writes a file like [`write_atomically`] at a path that the user chose, with the caller's umask.
 ///
 /// # Errors
-/// The file system's.
+/// I/O errors of writing the file.
 pub fn write_for_caller(path: &Path, bytes: &[u8], umask: Umask) -> io::Result<()> {
     write_with_mode(path, bytes, umask.file_mode())
 }
@@ -314,7 +314,7 @@ fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     write_through(path.parent().unwrap_or(path), path, bytes, mode)
 }
 
-/// Writes a file at once by way of an unfinished one, with a mode that the mask in force still cuts.
+/// Writes a temporary file and renames it. The process' umask still restricts `mode`.
 fn write_through(directory: &Path, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
     use std::io::Write as _;
@@ -331,7 +331,7 @@ fn write_through(directory: &Path, path: &Path, bytes: &[u8], mode: u32) -> io::
         fs::rename(&unfinished, path)
     };
     write().inspect_err(|_| {
-        // The write's error is the one to report; a leftover is hidden and harmless.
+        // The error of writing is the one to report. A leftover is hidden and harmless.
         let _ = fs::remove_file(&unfinished);
     })
 }

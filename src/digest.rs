@@ -136,9 +136,35 @@ impl<W: Write> Write for HashingWriter<W> {
     }
 }
 
+/// Returns content after a line with its digest, for a file that a disk may damage.
+pub fn seal(content: &[u8]) -> Vec<u8> {
+    [format!("{}\n", Digest::of(content)).as_bytes(), content].concat()
+}
+
+/// Returns the content of what [`seal`] returned; `None` where a byte of it is another one or missing.
+pub fn unseal(sealed: &[u8]) -> Option<&[u8]> {
+    let end = sealed.iter().position(|byte| *byte == b'\n')?;
+    let content = &sealed[end + 1..];
+    (sealed[..end] == *Digest::of(content).to_string().as_bytes()).then_some(content)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_sealed_shows_every_damage() {
+        for content in [&b""[..], b"content\nof lines\n"] {
+            let sealed = seal(content);
+            assert_eq!(unseal(&sealed), Some(content));
+            for at in 0..sealed.len() {
+                let mut other = sealed.clone();
+                other[at] ^= 1;
+                assert_eq!(unseal(&other), None, "byte {at}");
+                assert_eq!(unseal(&sealed[..at]), None, "cut off at {at}");
+            }
+        }
+    }
 
     #[test]
     fn digests_round_trip_and_reject_everything_else() {

@@ -10,13 +10,13 @@ pub use command::CommandError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitStatus {
-    /// Everything went as asked.
+    /// The command succeeded.
     Fine = 0,
     /// The command finished and a check failed.
     CheckFailed = 1,
-    /// The command line or the settings make no sense.
+    /// The command line or the settings are invalid.
     Usage = 2,
-    /// Faults of the machine or of this program are left.
+    /// Faults of the machine or of this program prevented results.
     Infrastructure = 3,
     /// Data from outside is wrong.
     BadInput = 4,
@@ -24,7 +24,7 @@ pub enum ExitStatus {
     Origin = 5,
     /// A digest, lock or store does not match.
     Mismatch = 6,
-    /// An engine, or the isolation that was asked for, is missing.
+    /// An engine, or the requested isolation, is missing.
     Engine = 7,
     /// The user interrupted.
     Interrupted = 130,
@@ -41,11 +41,11 @@ pub trait Failure: std::error::Error + Send + Sync + 'static {
     /// Returns the exit code of a command that ends with this error.
     fn exit_status(&self) -> ExitStatus;
 
-    /// Returns what the user can do about it, if anything is known.
+    /// Returns the user's remedy, if one is known.
     fn hint(&self) -> Option<String>;
 }
 
-/// The standard library has this for boxes of sized errors only.
+/// The standard library implements this only for boxes of sized errors.
 impl std::error::Error for Box<dyn Failure> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         (**self).source()

@@ -1,6 +1,6 @@
 //! Events of running work, as one closed enum that feeds the terminal, JSON events and logs alike.
 //!
-//! Producers do not know how events are shown. Results never travel as events.
+//! Producers do not know how events are displayed. Results are never events.
 
 use std::sync::Arc;
 
@@ -30,22 +30,22 @@ pub enum Event {
         stage: String,
         /// The item, unique within the stage.
         item: String,
-        /// How it ended, in a word or two.
+        /// Its result, in a word or two.
         outcome: String,
     },
     /// The stage ended.
     StageFinished {
         /// The stage's name.
         stage: String,
-        /// Milliseconds it took.
+        /// Its duration in milliseconds.
         elapsed_ms: u64,
     },
-    /// A fact for the reader.
+    /// Information for the user.
     Message {
         /// The text, a sentence.
         text: String,
     },
-    /// A problem that the user should look at.
+    /// A problem that needs the user's attention.
     Warning {
         /// The text, a sentence.
         text: String,

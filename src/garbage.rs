@@ -1,7 +1,7 @@
-//! Blobs that nothing names any more, and blobs that hold other bytes than their names promise.
+//! Removes blobs that no record names, and finds damaged blobs.
 //!
-//! The data directory's table says which parts have records that name blobs ([`crate::data_dir::parts`]); every kind of record says
-//! which ones it names. A record that can't be read keeps every blob.
+//! The table of the data directory's parts tells which parts have records that name blobs ([`crate::data_dir::parts`]).
+//! Every kind of record lists its blobs. If a record can't be read, no blob is removed.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _};
@@ -37,7 +37,7 @@ pub enum GarbageError {
     Record {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -62,30 +62,30 @@ impl Failure for GarbageError {
     }
 }
 
-/// What a collection found.
+/// The result of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Garbage {
-    /// Blobs that nothing names, sorted.
+    /// Blobs without a record, sorted.
     pub blobs: Vec<Digest>,
     /// Their bytes.
     pub bytes: u64,
-    /// Blobs that nothing names yet and that are younger than the age asked for.
+    /// Blobs without a record that are younger than the requested age.
     pub young: usize,
     /// Blobs that are in use.
     pub used: usize,
 }
 
-/// Returns the blobs of `store` that no record of its data directories names, and removes them unless `dry_run`. Younger
-/// ones than `age` stay: a command that still runs may be about to name them.
+/// Returns the blobs of `store` that no record of its data directories names, and removes them unless `dry_run`. Blobs
+/// younger than `age` stay, because a running command may be about to name them.
 ///
 /// # Errors
-/// [`GarbageError`]; except for [`GarbageError::Store`] no blob was removed then.
+/// [`GarbageError`]. Only [`GarbageError::Store`] may come after blobs were removed.
 pub fn collect(store: &Store, age: Duration, dry_run: bool) -> Result<Garbage, GarbageError> {
-    // Blobs are listed before records are read: what appears in between is neither listed nor missed.
+    // Blobs are listed before records are read, so a new blob is not listed and stays.
     let blobs = store.list()?;
     let mut named = BTreeSet::new();
     for data_dir in data_dirs(store)? {
-        // Locks come before their history, into which they are copied before they change.
+        // Locks come before their history, because a lock is copied there before it changes.
         for part in PARTS.iter().filter(|part| part.names != NamedBlobs::None) {
             for directory in directories(&data_dir, part.path)? {
                 while !read_records(&directory, part.names, age, &mut named)? {}
@@ -115,7 +115,7 @@ pub fn collect(store: &Store, age: Duration, dry_run: bool) -> Result<Garbage, G
     Ok(garbage)
 }
 
-/// Returns the data directories that use the store: its own, and those that lie in one and share it.
+/// Returns the data directories that use the store: its own, and directories in the same parent that share it.
 fn data_dirs(store: &Store) -> io::Result<BTreeSet<PathBuf>> {
     let root = fs::canonicalize(store.root())?;
     let mut data_dirs = BTreeSet::new();
@@ -132,7 +132,7 @@ fn data_dirs(store: &Store) -> io::Result<BTreeSet<PathBuf>> {
     Ok(data_dirs)
 }
 
-/// Adds what the records of a directory name; `false` where one went away meanwhile: it may have another name by now.
+/// Adds the blobs in a directory's records. `false` if a record vanished meanwhile, because it may have been renamed.
 fn read_records(
     directory: &Path,
     kind: NamedBlobs,
@@ -152,7 +152,7 @@ fn read_records(
         match read_record(&path, kind) {
             Ok(bytes) => match blobs_of(kind, &path, &bytes) {
                 Ok(blobs) => named.extend(blobs),
-                // Whoever needs the thing makes it anew, and replaces the description.
+                // The next user makes the thing again, and replaces the description.
                 Err(_) if kind == NamedBlobs::Made && is_older(&entry.metadata()?, age) => {}
                 Err(reason) => return Err(GarbageError::Record { path, reason }),
             },
@@ -166,7 +166,7 @@ fn read_records(
 /// The largest record, in bytes.
 const MOST_RECORD_BYTES: u64 = 256 << 20;
 
-/// Reads a record. A run may be a stranger's: no link is followed in its directory. Nothing waits for a pipe.
+/// Reads a record. A run directory may be untrusted, so no link in it is followed. Reading never waits for a pipe.
 fn read_record(path: &Path, kind: NamedBlobs) -> io::Result<Vec<u8>> {
     let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     flags.set(OFlags::NOFOLLOW, kind == NamedBlobs::Runs);
@@ -182,16 +182,16 @@ fn read_record(path: &Path, kind: NamedBlobs) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Tells whether a file was not changed for so long.
+/// Tells whether a file is older than `age`.
 fn is_older(metadata: &std::fs::Metadata, age: Duration) -> bool {
     metadata.modified().is_ok_and(|modified| SystemTime::now().duration_since(modified).is_ok_and(|since| since >= age))
 }
 
-/// Tells whether a file of this name is a record of the kind, and not one that is just being written.
+/// Tells whether a file name is that of a finished record of this kind.
 fn is_record(kind: NamedBlobs, name: &str) -> bool {
     match kind {
         NamedBlobs::None => false,
-        // A lock that still grows ends with `next`.
+        // An unfinished lock ends with `next`.
         NamedBlobs::Locks => !name.starts_with('.') && (name.ends_with(".lock") || name.ends_with(".lock.next")),
         NamedBlobs::LoadedImages => Digest::from_hex(name).is_ok(),
         NamedBlobs::Runs => name == "inputs.json",
@@ -201,7 +201,7 @@ fn is_record(kind: NamedBlobs, name: &str) -> bool {
     }
 }
 
-/// Returns the blobs that a record names, or why it can't be understood.
+/// Returns the blobs that a record names, or why it is malformed.
 fn blobs_of(kind: NamedBlobs, path: &Path, bytes: &[u8]) -> Result<Vec<Digest>, String> {
     let json = |error: serde_json::Error| error.to_string();
     match kind {
@@ -225,8 +225,7 @@ fn blobs_of(kind: NamedBlobs, path: &Path, bytes: &[u8]) -> Result<Vec<Digest>, 
     }
 }
 
-/// Reads every blob and returns those that hold other bytes than their names promise, with the number and size of all.
-/// `progress` is told of each blob's bytes.
+/// Reads every blob. Returns the damaged ones, and the number and size of all. `progress` gets each blob's size.
 ///
 /// # Errors
 /// [`StoreError::Io`].
@@ -247,14 +246,14 @@ pub fn verify(store: &Store, mut progress: impl FnMut(u64)) -> Result<Verified, 
     Ok(verified)
 }
 
-/// What verifying a store came to.
+/// The result of verifying a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verified {
-    /// Blobs as their names promise.
+    /// Number of sound blobs.
     pub sound: usize,
     /// Bytes of all blobs.
     pub bytes: u64,
-    /// Blobs that hold other bytes, sorted.
+    /// Damaged blobs, sorted.
     pub corrupted: Vec<Digest>,
 }
 

@@ -10,7 +10,7 @@ pub fn processors() -> NonZeroUsize {
 }
 
 /// Returns the memory that this process may use, in bytes: the machine's, or its cgroup's limit if that is less. `None`
-/// where neither can be read.
+/// if neither can be read.
 pub fn memory_bytes() -> Option<u64> {
     let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let limit = limits.iter().find_map(|path| fs_err::read_to_string(path).ok()?.trim().parse().ok());
@@ -22,7 +22,7 @@ pub fn available_memory_bytes() -> Option<u64> {
     memory_information("MemAvailable")
 }
 
-/// Returns the kernel's load average of the last minute; `None` where it can't be read.
+/// Returns the kernel's load average of the last minute; `None` if it can't be read.
 pub fn load() -> Option<f64> {
     let text = fs_err::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
@@ -31,13 +31,14 @@ pub fn load() -> Option<f64> {
 /// The resources that this process has used since its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessUsage {
-    /// Processor time of its own threads, in milliseconds; `None` where it can't be read.
+    /// Processor time of its own threads, in milliseconds; `None` if it can't be read.
     pub cpu_ms: Option<u64>,
-    /// Its largest resident size, in bytes; `None` where it can't be read.
+    /// Its largest resident size, in bytes; `None` if it can't be read.
     pub peak_resident_bytes: Option<u64>,
 }
 
-/// Returns the resources that this process has used. Child processes do not count; records have the use of containers.
+/// Returns the resources that this process has used. Child processes do not count; records contain the use of
+/// containers.
 pub fn process_usage() -> ProcessUsage {
     // SAFETY: rusage is plain data for which zero bytes are a value, and the call writes to it alone.
     let (returned, usage) = unsafe {
@@ -51,7 +52,7 @@ pub fn process_usage() -> ProcessUsage {
     let times = milliseconds(usage.ru_utime).zip(milliseconds(usage.ru_stime)).filter(|_| returned == 0);
     ProcessUsage {
         cpu_ms: times.map(|(user, system)| user + system),
-        // Not the one of rusage, which has what ran before this program in the same process.
+        // Not from rusage, which includes earlier programs in the same process.
         peak_resident_bytes: kibibytes("/proc/self/status", "VmHWM"),
     }
 }
@@ -60,15 +61,14 @@ fn memory_information(field: &str) -> Option<u64> {
     kibibytes("/proc/meminfo", field)
 }
 
-/// Returns the bytes of a field that a file of the kernel gives in KiB.
+/// Returns the bytes of a field that the kernel gives in KiB.
 fn kibibytes(file: &str, field: &str) -> Option<u64> {
     let text = fs_err::read_to_string(file).ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
     value.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Returns the bytes that this user may still write on the file system of `path`, or of its nearest ancestor that
-/// exists.
+/// Returns the bytes that this user may still write on the file system of `path`, or of its nearest existing ancestor.
 ///
 /// # Errors
 /// I/O errors of the file system query on `path`.

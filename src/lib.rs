@@ -14,7 +14,7 @@
 //!    [`sample`] — the project of `demo` and of tests.
 //!
 //! Below all of them: [`data_dir`], [`settings`], [`error`] (exit codes and hints), [`event`], [`output`], [`host`],
-//! [`umask`], [`digest`] and [`canonical_json`]; above them, [`garbage`] says which bytes nothing needs.
+//! [`umask`], [`digest`] and [`canonical_json`]. Above them, [`garbage`] finds unused bytes.
 
 pub mod application;
 pub mod artifact;

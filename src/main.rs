@@ -7,7 +7,7 @@ use testevo_sandbox::engine::inside_container;
 use testevo_sandbox::umask::Umask;
 
 fn main() -> ExitCode {
-    // Before anything is made: containers must not depend on their caller's umask.
+    // First of all, because containers must not depend on their caller's umask.
     let umask = Umask::take();
     if let Some(code) = inside_container() {
         return code;

@@ -16,11 +16,33 @@ pub enum OutputFormat {
     Json,
 }
 
-/// Tells whether a terminal may act on the character instead of showing it.
-fn is_unsafe(c: char) -> bool {
+/// Tells whether a terminal, browser or spreadsheet may act on the character instead of displaying it. This function is
+/// the one place that decides it. Terminals get such characters escaped, reports get them replaced.
+pub fn is_unsafe(c: char) -> bool {
     c.is_control()
-        // Characters that reorder, hide or break what stands around them.
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+        // Characters that reorder, hide or break the surrounding text.
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// Returns the character, or the replacement character for an unsafe one ([`is_unsafe`]).
+pub fn visible(c: char) -> char {
+    if is_unsafe(c) { '\u{fffd}' } else { c }
+}
+
+/// Returns the text with [`visible`] characters only, but preserves line breaks and tabs.
+pub fn visible_lines(text: &str) -> String {
+    text.chars().map(|c| if matches!(c, '\n' | '\t') { c } else { visible(c) }).collect()
 }
 
 /// Returns the text in one line with every character that could steer a terminal written as `\u{…}`.
@@ -113,9 +135,11 @@ pub fn json_line(value: &impl Serialize) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(value)?;
     let mut line = String::with_capacity(text.len() + 1);
     for c in text.chars() {
-        // JSON itself escapes what lies below U+0020. All the rest is in the basic plane, and inside a text.
+        // JSON itself escapes characters below U+0020. All others are inside a text.
         if is_unsafe(c) {
-            let _ = write!(line, "\\u{:04x}", u32::from(c));
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(line, "\\u{unit:04x}");
+            }
         } else {
             line.push(c);
         }
@@ -129,6 +153,12 @@ pub fn counted(number: usize, singular: &str, plural: &str) -> String {
     format!("{number} {}", if number == 1 { singular } else { plural })
 }
 
+/// Returns a number of bytes in megabytes (10⁶ bytes), with one decimal.
+pub fn megabytes(bytes: u64) -> String {
+    let tenths = (bytes + 50_000) / 100_000;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,13 +168,19 @@ mod tests {
         assert_eq!(escape("plain ünïcode"), "plain ünïcode");
         assert_eq!(escape("a\u{1b}[2J\nb\u{9b}c\u{202e}d\r"), "a\\u{1b}[2J\\nb\\u{9b}c\\u{202e}d\\u{d}");
         assert_eq!(escape_lines("a\n\tb\u{7}"), "a\n\tb\\u{7}");
+        // Every control of Unicode's bidirectional algorithm, and what is not seen at all.
+        let bidirectional = ['\u{61c}', '\u{200e}', '\u{200f}'].into_iter().chain('\u{202a}'..='\u{202e}');
+        for c in bidirectional.chain('\u{2066}'..='\u{2069}').chain(['\u{ad}', '\u{feff}', '\u{e0041}']) {
+            assert_eq!(escape(&format!("a{c}b")), format!("a{}b", c.escape_unicode()));
+            assert_eq!(visible_lines(&format!("a\n{c}b\r")), "a\n\u{fffd}b\u{fffd}");
+        }
     }
 
     #[test]
     fn json_lines_are_one_line_and_read_back_equal() {
-        let hostile = "a\u{1b}\n\u{9b}\u{202e}\u{7f}";
+        let hostile = "a\u{1b}\n\u{9b}\u{202e}\u{7f}\u{e0041}";
         let line = json_line(&hostile).unwrap();
-        assert_eq!(line, "\"a\\u001b\\n\\u009b\\u202e\\u007f\"\n");
+        assert_eq!(line, "\"a\\u001b\\n\\u009b\\u202e\\u007f\\udb40\\udc41\"\n");
         assert_eq!(serde_json::from_str::<String>(&line).unwrap(), hostile);
     }
 

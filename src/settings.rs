@@ -12,18 +12,18 @@ use crate::error::{ExitStatus, Failure};
 /// The largest settings file that is read, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// What can be wrong with the settings.
+/// Errors of the settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// The file system refused.
+    /// A file could not be read.
     #[error("the settings could not be read")]
     Io(#[from] io::Error),
-    /// The file is no settings file.
+    /// The file is malformed.
     #[error("the settings `{path}` can't be understood: {reason}")]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The parser's words, with the line.
+        /// The parser's message, with the line.
         reason: String,
     },
 }
@@ -44,7 +44,7 @@ impl Failure for SettingsError {
     }
 }
 
-/// What `settings.toml` may say. Every key is optional.
+/// The content of `settings.toml`. Every key is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
@@ -60,12 +60,12 @@ pub struct Settings {
     pub color: Option<ColorChoice>,
     /// Whether signed indexes past their `Valid-Until` are refused; unset, apt's configuration decides.
     pub check_valid_until: Option<bool>,
-    /// As `--origin`: addresses by the origin's name, several of one origin separated by blanks.
+    /// As `--origin`: addresses by the origin's name. Blanks separate several addresses of one origin.
     pub origins: BTreeMap<String, String>,
 }
 
 impl Settings {
-    /// Reads the settings below the data directory `root`; a missing file says nothing.
+    /// Reads the settings below the data directory `root`. A missing file gives empty settings.
     ///
     /// # Errors
     /// [`SettingsError`].

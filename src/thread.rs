@@ -5,7 +5,7 @@ use std::io;
 /// Runs blocking work on a thread where it delays no other task.
 ///
 /// # Errors
-/// Errors of the work; an I/O error where it panicked.
+/// Errors of the work; an I/O error if it panicked.
 pub async fn blocking<T: Send + 'static, E: From<io::Error> + Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, E> {

@@ -7,4 +7,5 @@ mod cli;
 mod engine;
 mod identity;
 mod miniature;
+mod mutations;
 mod support;

@@ -57,6 +57,7 @@ pub(crate) async fn floor(
             method: method.method(),
             settings: &revision.settings,
             class_archive: class_archive.is_some(),
+            seal: None,
         })
         .collect();
     let (program, commands) = floor_program(&launches, &executor.limits);

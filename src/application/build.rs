@@ -26,10 +26,10 @@ use crate::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, ready_tag};
 use crate::manifest::RepositoryManifest;
 use crate::output::counted;
 use crate::resolution::sets::FoundSets;
-use crate::task::selector::{Selector, repository_fits};
+use crate::task::selector::{Selector, choose};
 use crate::task::{Cell, RepositoryName, Side, Task};
 
-/// How much of an image is shown to work before it is called ready.
+/// How much of an image is proven before it counts as ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProofLevel {
     /// Nothing; the image is not ready.
@@ -41,7 +41,7 @@ pub enum ProofLevel {
     Full,
 }
 
-/// Which images are to be built, and how they are proven.
+/// Which images are built, and how they are proven.
 #[derive(Clone, Debug, Default)]
 pub struct BuildRequest {
     /// The tasks that proofs execute.
@@ -50,19 +50,19 @@ pub struct BuildRequest {
     pub proof: ProofLevel,
 }
 
-/// What came of a selection's images.
+/// The result for a selection's images.
 pub struct BuildReport<'a> {
-    /// The repositories that did not fail.
+    /// The results of the repositories that did not fail.
     pub built: Vec<Built>,
     failures: Failures<'a>,
 }
 
 impl BuildReport<'_> {
-    /// Says whether every image was built and nothing failed in its proof.
+    /// Checks that every image was built and no execution of its proof failed.
     ///
     /// # Errors
-    /// [`CommandError::Repositories`] or the error of the only repository; [`CommandError::CheckFailed`] where an execution
-    /// failed.
+    /// [`CommandError::Repositories`] or the error of the only repository; [`CommandError::CheckFailed`] if an
+    /// execution failed.
     pub fn verdict(self) -> Result<(), CommandError> {
         self.failures.settle("built")?;
         let unproven: usize = self.built.iter().map(|built| built.unproven.len()).sum();
@@ -74,7 +74,7 @@ impl BuildReport<'_> {
     }
 }
 
-/// What came of one repository.
+/// The result for one repository.
 #[derive(Debug, Serialize)]
 pub struct Built {
     /// The repository.
@@ -83,7 +83,7 @@ pub struct Built {
     pub config_digest: Digest,
     /// Its layers, the lowest first.
     pub layers: Vec<BuiltLayer>,
-    /// Whether the proofs until now cover the repository's lock.
+    /// Whether the present proofs cover the repository's lock.
     pub proven: bool,
     /// Executions that failed.
     pub unproven: Vec<Unproven>,
@@ -96,7 +96,7 @@ pub struct Built {
 /// A layer of an image.
 #[derive(Debug, Serialize)]
 pub struct BuiltLayer {
-    /// What it holds.
+    /// Its content.
     pub kind: crate::lock::LayerKind,
     /// The digest of its archive.
     pub diff_id: Digest,
@@ -104,10 +104,10 @@ pub struct BuiltLayer {
     pub size: u64,
 }
 
-/// Does what the request says; `None` after a dry run, which only tells what would be done.
+/// Executes the request; `None` after a dry run, which only tells what would be done.
 ///
 /// # Errors
-/// What concerns all repositories: the selection, the data directory, an interrupt.
+/// Errors that concern all repositories: of the selection, of the data directory, an interrupt.
 pub async fn build<'a>(request: &BuildRequest, context: &'a Context) -> Result<Option<BuildReport<'a>>, CommandError> {
     let chosen = chosen(request, context)?;
     if context.options.dry_run {
@@ -127,19 +127,17 @@ pub async fn build<'a>(request: &BuildRequest, context: &'a Context) -> Result<O
     Ok(Some(BuildReport { built: built?, failures }))
 }
 
-/// Returns the repositories to build with the tasks to prove them by. Without a proof locks are enough: their tasks need not
-/// have been imported.
+/// Returns the repositories to build, with the tasks for their proofs. Without a proof, locks are enough and tasks need
+/// not be imported.
 fn chosen(request: &BuildRequest, context: &Context) -> Result<BTreeMap<RepositoryName, Vec<Task>>, CommandError> {
     if request.proof == ProofLevel::None
         && let Some(names) = request.selector.only_patterns()
     {
         let locked = Workbench::open(context)?.locked()?;
-        let fits = |name: &String| locked.iter().any(|repository| repository_fits(name, repository));
-        if !locked.is_empty() && names.iter().all(fits) {
-            let chosen = |repository: &RepositoryName| {
-                names.is_empty() || names.iter().any(|name| repository_fits(name, repository))
-            };
-            return Ok(locked.into_iter().filter(chosen).map(|repository| (repository, Vec::new())).collect());
+        if !locked.is_empty()
+            && let Ok(chosen) = choose(names, locked, |repository| repository)
+        {
+            return Ok(chosen.into_iter().map(|repository| (repository, Vec::new())).collect());
         }
     }
     let tasks = selection::tasks(&request.selector, context)?;
@@ -161,13 +159,13 @@ async fn build_one(
     let compose_ms = milliseconds(started);
     let started = Instant::now();
     let tasks: Vec<&Task> = tasks.iter().collect();
-    // Others may build meanwhile, but what is shown of an image is kept in one file, which is written as a whole.
+    // Other processes may build meanwhile, but an image's proof is one file that is always written as a whole.
     let _held = workbench.hold(&format!("prove-{}", repository.file_stem())).await?;
     let (proven, unproven) = prove(level, workbench, catalog, engine, &manifest, &image, &tasks).await?;
     Ok(summary(image, proven, unproven, compose_ms, milliseconds(started)))
 }
 
-/// Returns the image of the repository's present locks, composed where there is none yet.
+/// Returns the image of the repository's present locks, and composes it if it does not exist.
 async fn image_of(
     workbench: &Workbench<'_>,
     catalog: &Catalog,
@@ -181,20 +179,12 @@ async fn image_of(
     if let Some(image) = present()? {
         return Ok(image);
     }
-    let builder = Arc::new(builder(workbench).await?);
-    // Who was waited for may have composed it.
+    let builder = Arc::new(workbench.image_builder().await?);
+    // The process that was waited for may have composed it.
     match present()? {
         Some(image) => Ok(image),
         None => compose(workbench, &builder, manifest, locks).await,
     }
-}
-
-/// Returns a builder, once no other process has one; an interrupt ends the wait.
-async fn builder(workbench: &Workbench<'_>) -> Result<ImageBuilder, CommandError> {
-    let (data_dir, events) = (workbench.data_dir.clone(), workbench.context.events.clone());
-    let waiting = move |owner: &str| events.message(format!("waiting for {owner}, which builds images"));
-    let builder = blocking(move || Ok(ImageBuilder::new(&data_dir, waiting)?));
-    workbench.context.until_interrupted(builder).await
 }
 
 async fn compose(
@@ -211,7 +201,7 @@ async fn compose(
     blocking(move || Ok(builder.build(&toolchain, &lock, locks)?)).await
 }
 
-/// Shows what the level asks and earlier proofs lack; tells whether the image is proven now, and what failed.
+/// Executes what the level requires beyond earlier proofs. Returns whether the image is proven now, and what failed.
 async fn prove(
     level: ProofLevel,
     workbench: &Workbench<'_>,
@@ -237,7 +227,7 @@ async fn prove(
         };
         let jars = workbench.jars(running.as_ref(), &workbench.toolchain()?).await?;
         workbench.load(running.as_ref(), &built.image, Some(&built.repository), built.jdk).await?;
-        // What was shown need not be shown again, however this ends.
+        // A recorded execution need not be repeated, however this proof ends.
         let mut told = |shown| {
             proof.take(shown);
             proof::store(&path, &proof)
@@ -261,7 +251,7 @@ async fn prove(
     Ok((proven, Vec::new()))
 }
 
-/// Tells whether the proof covers the lock that the image was made from, and remembers it where it does.
+/// Tells whether the proof covers the lock of the image. If so, the proof records that lock.
 fn settle(workbench: &Workbench<'_>, built: &BuiltImage, proof: &mut Proof, path: &Path) -> Result<bool, CommandError> {
     let lock = Some(built.locks.repository);
     if proof.lock == lock {
@@ -275,7 +265,7 @@ fn settle(workbench: &Workbench<'_>, built: &BuiltImage, proof: &mut Proof, path
     Ok(proven)
 }
 
-/// Returns the identity of what a proof is asked for, so that an old one is found without reading any repository.
+/// Returns the digest of a proof's request, so that a finished one is found without reading any repository.
 fn selection_digest(level: ProofLevel, manifest: &RepositoryManifest, tasks: &[&Task]) -> Result<Digest, CommandError> {
     let level = if level == ProofLevel::Full { "full" } else { "quick" };
     let bytes = match manifest.build.overridden_arguments() {
@@ -304,8 +294,8 @@ async fn execute(
     Ok(proof::prove(&executor, &environment, needed, &prepare, jobs, &workbench.context.events, told).await?)
 }
 
-/// Returns one execution for each set that was not shown yet, or for every task and side; and what the image failed before,
-/// which only the same execution can make good.
+/// Returns one execution for each unproven set, or for every task and side. Adds the executions that failed before
+/// because of the image, because only their success makes the proof valid again.
 fn needed(level: ProofLevel, tasks: &[&Task], found: &FoundSets, proof: Option<&Proof>) -> Vec<NeededExecution> {
     let failed: BTreeSet<(&str, Cell)> = proof
         .iter()
@@ -319,7 +309,7 @@ fn needed(level: ProofLevel, tasks: &[&Task], found: &FoundSets, proof: Option<&
     }
     let mut needed = Vec::new();
     for task in tasks {
-        // The new test stands in both: on old code it shows what the cell `no` needs.
+        // Both cells have the new test. On old code it needs everything that the cell `no` needs.
         for (side, cell) in [(Side::New, Cell::Nn), (Side::Old, Cell::No)] {
             let Some(set) = found.set_of(task, side) else { continue };
             let again = level != ProofLevel::None && failed.contains(&(task.id.as_str(), cell));

@@ -1,4 +1,4 @@
-//! What every command works with: options, the data directory, where events go, and the interrupt.
+//! The context of every command: options, the data directory, the receiver of events, and the interrupt.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -16,14 +16,14 @@ use crate::settings::EngineChoice;
 use crate::umask::Umask;
 use crate::workspace::{MirrorTemplate, Sources};
 
-/// The options that every command has.
+/// The global options.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What runs containers.
+    /// The engine for containers.
     pub engine: EngineChoice,
     /// Whether an engine that can't enforce every limit is refused.
     pub strict_isolation: bool,
-    /// Jobs at once.
+    /// The most jobs at once.
     pub jobs: NonZeroUsize,
     /// The data directory; it may not exist yet.
     pub data_dir: PathBuf,
@@ -31,23 +31,23 @@ pub struct Options {
     pub git_mirror: Option<String>,
     /// Addresses of origins by name.
     pub origins: BTreeMap<String, String>,
-    /// Whether the network is out of bounds.
+    /// Whether the network must not be used.
     pub offline: bool,
     /// Whether signed indexes past their `Valid-Until` are refused; `None` leaves it to apt's configuration.
     pub check_valid_until: Option<bool>,
-    /// Whether commands only say what they would do.
+    /// Whether commands only tell what they would do.
     pub dry_run: bool,
 }
 
-/// What every command works with.
+/// The context of a command.
 pub struct Context {
     /// The options.
     pub options: Options,
-    /// Where progress and messages go.
+    /// The receiver of progress and messages.
     pub events: EventSink,
-    /// Cancelled by the first interrupt; work that cleans up after itself watches it.
+    /// Cancelled by the first interrupt. Work with a cleanup of its own watches it.
     pub cancellation: CancellationToken,
-    /// What the caller lets others do with files that are theirs alone.
+    /// The caller's umask, for files at paths that the caller chose.
     pub umask: Umask,
     started: Instant,
     data_dir: OnceLock<DataDir>,
@@ -60,7 +60,7 @@ impl Context {
         Self { options, events, cancellation, umask, started, data_dir: OnceLock::new() }
     }
 
-    /// Returns the context of a part of the same command that has other options.
+    /// Returns a context with other options for a part of the same command.
     pub fn with_options(&self, options: Options) -> Self {
         let (events, cancellation) = (self.events.clone(), self.cancellation.clone());
         let (umask, started) = (self.umask, self.started);
@@ -82,21 +82,22 @@ impl Context {
         Ok(self.data_dir.get_or_init(|| opened))
     }
 
-    /// Returns where sources come from, as the options have it.
+    /// Returns the sources of repositories according to the options.
     ///
     /// # Errors
-    /// [`DataDirError`]; [`WorkspaceError`](crate::workspace::WorkspaceError) for a template that names no repository.
+    /// [`DataDirError`]; [`WorkspaceError`](crate::workspace::WorkspaceError) for a template without the repository's
+    /// name.
     pub fn sources(&self) -> Result<Sources, CommandError> {
         Ok(Sources {
             mirror: self.options.git_mirror.as_deref().map(MirrorTemplate::new).transpose()?,
             data_dir: self.data_dir()?.clone(),
-            // A dry run reads what is here.
+            // A dry run reads only local repositories.
             offline: self.options.offline || self.options.dry_run,
             events: self.events.clone(),
         })
     }
 
-    /// Returns what this command has used until now.
+    /// Returns the resources that this command has used so far.
     pub fn invocation(&self) -> Invocation {
         let used = crate::host::process_usage();
         Invocation {
@@ -107,10 +108,10 @@ impl Context {
         }
     }
 
-    /// Does work unless [`Context::cancellation`] is cancelled, before or meanwhile.
+    /// Runs work until it ends or [`Context::cancellation`] is cancelled.
     ///
     /// # Errors
-    /// The work's, [`CommandError::Interrupted`].
+    /// The work's error; [`CommandError::Interrupted`].
     pub async fn until_interrupted<T>(
         &self,
         work: impl Future<Output = Result<T, CommandError>>,
@@ -137,7 +138,7 @@ impl Drop for Context {
 pub(super) mod tests {
     use super::*;
 
-    /// Returns options for a data directory that nothing reaches over a network.
+    /// Returns options for a data directory that never use the network.
     pub(in crate::application) fn offline(data_dir: &std::path::Path) -> Options {
         Options {
             engine: EngineChoice::Native,

@@ -1,13 +1,13 @@
-//! Repositories that a command could not do its work for, while it goes on with the others.
+//! Collects failures of repositories, so that a command can continue with the others.
 
 use super::Context;
 use crate::error::{CommandError, ExitStatus};
 use crate::task::RepositoryName;
 
-/// What failed so far.
+/// The failures so far.
 pub(super) struct Failures<'a> {
     context: &'a Context,
-    /// How many repositories there are.
+    /// Number of repositories.
     total: usize,
     failed: usize,
     worst: Option<CommandError>,
@@ -18,7 +18,7 @@ impl<'a> Failures<'a> {
         Self { context, total, failed: 0, worst: None }
     }
 
-    /// Works on one repository after another and returns what came of them: one that fails keeps no other from its work, only
+    /// Works on one repository after another and returns the results. A failure of one does not stop the others; only
     /// an interrupt does.
     ///
     /// # Errors
@@ -36,10 +36,10 @@ impl<'a> Failures<'a> {
         Ok(all)
     }
 
-    /// Returns what came of a repository, `None` where it failed: that is told of and kept.
+    /// Returns a repository's result; `None` if it failed. The failure is reported and recorded.
     ///
     /// # Errors
-    /// An interrupt, after which nothing is gone on with.
+    /// An interrupt, after which the caller stops.
     pub(super) fn unless<T>(
         &mut self,
         repository: &RepositoryName,
@@ -51,7 +51,7 @@ impl<'a> Failures<'a> {
             Err(error) => error,
         };
         self.failed += 1;
-        // The error of the only one is the command's own.
+        // The error of a single repository becomes the command's own error.
         if self.total > 1 {
             let mut text = format!("{repository} is left out: {error}");
             for cause in error.causes() {
@@ -68,7 +68,7 @@ impl<'a> Failures<'a> {
         Ok(None)
     }
 
-    /// Ends with what failed; `done` says what did not happen to it.
+    /// Ends with an error if something failed. `done` is the participle for its message, such as `locked`.
     ///
     /// # Errors
     /// [`CommandError::Repositories`], or the error of the only repository.
@@ -82,7 +82,7 @@ impl<'a> Failures<'a> {
     }
 }
 
-/// Returns how much an error takes: what is wrong with one repository alone comes before what will be in the way of all.
+/// Returns the rank of an error. Faults of one repository rank below faults that affect all.
 fn severity(error: &CommandError) -> u8 {
     match error.exit_status() {
         ExitStatus::Fine => 0,

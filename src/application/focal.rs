@@ -1,4 +1,4 @@
-//! Finds the methods under test in the sources, and keeps what was found beside the tasks.
+//! Finds focal methods in the sources, and stores them beside the tasks.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::focal::store::{self, KnownFocal};
 use crate::task::{RepositoryName, Task, TaskId};
 use crate::workspace::Repository;
 
-/// Finds the focal methods of tasks in the sources, keeps them beside the tasks, and returns them with what is known of test
-/// methods' own ones.
+/// Finds the focal methods of tasks in the sources, stores them beside the tasks, and returns them with the known own
+/// focal methods of test methods.
 ///
 /// # Errors
-/// What manifests and sources fail with, [`CommandError::Runtime`] where nothing can be kept.
+/// Errors of manifests and sources; [`CommandError::Runtime`] if nothing can be stored.
 pub async fn find(tasks: &[Task], context: &Context) -> Result<BTreeMap<TaskId, KnownFocal>, CommandError> {
     let workbench = Workbench::open(context)?;
     let mut all = BTreeMap::new();
@@ -41,13 +41,13 @@ pub async fn find(tasks: &[Task], context: &Context) -> Result<BTreeMap<TaskId, 
     Ok(all)
 }
 
-/// Keeps beside the tasks what was found for some of a repository's.
+/// Stores the focal methods of some tasks of a repository beside the tasks.
 pub(super) async fn keep(
     workbench: &Workbench<'_>,
     repository: &RepositoryName,
     found: BTreeMap<TaskId, KnownFocal>,
 ) -> Result<(), CommandError> {
-    // Another process may add its own to the same file.
+    // Another process may write to the same file.
     let _held = workbench.hold(&format!("focal-{}", repository.file_stem())).await?;
     store::keep(&workbench.data_dir.join("focal"), repository, found).map_err(CommandError::Runtime)
 }

@@ -1,4 +1,4 @@
-//! Makes manifests and tasks of published task data. Everything is read and checked before anything is written.
+//! Turns published task data into manifests and tasks. Everything is read and checked before anything is written.
 
 use std::path::{Path, PathBuf};
 
@@ -12,26 +12,26 @@ use crate::task::file::{self, Changes, TASK_FILE_SCHEMA, TaskFile, TaskFileError
 use crate::task::published::{self, PublishedRepository};
 use crate::task::{RepositoryName, Track};
 
-/// What is to be imported, and how.
+/// What is imported, and how.
 #[derive(Clone, Debug, Default)]
 pub struct ImportRequest {
     /// Published files, or directories of them.
     pub data: Vec<PathBuf>,
-    /// Where manifests are written; `None` is where other commands read them.
+    /// The directory for manifests; `None` for the one that other commands read.
     pub manifests: Option<PathBuf>,
-    /// Whether these repositories have exactly the given tasks afterwards.
+    /// Whether tasks that are not among the given ones are removed from these repositories.
     pub replace: bool,
 }
 
-/// What was imported.
+/// The result of an import.
 pub struct Imported {
-    /// By repository.
+    /// The result for each repository.
     pub repositories: Vec<ImportedRepository>,
-    /// Together.
+    /// The sums.
     pub summary: ImportSummary,
 }
 
-/// What came of one repository.
+/// The result for one repository.
 #[derive(Serialize)]
 pub struct ImportedRepository {
     /// The repository.
@@ -40,36 +40,36 @@ pub struct ImportedRepository {
     pub java_version: u32,
     /// The major version of the development kit.
     pub jdk: u32,
-    /// Given tasks of the update track.
+    /// Number of given tasks of the update track.
     pub test_update: usize,
-    /// Given tasks of the generation track.
+    /// Number of given tasks of the generation track.
     pub test_generation: usize,
-    /// What became of the manifest.
+    /// How the manifest was written.
     pub manifest: Written,
-    /// What became of tasks.
+    /// How tasks changed.
     #[serde(flatten)]
     pub changes: Changes,
 }
 
-/// What came of all repositories together.
+/// The result for all repositories together.
 #[derive(Serialize)]
 pub struct ImportSummary {
-    /// The version of this value's shape.
+    /// Version of this value's schema.
     pub schema: u32,
-    /// Repositories.
+    /// Number of repositories.
     pub repositories: usize,
-    /// Given tasks.
+    /// Number of given tasks.
     pub tasks: usize,
-    /// Given tasks of the update track.
+    /// Number of given tasks of the update track.
     pub test_update: usize,
-    /// Given tasks of the generation track.
+    /// Number of given tasks of the generation track.
     pub test_generation: usize,
-    /// What became of tasks.
+    /// How tasks changed.
     #[serde(flatten)]
     pub changes: Changes,
 }
 
-/// What is about to be written for one repository.
+/// The files that will be written for one repository.
 struct Prepared<'a> {
     published: &'a PublishedRepository,
     manifest_path: PathBuf,
@@ -79,16 +79,16 @@ struct Prepared<'a> {
     changes: Changes,
 }
 
-/// Does what the request says; a dry run does all but write.
+/// Executes the request. A dry run writes nothing.
 ///
 /// # Errors
-/// [`CommandError`] of the kinds for published data, manifests and task files.
+/// [`CommandError`] of published data, manifests and task files.
 pub fn import(request: &ImportRequest, context: &Context) -> Result<Imported, CommandError> {
     let repositories = published::read(&request.data)?;
     let data_dir = context.data_dir()?;
     let manifests = request.manifests.clone().unwrap_or_else(|| data_dir.join("manifests"));
     let tasks = data_dir.join("tasks");
-    // What is there decides what is written: nobody may write between.
+    // The present files decide what is written, so no other process may write in between.
     let waiting = |owner: &str| context.events.message(format!("waiting for {owner}, which imports"));
     let _held = if context.options.dry_run { None } else { Some(data_dir.lock("import", waiting)?) };
     let mut prepared = Vec::new();
@@ -96,7 +96,7 @@ pub fn import(request: &ImportRequest, context: &Context) -> Result<Imported, Co
     for published in &repositories {
         let path = tasks.join(format!("{}.json", published.name.file_stem()));
         let known = match TaskFile::load_of(&path, &published.name) {
-            // It is given up with all that is in it.
+            // The file is replaced with all its tasks.
             Err(TaskFileError::Malformed { .. } | TaskFileError::UnknownSchema { .. }) if request.replace => Vec::new(),
             known => known?,
         };

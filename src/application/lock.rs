@@ -30,41 +30,41 @@ use crate::workspace::cells::write_to;
 use crate::workspace::pom::DeclaredRepository;
 use crate::workspace::{Repository, WorkspaceError};
 
-/// What is to be locked, and how.
+/// What is locked, and how.
 #[derive(Clone, Debug, Default)]
 pub struct LockRequest {
     /// The tasks that locks must cover.
     pub selector: Selector,
-    /// What becomes of the present locks.
+    /// How the present locks are treated.
     pub mode: Mode,
 }
 
-/// What becomes of the present locks.
+/// How the present locks are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// They are completed.
+    /// Locks are completed.
     #[default]
     Complete,
-    /// Everything is resolved anew; a present lock stays until that is done.
+    /// Everything is resolved anew. A present lock stays until that is done.
     Update,
-    /// They are compared with the tasks; nothing is resolved.
+    /// Locks are compared with the tasks, and nothing is resolved.
     Check,
 }
 
-/// What came of a selection's locks.
+/// The result for a selection's locks.
 pub struct LockReport<'a> {
-    /// The repositories that did not fail.
+    /// The results of the repositories that did not fail.
     pub locked: Vec<Locked>,
     mode: Mode,
     failures: Failures<'a>,
 }
 
 impl LockReport<'_> {
-    /// Says whether every repository is locked for its tasks.
+    /// Checks that every repository is locked for its tasks.
     ///
     /// # Errors
-    /// [`CommandError::Repositories`] or the error of the only repository; [`CommandError::CheckFailed`] where a lock lacks
-    /// something.
+    /// [`CommandError::Repositories`] or the error of the only repository; [`CommandError::CheckFailed`] if a lock is
+    /// incomplete.
     pub fn verdict(self) -> Result<(), CommandError> {
         self.failures.settle(if self.mode == Mode::Check { "checked" } else { "locked" })?;
         let mut failed = Vec::new();
@@ -85,7 +85,7 @@ impl LockReport<'_> {
     }
 }
 
-/// What came of one repository.
+/// The result for one repository.
 #[derive(Debug, Serialize)]
 pub struct Locked {
     /// The repository.
@@ -94,15 +94,15 @@ pub struct Locked {
     pub jdk: u32,
     /// Whether the toolchain lock has that kit.
     pub jdk_locked: bool,
-    /// Locked files.
+    /// Number of locked files.
     pub files: usize,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
-    /// Locked metadata files.
+    /// Number of locked metadata files.
     pub metadata: usize,
-    /// Sets of build files that the lock covers.
+    /// Number of sets of build files that the lock covers.
     pub build_sets: usize,
-    /// Sets of the selection's tasks that it does not cover.
+    /// Number of sets of the selection's tasks that it does not cover.
     pub missing_build_sets: usize,
     /// Sets that could not be resolved.
     pub unresolved: Vec<UnresolvedSet>,
@@ -111,11 +111,11 @@ pub struct Locked {
 /// A set of build files that could not be resolved.
 #[derive(Debug, Serialize)]
 pub struct UnresolvedSet {
-    /// A revision that has it.
+    /// A revision with this set.
     pub revision: String,
     /// The module.
     pub module: String,
-    /// Why.
+    /// The reason.
     pub cause: String,
 }
 
@@ -125,10 +125,10 @@ fn java(majors: &BTreeSet<u32>) -> String {
     format!("Java {}", majors.join(", "))
 }
 
-/// Does what the request says; `None` after a dry run, which only tells what would be done.
+/// Executes the request; `None` after a dry run, which only tells what would be done.
 ///
 /// # Errors
-/// What concerns all repositories: the selection, the toolchain, the engine, an interrupt.
+/// Errors that concern all repositories: of the selection, the toolchain, the engine, an interrupt.
 pub async fn lock<'a>(request: &LockRequest, context: &'a Context) -> Result<Option<LockReport<'a>>, CommandError> {
     let (tasks, mode) = (selection::tasks(&request.selector, context)?, request.mode);
     if context.options.dry_run && mode != Mode::Check {
@@ -177,7 +177,7 @@ async fn check(
     Ok(summary(&lock, jdks.contains(&manifest.jdk), &found.sets, Vec::new()))
 }
 
-/// What repositories are locked with.
+/// The parameters that all repositories share.
 #[derive(Clone, Copy)]
 struct LockContext<'a> {
     workbench: &'a Workbench<'a>,
@@ -206,8 +206,8 @@ async fn lock_repository(
     Ok(summary(&growing.lock, true, &found.sets, unresolved))
 }
 
-/// Returns the files of Maven repositories inside the trees of sets, by set, and brings them into the store, every time: nobody
-/// else can where it lost them.
+/// Returns the files of Maven repositories inside the trees of sets, by set, and stores them. They are stored every
+/// time, because no origin could restore them.
 async fn in_tree(
     workbench: &Workbench<'_>,
     opened: &Repository,
@@ -229,7 +229,7 @@ async fn in_tree(
     .await
 }
 
-/// Resolves the sets that the lock does not have yet; it is saved after each.
+/// Resolves the sets that the lock lacks. The lock is saved after each.
 async fn complete(
     means: &LockContext<'_>,
     manifest: &RepositoryManifest,
@@ -273,8 +273,8 @@ async fn complete(
     Ok(locking.run(lock, &found.sets, &write_tree, &save).await?)
 }
 
-/// Remembers where the repositories that POMs declare are, and returns their names. What is left out is told of, but for
-/// repositories inside the tree, where some were found there.
+/// Records the addresses of the repositories that POMs declare, and returns their names. Reports refused ones, except
+/// for repositories inside the tree if some were found there.
 fn declared_origins(
     client: &Client,
     repositories: &BTreeSet<DeclaredRepository>,
@@ -286,7 +286,7 @@ fn declared_origins(
         match client.origins().declare(&declared.id, &declared.url)? {
             Declared::Known(name) if name == OriginName::central() || names.contains(&name) => {}
             Declared::Known(name) => names.push(name),
-            // Maven has repositories for plugins and for the rest; one that is both is told of once.
+            // Maven has repositories for plugins and for other artifacts. One that is both is reported once.
             Declared::LeftOut(_) if some_in_tree && declared.path_in_tree().is_some() => {}
             Declared::LeftOut(reason) => {
                 left_out.insert((printable(&declared.id), reason));

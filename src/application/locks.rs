@@ -1,10 +1,9 @@
-//! The lock files of the data directory: which there are, whether they are for their manifests, and how a lock that is
-//! resolved anew takes the present one's place.
+//! The lock files of the data directory: listing, comparison with manifests, and replacement by new locks.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::workbench::Workbench;
+use super::workbench::{Workbench, present};
 use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::proof::{self, Proof};
@@ -20,7 +19,7 @@ impl Workbench<'_> {
         self.data_dir.join("locks/toolchain.lock")
     }
 
-    /// Returns the toolchain lock as it was when this command first asked for it.
+    /// Returns the toolchain lock as this command first read it.
     pub fn toolchain(&self) -> Result<ToolchainLock, CommandError> {
         if let Some(known) = self.toolchain.get() {
             return Ok(known.clone());
@@ -29,19 +28,15 @@ impl Workbench<'_> {
         Ok(self.toolchain.get_or_init(|| loaded).clone())
     }
 
-    /// Returns the major versions of the development kits that are locked; none where there is no toolchain lock.
+    /// Returns the major versions of the locked development kits; none without a toolchain lock.
     pub(crate) fn locked_jdks(&self) -> Result<BTreeSet<u32>, CommandError> {
-        match self.toolchain() {
-            // Without these parts a toolchain has no use for kits.
-            Ok(lock) if lock.base.is_empty() || lock.tools_packages.is_empty() => Ok(BTreeSet::new()),
-            Ok(lock) => Ok(lock.jdks.iter().map(|kit| kit.major).collect()),
-            Err(error) if let Some(LockFileError::Missing { .. }) = error.failure() => Ok(BTreeSet::new()),
-            Err(error) => Err(error),
-        }
+        // Without base or tools no image can be composed, whatever kits there are.
+        let lock = present(self.toolchain())?.filter(|lock| !lock.base.is_empty() && !lock.tools_packages.is_empty());
+        Ok(lock.iter().flat_map(|lock| &lock.jdks).map(|kit| kit.major).collect())
     }
 
-    /// Returns the repository's lock with the sets of build files that it covers for this manifest: none where it was
-    /// resolved for another one, or is not there.
+    /// Returns the repository's lock with the sets of build files that it covers for this manifest. There are none if
+    /// the lock was resolved for another manifest or does not exist.
     pub(crate) fn covering_lock(&self, manifest: &RepositoryManifest) -> Result<RepositoryLock, CommandError> {
         let mut lock = self.repository_lock(&manifest.repository)?.unwrap_or_else(|| empty(manifest));
         if !lock.is_for(manifest) {
@@ -51,8 +46,23 @@ impl Workbench<'_> {
         Ok(lock)
     }
 
-    /// Keeps a lock that is about to be replaced.
-    pub(crate) fn keep_history(&self, lock: &impl LockFile) -> Result<(), CommandError> {
+    /// Stores a lock. A different lock that it replaces is copied to the history.
+    pub(crate) fn replace_lock<L: LockFile + PartialEq>(
+        &self,
+        present: Option<&L>,
+        lock: &L,
+        path: &Path,
+    ) -> Result<(), CommandError> {
+        match present {
+            Some(present) if present == lock => return Ok(()),
+            Some(present) => self.keep_history(present)?,
+            None => {}
+        }
+        Ok(lock.store(path)?)
+    }
+
+    /// Copies a lock to the history before it is replaced.
+    fn keep_history(&self, lock: &impl LockFile) -> Result<(), CommandError> {
         lock.store(&self.data_dir.join(format!("locks/history/{}.lock", lock.digest().hex())))?;
         Ok(())
     }
@@ -61,7 +71,7 @@ impl Workbench<'_> {
         self.data_dir.join("locks").join(format!("{}.lock", repository.file_stem()))
     }
 
-    /// Returns where a lock grows that is to take the present one's place. Nothing but `lock` takes it for a lock.
+    /// Returns the path of an unfinished lock that will replace the present one. Only `lock` reads it.
     fn next_lock_path(&self, repository: &RepositoryName) -> PathBuf {
         self.lock_path(repository).with_added_extension("next")
     }
@@ -70,12 +80,12 @@ impl Workbench<'_> {
         self.data_dir.join("manifests").join(format!("{}.toml", repository.file_stem()))
     }
 
-    /// Returns the repository's lock; `None` where there is none yet.
+    /// Returns the repository's lock; `None` if it does not exist.
     pub(crate) fn repository_lock(&self, repository: &RepositoryName) -> Result<Option<RepositoryLock>, CommandError> {
         present(lock_of(repository, &self.lock_path(repository)))
     }
 
-    /// Returns the lock to build the manifest's repository from.
+    /// Returns the lock for building the manifest's repository.
     pub(crate) fn lock_for(&self, manifest: &RepositoryManifest) -> Result<RepositoryLock, CommandError> {
         let lock = lock_of(&manifest.repository, &self.lock_path(&manifest.repository))?;
         if lock.is_for(manifest) {
@@ -91,8 +101,8 @@ impl Workbench<'_> {
         .into())
     }
 
-    /// Returns the lock that is to be completed for a manifest: the present one, or one beside it where everything is to
-    /// be resolved anew, because that was asked for or because the present one is for another manifest.
+    /// Returns the lock to complete for a manifest. It is the present lock, or an unfinished one beside it. The latter
+    /// is used if `anew` is set, or the present lock is for another manifest.
     pub(crate) fn growing_lock(
         &self,
         manifest: &RepositoryManifest,
@@ -120,8 +130,8 @@ impl Workbench<'_> {
         Ok(LockInProgress { lock, path, replaced })
     }
 
-    /// Has a lock that was resolved anew take the present one's place, unless it lacks one of `sets` that the present one
-    /// has for the same manifest.
+    /// Replaces the present lock by the new one. It stays if the new one lacks one of `sets` that the present one has
+    /// for the same manifest.
     pub(crate) fn finish_lock(
         &self,
         growing: &LockInProgress,
@@ -153,7 +163,7 @@ impl Workbench<'_> {
         let entries = fs_err::read_dir(self.data_dir.join("manifests")).map_err(ManifestError::Io)?;
         for entry in entries {
             let path = entry.map_err(ManifestError::Io)?.path();
-            // What a killed writer left unfinished has a hidden name.
+            // Unfinished files of killed writers have hidden names.
             let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
             if !hidden && path.extension().is_some_and(|extension| extension == "toml") {
                 let repository = RepositoryManifest::load(&path)?.repository;
@@ -171,18 +181,17 @@ impl Workbench<'_> {
         Ok(locked)
     }
 
-    /// Tells whether the image was shown to work for all build sets of its repository's present lock.
+    /// Tells whether the image is proven for all build sets of its repository's present lock.
     pub(crate) fn is_proven(&self, built: &BuiltImage) -> Result<bool, CommandError> {
         let path = Catalog::open(&self.data_dir)?.proof_path(&built.image.config_digest);
         let Some(proof) = proof::load(&path)?.filter(|proof| proof.config_digest == built.image.config_digest) else {
             return Ok(false);
         };
-        match self.repository_lock_digest(&built.repository) {
-            Ok(digest) if proof.lock == Some(digest) => return Ok(true),
-            Err(error) if let Some(LockFileError::Missing { .. }) = error.failure() => return Ok(false),
-            digest => digest?,
-        };
-        self.is_covered(built, &proof)
+        match present(self.repository_lock_digest(&built.repository))? {
+            None => Ok(false),
+            Some(digest) if proof.lock == Some(digest) => Ok(true),
+            Some(_) => self.is_covered(built, &proof),
+        }
     }
 
     /// Tells whether the proof of an image covers all build sets of its repository's present lock.
@@ -190,8 +199,8 @@ impl Workbench<'_> {
         Ok(self.repository_lock(&built.repository)?.is_some_and(|lock| proof.covers(&lock.build_sets)))
     }
 
-    /// Returns the digests of what an image is made from: of the toolchain the parts that it has, so that another
-    /// development kit in the lock changes nothing for it; of the repository's lock the bytes.
+    /// Returns the digests of an image's inputs. Only those parts of the toolchain count that the image contains, so
+    /// that another development kit in the lock changes nothing. Of the repository's lock, all bytes count.
     pub(crate) fn lock_digests(&self, repository: &RepositoryName, jdk: u32) -> Result<LockDigests, CommandError> {
         let repository = self.repository_lock_digest(repository)?;
         let mut known = self.toolchain_digests.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -211,13 +220,13 @@ impl Workbench<'_> {
     }
 }
 
-/// A lock that is being completed.
+/// An unfinished lock.
 pub(crate) struct LockInProgress {
-    /// What it names so far.
+    /// Its content so far.
     pub(crate) lock: RepositoryLock,
-    /// Where it is saved meanwhile.
+    /// Its present path.
     pub(crate) path: PathBuf,
-    /// The lock whose place it takes in the end.
+    /// The lock that it replaces in the end.
     replaced: Option<RepositoryLock>,
 }
 
@@ -230,7 +239,7 @@ impl LockInProgress {
     }
 }
 
-/// Reads a repository's lock. Its name alone doesn't say whose it is: files get copied.
+/// Reads a repository's lock. Files get copied, so the repository in the file is compared with its name.
 fn lock_of(repository: &RepositoryName, path: &Path) -> Result<RepositoryLock, CommandError> {
     let lock = RepositoryLock::load(path)?;
     match lock.repository == *repository {
@@ -241,14 +250,6 @@ fn lock_of(repository: &RepositoryName, path: &Path) -> Result<RepositoryLock, C
             wanted: repository.to_string(),
         }
         .into()),
-    }
-}
-
-fn present<L>(loaded: Result<L, CommandError>) -> Result<Option<L>, CommandError> {
-    match loaded {
-        Ok(lock) => Ok(Some(lock)),
-        Err(error) if let Some(LockFileError::Missing { .. }) = error.failure() => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

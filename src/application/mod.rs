@@ -1,19 +1,28 @@
-//! What commands do, as functions of plain values that anybody can call: there is no argument parser and no terminal here.
+//! The work of commands, as functions of plain values that any program can call, without an argument parser or a
+//! terminal.
 //!
-//! Each command has a file with its request, its work and its result. Results are values; messages and progress are events.
-//! `cli` makes requests from arguments and prints results.
+//! Each command has a file with its request, its work and its result. Results are values; messages and progress are
+//! events. `cli` turns arguments into requests and prints results.
 
+pub mod archives;
 pub mod build;
 pub mod context;
+pub mod doctor;
 mod failures;
 pub mod focal;
+pub mod images;
 pub mod import;
 pub mod lock;
 mod locks;
 mod readiness;
+pub mod report;
 pub mod run;
+pub mod runs;
+pub mod sample;
 pub mod score;
 pub mod selection;
+pub mod selftest;
+pub mod store;
 pub mod validate;
 pub mod workbench;
 

@@ -1,4 +1,4 @@
-//! Which repositories can't be executed yet, told by dry runs.
+//! Reports in dry runs which repositories can't be executed yet.
 
 use super::Context;
 use super::workbench::Workbench;
@@ -7,7 +7,7 @@ use crate::image::Catalog;
 use crate::lock::LockFileError;
 use crate::task::RepositoryName;
 
-/// Says which of the repositories can't be executed yet, and what to do first.
+/// Tells which of the repositories can't be executed yet, and the next command for them.
 pub(super) fn tell_missing_images<'a>(
     repositories: impl IntoIterator<Item = &'a RepositoryName>,
     context: &Context,

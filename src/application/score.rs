@@ -22,6 +22,7 @@ use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
 use crate::execution::scoring::record::ScoreRecord;
 use crate::execution::scoring::trees::SubmissionTrees;
 use crate::execution::scoring::unscored::{Left, counts, left};
+use crate::execution::time_class::TimeClasses;
 use crate::focal::store::KnownFocal;
 use crate::output::counted;
 use crate::report::score::{COMMAND, ScoreReport, ScoredModel, figures, read, verdicts};
@@ -31,10 +32,10 @@ use crate::task::file::load_all;
 use crate::task::selector::Selector;
 use crate::task::{RepositoryName, Task, TaskId};
 
-/// The most of a kind that is warned of.
+/// The most warnings of a kind.
 const MOST_TOLD: usize = 20;
 
-/// What is to be scored, and how.
+/// What is scored, and how.
 #[derive(Clone, Debug)]
 pub struct ScoreRequest {
     /// The tasks.
@@ -43,18 +44,22 @@ pub struct ScoreRequest {
     pub predictions: String,
     /// How methods are executed.
     pub path: ExecutionPath,
-    /// Whose settings launches have.
+    /// Whose Surefire settings apply to launches.
     pub surefire: Surefire,
     /// Launches of every method on each side.
     pub repeats: NonZeroU32,
-    /// Seed of the order of executions; `None` has it follow from the other inputs.
+    /// Seed of the order of executions; `None` to derive it from the other inputs.
     pub seed: Option<u64>,
-    /// Whether results of earlier runs are used.
+    /// Whether results of earlier runs are reused.
     pub cache: bool,
     /// Whether coverage is measured.
     pub coverage: bool,
     /// Whether mutants are made and run.
     pub mutation: bool,
+    /// Whether methods that pass are launched under controls.
+    pub controls: bool,
+    /// Seconds of processor time of each launch; `None` for the class of its task, or else its repository's limit.
+    pub timeout: Option<NonZeroU32>,
     /// The run.
     pub run: RunChoice,
 }
@@ -63,6 +68,7 @@ pub struct ScoreRequest {
 pub struct EndedScoring {
     run: PathBuf,
     left: Vec<Left>,
+    failing: BTreeMap<TaskId, String>,
 }
 
 impl EndedScoring {
@@ -72,44 +78,53 @@ impl EndedScoring {
     /// [`ReportError`](crate::report::score::ReportError).
     pub fn add_up(self) -> Result<Scored, CommandError> {
         let models = read(&[self.run])?;
-        Ok(Scored { report: figures(&models), models, left: self.left })
+        Ok(Scored { report: figures(&models), models, left: self.left, failing: self.failing })
     }
 }
 
-/// What a scoring run came to.
+/// The results of a scoring run.
 pub struct Scored {
     /// Its records, by model.
     pub models: Vec<ScoredModel>,
-    /// What they add up to.
+    /// The report of these.
     pub report: ScoreReport,
     left: Vec<Left>,
+    /// Tasks whose developers' tests fail on new code.
+    failing: BTreeMap<TaskId, String>,
 }
 
 impl Scored {
-    /// Names what faults of the machine left without a result.
+    /// Warns of results that faults of the machine prevented, and of tasks whose results are not kept.
     pub fn tell_left(&self, context: &Context) {
+        let failing: Vec<_> = self.failing.iter().collect();
+        warn_of_first(&failing, "stand in the run's records.jsonl", context, |(task, cause)| {
+            format!(
+                "the developers' test of {task} fails on new code ({cause}), so no result of this task is kept for other runs: run \
+                 `testevo-sandbox store verify`, and `validate` for this task"
+            )
+        });
         let warning = |one: &Left| format!("left without a result: {one}");
         warn_of_first(&self.left, "stand in the run's records.jsonl", context, warning);
     }
 
-    /// Says whether the run has all its results.
+    /// Checks that the run has all its results.
     ///
     /// # Errors
     /// [`CommandError::InfrastructureLeft`].
     pub fn verdict(&self) -> Result<(), CommandError> {
         let runs = &self.report.runs;
         let unscored: usize = runs.iter().flat_map(|run| run.tracks.values()).map(|figures| figures.all.unscored).sum();
-        match incomplete(unscored, &self.left, runs.iter().all(|run| run.complete)) {
+        match incomplete((unscored, self.failing.len()), &self.left, runs.iter().all(|run| run.complete)) {
             Some(summary) => Err(CommandError::InfrastructureLeft { summary }),
             None => Ok(()),
         }
     }
 }
 
-/// Does what the request says; `None` after a dry run, which only tells what would be done.
+/// Executes the request; `None` after a dry run, which only tells what would be done.
 ///
 /// # Errors
-/// [`CommandError`] of the kinds for selections, predictions, images, engines and runs; an interrupt.
+/// [`CommandError`] of selections, predictions, images, engines and runs; an interrupt.
 pub async fn score(request: &ScoreRequest, context: &Context) -> Result<Option<EndedScoring>, CommandError> {
     let tasks = selection::tasks(&request.selector, context)?;
     let predictions = predictions(&request.predictions, &tasks, context).await?;
@@ -119,8 +134,7 @@ pub async fn score(request: &ScoreRequest, context: &Context) -> Result<Option<E
         tell_missing_images(&executed(&tasks, &predictions), context)?;
         return Ok(None);
     }
-    let (run, left) = execute(request, &tasks, &predictions, context).await?;
-    Ok(Some(EndedScoring { run, left }))
+    Ok(Some(execute(request, &tasks, &predictions, context).await?))
 }
 
 async fn predictions(source: &str, selected: &[Task], context: &Context) -> Result<Predictions, CommandError> {
@@ -130,14 +144,14 @@ async fn predictions(source: &str, selected: &[Task], context: &Context) -> Resu
         path => {
             let known = load_all(&context.data_dir()?.join("tasks"))?;
             let (path, selected) = (PathBuf::from(path), selected.to_vec());
-            // A pipe may have nothing to read for long.
+            // Reading a pipe may take long.
             let read = move || Ok(read_predictions(&path, Selection { known: &known, selected: &selected })?);
             context.until_interrupted(blocking(read)).await
         }
     }
 }
 
-/// Names what would otherwise be missed in silence.
+/// Reports predictions that would otherwise be ignored silently.
 fn tell(predictions: &Predictions, context: &Context) {
     warn_of_first(&predictions.unknown, "are counted in the report", context, |unknown| {
         format!("{}: there is no task `{}`", unknown.place, unknown.id)
@@ -158,7 +172,7 @@ fn tell(predictions: &Predictions, context: &Context) {
     }
 }
 
-/// Warns of a few and says how many more there are, and where: that is as far as anybody reads.
+/// Warns of the first few, and tells how many more there are and where to find them.
 fn warn_of_first<T>(all: &[T], elsewhere: &str, context: &Context, warning: impl Fn(&T) -> String) {
     for one in all.iter().take(MOST_TOLD) {
         context.events.warning(warning(one));
@@ -168,8 +182,8 @@ fn warn_of_first<T>(all: &[T], elsewhere: &str, context: &Context, warning: impl
     }
 }
 
-/// Returns what is missing of a run, in one line; `None` where nothing is.
-fn incomplete(unscored: usize, left: &[Left], complete: bool) -> Option<String> {
+/// Returns what a run lacks, in one line; `None` if it lacks nothing.
+fn incomplete((unscored, failing): (usize, usize), left: &[Left], complete: bool) -> Option<String> {
     let unscored = (unscored > 0).then(|| format!("{} could not be scored", counted(unscored, "method", "methods")));
     let kinds: Vec<String> = counts(left)
         .into_iter()
@@ -179,7 +193,9 @@ fn incomplete(unscored: usize, left: &[Left], complete: bool) -> Option<String> 
         })
         .collect();
     let left = (!kinds.is_empty()).then(|| format!("faults left {} without a result", kinds.join(", ")));
-    let parts: Vec<String> = unscored.into_iter().chain(left).collect();
+    let failing = (failing > 0)
+        .then(|| format!("the developers' tests of {} fail on new code", counted(failing, "task", "tasks")));
+    let parts: Vec<String> = unscored.into_iter().chain(left).chain(failing).collect();
     match (parts.is_empty(), complete) {
         (true, true) => None,
         (true, false) => Some("incomplete: something that was to be measured has no record".to_owned()),
@@ -198,7 +214,7 @@ fn preview(tasks: &[Task], predictions: &Predictions, request: &ScoreRequest, co
     ));
 }
 
-/// Returns the repositories of which something must be executed.
+/// Returns the repositories that need executions.
 fn executed(tasks: &[Task], predictions: &Predictions) -> BTreeSet<RepositoryName> {
     let something = |task: &&Task| {
         let found = predictions.models.values().filter_map(|model| model.get(&task.id));
@@ -212,13 +228,14 @@ async fn execute(
     tasks: &[Task],
     predictions: &Predictions,
     context: &Context,
-) -> Result<(PathBuf, Vec<Left>), CommandError> {
+) -> Result<EndedScoring, CommandError> {
     let workbench = Workbench::open(context)?;
     let executed = executed(tasks, predictions);
-    // Where nothing is executed no engine and no image is needed.
+    // Without executions neither an engine nor an image is needed.
     let engine = if executed.is_empty() { None } else { Some(workbench.engine().await?) };
     let engine_for = |repository: &RepositoryName| engine.as_deref().filter(|_| executed.contains(repository));
-    let opened = Repositories::open(&workbench, tasks, request.surefire, engine_for).await?;
+    let mut opened = Repositories::open(&workbench, tasks, request.surefire, engine_for).await?;
+    opened.limit_launches(request.timeout);
     let jars = match &engine {
         Some(engine) => Some(workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?),
         None => None,
@@ -231,6 +248,7 @@ async fn execute(
         seed: 0,
         coverage: request.coverage && engine.is_some(),
         mutation: request.mutation && engine.is_some(),
+        controls: request.controls && engine.is_some(),
         models: ModelInputs::of(predictions),
         unknown: predictions.unknown.clone(),
         not_selected: predictions.not_selected,
@@ -240,7 +258,7 @@ async fn execute(
         Some(seed) => seed,
         None => seed_of(Digest::of(&run::bytes(&inputs)?)),
     };
-    // No part of the seed: another program executes in the same order.
+    // Not part of the seed: another program version executes in the same order.
     if let (Some(engine), Some(jars)) = (&engine, &jars) {
         inputs.run.tools = Some(run_tools(engine.as_ref(), jars, true).await?);
     }
@@ -267,29 +285,32 @@ async fn execute(
         direct,
         coverage: inputs.coverage,
         mutation: inputs.mutation,
+        controls: inputs.controls,
         cache: ResultCache::new(workbench.data_dir.join("results"), request.cache),
+        time_classes: request.timeout.is_none().then(|| TimeClasses::new(&workbench.data_dir)),
     };
     let records = scoring.run(&mut run, known, &context.events, &context.cancellation).await;
-    // With them their compilers and the containers that wait end.
+    let records = records.and_then(|records| Ok((scoring.doubtful(&records)?, records)));
+    // Dropping them ends their compilers and waiting containers.
     drop(scoring);
     drop(executors);
     if let Some(engine) = engine {
         engine.close().await?;
     }
-    let records = run::completed(records)?;
+    let (failing, records) = run::completed(records)?;
     let path = run.path().to_owned();
-    let measured = if inputs.coverage || inputs.mutation { tasks } else { &[] };
+    let measured = if inputs.coverage || inputs.mutation || inputs.controls { tasks } else { &[] };
     let left = left(&records, measured);
     let verdicts = verdicts::render(run.run_id(), &records, &context.invocation());
     run::finish(run, verdicts)?;
-    // Last, because it is beside the run: what was executed is safe by then.
+    // Done last, because it is not part of the run: the run's records are safe by then.
     for (repository, found) in focal_of(tasks, &records) {
         keep_focal(&workbench, &repository, found).await?;
     }
-    Ok((path, left))
+    Ok(EndedScoring { run: path, left, failing })
 }
 
-/// Returns what a run's records say of the tasks' focal methods, by repository.
+/// Returns the tasks' focal methods in a run's records, by repository.
 fn focal_of(tasks: &[Task], records: &[ScoreRecord]) -> BTreeMap<RepositoryName, BTreeMap<TaskId, KnownFocal>> {
     let (mut focal, mut own) = (BTreeMap::new(), BTreeMap::new());
     for record in records {
@@ -310,7 +331,7 @@ fn focal_of(tasks: &[Task], records: &[ScoreRecord]) -> BTreeMap<RepositoryName,
 
 fn seed_of(digest: Digest) -> u64 {
     let digits = digest.hex();
-    // Sixteen hexadecimal digits are what a u64 holds.
+    // A u64 has sixteen hexadecimal digits.
     u64::from_str_radix(&digits[..16], 16).unwrap_or_default()
 }
 

@@ -1,6 +1,7 @@
-//! Which tasks a command is about, and their repositories, opened for executions.
+//! Selects the tasks of a command, and opens their repositories for executions.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::task::{RepositoryName, Task};
 /// Returns the chosen tasks of the data directory, sorted by repository and id; never none.
 ///
 /// # Errors
-/// [`CommandError`] of the kinds for selections and task files.
+/// [`CommandError`] of selections and task files.
 pub fn tasks(selector: &Selector, context: &Context) -> Result<Vec<Task>, CommandError> {
     let all = load_all(&context.data_dir()?.join("tasks"))?;
     Ok(selector.select(&all)?.into_iter().cloned().collect())
@@ -34,7 +35,7 @@ pub fn by_repository<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> BTreeMap<
     groups
 }
 
-/// What the repositories of a selection are executed with.
+/// The parameters for executing the repositories of a selection.
 #[derive(Default)]
 pub struct Repositories {
     /// Images and launch settings of the repositories that are executed.
@@ -43,17 +44,17 @@ pub struct Repositories {
     pub limits: BTreeMap<RepositoryName, ExecutionLimits>,
     /// The major version of each repository's development kit.
     pub jdks: BTreeMap<RepositoryName, u32>,
-    /// Git directories, which have every revision of the tasks.
+    /// Git directories with every revision of the tasks.
     pub paths: BTreeMap<RepositoryName, PathBuf>,
 }
 
 impl Repositories {
-    /// Opens the sources of every task's repository, and loads its image into the engine that `engine_for` names for it.
-    /// Without an engine a repository needs no image.
+    /// Opens the sources of every task's repository, and loads its image into the engine that `engine_for` returns for
+    /// it. A repository without an engine needs no image.
     ///
     /// # Errors
-    /// [`CommandError::Usage`] for a repository without an image of its present locks; what manifests, sources and engines
-    /// fail with.
+    /// [`CommandError::Usage`] for a repository without an image of its present locks; errors of manifests, sources and
+    /// engines.
     pub async fn open<'a>(
         workbench: &Workbench<'_>,
         tasks: impl IntoIterator<Item = &'a Task>,
@@ -75,7 +76,16 @@ impl Repositories {
         Ok(opened)
     }
 
-    /// Returns the executor of each repository: the given one, with the repository's limits.
+    /// Sets the processor time limit of launches of all repositories, in seconds, if one is given.
+    pub fn limit_launches(&mut self, seconds: Option<NonZeroU32>) {
+        if let Some(seconds) = seconds {
+            for limits in self.limits.values_mut() {
+                *limits = limits.with_launch_seconds(seconds.get().into());
+            }
+        }
+    }
+
+    /// Returns copies of the executor for each repository, with the repository's limits.
     pub fn executors(&self, executor: &Executor) -> BTreeMap<RepositoryName, Arc<Executor>> {
         let with = |limits: &ExecutionLimits| Arc::new(Executor { limits: *limits, ..executor.clone() });
         self.limits.iter().map(|(repository, limits)| (repository.clone(), with(limits))).collect()

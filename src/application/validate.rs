@@ -8,12 +8,14 @@ use super::Context;
 use super::readiness::tell_missing_images;
 use super::run::{self, RunChoice};
 use super::selection::{self, Repositories, by_repository};
-use super::workbench::{Workbench, run_tools};
+use super::workbench::{Workbench, blocking, run_tools};
 use crate::error::CommandError;
 use crate::execution::build::surefire::Surefire;
 use crate::execution::run::inputs::RunInputs;
+use crate::execution::run::logs::Logs;
 use crate::execution::run::record::{CellRecord, ExecutionPath};
 use crate::execution::run::verdicts;
+use crate::execution::time_class::{TimeClasses, Took};
 use crate::execution::validation::Validation;
 use crate::outcome::label::{TaskClass, cells_of};
 use crate::output::counted;
@@ -21,7 +23,7 @@ use crate::report::validation::{ValidationSummary, summarize};
 use crate::task::selector::Selector;
 use crate::task::{RepositoryName, Task, TaskId};
 
-/// What is to be validated, and how.
+/// What is validated, and how.
 #[derive(Clone, Debug)]
 pub struct ValidateRequest {
     /// The tasks.
@@ -30,10 +32,12 @@ pub struct ValidateRequest {
     pub repeats: NonZeroU32,
     /// How cells are executed: on each of these paths.
     pub paths: &'static [ExecutionPath],
-    /// Whose settings launches have.
+    /// Whose Surefire settings apply to launches.
     pub surefire: Surefire,
     /// Whether launches map class archives.
     pub class_archives: bool,
+    /// Seconds of processor time of each launch; `None` for its repository's limit.
+    pub timeout: Option<NonZeroU32>,
     /// The run.
     pub run: RunChoice,
 }
@@ -47,12 +51,13 @@ impl Default for ValidateRequest {
             paths: &[ExecutionPath::Direct],
             surefire: Surefire::default(),
             class_archives: true,
+            timeout: None,
             run: RunChoice::default(),
         }
     }
 }
 
-/// What a validation came to.
+/// The results of a validation.
 pub struct Validated {
     /// The comparison with the labels.
     pub summary: ValidationSummary,
@@ -63,17 +68,17 @@ pub struct Validated {
 }
 
 impl Validated {
-    /// Returns what these records of a run come to.
+    /// Returns the results of these records of a run.
     pub fn of(run_id: &str, tasks: &[Task], records: Vec<CellRecord>) -> Self {
         let (summary, classed) = summarize(run_id, tasks, &records);
         let classes = classed.into_iter().map(|classed| (classed.task.repository.clone(), classed.class)).collect();
         Self { summary, records, classes }
     }
 
-    /// Says whether every task came out as published.
+    /// Checks that every task came out as published.
     ///
     /// # Errors
-    /// [`CommandError::InfrastructureLeft`] where faults left a task without an answer; [`CommandError::CheckFailed`] where a
+    /// [`CommandError::InfrastructureLeft`] if faults left a task without an answer; [`CommandError::CheckFailed`] if a
     /// task or a path differs.
     pub fn verdict(&self) -> Result<(), CommandError> {
         let summary = &self.summary;
@@ -95,10 +100,10 @@ impl Validated {
     }
 }
 
-/// Does what the request says; `None` after a dry run, which only tells what would be done.
+/// Executes the request; `None` after a dry run, which only tells what would be done.
 ///
 /// # Errors
-/// [`CommandError`] of the kinds for selections, images, engines and runs; an interrupt.
+/// [`CommandError`] of selections, images, engines and runs; an interrupt.
 pub async fn validate(request: &ValidateRequest, context: &Context) -> Result<Option<Validated>, CommandError> {
     let tasks = selection::tasks(&request.selector, context)?;
     match context.options.dry_run {
@@ -123,7 +128,8 @@ fn preview(request: &ValidateRequest, tasks: &[Task], context: &Context) -> Resu
 async fn execute(request: &ValidateRequest, tasks: &[Task], context: &Context) -> Result<Validated, CommandError> {
     let workbench = Workbench::open(context)?;
     let engine = workbench.engine().await?;
-    let opened = Repositories::open(&workbench, tasks, request.surefire, |_| Some(engine.as_ref())).await?;
+    let mut opened = Repositories::open(&workbench, tasks, request.surefire, |_| Some(engine.as_ref())).await?;
+    opened.limit_launches(request.timeout);
     let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
     let ValidateRequest { surefire, paths, .. } = *request;
     let repeats = request.repeats.get();
@@ -131,7 +137,7 @@ async fn execute(request: &ValidateRequest, tasks: &[Task], context: &Context) -
     let inputs = RunInputs::new(tasks, &opened.environments, &opened.limits, surefire, paths, repeats);
     let (mut run, known) = run::open(&workbench, "validate", &RunInputs { tools, ..inputs }, &request.run)?;
     let mut executor = workbench.executor(&engine, &jars).await?;
-    executor.logs = Some(run.path().join("logs"));
+    executor.logs = Some(Logs::new(run.path().join("logs"), context.events.clone()));
     if !request.class_archives {
         executor.class_archives = None;
     }
@@ -148,7 +154,7 @@ async fn execute(request: &ValidateRequest, tasks: &[Task], context: &Context) -
         direct: direct.clone(),
     };
     let records = validation.run(&mut run, known, &context.events, &context.cancellation).await;
-    // With them their compilers and the containers that wait end.
+    // Dropping them ends their compilers and waiting containers.
     drop(validation);
     drop((direct, executors, executor));
     engine.close().await?;
@@ -156,5 +162,11 @@ async fn execute(request: &ValidateRequest, tasks: &[Task], context: &Context) -
     let process = context.invocation();
     let verdicts = verdicts::render(run.run_id(), &validated.summary, &validated.records, &process);
     run::finish(run, verdicts)?;
+    // Done last, because it is not part of the run: the run's records are safe by then.
+    let classes = TimeClasses::new(&workbench.data_dir);
+    let took: Vec<(Task, Took)> =
+        tasks.iter().map(|task| (task.clone(), Took::of(&task.id, &validated.records))).collect();
+    let record = move || took.iter().try_for_each(|(task, took)| classes.record(task, *took).map(drop));
+    blocking(move || record().map_err(CommandError::Runtime)).await?;
     Ok(validated)
 }

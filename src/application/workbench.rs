@@ -1,4 +1,4 @@
-//! What commands that run containers share: engine, origins, locks, images, sources, our own jars.
+//! The parts that commands with containers share: engine, origins, locks, images, sources, our own jars.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -33,7 +33,7 @@ use crate::execution::proof::Prepare;
 use crate::execution::run::inputs::RunTools;
 use crate::execution::trees::Trees;
 use crate::image::recipe::java_home;
-use crate::image::{Catalog, Image, compose, ready_tag, tag, toolchain_recipe_digest};
+use crate::image::{Catalog, Image, ImageBuilder, compose, ready_tag, tag, toolchain_recipe_digest};
 use crate::lock::items::{repository_items, toolchain_items};
 use crate::lock::policy::ToolchainPolicy;
 use crate::lock::{LockFile as _, LockFileError, MismatchError, RepositoryLock, ToolchainLock};
@@ -46,22 +46,22 @@ use crate::settings::EngineChoice;
 use crate::task::{Cell, RepositoryName, Revision, Task};
 use crate::workspace::{Notices, Repository};
 
-/// Downloads at once: origins answer many small files much faster side by side.
+/// Parallel downloads, because origins answer many small files much faster that way.
 const DOWNLOADS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
-/// The things themselves, opened once.
+/// A command's open data directory, with what is read from it only once.
 pub struct Workbench<'a> {
-    /// The invocation.
+    /// The command's context.
     pub context: &'a Context,
     /// The data directory.
     pub data_dir: DataDir,
     /// Its store.
     pub store: Store,
-    /// Read once per command: repositories share it.
+    /// Read once per command, because repositories share it.
     pub(crate) toolchain: OnceLock<ToolchainLock>,
-    /// Digests of what images with a development kit have of it, by the kit's major version.
+    /// Digests of the toolchain's parts in an image, by the major version of its development kit.
     pub(crate) toolchain_digests: Mutex<BTreeMap<u32, Digest>>,
-    /// Told what trees lack, once a command.
+    /// Receives messages about gaps in trees, each once per command.
     pub notices: Arc<Notices>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Workbench<'a> {
         })
     }
 
-    /// Reaches the engine, checks that it holds what is required, and removes what dead owners left in it.
+    /// Connects to the engine, checks its isolation as requested, and removes containers of dead owners.
     pub async fn engine(&self) -> Result<Arc<dyn Engine>, CommandError> {
         let events = &self.context.events;
         let engine: Arc<dyn Engine> = match self.context.options.engine {
@@ -92,7 +92,7 @@ impl<'a> Workbench<'a> {
                 Err(error) => {
                     let why = match error {
                         EngineError::Unreachable { .. } => "no Docker or Podman answers".to_owned(),
-                        // As `doctor` has it: a daemon that can't be used is made up for.
+                        // As in `doctor`, the built-in engine replaces an unusable daemon.
                         EngineError::Address { .. } | EngineError::Unfit { .. } => error.to_string(),
                         error => return Err(error.into()),
                     };
@@ -116,12 +116,18 @@ impl<'a> Workbench<'a> {
     }
 
     async fn daemon(&self, daemon: &Daemon) -> Result<DockerEngine, EngineError> {
-        DockerEngine::connect(daemon, self.data_dir.owner(), &own_executable()?).await
+        let directory = self.data_dir.temporary();
+        DockerEngine::connect(daemon, self.data_dir.owner(), &own_executable()?, &directory).await
     }
 
     /// Opens the built-in engine.
     pub(crate) fn native(&self) -> Result<NativeEngine, EngineError> {
-        NativeEngine::open(&self.store.root().join("unpacked"), self.data_dir.owner(), &own_executable()?)
+        NativeEngine::open(
+            &self.store.root().join("unpacked"),
+            self.data_dir.owner(),
+            &own_executable()?,
+            &self.context.events,
+        )
     }
 
     pub(crate) fn client(&self) -> Result<Client, CommandError> {
@@ -144,7 +150,8 @@ impl<'a> Workbench<'a> {
         }
     }
 
-    /// Returns the toolchain lock with these development kits in it, resolved where it lacks something, or anew.
+    /// Returns the toolchain lock with these development kits. Resolves missing parts, or everything if `update` is
+    /// set.
     pub(crate) async fn lock_toolchain(
         &self,
         client: &Client,
@@ -153,11 +160,7 @@ impl<'a> Workbench<'a> {
     ) -> Result<ToolchainLock, CommandError> {
         let _held = self.hold("lock-toolchain").await?;
         let path = self.toolchain_path();
-        let previous = match ToolchainLock::load(&path) {
-            Ok(lock) => Some(lock),
-            Err(LockFileError::Missing { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
+        let previous = present(ToolchainLock::load(&path).map_err(CommandError::from))?;
         let policy = ToolchainPolicy::builtin()?;
         let request = ToolchainRequest {
             policy: &policy,
@@ -166,18 +169,19 @@ impl<'a> Workbench<'a> {
             jobs: DOWNLOADS,
         };
         let lock = lock_toolchain(client, &request, previous.as_ref()).await?;
-        match previous {
-            Some(previous) if previous == lock => {}
-            Some(previous) => {
-                self.keep_history(&previous)?;
-                lock.store(&path)?;
-            }
-            None => lock.store(&path)?,
-        }
+        self.replace_lock(previous.as_ref(), &lock, &path)?;
         Ok(lock)
     }
 
-    /// Composes an image off the asynchronous threads; composed layers are found, not made.
+    /// Returns a builder of images after no other process has one. An interrupt ends the wait.
+    pub(crate) async fn image_builder(&self) -> Result<ImageBuilder, CommandError> {
+        let (data_dir, events) = (self.data_dir.clone(), self.context.events.clone());
+        let waiting = move |owner: &str| events.message(format!("waiting for {owner}, which builds images"));
+        let builder = blocking(move || Ok(ImageBuilder::new(&data_dir, waiting)?));
+        self.context.until_interrupted(builder).await
+    }
+
+    /// Composes an image outside of the asynchronous threads. Finished layers are reused.
     pub(crate) async fn compose(
         &self,
         toolchain: &ToolchainLock,
@@ -188,7 +192,7 @@ impl<'a> Workbench<'a> {
         blocking(move || Ok(compose(&toolchain, jdk, lock.as_ref(), &store)?)).await
     }
 
-    /// Brings the locked files of these digests into the store.
+    /// Fetches the locked files with these digests into the store.
     pub(crate) async fn fetch(
         &self,
         missing: &BTreeSet<Digest>,
@@ -228,7 +232,7 @@ impl<'a> Workbench<'a> {
             });
         };
         let recipe = toolchain_recipe_digest(toolchain, jdk)?;
-        if let Some(jars) = jars::remembered(&recipe, &self.store) {
+        if let Some(jars) = jars::remembered(&recipe, &self.store, &self.context.events) {
             return Ok(jars);
         }
         let image = self.compose(toolchain, jdk, None).await?;
@@ -237,16 +241,16 @@ impl<'a> Workbench<'a> {
         Ok(jars::make(engine, &compiler, &recipe, &self.store, &self.data_dir.temporary()).await?)
     }
 
-    /// Takes a lock of the data directory, waiting for another process where one has it; an interrupt ends that.
+    /// Takes a lock of the data directory, and waits if another process has it. An interrupt ends the wait.
     pub(crate) async fn hold(&self, name: &str) -> Result<HeldLock, CommandError> {
         let (data_dir, events, name) = (self.data_dir.clone(), self.context.events.clone(), name.to_owned());
         let told = name.clone();
         let waiting = move |owner: &str| events.message(format!("waiting for {owner}, which holds {told}"));
-        // A thread that waits on after an interrupt lets go of the lock as soon as it has it.
+        // If the waiting thread gets the lock after an interrupt, it releases the lock at once.
         self.context.until_interrupted(blocking(move || Ok(data_dir.lock(&name, waiting)?))).await
     }
 
-    /// Returns a repository's image, loaded; it must have been built from its present locks.
+    /// Returns a repository's image after loading it. The image must be of the repository's present locks.
     pub async fn ready_image(&self, engine: &dyn Engine, manifest: &RepositoryManifest) -> Result<Image, CommandError> {
         let repository = &manifest.repository;
         let built = Catalog::open(&self.data_dir)?.get(repository)?;
@@ -275,12 +279,12 @@ impl<'a> Workbench<'a> {
         self.context.until_interrupted(async { Ok(sources.open(name, url, &revisions).await?) }).await
     }
 
-    /// Returns the trees of repositories that were opened before.
+    /// Returns the trees of opened repositories.
     pub fn trees(&self, paths: BTreeMap<RepositoryName, PathBuf>) -> Arc<Trees> {
         Arc::new(Trees::new(paths, self.data_dir.temporary(), Arc::clone(&self.notices)))
     }
 
-    /// Returns a function that makes the trees of cells from repositories that were opened before.
+    /// Returns a function that makes the trees of cells from opened repositories.
     pub(crate) fn prepare(&self, paths: BTreeMap<RepositoryName, PathBuf>) -> Prepare {
         let trees = self.trees(paths);
         Arc::new(move |task: &Task, cell: Cell| trees.cell(task, cell))
@@ -291,15 +295,15 @@ impl<'a> Workbench<'a> {
         self.direct_with(engine, jars, self.context.options.jobs.get())
     }
 
-    /// Returns the direct path with so many warm compilers.
+    /// Returns the direct path, with at most `compilers` warm compilers.
     pub fn direct_with(&self, engine: &Arc<dyn Engine>, jars: &ToolJars, compilers: usize) -> Direct {
         let prepared = PreparedRevisions::new(&self.data_dir, &self.store, &self.context.events);
         let temporary = self.data_dir.temporary();
         Direct::new(prepared, Compilers::new(Arc::clone(engine), jars.compiler.clone(), temporary, compilers))
     }
 
-    /// Returns what executes cells, with default limits, without logs, and with at most `jobs` containers started ahead. What it
-    /// is cloned to shares class archives, containers, and the right to run alone: there is one of these in a process.
+    /// Returns the executor of cells, with default limits, without logs, and with at most `jobs` containers started
+    /// ahead. Its clones share class archives, containers and the lock for exclusive runs, so a process needs only one.
     pub async fn executor(&self, engine: &Arc<dyn Engine>, jars: &ToolJars) -> Result<Executor, CommandError> {
         let description = engine.describe().await?;
         let temporary = self.data_dir.temporary();
@@ -315,13 +319,14 @@ impl<'a> Workbench<'a> {
             identity: identity(),
             exclusive: Arc::default(),
             trusts_first_timeout: false,
+            confirmed: None,
             pool: Arc::new(ContainerPool::new(Arc::clone(engine), temporary, jobs)),
             class_archives: Some(Arc::new(ClassArchives::new(&self.data_dir, &self.store, &self.context.events))),
         })
     }
 }
 
-/// Returns what fetches from the origins that the options and this machine name, into a data directory's store.
+/// Returns a client for the origins that the options and this machine name. It fetches into a data directory's store.
 pub(crate) fn client(context: &Context, data_dir: &DataDir) -> Result<Client, FetchError> {
     let options = &context.options;
     let origins = OriginOptions::new(&options.origins, options.offline, options.check_valid_until)?;
@@ -342,6 +347,15 @@ pub(crate) fn items(
     Ok(items)
 }
 
+/// Returns `None` instead of the error that a lock is missing.
+pub(super) fn present<L>(loaded: Result<L, CommandError>) -> Result<Option<L>, CommandError> {
+    match loaded {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error) if let Some(LockFileError::Missing { .. }) = error.failure() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Returns a repository's environment.
 pub fn environment(manifest: &RepositoryManifest, image: &Image) -> Environment {
     Environment {
@@ -355,7 +369,7 @@ pub fn environment(manifest: &RepositoryManifest, image: &Image) -> Environment 
     }
 }
 
-/// Returns the sets of build files that tasks of an opened repository have.
+/// Returns the sets of build files of tasks in an opened repository.
 pub(crate) async fn sets_of(
     repository: &Repository,
     manifest: &RepositoryManifest,
@@ -368,7 +382,7 @@ pub(crate) async fn sets_of(
     blocking(move || Ok(find()?)).await
 }
 
-/// Runs work that blocks on a thread of its own.
+/// Runs blocking work on a thread of its own.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, CommandError> + Send + 'static,
 ) -> Result<T, CommandError> {

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-/// One paragraph, as it stands in the text.
+/// One paragraph of a text, unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Paragraph<'a>(&'a str);
 
-/// Returns the text's paragraphs. They are separated by lines that hold nothing but blanks.
+/// Returns the text's paragraphs. Lines that contain only blanks separate them.
 pub fn paragraphs(text: &str) -> impl Iterator<Item = Paragraph<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -34,13 +34,13 @@ pub fn paragraphs(text: &str) -> impl Iterator<Item = Paragraph<'_>> {
 }
 
 impl<'a> Paragraph<'a> {
-    /// Returns the paragraph as it stands there.
+    /// Returns the paragraph's text, unchanged.
     pub fn text(&self) -> &'a str {
         self.0
     }
 
     /// Returns the fields in order. Values are trimmed; continuation lines follow after `\n`, trimmed too. Comment
-    /// lines and lines that are no field are left out.
+    /// lines and malformed lines are left out.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> + use<'a> {
         let mut lines = self.0.lines().filter(|line| !line.starts_with('#')).peekable();
         std::iter::from_fn(move || {
@@ -61,7 +61,7 @@ impl<'a> Paragraph<'a> {
         })
     }
 
-    /// Returns the value of the first field of that name, in whatever case.
+    /// Returns the value of the first field of that name, ignoring case.
     pub fn get(&self, name: &str) -> Option<Cow<'a, str>> {
         self.fields().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }

@@ -1,6 +1,6 @@
-//! Fetching from origins into the store: streamed, hashed, bounded, retried where a fault may pass.
+//! Fetches files from origins into the store: streamed, hashed, limited in size, and retried after temporary faults.
 //!
-//! Messages name origins and paths, never addresses: those may hold credentials.
+//! Messages name origins and paths, never addresses, because addresses may contain credentials.
 
 mod body;
 mod connect;
@@ -26,42 +26,42 @@ pub use many::{FetchItem, FetchManyError, FetchSummary};
 const ATTEMPTS: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 400 });
 
-/// What can go wrong while fetching.
+/// Errors of fetching.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The origin's address is not known.
+    /// The origin's address is unknown.
     #[error(transparent)]
     Origin(#[from] OriginError),
-    /// A path that can't be asked for.
+    /// A path that can't be requested.
     #[error("`{path}` is no path below an origin")]
     InvalidPath {
         /// The path, without control characters.
         path: String,
     },
-    /// Nothing may be fetched, and the store does not have it.
+    /// The store lacks the file, and fetching is disabled.
     #[error("`{path}` of the origin `{origin}` is needed, but fetching is switched off")]
     Offline {
         /// The origin.
         origin: OriginName,
-        /// Path below it.
+        /// Its path below the origin.
         path: String,
     },
-    /// No answer, or none that was complete, after several attempts.
+    /// No complete answer after several attempts.
     #[error("the origin `{origin}` could not be reached for `{path}`: {cause}")]
     OriginUnreachable {
         /// The origin.
         origin: OriginName,
-        /// Path below it.
+        /// Its path below the origin.
         path: String,
         /// The cause, without addresses.
         cause: String,
     },
-    /// The origin answers that it does not have the file.
+    /// The origin does not have the file.
     #[error("the origin `{origin}` does not have `{path}`")]
     Gone {
         /// The origin.
         origin: OriginName,
-        /// Path below it.
+        /// Its path below the origin.
         path: String,
     },
     /// The origin refuses for another reason.
@@ -69,34 +69,34 @@ pub enum FetchError {
     Refused {
         /// The origin.
         origin: OriginName,
-        /// Path below it.
+        /// Its path below the origin.
         path: String,
         /// Status of the answer.
         status: u16,
     },
-    /// The origin served other bytes than were asked for.
+    /// The origin served other bytes than requested.
     #[error("the origin `{origin}` served other bytes for `{path}`: {expected} was expected, {found} came")]
     Garbage {
         /// The origin.
         origin: OriginName,
-        /// Path below it.
+        /// Its path below the origin.
         path: String,
-        /// What was asked for: a digest, or another sum that the origin publishes.
+        /// The expected digest, or another checksum that the origin publishes.
         expected: String,
-        /// What came.
+        /// The value that was found.
         found: String,
     },
-    /// The file is larger than it may be.
+    /// The file is larger than allowed.
     #[error("`{path}` of the origin `{origin}` is larger than {limit} bytes")]
     TooLarge {
         /// The origin.
         origin: OriginName,
-        /// Path below it.
+        /// Its path below the origin.
         path: String,
         /// The limit in bytes.
         limit: u64,
     },
-    /// The store can't take it.
+    /// The store can't take the file.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The program's own HTTP client can't be set up.
@@ -139,7 +139,7 @@ impl Failure for FetchError {
 }
 
 impl FetchError {
-    /// Returns whether another address of the origin may do better.
+    /// Returns whether another address of the origin may succeed.
     pub(crate) fn is_about_one_address(&self) -> bool {
         matches!(
             self,
@@ -152,18 +152,18 @@ impl FetchError {
     }
 }
 
-/// What an origin says about a file without sending it.
+/// An origin's information about a file, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Bytes, where stated.
+    /// Size in bytes, if the origin states it.
     pub size: Option<u64>,
-    /// When it was last changed, where stated: some mirrors do not say.
+    /// Time of the last change, if the origin states it; some mirrors do not.
     pub last_modified: Option<Timestamp>,
-    /// What time it is by the origin, where stated.
+    /// The origin's present time, if the origin states it.
     pub date: Option<Timestamp>,
 }
 
-/// What a request is about: named in errors, and what is sent.
+/// A request: the names for errors, and the parameters that are sent.
 pub(crate) struct Wanted<'a> {
     pub(crate) origin: &'a OriginName,
     pub(crate) path: &'a str,
@@ -198,18 +198,18 @@ impl Wanted<'_> {
     }
 }
 
-/// Where an origin is that nothing on this machine names; `None` where it is not known either. Finding it means fetching from
-/// another origin, so the future holds the client's own: it must be boxed.
+/// The address of an origin that this machine does not know; `None` if it can't be found. Finding it means fetching
+/// from another origin, so the future contains another future of the client and must be boxed.
 pub type FoundOrigin<'a> = Pin<Box<dyn Future<Output = Result<Option<Origin>, FetchError>> + Send + 'a>>;
 
-/// Finds an origin through what a client fetches from others.
+/// Finds an origin with the help of other origins.
 pub type FindOrigin = for<'a> fn(&'a Client, &'a OriginName) -> FoundOrigin<'a>;
 
 /// Fetches from origins into one store. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
-    /// For addresses that POMs declare.
+    /// The client for addresses that POMs declare.
     guarded: reqwest::Client,
     guard: guard::Guard,
     store: Store,
@@ -232,7 +232,7 @@ impl Client {
             builder.build().map_err(|error| FetchError::Setup(body::cause(&error.without_url())))
         };
         let http = build(connect::builder(&tls).hickory_dns(true))?;
-        let guard = guard::Guard::new(&|name| std::env::var(name).ok());
+        let guard = guard::Guard::new(&|name| std::env::var(name).ok(), Arc::new(guard::interfaces));
         let guarded = build(guard.apply(connect::builder(&tls), Arc::new(guard::SystemNames::default())))?;
         Ok(Self {
             http,
@@ -247,28 +247,28 @@ impl Client {
         })
     }
 
-    /// Returns the client with a way to find origins that nothing on this machine names.
+    /// Returns the client with a way to find origins that this machine does not know.
     #[must_use]
     pub fn finding_origins(self, find: FindOrigin) -> Self {
         Self { find: Some(find), ..self }
     }
 
-    /// Returns the store that everything fetched goes to.
+    /// Returns the store for fetched files.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Returns the origins that this client asks.
+    /// Returns the origins of this client.
     pub fn origins(&self) -> &Origins {
         &self.origins
     }
 
-    /// Returns where events go.
+    /// Returns the receiver of events.
     pub fn events(&self) -> &EventSink {
         &self.events
     }
 
-    /// Returns where the origin is. What needs fetching to be found is fetched, once.
+    /// Returns the origin's addresses. If they must be fetched first, that is done once.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -278,7 +278,7 @@ impl Client {
         }
         let origin = match self.origins.resolve(name) {
             Err(error @ OriginError::Unknown { .. }) => {
-                // Only one at a time looks, and the others find what it found.
+                // Only one task searches, and the others use its result.
                 let _looking = self.finding.lock().await;
                 if let Some(origin) = self.remembered(name) {
                     return Ok(origin);
@@ -305,11 +305,11 @@ impl Client {
         origin
     }
 
-    /// Fetches `path` of the origin into the store and returns its digest and size in bytes. What the store has by its
-    /// `expected` digest is not fetched.
+    /// Fetches `path` of the origin into the store and returns its digest and size in bytes. A file that the store has
+    /// under the `expected` digest is not fetched.
     ///
     /// # Errors
-    /// [`FetchError`]; with several addresses the last one's.
+    /// [`FetchError`]; of several addresses the last one's.
     pub async fn fetch(
         &self,
         origin: &OriginName,
@@ -318,21 +318,6 @@ impl Client {
         max_bytes: u64,
     ) -> Result<(Digest, u64), FetchError> {
         self.fetch_wanted(&Wanted { origin, path, accept: None, expected, max_bytes }).await
-    }
-
-    /// Fetches a file and returns its bytes; they go through the store too.
-    ///
-    /// # Errors
-    /// [`FetchError`].
-    pub async fn fetch_bytes(
-        &self,
-        origin: &OriginName,
-        path: &str,
-        expected: Option<&Digest>,
-        max_bytes: u64,
-    ) -> Result<Vec<u8>, FetchError> {
-        let (digest, _) = self.fetch(origin, path, expected, max_bytes).await?;
-        Ok(self.store.read(&digest)?)
     }
 
     pub(crate) async fn fetch_wanted(&self, wanted: &Wanted<'_>) -> Result<(Digest, u64), FetchError> {
@@ -351,7 +336,7 @@ impl Client {
         Err(last.unwrap_or_else(|| wanted.invalid_path()))
     }
 
-    /// Fetches from an address that an index of the origin named.
+    /// Fetches from an address in an index of the origin.
     pub(crate) async fn fetch_url(&self, url: &Url, wanted: &Wanted<'_>) -> Result<(Digest, u64), FetchError> {
         if let Some(expected) = wanted.expected
             && self.store.contains(expected)
@@ -390,7 +375,7 @@ impl Client {
         urls.ok_or_else(|| wanted.invalid_path())
     }
 
-    /// Asks what the origin says about a file.
+    /// Asks the origin for information about a file.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -429,7 +414,7 @@ impl Client {
     }
 }
 
-/// How an attempt failed: for good, or in a way that may pass.
+/// A failed attempt: with a final fault, or with one that may pass.
 pub(crate) enum Fault {
     Final(FetchError),
     Passing(FetchError),
@@ -441,7 +426,7 @@ impl From<StoreError> for Fault {
     }
 }
 
-/// How often something was attempted: up to [`ATTEMPTS`] times, with growing pauses.
+/// Counts the attempts of a request: up to [`ATTEMPTS`], with growing pauses.
 pub(crate) struct Retries<'a> {
     wanted: &'a Wanted<'a>,
     number: u32,
@@ -454,10 +439,10 @@ impl<'a> Retries<'a> {
         Self { wanted, number: 1, pause: FIRST_PAUSE }
     }
 
-    /// Waits before another attempt after a failed one.
+    /// Waits after a failed attempt, before the next one.
     ///
     /// # Errors
-    /// The fault's, where it is final or the attempts are used up.
+    /// The fault, if it is final or no attempt is left.
     pub(crate) async fn after(&mut self, fault: Fault) -> Result<(), FetchError> {
         match fault {
             Fault::Final(error) => Err(error),
@@ -474,7 +459,7 @@ impl<'a> Retries<'a> {
     }
 }
 
-/// Returns whether a status may be another one in a moment.
+/// Returns whether a repeated request may get another status.
 fn may_pass(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429)
 }

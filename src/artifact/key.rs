@@ -1,12 +1,12 @@
-//! Keys: the digests under which things are kept.
+//! Keys: digests under which results are kept.
 
 use serde::Serialize;
 
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 
-/// Returns the key of a thing of a kind: equal keys mean one schema and equal inputs. `inputs` is everything that decides the
-/// thing; what is not in it must not change the thing.
+/// Returns a key: equal keys mean equal kind, schema and inputs. `inputs` must contain everything that decides the
+/// result.
 pub fn key(kind: &str, schema: u32, inputs: &(impl Serialize + ?Sized)) -> Digest {
     match canonical_json(&(kind, schema, inputs)) {
         Ok(bytes) => Digest::of(&bytes),

@@ -1,8 +1,9 @@
-//! Things that take long to make, made once: described under a key in a directory of the store, found again, checked, and given up
-//! when nobody uses them.
+//! Things that take long to make and are made once, such as prepared revisions. A description under a key is kept in a
+//! directory of the store, found again, checked, and pruned when it is unused.
 //!
-//! A description names blobs of the store. It appears by one atomic rename after its blobs, so that a killed or a second maker does
-//! no harm; whoever reads one checks every blob. Makers of several processes wait for one another.
+//! A description names blobs of the store. It appears by one atomic rename after its blobs, so that a killed or a
+//! second maker does no harm. Every blob is checked before its first use in a process, and again after its file
+//! changed. A thing with a damaged blob is made again. Makers of several processes wait for one another.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read as _};
@@ -21,24 +22,24 @@ use crate::digest::Digest;
 use crate::event::EventSink;
 use crate::thread::blocking;
 
-/// What a description is of.
+/// The kind of a description.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// The directory below the store's root.
+    /// Its directory below the store's root.
     pub directory: &'static str,
-    /// Version of the description's schema; another one is made anew.
+    /// Version of the description's schema. A description of another version is made again.
     pub schema: u32,
-    /// What people call one, with its article.
+    /// Name for people, with its article.
     pub name: &'static str,
 }
 
-/// Why a thing can't be found or kept.
+/// Errors of finding or keeping a thing.
 #[derive(Debug, thiserror::Error)]
 pub enum MadeError {
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The store refused.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The lock could not be taken.
@@ -46,20 +47,20 @@ pub enum MadeError {
     DataDir(#[from] DataDirError),
 }
 
-/// What is kept of a thing.
+/// The description of a thing.
 pub trait Described: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// What kind of thing it is.
+    /// The kind.
     const KIND: Kind;
 
-    /// Returns the blobs that it needs.
+    /// Returns the blobs of the thing.
     fn blobs(&self) -> Vec<Digest>;
 }
 
-/// What came of making a thing.
+/// The result of making a thing.
 pub enum Fresh<T> {
-    /// It is kept.
+    /// The thing is kept.
     Kept(T),
-    /// A fault of ours kept it from being made: whoever comes next tries again.
+    /// A fault of ours prevented it. The next request tries again.
     Passing(T),
 }
 
@@ -67,16 +68,16 @@ pub enum Fresh<T> {
 struct Description<T> {
     schema: u32,
     key: Digest,
-    /// What the value needs: whoever collects garbage understands no value.
+    /// The value's blobs, listed for garbage collection, which does not interpret values.
     blobs: Vec<Digest>,
     value: T,
 }
 
-/// Returns the blobs that a description names. A description of an earlier program has no list of blobs, and that program may still
-/// run: each digest in it counts.
+/// Returns the blobs that a description names. Every digest counts in a description of an earlier program, which has no
+/// list of blobs, because that program may still run.
 ///
 /// # Errors
-/// `description` is no JSON, or its list names something else than digests.
+/// `description` is not JSON, or its list contains something other than digests.
 pub fn blobs_of(description: &[u8]) -> serde_json::Result<Vec<Digest>> {
     let description: serde_json::Value = serde_json::from_slice(description)?;
     match description.get("blobs") {
@@ -99,53 +100,50 @@ fn digests_in(value: &serde_json::Value) -> Vec<Digest> {
 
 type Known<T> = HashMap<Digest, Arc<OnceCell<Arc<T>>>>;
 
-/// The things of one kind in a data directory, as one process uses them.
+/// The things of one kind in a data directory, for one process.
 pub struct Made<T> {
     data_dir: DataDir,
     store: Store,
     events: EventSink,
-    /// What this process has made or checked; nothing is checked twice.
+    /// Things that this process has made or found.
     known: Mutex<Known<T>>,
     marks: UseMarks,
 }
 
 impl<T: Described> Made<T> {
-    /// Returns those of `data_dir`.
+    /// Returns the things of `data_dir`.
     pub fn new(data_dir: &DataDir, store: &Store, events: &EventSink) -> Self {
         let (data_dir, store, events) = (data_dir.clone(), store.clone(), events.clone());
         Self { data_dir, store, events, known: Mutex::default(), marks: UseMarks::default() }
     }
 
-    /// Returns the store that blobs are in.
+    /// Returns the store of the blobs.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Returns where messages go.
+    /// Returns the receiver of messages.
     pub fn events(&self) -> &EventSink {
         &self.events
     }
 
-    /// Returns the thing, made if the store does not have it whole.
+    /// Returns the thing. Makes it if the store lacks a part of it.
     ///
     /// # Errors
-    /// The maker's; the store's and the file system's.
+    /// The maker's error, or [`MadeError`].
     pub async fn get<E: From<MadeError>>(
         &self,
         key: Digest,
         make: impl AsyncFnOnce() -> Result<Fresh<T>, E>,
     ) -> Result<Arc<T>, E> {
-        let cell = {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(known.entry(key).or_default())
-        };
+        let cell = self.whole_cell(key).await?;
         let mut passing = false;
-        // Whoever comes second in this process waits for the first.
+        // A second request in this process waits for the first.
         let found = cell.get_or_try_init(|| async {
             if let Some(found) = self.load(key).await? {
                 return Ok(Arc::new(found));
             }
-            // And so does another process.
+            // A second process waits too.
             let (data_dir, events) = (self.data_dir.clone(), self.events.clone());
             let _held = blocking(move || {
                 let waiting =
@@ -165,10 +163,10 @@ impl<T: Described> Made<T> {
             }))
         });
         let found = found.await.cloned()?;
-        // A run may be longer than what is unused may be old.
+        // Marked as used, because a run may take longer than the age at which unused things are pruned.
         if passing || !self.marks.mark(&path::<T>(&self.store, key)).map_err(MadeError::from)? {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            // Whoever comes next tries again, unless somebody does already.
+            // The next request tries again, unless another one has begun.
             if known.get(&key).is_some_and(|there| Arc::ptr_eq(there, &cell)) {
                 known.remove(&key);
             }
@@ -176,22 +174,39 @@ impl<T: Described> Made<T> {
         Ok(found)
     }
 
-    /// Forgets what this process knows of a thing: its blobs were given up, and who asks next has it made anew.
-    pub fn forget(&self, key: Digest) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.remove(&key);
+    /// Returns what this process knows of a thing; an empty cell if one of its blobs was damaged or removed since.
+    async fn whole_cell(&self, key: Digest) -> Result<Arc<OnceCell<Arc<T>>>, MadeError> {
+        let cell = {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(known.entry(key).or_default())
+        };
+        let Some(found) = cell.get().cloned() else { return Ok(cell) };
+        let store = self.store.clone();
+        let check = move || Ok::<_, MadeError>(found.blobs().iter().try_for_each(|blob| store.sound(blob).map(drop)));
+        match blocking(check).await? {
+            Ok(()) => Ok(cell),
+            Err(StoreError::Missing { .. } | StoreError::Corrupted { .. }) => {
+                let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                // Unless another request makes it again already.
+                if known.get(&key).is_some_and(|there| Arc::ptr_eq(there, &cell)) {
+                    known.remove(&key);
+                }
+                Ok(Arc::clone(known.entry(key).or_default()))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn load(&self, key: Digest) -> Result<Option<T>, MadeError> {
-        let store = self.store.clone();
-        blocking(move || find(&store, key)).await
+        let (store, events) = (self.store.clone(), self.events.clone());
+        blocking(move || find(&store, key, &events)).await
     }
 }
 
-/// Keeps a thing whose blobs the store has.
+/// Keeps a thing, whose blobs must be in the store.
 ///
 /// # Errors
-/// The description can't be written.
+/// I/O errors of writing the description.
 pub fn keep<T: Described>(store: &Store, key: Digest, value: T) -> io::Result<T> {
     let description = Description { schema: T::KIND.schema, key, blobs: value.blobs(), value };
     let bytes = serde_json::to_vec(&description).map_err(io::Error::other)?;
@@ -200,16 +215,17 @@ pub fn keep<T: Described>(store: &Store, key: Digest, value: T) -> io::Result<T>
     Ok(description.value)
 }
 
-/// Returns what is described, if its blobs are all there and whole.
+/// Returns the described thing if all its blobs are in the store and sound. Removes damaged ones, so that the thing is
+/// made again.
 ///
 /// # Errors
-/// The description or a blob can't be read.
-pub fn find<T: Described>(store: &Store, key: Digest) -> Result<Option<T>, MadeError> {
+/// I/O errors of reading the description or a blob.
+pub fn find<T: Described>(store: &Store, key: Digest, events: &EventSink) -> Result<Option<T>, MadeError> {
     let path = path::<T>(store, key);
     let mut bytes = Vec::new();
     match fs::File::open(&path) {
         Ok(mut file) => {
-            // What was used last is pruned last, and nothing is pruned whose blobs are just being looked at.
+            // Marked as used before its blobs are checked, so that pruning does not remove it meanwhile.
             file.file().set_modified(SystemTime::now())?;
             file.read_to_end(&mut bytes)?;
         }
@@ -220,22 +236,26 @@ pub fn find<T: Described>(store: &Store, key: Digest) -> Result<Option<T>, MadeE
         tracing::warn!(path = %path.display(), "{} can't be read and is made anew", T::KIND.name);
         return Ok(None);
     };
+    let mut whole = true;
     for digest in &description.blobs {
-        match store.verify(digest) {
-            Ok(()) => {}
-            Err(StoreError::Missing { .. }) => return Ok(None),
+        match store.sound(digest) {
+            Ok(_) => {}
+            Err(StoreError::Missing { .. }) => whole = false,
             Err(StoreError::Corrupted { path, .. }) => {
-                tracing::warn!(path = %path.display(), "a blob of {} is damaged", T::KIND.name);
+                events.warning(format!("`{}`, a blob of {}, is damaged and made anew", path.display(), T::KIND.name));
                 fs::remove_file(path)?;
-                return Ok(None);
+                whole = false;
             }
             Err(error) => return Err(error.into()),
         }
     }
+    if !whole {
+        return Ok(None);
+    }
     Ok(Some(description.value))
 }
 
-/// Returns the key of a thing that these inputs decide.
+/// Returns the key of a thing with these inputs.
 pub fn key<T: Described>(inputs: &impl Serialize) -> Digest {
     super::key::key(T::KIND.directory, T::KIND.schema, inputs)
 }
@@ -246,27 +266,27 @@ fn path<T: Described>(store: &Store, key: Digest) -> PathBuf {
 
 fn read<T: Described>(bytes: &[u8]) -> Option<Description<T>> {
     let read: Description<T> = serde_json::from_slice(bytes).ok()?;
-    // What the description names stays; whatever the value needs is among it.
+    // Garbage collection keeps only the listed blobs, so the list must contain all that the value needs.
     let whole = read.value.blobs().iter().all(|digest| read.blobs.contains(digest));
     (read.schema == T::KIND.schema && whole).then_some(read)
 }
 
-/// Which things stay.
+/// Decides which things pruning keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrunePolicy {
-    /// What was used within this time stays whatever else holds: a run may be at it.
+    /// Things that were used within this time always stay, because a run may be using them.
     pub always: Duration,
-    /// What was not used for so long goes.
+    /// Things that were not used for this time are removed.
     pub age: Duration,
-    /// Beyond so many bytes of a kind the least recently used go.
+    /// If a kind takes more bytes, the least recently used things are removed.
     pub most_bytes: u64,
 }
 
-/// Removes descriptions of things and returns how many. Their blobs become garbage of the store. What can't be read is removed as
-/// well: it would be made anew.
+/// Removes descriptions of things and returns their number. Their blobs become garbage of the store. An unreadable
+/// description is removed as well, because it would be made again.
 ///
 /// # Errors
-/// The file system's.
+/// I/O errors of listing, reading and removing descriptions.
 pub fn prune<T: Described>(store: &Store, keeping: &PrunePolicy, dry_run: bool) -> io::Result<usize> {
     let entries = match fs::read_dir(store.root().join(T::KIND.directory)) {
         Ok(entries) => entries,
@@ -277,7 +297,7 @@ pub fn prune<T: Described>(store: &Store, keeping: &PrunePolicy, dry_run: bool) 
     for entry in entries {
         let path = entry?.path();
         let stem = path.file_stem().and_then(|stem| stem.to_str());
-        // One that is just being written has another name.
+        // Unfinished files have other names.
         if stem.is_some_and(|stem| Digest::from_hex(stem).is_ok()) {
             found.push((fs::metadata(&path)?.modified()?, path));
         }
@@ -307,7 +327,7 @@ pub fn prune<T: Described>(store: &Store, keeping: &PrunePolicy, dry_run: bool) 
     Ok(removed)
 }
 
-/// Removes a description unless it was used since `used`, and tells whether it is gone.
+/// Removes a description unless it was used since `used`. Tells whether it was removed.
 fn remove_unused(path: &Path, used: SystemTime) -> io::Result<bool> {
     match fs::metadata(path).and_then(|found| found.modified()) {
         Ok(modified) if modified != used => Ok(false),
@@ -317,7 +337,7 @@ fn remove_unused(path: &Path, used: SystemTime) -> io::Result<bool> {
     }
 }
 
-/// Marks descriptions as used now and then: what a process uses for long is not pruned.
+/// Marks descriptions as used at intervals, so that a long use keeps them from being pruned.
 struct UseMarks {
     every: Duration,
     last: Mutex<HashMap<PathBuf, Instant>>,
@@ -330,12 +350,12 @@ impl Default for UseMarks {
 }
 
 impl UseMarks {
-    /// Returns what marks a description when it was not marked for so long.
+    /// Returns the marks, with this interval for each description.
     fn every(every: Duration) -> Self {
         Self { every, last: Mutex::default() }
     }
 
-    /// Marks a description as used, unless that was done shortly before; `false` where there is none any more.
+    /// Marks a description as used, unless the last mark is recent. `false` if the description does not exist any more.
     fn mark(&self, path: &Path) -> io::Result<bool> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.get(path).is_some_and(|marked| marked.elapsed() < self.every) {

@@ -1,4 +1,4 @@
-//! Bytes by digest: the local store and the origins that serve what is missing.
+//! Bytes by digest: the local store, and the origins from which missing bytes are fetched.
 
 pub mod control;
 pub mod fetch;

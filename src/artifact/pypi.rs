@@ -1,4 +1,4 @@
-//! An index of Python packages: a file's address and digest by project and file name.
+//! Reads an index of Python packages: a file's address and digest by project and file name.
 //!
 //! Both forms of the simple index are read, JSON and HTML.
 
@@ -15,7 +15,7 @@ const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, text/html;q=0.1";
 /// Fetches the file `name` of a project and returns its digest and size in bytes.
 ///
 /// # Errors
-/// [`FetchError`]; [`FetchError::Gone`] also where the index does not name the file.
+/// [`FetchError`]; [`FetchError::Gone`] also if the index does not list the file.
 pub async fn fetch_file(
     client: &Client,
     origin: &OriginName,
@@ -47,7 +47,7 @@ pub async fn fetch_file(
     Err(last.unwrap_or_else(|| FetchError::Gone { origin: origin.clone(), path: name.to_owned() }))
 }
 
-/// Returns a project's name as indexes have it in paths: lower case, runs of `-_.` as one `-`.
+/// Returns a project's name in the form that paths of indexes have: lower case, runs of `-_.` as one `-`.
 pub fn normalize(project: &str) -> String {
     let mut name = String::new();
     for c in project.chars() {

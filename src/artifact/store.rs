@@ -1,7 +1,10 @@
 //! The local store: bytes by digest, shared by every process that uses the data directory.
 //!
-//! A blob appears by atomic rename and is never changed afterwards. Readers that depend on the content check it with
-//! [`Store::verify`] or read it through [`Store::open_verified`].
+//! A blob appears by atomic rename and is never changed afterwards. A disk or another program may damage it all the
+//! same. So users of a blob's file take its path from [`Store::sound`], which compares its bytes with its name once per
+//! process.
+
+mod sound;
 
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -9,14 +12,15 @@ use std::time::SystemTime;
 
 use fs_err as fs;
 
+use self::sound::Stamp;
 use crate::data_dir::DataDir;
 use crate::digest::{Digest, HashingWriter};
 use crate::error::{ExitStatus, Failure};
 
-/// What can be wrong with a store.
+/// Errors of a store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error("the store at `{path}` could not be used: {source}")]
     Io {
         /// The store's directory.
@@ -24,32 +28,32 @@ pub enum StoreError {
         /// The cause; it names the file.
         source: io::Error,
     },
-    /// A blob is not there.
+    /// The blob does not exist.
     #[error("blob {digest} is not in the store at `{path}`")]
     Missing {
-        /// The blob looked for.
+        /// The missing blob.
         digest: Digest,
         /// The store's directory.
         path: PathBuf,
     },
-    /// A blob's bytes are not those that its name promises.
+    /// A blob has other bytes than its name says.
     #[error("blob {expected} in the store holds other bytes ({found})")]
     Corrupted {
         /// The digest in the blob's name.
         expected: Digest,
-        /// The digest of what is there.
+        /// The digest of the present bytes.
         found: Digest,
         /// The blob's file.
         path: PathBuf,
     },
-    /// Bytes that arrived are not those that were asked for.
+    /// The received bytes have another digest than expected.
     #[error("`{name}` has digest {found}, but {expected} was expected")]
     WrongDigest {
-        /// What was being stored.
+        /// The name of the file that was to be stored.
         name: String,
-        /// The digest asked for.
+        /// The expected digest.
         expected: Digest,
-        /// The digest of what arrived.
+        /// The digest of the received bytes.
         found: Digest,
     },
 }
@@ -74,6 +78,9 @@ impl Failure for StoreError {
     }
 }
 
+/// The directory of blobs below a store's root.
+const BLOBS: &str = "blobs/sha256";
+
 /// A directory of blobs, `blobs/sha256/<hex>`.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -85,16 +92,16 @@ impl Store {
     /// Returns the store of a data directory.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where its directories can't be made.
+    /// [`StoreError::Io`] if its directories can't be created.
     pub fn of(data_dir: &DataDir) -> Result<Self, StoreError> {
         Self::open(&data_dir.root().join("store"), &data_dir.temporary())
     }
 
-    /// Returns the store in `root`, which is created where missing. Unfinished blobs are written below `temporary`,
-    /// which must be on the same file system.
+    /// Returns the store in `root`, which is created if missing. Unfinished blobs are written below `temporary`, which
+    /// must be on the same file system.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where the directories can't be made.
+    /// [`StoreError::Io`] if the directories can't be created.
     pub fn open(root: &Path, temporary: &Path) -> Result<Self, StoreError> {
         let store = Self { root: root.to_owned(), temporary: temporary.to_owned() };
         fs::create_dir_all(store.blobs()).map_err(|source| store.io(source))?;
@@ -102,24 +109,52 @@ impl Store {
     }
 
     fn blobs(&self) -> PathBuf {
-        self.root.join("blobs/sha256")
+        self.root.join(BLOBS)
     }
 
     fn io(&self, source: io::Error) -> StoreError {
         StoreError::Io { path: self.root.clone(), source }
     }
 
-    /// Returns the directory that the store keeps its content in.
+    /// Returns the store's directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns where the blob lies or would lie.
+    /// Returns the blob's path. The blob need not exist.
     pub fn path(&self, digest: &Digest) -> PathBuf {
         self.blobs().join(digest.hex())
     }
 
-    /// Tells whether the blob is there; its bytes are not looked at.
+    /// Returns the blob's path after checking its bytes. All of them are read before the first use in this process, and
+    /// again after the file was replaced or written.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Corrupted`], [`StoreError::Io`].
+    pub fn sound(&self, digest: &Digest) -> Result<PathBuf, StoreError> {
+        let path = self.path(digest);
+        let found = fs::metadata(&path).map_err(|error| self.refused(error, digest))?;
+        let stamp = Stamp::of(&found).map_err(|source| self.io(source))?;
+        if !sound::is_known(&path, stamp) {
+            self.verify(digest)?;
+            // The stamp was taken before reading, so that a write in between gives another stamp.
+            sound::remember(path.clone(), stamp);
+        }
+        Ok(path)
+    }
+
+    /// Checks a file as [`Store::sound`] does, if its path is that of a blob in any store.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Corrupted`], [`StoreError::Io`].
+    pub fn check_if_blob(path: &Path) -> Result<(), StoreError> {
+        let digest = path.file_name().and_then(|name| name.to_str()).and_then(|name| Digest::from_hex(name).ok());
+        let root = path.parent().filter(|blobs| blobs.ends_with(BLOBS)).and_then(|blobs| blobs.ancestors().nth(2));
+        let Some((digest, root)) = digest.zip(root) else { return Ok(()) };
+        Self { root: root.to_owned(), temporary: root.join("tmp") }.sound(&digest).map(drop)
+    }
+
+    /// Tells whether the blob exists. Its bytes are not checked.
     pub fn contains(&self, digest: &Digest) -> bool {
         self.path(digest).is_file()
     }
@@ -131,8 +166,7 @@ impl Store {
     pub fn size(&self, digest: &Digest) -> Result<u64, StoreError> {
         match fs::metadata(self.path(digest)) {
             Ok(metadata) => Ok(metadata.len()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(digest)),
-            Err(error) => Err(self.io(error)),
+            Err(error) => Err(self.refused(error, digest)),
         }
     }
 
@@ -140,15 +174,27 @@ impl Store {
         StoreError::Missing { digest: *digest, path: self.root.clone() }
     }
 
-    /// Opens the blob without looking at its bytes.
+    fn refused(&self, error: io::Error, digest: &Digest) -> StoreError {
+        match error.kind() {
+            io::ErrorKind::NotFound => self.missing(digest),
+            _ => self.io(error),
+        }
+    }
+
+    /// Opens the blob without checking its bytes, for callers that compare their digest themselves.
     ///
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::Io`].
     pub fn open_blob(&self, digest: &Digest) -> Result<fs::File, StoreError> {
-        fs::File::open(self.path(digest)).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => self.missing(digest),
-            _ => self.io(error),
-        })
+        fs::File::open(self.path(digest)).map_err(|error| self.refused(error, digest))
+    }
+
+    /// Opens the blob after [`Store::sound`].
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Corrupted`], [`StoreError::Io`].
+    pub fn open_sound(&self, digest: &Digest) -> Result<fs::File, StoreError> {
+        fs::File::open(self.sound(digest)?).map_err(|error| self.refused(error, digest))
     }
 
     /// Returns the blob's bytes after checking them.
@@ -189,23 +235,25 @@ impl Store {
         Ok(file)
     }
 
-    /// Stores `bytes` and returns their digest. One that is there counts as new, so that it is not given up before whoever put
-    /// it names it.
+    /// Stores `bytes` and returns their digest. An existing blob counts as new, so that it is not removed before the
+    /// caller names it in a record. A damaged one is replaced.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
         let digest = Digest::of(bytes);
-        match fs::File::open(self.path(&digest)) {
+        // The check reads no more bytes than would be written.
+        match self.open_verified(&digest) {
             Ok(there) => {
                 there.file().set_modified(SystemTime::now()).map_err(|source| self.io(source))?;
-                // Whoever gave it up between the two did not see its new time.
+                // If garbage collection removed the blob in between, it had not seen the new time.
                 if self.contains(&digest) {
                     return Ok(digest);
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(self.io(error)),
+            Err(StoreError::Missing { .. }) => {}
+            Err(damaged @ StoreError::Corrupted { .. }) => tracing::warn!("{damaged}; it is replaced"),
+            Err(error) => return Err(error),
         }
         let mut writer = self.writer()?;
         writer.write_all(bytes).map_err(|source| self.io(source))?;
@@ -222,7 +270,7 @@ impl Store {
         Ok(BlobWriter { store: self, path, inner: Some(HashingWriter::new(io::BufWriter::new(file))) })
     }
 
-    /// Returns a new file without a name in the store's temporary directory; it vanishes with its last user.
+    /// Returns a new file without a name in the store's temporary directory. It vanishes with its last user.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -240,7 +288,7 @@ impl Store {
         Ok(self.temporary.join(name))
     }
 
-    /// Returns all blobs, in no order; files with other names are none.
+    /// Returns all blobs in no order. Files with other names are skipped.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -262,7 +310,7 @@ impl Store {
         Ok(blobs)
     }
 
-    /// Removes the blob if it has not been put again since it was listed, and tells whether it is gone.
+    /// Removes the blob unless it was stored again after it was listed. Tells whether it was removed.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -276,7 +324,7 @@ impl Store {
         }
     }
 
-    /// Removes the blob; a missing one is fine.
+    /// Removes the blob. A missing one is no error.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -288,18 +336,18 @@ impl Store {
     }
 }
 
-/// A blob as the file system has it; its bytes were not looked at.
+/// A blob in the file system. Its bytes were not checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredBlob {
     /// The digest in its name.
     pub digest: Digest,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// When it was put last.
+    /// Time of its last storing.
     pub modified: SystemTime,
 }
 
-/// A blob under way. Dropped without [`BlobWriter::commit`] it leaves nothing.
+/// An unfinished blob. Dropping it without [`BlobWriter::commit`] removes it.
 pub struct BlobWriter<'a> {
     store: &'a Store,
     path: PathBuf,
@@ -317,7 +365,7 @@ impl BlobWriter<'_> {
         Ok((digest, size))
     }
 
-    /// Makes the blob visible if it has the digest `expected`; else nothing is stored.
+    /// Makes the blob visible if it has the digest `expected`. Otherwise nothing is stored.
     ///
     /// # Errors
     /// [`StoreError::WrongDigest`], [`StoreError::Io`].
@@ -362,7 +410,7 @@ impl Write for BlobWriter<'_> {
 
 impl Drop for BlobWriter<'_> {
     fn drop(&mut self) {
-        // After a commit the file has been renamed away; otherwise the half-written blob must not stay.
+        // After a commit the file has been renamed. Otherwise the unfinished blob must not stay.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! `build-images`: from locks and bytes by digest to images that are shown to work without a network.
+//! `build-images`: composes images from locks and stored bytes, and proves them without a network.
 
 use clap::{Args, ValueEnum};
 
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &BuildImagesArguments, context: &Context) -> Result
     execute(&BuildRequest { selector: arguments.selector.resolve()?, proof }, arguments.format, context)
 }
 
-/// Builds images and writes what came of them.
+/// Builds images and writes the results.
 pub(super) fn execute(request: &BuildRequest, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
     let Some(report) = block_on(context, build(request, context))? else { return Ok(()) };
     if !report.built.is_empty() {

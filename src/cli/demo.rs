@@ -1,13 +1,8 @@
 //! `demo`: the whole job on the sample repository that this program carries, explained in plain words.
-//!
-//! It has a data directory of its own below the user's, so that the sample never mixes with real tasks; the bytes are
-//! shared with it, so that nothing is downloaded twice.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fs_err as fs;
 
 use super::interrupts::block_on;
 use super::{build_images, import, lock, stdout, validate};
@@ -15,8 +10,9 @@ use crate::application::build::BuildRequest;
 use crate::application::import::ImportRequest;
 use crate::application::lock::LockRequest;
 use crate::application::run::RunChoice;
+use crate::application::sample::prepare;
 use crate::application::validate::ValidateRequest;
-use crate::application::{self, Context, Options};
+use crate::application::{self, Context};
 use crate::error::CommandError;
 use crate::execution::run::record::CellRecord;
 use crate::output::{OutputFormat, Table, counted};
@@ -37,15 +33,9 @@ pub(super) fn run(_arguments: &DemoArguments, context: &Context) -> Result<(), C
         ));
         return Ok(());
     }
-    let root = prepare_directory(context)?;
-    let data = write_sample(&sample, &root)?;
-    let own = context.with_options(Options {
-        git_mirror: Some(format!("{}/{{owner}}__{{name}}", root.join("sources").display())),
-        data_dir: root,
-        ..context.options.clone()
-    });
+    let (data, own) = prepare(std::slice::from_ref(&sample), "demo", context)?;
     step("1. Tasks: one test file at two revisions each. `import` reads the published data.", "import")?;
-    let request = ImportRequest { data: vec![data], manifests: None, replace: true };
+    let request = ImportRequest { data, manifests: None, replace: true };
     import::execute(&request, OutputFormat::Text, &own)?;
     step("2. Lock: run the real build once, behind one door, and write down every byte it needs.", "lock")?;
     lock::execute(&LockRequest::default(), OutputFormat::Text, &own)?;
@@ -62,41 +52,11 @@ pub(super) fn run(_arguments: &DemoArguments, context: &Context) -> Result<(), C
     validated.verdict()
 }
 
-/// Makes the demo's own data directory, with the store of the user's.
-fn prepare_directory(context: &Context) -> Result<PathBuf, CommandError> {
-    let data_dir = context.data_dir()?;
-    let root = data_dir.join("demo");
-    let make = || -> std::io::Result<()> {
-        fs::create_dir_all(&root)?;
-        fs::create_dir_all(data_dir.join("store"))?;
-        match std::os::unix::fs::symlink("../store", root.join("store")) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(()),
-        }
-    };
-    make().map_err(CommandError::Runtime)?;
-    Ok(root)
-}
-
-/// Writes the sample's git repository and published data, and returns where the data are.
-fn write_sample(sample: &SampleRepository, root: &Path) -> Result<PathBuf, CommandError> {
-    let sources = root.join("sources").join(sample.name.file_stem());
-    let clear = || match fs::remove_dir_all(&sources) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    };
-    clear().map_err(CommandError::Runtime)?;
-    let revisions = sample.write_git(&sources)?;
-    let data = root.join("sample.json");
-    fs::write(&data, sample.published(&revisions)).map_err(CommandError::Runtime)?;
-    Ok(data)
-}
-
 fn step(text: &str, name: &str) -> Result<(), CommandError> {
     stdout::lines(&format!("\n{text}\n$ testevo-sandbox {name}\n"))
 }
 
-/// Shows for each task what its cells came to and what that means.
+/// Shows the outcomes of each task's cells, and their meaning.
 fn explain(sample: &SampleRepository, records: &[CellRecord]) -> Result<(), CommandError> {
     let mut table = Table::new(["task", "method", "old on old", "new on new", "old on new", "new on old"]);
     let mut unexpected = 0;

@@ -7,14 +7,10 @@ use serde_json::json;
 
 use super::stdout;
 use crate::application::Context;
-use crate::application::run::tasks_of;
+use crate::application::runs::{ExplainedTask, Explanation, explain};
 use crate::error::CommandError;
-use crate::execution::run::explain::{Explained, explain, shell_line};
-use crate::execution::run::list::{describe, find, read};
+use crate::execution::run::explain::{Explained, shell_line};
 use crate::output::OutputFormat;
-use crate::report::score::COMMAND;
-use crate::report::validation::summarize;
-use crate::task::selector::Selector;
 use crate::task::{Cell, Task};
 
 /// Arguments of `explain`.
@@ -32,33 +28,26 @@ pub(super) struct ExplainArguments {
 }
 
 pub(super) fn run(arguments: &ExplainArguments, context: &Context) -> Result<(), CommandError> {
-    let path = find(context.data_dir()?, &arguments.run)?;
-    if describe(&path).is_ok_and(|description| description.command == COMMAND) {
-        return scores::run(path, &arguments.task, arguments.format);
+    match explain(&arguments.run, &arguments.task, context)? {
+        Explanation::Scoring(models) => scores::write(&models, arguments.format),
+        Explanation::Validation(tasks) => tasks.iter().try_for_each(|task| write(task, arguments.format)),
     }
-    let run = read(context.data_dir()?, &arguments.run)?;
-    let tasks = tasks_of(&run, context)?;
-    let selector = Selector { task_ids: vec![arguments.task.clone()], ..Selector::default() };
-    for task in selector.select(&tasks)? {
-        let explained = explain(&run, &task.id)?;
-        let (_, classed) = summarize(&run.description.run_id, std::slice::from_ref(task), &run.records);
-        let repeats = run.inputs.as_ref().map_or(1, |inputs| inputs.repeats);
-        let class = classed.first().map(|classed| classed.class).filter(|_| run.has_all_of(task, repeats));
-        match arguments.format {
-            OutputFormat::Json => {
-                explained.iter().try_for_each(stdout::json)?;
-                stdout::json(&json!({
-                    "schema": 1, "run_id": run.description.run_id, "task": task, "class": class,
-                    "executions": explained.len(),
-                }))?;
-            }
-            OutputFormat::Text => {
-                let class = class.map_or("not all of it was executed", |class| class.name());
-                stdout::lines(&text(&run.description.run_id, task, class, &explained))?;
-            }
+}
+
+fn write(explained: &ExplainedTask, format: OutputFormat) -> Result<(), CommandError> {
+    let ExplainedTask { run_id, task, class, executions } = explained;
+    match format {
+        OutputFormat::Json => {
+            executions.iter().try_for_each(stdout::json)?;
+            stdout::json(&json!({
+                "schema": 1, "run_id": run_id, "task": task, "class": class, "executions": executions.len(),
+            }))
+        }
+        OutputFormat::Text => {
+            let class = class.map_or("not all of it was executed", |class| class.name());
+            stdout::lines(&text(run_id, task, class, executions))
         }
     }
-    Ok(())
 }
 
 fn text(run_id: &str, task: &Task, class: &str, explained: &[Explained]) -> String {
@@ -86,7 +75,7 @@ fn text(run_id: &str, task: &Task, class: &str, explained: &[Explained]) -> Stri
     text
 }
 
-/// Says in words what the cell's tree is.
+/// Returns a description of the cell's tree.
 fn tree(cell: Cell) -> &'static str {
     match cell {
         Cell::Oo => "the old test on the old code",

@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &ImportArguments, context: &Context) -> Result<(), 
     execute(&request, arguments.format, context)
 }
 
-/// Imports and writes what came of it.
+/// Imports and writes the results.
 pub(super) fn execute(request: &ImportRequest, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
     let Imported { repositories: rows, summary } = &import(request, context)?;
     match format {

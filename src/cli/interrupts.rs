@@ -5,11 +5,11 @@ use std::io;
 use crate::application::Context;
 use crate::error::CommandError;
 
-/// Runs asynchronous work to its end. The first interrupt cancels [`Context::cancellation`] so that the work can clean up; a
-/// second one drops the work.
+/// Runs asynchronous work to its end. The first interrupt cancels [`Context::cancellation`] so that the work can clean
+/// up. A second one drops the work.
 ///
 /// # Errors
-/// The work's, [`CommandError::Interrupted`] after an interrupt, [`CommandError::Runtime`].
+/// The work's error; [`CommandError::Interrupted`] after an interrupt; [`CommandError::Runtime`].
 pub fn block_on<T>(context: &Context, work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CommandError::Runtime)?;
     let done = runtime.block_on(async {
@@ -22,7 +22,7 @@ pub fn block_on<T>(context: &Context, work: impl Future<Output = Result<T, Comma
         context.cancellation.cancel();
         context.events.warning("interrupted: cleaning up; interrupt again to stop at once");
         tokio::select! {
-            // Whatever the work came to, it did not do all that was asked.
+            // After an interrupt the work is incomplete, even if it succeeded.
             done = &mut work => done.and(Err(CommandError::Interrupted)),
             () = interrupts.next() => Err(CommandError::Interrupted),
         }

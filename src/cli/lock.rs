@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &LockArguments, context: &Context) -> Result<(), Co
     execute(&LockRequest { selector: arguments.selector.resolve()?, mode }, arguments.format, context)
 }
 
-/// Locks and writes what came of it.
+/// Locks and writes the results.
 pub(super) fn execute(request: &LockRequest, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
     let Some(report) = block_on(context, lock(request, context))? else { return Ok(()) };
     if !report.locked.is_empty() {

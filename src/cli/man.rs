@@ -15,7 +15,7 @@ pub(super) struct ManArguments {
 
 pub(super) fn run(arguments: &ManArguments) -> Result<(), CommandError> {
     let mut program = Cli::command();
-    // Subcommands get the global options and their full names only then.
+    // Only this gives subcommands the global options and their full names.
     program.build();
     let mut chosen = &program;
     let mut name = vec![program.get_name().to_owned()];

@@ -1,5 +1,4 @@
-//! The command line: arguments, and one file per subcommand. All printing happens here. What commands do stands in `application`;
-//! `doctor`, `images`, `store` and `report` still hold their own work.
+//! The command line: arguments, and one file per subcommand. All printing happens here; `application` has the work of commands.
 
 mod build_images;
 mod completions;
@@ -17,6 +16,7 @@ mod report;
 mod runs;
 mod score;
 pub mod selector;
+mod selftest;
 pub mod stdout;
 mod store;
 mod tasks;
@@ -76,6 +76,8 @@ enum Command {
     Explain(explain::ExplainArguments),
     /// Do the whole job on a sample repository and explain it
     Demo(demo::DemoArguments),
+    /// Score hostile submissions for the sample repository, and see whether each comes to its verdict
+    Selftest(selftest::SelftestArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
     /// Print the manual page of the program or of a subcommand
@@ -84,10 +86,10 @@ enum Command {
 
 /// A program with the global options.
 pub trait Program: Parser {
-    /// Returns the global options as typed.
+    /// Returns the unresolved global options.
     fn global(&self) -> &GlobalArguments;
 
-    /// Does what the other arguments say.
+    /// Runs the subcommand.
     ///
     /// # Errors
     /// [`CommandError`].
@@ -104,13 +106,13 @@ impl Program for Cli {
     }
 }
 
-/// Parses the arguments (the program's name first), does what they say, and returns the exit code.
+/// Parses the arguments (the program's name first), runs the subcommand, and returns the exit code.
 pub fn run<P: Program>(arguments: impl IntoIterator<Item = OsString>, umask: Umask) -> ExitStatus {
     umask.relax();
     let program = match P::try_parse_from(arguments) {
         Ok(program) => program,
         Err(error) => {
-            // Help and version go to stdout, complaints to stderr; where neither can be written nobody listens.
+            // Help and version go to stdout, complaints to stderr. If neither can be written, nobody is listening.
             let _ = error.print();
             return if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Fine };
         }
@@ -118,7 +120,7 @@ pub fn run<P: Program>(arguments: impl IntoIterator<Item = OsString>, umask: Uma
     let (color, format) = (program.global().early_color(), program.global().event_format());
     match start(&program, umask) {
         Ok(()) => ExitStatus::Fine,
-        // The reader of stdout went away: there is nothing left to say, and nothing is wrong.
+        // The reader of stdout has gone, which is no error and needs no message.
         Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitStatus::Fine,
         Err(error) => {
             let text = match format {
@@ -161,6 +163,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
         Command::Runs(arguments) => runs::run(arguments, context),
         Command::Explain(arguments) => explain::run(arguments, context),
         Command::Demo(arguments) => demo::run(arguments, context),
+        Command::Selftest(arguments) => selftest::run(arguments, context),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),
     }

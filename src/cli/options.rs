@@ -1,4 +1,4 @@
-//! Options that every subcommand has: as typed, and as meant once settings, environment and defaults are in.
+//! The global options: as typed, and resolved with settings, environment and defaults.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -101,13 +101,13 @@ pub struct GlobalArguments {
     events: EventFormat,
 }
 
-/// The global options as meant.
+/// The resolved global options.
 pub(super) struct Resolved {
-    /// What commands work with.
+    /// The options of commands.
     pub(super) options: Options,
     /// Whether stderr is coloured.
     pub(super) color: bool,
-    /// -1 for quiet, else how often `--verbose` was given.
+    /// -1 for quiet, else the number of `--verbose`.
     pub(super) verbosity: i8,
     /// How progress is written.
     pub(super) events: EventFormat,
@@ -124,10 +124,10 @@ impl GlobalArguments {
         self.events
     }
 
-    /// Returns the options as meant.
+    /// Resolves the options.
     ///
     /// # Errors
-    /// [`CommandError::Settings`]; [`CommandError::Usage`] where no data directory can be found.
+    /// [`CommandError::Failure`] for settings; [`CommandError::Usage`] if no data directory can be found.
     pub(super) fn resolve(self) -> Result<Resolved, CommandError> {
         let data_dir = match self.data_dir {
             Some(directory) => directory,
@@ -135,7 +135,7 @@ impl GlobalArguments {
         };
         let settings = Settings::load(&data_dir)?;
         let mut origins = settings.origins;
-        // One origin given by a flag must not hide the others that the environment names.
+        // An origin from a flag must not hide other origins from the environment.
         for (name, url) in environment_origins()?.into_iter().chain(self.origins) {
             origins.insert(name, url);
         }
@@ -179,13 +179,13 @@ fn environment_origins() -> Result<Vec<(String, String)>, CommandError> {
         .collect()
 }
 
-/// Returns whether the variable is set to anything but nothing, `0` or `false`.
+/// Returns whether the variable is set, and to another value than an empty one, `0` or `false`.
 fn switch(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !(value.is_empty() || value == "0" || value == "false"))
 }
 
 fn default_data_dir(data_home: Option<OsString>, home: Option<OsString>) -> Result<PathBuf, CommandError> {
-    // As the base directory specification has it, a relative path is no path.
+    // By the base directory specification, a relative path is ignored.
     let absolute = |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());
     absolute(data_home)
         .or_else(|| absolute(home).map(|home| home.join(".local/share")))
@@ -210,7 +210,7 @@ fn is_colored(choice: ColorChoice) -> bool {
 fn default_jobs() -> NonZeroUsize {
     let cores = host::processors();
     let by_memory = host::memory_bytes().map_or(cores.get(), |bytes| {
-        // A machine reports a little less memory than its nominal size.
+        // A machine reports slightly less memory than its nominal size.
         usize::try_from((bytes + MEMORY_PER_JOB / 8) / MEMORY_PER_JOB).unwrap_or(usize::MAX)
     });
     NonZeroUsize::new(cores.get().min(by_memory)).unwrap_or(NonZeroUsize::MIN)

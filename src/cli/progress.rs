@@ -10,7 +10,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::event::{Event, EventSink};
 use crate::output::{escape, json_line};
 
-/// At most so many running items are shown.
+/// The most running items to show.
 const MOST_ITEMS_SHOWN: usize = 8;
 
 /// Shows events on stderr. Cheap to clone.
@@ -28,7 +28,7 @@ enum Mode {
     Terminal {
         color: bool,
     },
-    /// `all` is false where only warnings are written.
+    /// If `all` is false, only warnings are written.
     Plain {
         all: bool,
     },
@@ -48,7 +48,7 @@ pub(super) fn terminal(color: bool) -> Progress {
     Progress::new(Mode::Terminal { color })
 }
 
-/// Returns progress in plain lines; only warnings where not `all`.
+/// Returns progress in plain lines; without `all`, only warnings.
 pub(super) fn plain_lines(all: bool) -> Progress {
     Progress::new(Mode::Plain { all })
 }
@@ -68,13 +68,13 @@ impl Progress {
         Self(Arc::new(Shared { bars, mode, stages: Mutex::new(BTreeMap::new()) }))
     }
 
-    /// Returns the sink that work is given.
+    /// Returns the sink for the work's events.
     pub(super) fn sink(&self) -> EventSink {
         let shared = Arc::clone(&self.0);
         EventSink::new(move |event| shared.show(event))
     }
 
-    /// Takes all bars off the screen.
+    /// Removes all bars from the screen.
     pub(super) fn finish(&self) {
         let mut stages = self.0.stages();
         for stage in stages.values() {
@@ -86,11 +86,11 @@ impl Progress {
 
 impl Shared {
     fn stages(&self) -> MutexGuard<'_, BTreeMap<String, Stage>> {
-        // What is shown may be odd after a panic elsewhere; that is no reason for another one.
+        // After a panic elsewhere the bars may be wrong, which is no reason for another panic.
         self.stages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes whole lines above the bars. A closed stderr is nobody's error.
+    /// Writes whole lines above the bars. A closed stderr is no error.
     fn write(&self, bytes: &[u8]) {
         self.bars.suspend(|| {
             let _ = io::stderr().lock().write_all(bytes);
@@ -209,7 +209,7 @@ impl Stage {
     }
 }
 
-/// Returns how long the rest takes if it goes on as before; `None` where nothing is left or known.
+/// Returns how long the rest takes at the present speed; `None` if nothing is left or known.
 fn remaining(elapsed: Duration, finished: u64, total: u64) -> Option<Duration> {
     let left = total.checked_sub(finished).filter(|left| *left > 0 && finished > 0)?;
     Duration::try_from_secs_f64(elapsed.as_secs_f64() * left as f64 / finished as f64).ok()
@@ -226,7 +226,7 @@ fn in_words(duration: Duration) -> String {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    // The templates are constants; a wrong one would show as a plain bar.
+    // The templates are constants. A wrong one would give a plain bar.
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 

@@ -1,21 +1,18 @@
 //! `report`: what scoring runs add up to, in the form that is wanted.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 use super::stdout;
 use crate::application::Context;
+use crate::application::report::ScoringRuns;
 use crate::error::CommandError;
-use crate::execution::run::list::{describe, find};
 use crate::output::{OutputFormat, Table, counted};
-use crate::report::leaderboard::calibration::calibrate;
-use crate::report::leaderboard::{self, formats, leaderboard};
+use crate::report::leaderboard::calibration::Calibration;
+use crate::report::leaderboard::formats;
 use crate::report::score::formats::{csv, html, junit, markdown, notes, table};
-use crate::report::score::{ScoreReport, ScoredModel, figures, read};
-use crate::submission::GOLD;
-use crate::task::TaskId;
+use crate::report::score::{ScoreReport, ScoredModel};
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
@@ -53,65 +50,32 @@ enum ReportFormat {
 }
 
 pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), CommandError> {
-    let paths = arguments.runs.iter().map(|run| path(run, context)).collect::<Result<Vec<_>, _>>()?;
-    let models = read(&paths)?;
+    let runs = ScoringRuns::read(&arguments.runs, context)?;
     if let Some(file) = &arguments.published {
-        return held_against(file, &models, arguments.format, context);
+        return write_calibration(&runs.calibrate(file, context)?, arguments.format);
     }
-    let report = figures(&models);
+    let models = &runs.models;
     match arguments.format {
-        ReportFormat::Text => print_text(&report, &models),
-        ReportFormat::Json => stdout::json(&report),
-        ReportFormat::Markdown => stdout::bytes(markdown::render(&report, &models).as_bytes()),
-        ReportFormat::Csv => stdout::written(|out| csv::write(out, &models)),
-        ReportFormat::Junit => stdout::written(|out| junit::write(out, &report, &models)),
-        ReportFormat::Html => stdout::written(|out| html::write(out, &report, &models)),
-        ReportFormat::Leaderboard => {
-            let ended =
-                paths.iter().map(|path| Ok(describe(path)?.finished)).collect::<Result<Vec<_>, CommandError>>()?;
-            stdout::json(&leaderboard(&models, ended.into_iter().flatten().max()))
-        }
+        ReportFormat::Text => print_text(&runs.figures(), models),
+        ReportFormat::Json => stdout::json(&runs.figures()),
+        ReportFormat::Markdown => stdout::bytes(markdown::render(&runs.figures(), models).as_bytes()),
+        ReportFormat::Csv => stdout::written(|out| csv::write(out, models)),
+        ReportFormat::Junit => stdout::written(|out| junit::write(out, &runs.figures(), models)),
+        ReportFormat::Html => stdout::written(|out| html::write(out, &runs.figures(), models)),
+        ReportFormat::Leaderboard => stdout::json(&runs.leaderboard()?),
     }
 }
 
-/// Holds the developers' tests among the models against a published leaderboard.
-fn held_against(
-    file: &Path,
-    models: &[ScoredModel],
-    format: ReportFormat,
-    context: &Context,
-) -> Result<(), CommandError> {
-    let gold: Vec<&ScoredModel> = models.iter().filter(|model| model.model == GOLD).collect();
-    if gold.is_empty() {
-        return Err(CommandError::Usage {
-            message: "`--published` takes runs that scored `gold`".to_owned(),
-            hint: "run `testevo-sandbox score --predictions gold` first".to_owned(),
-        });
-    }
-    let mut seen: BTreeMap<&TaskId, &str> = BTreeMap::new();
-    for model in &gold {
-        for scored in &model.tasks {
-            if let Some(other) = seen.insert(&scored.task.id, &model.run_id) {
-                return Err(CommandError::Usage {
-                    message: format!("the runs {other} and {} both have {}", model.run_id, scored.task.id),
-                    hint: "name runs that have no task in common".to_owned(),
-                });
-            }
-        }
-        if !model.complete {
-            context.events.warning(format!("run {} is incomplete: what it lacks is in no value", model.run_id));
-        }
-    }
-    let calibration = calibrate(&gold, &leaderboard::read(file)?);
+fn write_calibration(calibration: &Calibration, format: ReportFormat) -> Result<(), CommandError> {
     match format {
-        ReportFormat::Json => stdout::json(&calibration),
-        ReportFormat::Markdown => stdout::bytes(formats::markdown(&calibration).as_bytes()),
+        ReportFormat::Json => stdout::json(calibration),
+        ReportFormat::Markdown => stdout::bytes(formats::markdown(calibration).as_bytes()),
         ReportFormat::Text => {
-            table_of(&formats::AGREEMENT, formats::agreement(&calibration))?;
+            table_of(&formats::AGREEMENT, formats::agreement(calibration))?;
             stdout::lines("\nAgents, over the file:\n")?;
-            table_of(&formats::AGENTS, formats::agents(&calibration))?;
+            table_of(&formats::AGENTS, formats::agents(calibration))?;
             stdout::lines("\nDifferences:\n")?;
-            table_of(&formats::DIFFERENCES, formats::differences(&calibration))
+            table_of(&formats::DIFFERENCES, formats::differences(calibration))
         }
         ReportFormat::Csv | ReportFormat::Junit | ReportFormat::Html | ReportFormat::Leaderboard => {
             Err(CommandError::Usage {
@@ -131,21 +95,11 @@ fn table_of<const COLUMNS: usize>(
     stdout::table(&table)
 }
 
-/// Returns a run's directory: what has a slash in it is one already.
-fn path(run: &str, context: &Context) -> Result<PathBuf, CommandError> {
-    if run.contains('/') {
-        return Ok(Path::new(run).to_owned());
-    }
-    Ok(find(context.data_dir()?, run)?)
-}
-
-/// Writes what one scoring run came to, or so far.
-pub(super) fn show(path: PathBuf, format: OutputFormat) -> Result<(), CommandError> {
-    let models = read(&[path])?;
-    let report = figures(&models);
+/// Writes what scoring runs add up to.
+pub(super) fn write(runs: &ScoringRuns, format: OutputFormat) -> Result<(), CommandError> {
     match format {
-        OutputFormat::Text => print_text(&report, &models),
-        OutputFormat::Json => stdout::json(&report),
+        OutputFormat::Text => print_text(&runs.figures(), &runs.models),
+        OutputFormat::Json => stdout::json(&runs.figures()),
     }
 }
 

@@ -5,13 +5,10 @@ use serde_json::json;
 
 use super::{report, stdout, validate};
 use crate::application::Context;
-use crate::application::run::tasks_of;
-use crate::application::validate::Validated;
+use crate::application::runs::{ShownRun, ShownValidation, remove, show};
 use crate::error::CommandError;
-use crate::execution::run::list::{RunEntry, RunState, StoredRun, describe, find, list, read, remove};
-use crate::output::{OutputFormat, Table, counted};
-use crate::report::score::COMMAND;
-use crate::task::Task;
+use crate::execution::run::list::{RunEntry, list};
+use crate::output::{OutputFormat, Table, counted, megabytes};
 
 /// Arguments of `runs`.
 #[derive(Debug, Args)]
@@ -48,15 +45,19 @@ enum RunsCommand {
 pub(super) fn run(arguments: &RunsArguments, context: &Context) -> Result<(), CommandError> {
     match &arguments.command {
         RunsCommand::List { format } => write_list(&list(context.data_dir()?)?, *format),
-        RunsCommand::Show { run, format } => {
-            let path = find(context.data_dir()?, run)?;
-            // Scores are another kind of records, and a report says what they came to.
-            if describe(&path).is_ok_and(|description| description.command == COMMAND) {
-                return report::show(path, *format);
+        RunsCommand::Show { run, format } => match show(run, context)? {
+            // A run of `score` has other records, which a report summarises.
+            ShownRun::Scoring(runs) => report::write(&runs, *format),
+            ShownRun::Validation(shown) => write_validation(&shown, *format),
+        },
+        RunsCommand::Rm { runs } => {
+            let verb = if context.options.dry_run { "would be removed" } else { "removed" };
+            for run in runs {
+                let bytes = remove(run, context)?;
+                stdout::line(&format!("{run} {verb}, {} MB", megabytes(bytes)))?;
             }
-            show(&read(context.data_dir()?, run)?, *format, context)
+            Ok(())
         }
-        RunsCommand::Rm { runs } => remove_all(runs, context),
     }
 }
 
@@ -91,18 +92,12 @@ fn shortened(time: &str) -> &str {
     time.split_once('.').map_or(time, |(seconds, _)| seconds)
 }
 
-fn show(run: &StoredRun, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
-    let all = tasks_of(run, context)?;
-    let repeats = run.inputs.as_ref().map_or(1, |inputs| inputs.repeats);
-    let done: Vec<Task> = match run.state {
-        RunState::Finished => all.clone(),
-        // Cells that were not executed yet are nobody's fault.
-        _ => all.iter().filter(|task| run.has_all_of(task, repeats)).cloned().collect(),
-    };
+fn write_validation(shown: &ShownValidation, format: OutputFormat) -> Result<(), CommandError> {
+    let ShownValidation { run, tasks, done, validated } = shown;
     let description = &run.description;
     match format {
         OutputFormat::Json => stdout::json(&json!({
-            "run": description, "state": run.state, "tasks": all.len(), "tasks_done": done.len(),
+            "run": description, "state": run.state, "tasks": tasks, "tasks_done": done,
             "records": run.records.len(), "directory": run.path,
         }))?,
         OutputFormat::Text => {
@@ -111,32 +106,15 @@ fn show(run: &StoredRun, format: OutputFormat, context: &Context) -> Result<(), 
                 .as_deref()
                 .map_or_else(String::new, |time| format!("\nfinished   {}", shortened(time)));
             stdout::lines(&format!(
-                "run        {}\ncommand    {}\nstate      {}\nstarted    {}{finished}\ntasks      {} of {} done\n\
+                "run        {}\ncommand    {}\nstate      {}\nstarted    {}{finished}\ntasks      {done} of {tasks} done\n\
                  directory  {}\n\n",
                 description.run_id,
                 description.command,
                 run.state.name(),
                 shortened(&description.started),
-                done.len(),
-                all.len(),
                 run.path.display(),
             ))?;
         }
     }
-    validate::write(&Validated::of(&description.run_id, &done, run.records.clone()), format)
-}
-
-fn remove_all(runs: &[String], context: &Context) -> Result<(), CommandError> {
-    let dry_run = context.options.dry_run;
-    for run in runs {
-        let bytes = remove(context.data_dir()?, run, dry_run)?;
-        let verb = if dry_run { "would be removed" } else { "removed" };
-        stdout::line(&format!("{run} {verb}, {} MB", megabytes(bytes)))?;
-    }
-    Ok(())
-}
-
-fn megabytes(bytes: u64) -> String {
-    let tenths = (bytes + 50_000) / 100_000;
-    format!("{}.{}", tenths / 10, tenths % 10)
+    validate::write(validated, format)
 }

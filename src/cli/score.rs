@@ -8,9 +8,8 @@ use super::interrupts::block_on;
 use super::report::print_text;
 use super::selector::SelectorArguments;
 use super::stdout;
-use super::validate::{PathChoice, SurefireChoice};
+use super::validate::{PathChoice, RunArguments, SurefireChoice, seconds};
 use crate::application::Context;
-use crate::application::run::RunChoice;
 use crate::application::score::{ScoreRequest, score};
 use crate::error::CommandError;
 use crate::execution::run::record::ExecutionPath;
@@ -46,12 +45,14 @@ pub(super) struct ScoreArguments {
     /// Do not make mutants, nor run passing tests on them; where Maven compiles each, that takes long
     #[arg(long)]
     no_mutation: bool,
-    /// Name of the run; an unfinished one with equal inputs is continued
-    #[arg(long, value_name = "ID")]
-    run_id: Option<String>,
-    /// Begin anew even where an unfinished run could be continued
+    /// Do not launch passing tests under controls, which show tests that test nothing
     #[arg(long)]
-    fresh: bool,
+    no_controls: bool,
+    /// Processor time of each launch; wall time is four times that [default: the class of its task, else its repository's limit]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<NonZeroU32>,
+    #[command(flatten)]
+    run: RunArguments,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
@@ -72,14 +73,16 @@ impl ScoreArguments {
             cache: !self.no_cache,
             coverage: !self.no_coverage,
             mutation: !self.no_mutation,
-            run: RunChoice { run_id: self.run_id.clone(), fresh: self.fresh },
+            controls: !self.no_controls,
+            timeout: self.timeout,
+            run: self.run.choice(),
         })
     }
 }
 
 pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), CommandError> {
     let Some(ended) = block_on(context, score(&arguments.request()?, context))? else { return Ok(()) };
-    // No interrupt keeps the results of a finished run from being printed.
+    // An interrupt after the run's end must not keep its results from being printed.
     let scored = ended.add_up()?;
     match arguments.format {
         OutputFormat::Json => stdout::json(&scored.report)?,

@@ -1,5 +1,5 @@
-//! Selectors: the arguments that say which tasks a subcommand is about. Flatten [`SelectorArguments`] into a
-//! subcommand's arguments and call [`SelectorArguments::resolve`].
+//! The arguments that select a subcommand's tasks. Flatten [`SelectorArguments`] into its arguments and call
+//! [`SelectorArguments::resolve`].
 
 use std::path::PathBuf;
 
@@ -35,10 +35,10 @@ pub struct SelectorArguments {
 }
 
 impl SelectorArguments {
-    /// Returns the selector that the arguments mean; a task file is read.
+    /// Returns the selector of the arguments. Reads a task file.
     ///
     /// # Errors
-    /// [`CommandError::Usage`] where the task file can't be read.
+    /// [`CommandError::Usage`] if the task file can't be read.
     pub fn resolve(&self) -> Result<Selector, CommandError> {
         let task_ids = match &self.task_file {
             None => Vec::new(),

@@ -1,13 +1,15 @@
-//! The way to stdout, which is for results and nothing else. All functions fail with [`CommandError::Output`].
+//! Writes results to stdout. All functions fail with [`CommandError::Output`].
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
+use std::path::Path;
 
 use serde::Serialize;
 
+use crate::application::archives::ArchiveOutput;
 use crate::error::CommandError;
 use crate::output::{Table, escape, escape_lines, json_line};
 
-/// Writes one line of text; it is escaped.
+/// Writes one line of text, escaped.
 ///
 /// # Errors
 /// [`CommandError::Output`].
@@ -15,7 +17,7 @@ pub fn line(text: &str) -> Result<(), CommandError> {
     bytes(format!("{}\n", escape(text)).as_bytes())
 }
 
-/// Writes lines of text; all but their breaks and tabs is escaped.
+/// Writes lines of text, escaped except for line breaks and tabs.
 ///
 /// # Errors
 /// [`CommandError::Output`].
@@ -40,7 +42,7 @@ pub fn json(value: &impl Serialize) -> Result<(), CommandError> {
     bytes(line.as_bytes())
 }
 
-/// Writes bytes as they are, for archives and files that the user asked for.
+/// Writes bytes unchanged, for archives and files that the user requested.
 ///
 /// # Errors
 /// [`CommandError::Output`].
@@ -49,7 +51,7 @@ pub fn bytes(bytes: &[u8]) -> Result<(), CommandError> {
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(CommandError::Output)
 }
 
-/// Lets a function write bytes as they come, for files that the user asked for.
+/// Lets a function write bytes step by step, for files that the user requested.
 ///
 /// # Errors
 /// [`CommandError::Output`].
@@ -58,4 +60,21 @@ pub fn written(
 ) -> Result<(), CommandError> {
     let mut stdout = io::BufWriter::with_capacity(64 << 10, io::stdout().lock());
     write(&mut stdout).and_then(|()| stdout.flush()).map_err(CommandError::Output)
+}
+
+/// Returns the output of an archive: the file, or stdout for `-`. Opening stdout fails if it is a terminal.
+pub(super) fn or_file(path: &Path) -> ArchiveOutput {
+    if path != Path::new("-") {
+        return ArchiveOutput::File(path.to_owned());
+    }
+    ArchiveOutput::Stream(|| {
+        let stdout = io::stdout();
+        if stdout.is_terminal() {
+            return Err(CommandError::Usage {
+                message: "an archive is nothing for a terminal".to_owned(),
+                hint: "redirect stdout or name a file with `--output`".to_owned(),
+            });
+        }
+        Ok(Box::new(stdout.lock()))
+    })
 }

@@ -10,7 +10,6 @@ use super::stdout;
 use crate::application::{Context, selection};
 use crate::error::CommandError;
 use crate::output::{OutputFormat, Table, counted};
-use crate::task::file::load_all;
 use crate::task::selector::Selector;
 use crate::task::{Anchor, Side, Task, Track};
 
@@ -86,15 +85,11 @@ fn list(tasks: &[Task], format: OutputFormat) -> Result<(), CommandError> {
 }
 
 fn show(id: &str, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
-    let all = load_all(&context.data_dir()?.join("tasks"))?;
     let selector = Selector { task_ids: vec![id.to_owned()], ..Selector::default() };
-    for task in selector.select(&all)? {
-        match format {
-            OutputFormat::Json => stdout::json(task)?,
-            OutputFormat::Text => stdout::lines(&description(task))?,
-        }
-    }
-    Ok(())
+    selection::tasks(&selector, context)?.iter().try_for_each(|task| match format {
+        OutputFormat::Json => stdout::json(task),
+        OutputFormat::Text => stdout::lines(&description(task)),
+    })
 }
 
 fn description(task: &Task) -> String {

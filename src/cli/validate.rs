@@ -40,15 +40,41 @@ pub(super) struct ValidateArguments {
     /// Let every launch load its classes anew, on both paths
     #[arg(long, hide = true)]
     no_class_archives: bool,
+    /// Processor time of each launch; wall time is four times that [default: its repository's limit]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<NonZeroU32>,
+    #[command(flatten)]
+    run: RunArguments,
+    /// How results are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    format: OutputFormat,
+}
+
+/// Which run a subcommand opens.
+#[derive(Debug, Args)]
+pub(super) struct RunArguments {
     /// Name of the run; an unfinished one with equal inputs is continued
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
     /// Begin anew even where an unfinished run could be continued
     #[arg(long)]
     fresh: bool,
-    /// How results are written
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    format: OutputFormat,
+}
+
+impl RunArguments {
+    /// Returns the choice that the arguments mean.
+    pub(super) fn choice(&self) -> RunChoice {
+        RunChoice { run_id: self.run_id.clone(), fresh: self.fresh }
+    }
+}
+
+/// The greatest time limit in seconds, equal to that of manifests.
+const MOST_SECONDS: u32 = 7 * 86_400;
+
+/// Parses a time limit.
+pub(super) fn seconds(text: &str) -> Result<NonZeroU32, String> {
+    let seconds = text.parse::<NonZeroU32>().ok().filter(|seconds| seconds.get() <= MOST_SECONDS);
+    seconds.ok_or_else(|| format!("it is no number from 1 to {MOST_SECONDS}"))
 }
 
 /// How cells are executed.
@@ -105,7 +131,8 @@ impl ValidateArguments {
             },
             surefire: self.surefire.into(),
             class_archives: !self.no_class_archives,
-            run: RunChoice { run_id: self.run_id.clone(), fresh: self.fresh },
+            timeout: self.timeout,
+            run: self.run.choice(),
         })
     }
 }
@@ -138,7 +165,7 @@ pub(super) fn write(validated: &Validated, format: OutputFormat) -> Result<(), C
     }
 }
 
-/// Returns what did not come out as published, and what the counts are.
+/// Returns the differences from the published labels, and the counts.
 fn details(summary: &ValidationSummary) -> Vec<String> {
     let mut lines = vec![String::new()];
     for difference in &summary.differing {

@@ -3,37 +3,37 @@
 /// A part of a data directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Its directory; `*` is any directory, and an empty path the data directory itself.
+    /// Its directory. `*` stands for any directory, and an empty path for the data directory itself.
     pub path: &'static str,
-    /// What its files are.
+    /// The content of its files.
     pub holds: &'static str,
     /// The commands that write it.
     pub written_by: &'static str,
-    /// What becomes of it where it is lost or given up.
+    /// The consequence of losing or removing it.
     pub once_lost: &'static str,
-    /// How unfinished files of dead writers go.
+    /// How unfinished files of dead writers are removed.
     pub sweep: Sweep,
-    /// Which kind of record names blobs here.
+    /// The kind of record that names blobs here.
     pub names: NamedBlobs,
 }
 
-/// How unfinished files of dead writers go.
+/// How unfinished files of dead writers are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
-    /// Opening the data directory removes them: they lie beside the finished ones and are old.
+    /// Opening the data directory removes old unfinished files beside the finished ones.
     Files,
     /// Opening the data directory removes whole directories of dead processes.
     Owners,
-    /// Nothing unfinished lies here, or whoever uses the part removes it.
+    /// It has no unfinished files, or the users of the part remove them.
     Itself,
 }
 
 /// The kinds of records that name blobs of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedBlobs {
-    /// Files here name none.
+    /// No blobs are named here.
     None,
-    /// Locks, earlier ones, and those that still grow.
+    /// Locks, earlier ones, and unfinished ones.
     Locks,
     /// Built images.
     Images,
@@ -43,7 +43,7 @@ pub enum NamedBlobs {
     Proofs,
     /// Finished layers.
     Layers,
-    /// Descriptions of what is made once.
+    /// Descriptions of things that are made once.
     Made,
     /// Inputs of runs.
     Runs,
@@ -54,7 +54,7 @@ const UNUSED: &str = "made again when needed; `store gc` gives up what is unused
 const LOST: &str = "lost";
 
 /// All parts.
-pub const PARTS: [Part; 23] = [
+pub const PARTS: [Part; 26] = [
     part("", "`version`, `origins.toml`; `settings.toml` of the user", "any", LOST, Sweep::Files, NamedBlobs::None),
     part("manifests", "repositories' manifests", "`import`, `store import`", LOST, Sweep::Files, NamedBlobs::None),
     part("tasks", "imported tasks", "`import`", "made again by `import`", Sweep::Files, NamedBlobs::None),
@@ -69,6 +69,14 @@ pub const PARTS: [Part; 23] = [
     part("locks/history", "replaced locks, by digest", "`lock`, `store import`", LOST, Sweep::Files, NamedBlobs::Locks),
     part("locks/.held", "files that processes lock", "any", "made again", Sweep::Itself, NamedBlobs::None),
     part("focal", "focal methods of tasks", "`tasks focal`, `score`", AGAIN, Sweep::Files, NamedBlobs::None),
+    part(
+        "time-classes",
+        "how much time tasks' submissions may take",
+        "`validate`, `score`",
+        "measured anew, perhaps with another result",
+        Sweep::Files,
+        NamedBlobs::None,
+    ),
     part("images", "built images", "`build-images`", AGAIN, Sweep::Files, NamedBlobs::Images),
     part(
         "images/loaded",
@@ -103,6 +111,7 @@ pub const PARTS: [Part; 23] = [
         NamedBlobs::Made,
     ),
     part("store/unpacked", "unpacked layers, by diff id", "any", AGAIN, Sweep::Itself, NamedBlobs::None),
+    part("store/unpacked/manifests", "what unpacked layers consist of", "any", AGAIN, Sweep::Files, NamedBlobs::None),
     part("store/unpacked/images", "images in the built-in engine", "any", AGAIN, Sweep::Files, NamedBlobs::None),
     part("tmp", "a directory for each living process", "any", "made again", Sweep::Owners, NamedBlobs::None),
     part(
@@ -110,6 +119,14 @@ pub const PARTS: [Part; 23] = [
         "a data directory that shares `store`",
         "`demo`",
         "made again by `demo`",
+        Sweep::Itself,
+        NamedBlobs::None,
+    ),
+    part(
+        "selftest",
+        "a data directory that shares `store`",
+        "`selftest`",
+        "made again by `selftest`",
         Sweep::Itself,
         NamedBlobs::None,
     ),

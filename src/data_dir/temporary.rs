@@ -1,8 +1,8 @@
-//! The directory for unfinished things that each process has, and the removal of what dead ones left.
+//! The temporary directory of each process, and the removal of dead processes' directories.
 //!
-//! Whether a process lives can't be told from its number: it may be one of another namespace, or of another machine that
-//! shares the file system. So each holds a lock on a file in its directory, of which the kernel lets go with the process,
-//! and a directory whose lock can be had is nobody's.
+//! A process number does not tell whether its process lives: it may belong to another namespace, or to another machine
+//! that shares the file system. So each process holds a lock on a file in its directory. The kernel releases the lock
+//! with the process. A directory whose lock is free has no owner.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,22 +17,22 @@ use rustix::io::Errno;
 
 use super::Owner;
 
-/// The lock's name in its directory.
+/// Name of the lock file in a directory.
 const LOCK: &str = ".flock";
 
-/// What names of directories end with that are about to be removed.
+/// Ending of the names of directories that are about to be removed.
 const DOOMED: &str = ".doomed";
 
-/// Locks of this process, by directory. They end with the process: what uses a directory may outlive the value that
-/// opened it.
+/// Locks of this process, by directory. They end with the process, because users of a directory may outlive the value
+/// that opened it.
 static HELD: Mutex<BTreeMap<PathBuf, fs::File>> = Mutex::new(BTreeMap::new());
 
 fn held() -> MutexGuard<'static, BTreeMap<PathBuf, fs::File>> {
-    // Every change of the map is one call, so it is sound even where another holder panicked.
+    // Every change of the map is a single call, so it is sound even if another holder panicked.
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns this process's directory in `tmp`, made where missing.
+/// Returns this process's directory in `tmp`, created if missing.
 pub(super) fn open(tmp: &Path, owner: &Owner) -> io::Result<PathBuf> {
     let mut held = held();
     let mut number = 0_u32;
@@ -53,7 +53,7 @@ pub(super) fn open(tmp: &Path, owner: &Owner) -> io::Result<PathBuf> {
                 return Ok(directory);
             }
             Taken::Others => number += 1,
-            // A sweep came between; nothing was in it yet.
+            // A sweep has removed the directory, which was still empty.
             Taken::Gone => {}
         }
     }
@@ -67,8 +67,8 @@ pub(super) fn remove(directory: &Path) -> io::Result<()> {
     removed
 }
 
-/// Removes what nobody holds, and returns how many directories that were. What can't be removed is logged: it may be
-/// another user's, and is in nobody's way.
+/// Removes directories without owners, and returns their number. Failures are logged: a directory may belong to another
+/// user, and does no harm.
 pub(super) fn sweep(tmp: &Path) -> io::Result<usize> {
     sweep_with(tmp, &|path| fs::remove_dir_all(path))
 }
@@ -86,11 +86,11 @@ fn sweep_with(tmp: &Path, remove_directory: &dyn Fn(&Path) -> io::Result<()>) ->
     Ok(removed)
 }
 
-/// How old an unfinished file must be to be nobody's: writing one takes no time to speak of. Its name tells a process, but
-/// not of which machine or namespace.
+/// The age from which an unfinished file counts as abandoned. Writing one takes far less time. Its name contains a
+/// process number, but not the machine or namespace.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// Removes what writers left beside the files that they were about to replace. What can't be removed is logged.
+/// Removes abandoned unfinished files in a directory. Failures are logged.
 pub(super) fn sweep_unfinished(directory: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -114,24 +114,24 @@ pub(super) fn sweep_unfinished(directory: &Path) -> io::Result<()> {
 }
 
 fn is_abandoned(metadata: &std::fs::Metadata) -> bool {
-    // Where times can't be compared nothing is known.
+    // If times can't be compared, the age is unknown.
     let age = metadata.modified().ok().and_then(|modified| modified.elapsed().ok());
     age.is_some_and(|age| age > ABANDONED)
 }
 
-/// Returns the name under which a process writes a file that appears at once.
+/// Returns the name of the temporary file for writing a file atomically.
 pub(super) fn unfinished_name(name: &str, number: u64) -> String {
     format!(".{name}.{}-{number}", std::process::id())
 }
 
-/// Tells whether it is one that [`unfinished_name`] returns.
+/// Tells whether a name comes from [`unfinished_name`].
 fn is_unfinished(name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let parts = name.strip_prefix('.').and_then(|name| name.rsplit_once('.')?.1.split_once('-'));
     parts.is_some_and(|(process, number)| is_number(process) && is_number(number))
 }
 
-/// Removes an entry of `tmp` if it is nobody's. Tells whether a directory went.
+/// Removes an entry of `tmp` if it has no owner. Tells whether a directory was removed.
 fn sweep_entry(entry: &fs::DirEntry, remove_directory: &dyn Fn(&Path) -> io::Result<()>) -> io::Result<bool> {
     let path = entry.path();
     let is_directory = match entry.file_type() {
@@ -145,7 +145,8 @@ fn sweep_entry(entry: &fs::DirEntry, remove_directory: &dyn Fn(&Path) -> io::Res
     let lock = match take(&path, false)? {
         Taken::Ours(lock) => Some(lock),
         Taken::Others => return Ok(false),
-        // Rubbish, or of a program that knew no locks yet, or just being made: its maker begins anew then.
+        // Other files, or a directory of an earlier program without locks. It may also be new, and its maker then
+        // creates it again.
         Taken::Gone => {
             let owner = entry.file_name().to_str().and_then(Owner::parse);
             if owner.is_some_and(|owner| owner.is_alive()) {
@@ -154,7 +155,7 @@ fn sweep_entry(entry: &fs::DirEntry, remove_directory: &dyn Fn(&Path) -> io::Res
             None
         }
     };
-    // Without its name first: nobody must find half a directory, or lose a new one of this name.
+    // Renamed first: no process may find a half-removed directory, or lose a new one of the same name.
     let mut doomed = entry.file_name();
     if !doomed.to_string_lossy().ends_with(DOOMED) {
         doomed.push(DOOMED);
@@ -163,7 +164,7 @@ fn sweep_entry(entry: &fs::DirEntry, remove_directory: &dyn Fn(&Path) -> io::Res
             other => other?,
         }
         let renamed = path.with_file_name(&doomed);
-        // Its maker may have locked it between the look and the renaming.
+        // Its maker may have locked it between the check and the rename.
         if lock.is_none() && matches!(take(&renamed, false)?, Taken::Others) {
             fs::rename(&renamed, &path)?;
             return Ok(false);
@@ -173,15 +174,15 @@ fn sweep_entry(entry: &fs::DirEntry, remove_directory: &dyn Fn(&Path) -> io::Res
     Ok(true)
 }
 
-/// What came of taking a directory's lock.
+/// The result of taking a directory's lock.
 enum Taken {
     Ours(fs::File),
     Others,
-    /// There is no lock, or not any more.
+    /// There is no lock file, or it was removed.
     Gone,
 }
 
-/// Takes a directory's lock; both are made where missing if `create` says so.
+/// Takes a directory's lock. With `create`, a missing directory and lock file are created.
 fn take(directory: &Path, create: bool) -> io::Result<Taken> {
     let path = directory.join(LOCK);
     if create {
@@ -189,11 +190,11 @@ fn take(directory: &Path, create: bool) -> io::Result<Taken> {
     }
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(create).truncate(false);
-    // Nobody is waited for, and nothing but a file is meant.
+    // Does not wait, and opens only a file.
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let file = match options.open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Gone),
-        // Another user's, who alone could remove it.
+        // A directory of another user, who alone can remove it.
         Err(error) if !create && error.kind() == io::ErrorKind::PermissionDenied => return Ok(Taken::Others),
         other => other?,
     };
@@ -205,7 +206,7 @@ fn take(directory: &Path, create: bool) -> io::Result<Taken> {
     Ok(if is_at(&file, &path)? { Taken::Ours(file) } else { Taken::Gone })
 }
 
-/// Tells whether the open file is the one of this name.
+/// Tells whether the open file is the one at this path.
 fn is_at(file: &fs::File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
     let open = file.metadata()?;

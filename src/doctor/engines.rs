@@ -30,7 +30,7 @@ fn judge(candidates: Vec<Candidate>) -> Engines {
         let address = &candidate.address;
         checks.push(match &candidate.found {
             Ok(found) => answering(found).with(json!(found)),
-            // Another one that answers makes up for it.
+            // Another engine answers, so this one is not needed.
             Err(reason) if usable.is_some() => Check::ok("engine", format!("not at {address}: {reason}"))
                 .with(json!({"address": address, "reason": reason})),
             Err(reason) => Check::fail("engine", format!("not at {address}: {reason}"), advice(reason))
@@ -63,7 +63,7 @@ fn answering(found: &EngineDescription) -> Check {
     )
 }
 
-/// Returns what to do about an engine that can't be used for this reason.
+/// Returns the advice for an engine that can't be used for this reason.
 fn advice(reason: &str) -> &'static str {
     let reason = reason.to_lowercase();
     if reason.contains("permission denied") {

@@ -13,9 +13,9 @@ use crate::manifest::MEMORY_PER_JOB;
 
 /// Images, layers, locked files and the engine's copy of them for one repository, in bytes.
 const DISK_FOR_ONE: u64 = 4 << 30;
-/// The same for a few dozen repositories with shared layers, in bytes.
+/// As above, for a few dozen repositories with shared layers.
 const DISK_FOR_MANY: u64 = 25 << 30;
-/// Beyond this many seconds certificates and signed indexes may be refused.
+/// Clock difference in seconds above which certificates and signed indexes may be refused.
 const CLOCK_TOLERANCE: i64 = 300;
 
 /// Checks operating system and architecture: images are for Linux on x86-64.
@@ -75,7 +75,7 @@ fn resources_of(processors: usize, memory: Option<u64>, available: Option<u64>, 
     };
     let detail = format!("{processors}, {memory_text}: {jobs_text} at once");
     let needed = MEMORY_PER_JOB.saturating_mul(jobs as u64);
-    // A machine reports a little less memory than its nominal size.
+    // A machine reports slightly less memory than its nominal size.
     let check = match memory {
         Some(memory) if memory.saturating_add(needed / 8) < needed => Check::warn(
             "resources",

@@ -23,7 +23,7 @@ pub const REPORT_SCHEMA: u32 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// As it should be.
+    /// The check passed.
     Ok,
     /// Work can proceed with limitations.
     Warn,

@@ -24,7 +24,7 @@ pub struct Native {
 pub async fn native(engine: Result<NativeEngine, EngineError>, spool: Option<&Path>, needed: bool) -> Native {
     match attempt(engine, spool).await {
         Ok(checks) if needed => Native { checks, missing: None },
-        // What the other engine holds back is what counts.
+        // The limits of the other engine count, because that one is used.
         Ok(checks) => Native { checks: checks.into_iter().take(1).collect(), missing: None },
         Err(error) => {
             let detail = format!("native: {error}");
@@ -32,7 +32,7 @@ pub async fn native(engine: Result<NativeEngine, EngineError>, spool: Option<&Pa
             let check = if needed {
                 Check::fail("engine", detail, advice)
             } else {
-                // Another one answers and makes up for it.
+                // Another engine answers, so this one is not needed.
                 Check { advice: Some(advice), ..Check::ok("engine", detail) }
             };
             Native { checks: vec![check.with(facts(&error))], missing: needed.then_some(error) }

@@ -16,11 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The result of checking origins.
 #[derive(Debug, Default)]
 pub struct FoundOrigins {
-    /// One for each origin.
+    /// One check for each origin.
     pub checks: Vec<Check>,
-    /// The first missing origin and its reason.
+    /// The first missing origin.
     pub missing: Option<MissingOrigin>,
-    /// The first time that an origin reported.
+    /// The time that the first answering origin reported.
     pub time: Option<Timestamp>,
 }
 
@@ -64,7 +64,7 @@ async fn origin(client: &Client, name: &OriginName, path: &str) -> (Check, Optio
     }
     match within(name, path, client.head(name, path)).await {
         Ok(head) => (answers(name, source), None, head.date),
-        // It answers; that it does not speak of files without sending them harms nobody.
+        // The origin answers. It does not support requests without content, which does no harm.
         Err(FetchError::Refused { status: 405 | 501, .. }) => (answers(name, source), None, None),
         Err(error) => missing(name, error, Some(source)),
     }
@@ -108,7 +108,7 @@ fn missing(
     (Check::fail("origin", detail, advice).with(facts), Some(missing), None)
 }
 
-/// Says where the address comes from; the address itself may hold credentials.
+/// Describes the source of the address. The address itself may contain credentials.
 fn told(name: &OriginName, source: AddressSource) -> &'static str {
     match (source, name.as_str()) {
         (AddressSource::Settings, _) => "address by flag, environment or settings",

@@ -8,11 +8,11 @@ use crate::output::counted;
 /// Counts of repositories by progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Imported.
+    /// Imported repositories.
     pub repositories: usize,
-    /// Of these, with a lock.
+    /// Imported repositories with a lock.
     pub locked: usize,
-    /// Of these, repositories with an image.
+    /// Imported repositories with an image.
     pub built: usize,
 }
 

@@ -9,8 +9,8 @@ pub(super) fn keyed(text: &str, key: &str) -> Option<u64> {
 
 /// Returns the directory of this process's group for a controller; without a controller, for version 2.
 ///
-/// A mount shows the hierarchy from some group downwards. The group has a directory only if it lies in that part. Any
-/// other directory would show another group's numbers.
+/// A mount may show only a part of the hierarchy, from some group downwards. The group has a directory only if it lies
+/// in that part. Any other directory would show another group's numbers.
 pub(super) fn directory(mounts: &str, groups: &str, controller: Option<&str>) -> Option<PathBuf> {
     let group = groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');
@@ -31,17 +31,18 @@ pub(super) fn directory(mounts: &str, groups: &str, controller: Option<&str>) ->
     })
 }
 
-/// Returns the mount points of hierarchies with one of these controllers, and of version 2, whole or in part.
+/// Returns the mount points of hierarchies with one of these controllers, and of version 2, even of those that show
+/// only a part.
 pub(super) fn hierarchies(mounts: &str, controllers: &[&str]) -> Vec<PathBuf> {
     let ours = |mount: &Mount<'_>| mount.is_version_2() || controllers.iter().any(|controller| mount.has(controller));
     mounts.lines().filter_map(Mount::of).filter(ours).map(|mount| PathBuf::from(mount.point)).collect()
 }
 
-/// A line of `/proc/self/mountinfo`, as far as it tells of control groups.
+/// A line of `/proc/self/mountinfo`: the fields that concern control groups.
 struct Mount<'a> {
-    /// What of the file system is mounted.
+    /// The directory of the file system that is mounted.
     root: &'a str,
-    /// Where.
+    /// The mount point.
     point: &'a str,
     kind: &'a str,
     options: &'a str,
@@ -55,7 +56,7 @@ impl<'a> Mount<'a> {
         Some(Self { root, point, kind: filesystem.next()?, options: filesystem.nth(1)? })
     }
 
-    /// Tells whether it is the controller's hierarchy of version 1.
+    /// Tells whether the mount is the controller's hierarchy of version 1.
     fn has(&self, controller: &str) -> bool {
         self.kind == "cgroup" && self.options.split(',').any(|option| option == controller)
     }

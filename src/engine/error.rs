@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::frame::FrameError;
 use super::native::Stage;
 use super::spec::TASK_USER;
+use crate::artifact::store::StoreError;
 use crate::digest::Digest;
 use crate::error::{ExitStatus, Failure};
 
@@ -21,15 +22,15 @@ pub enum EngineError {
     /// The daemon's address can't be used.
     #[error("the engine's address `{address}` is no Unix socket (unix:///path)")]
     Address {
-        /// What was asked for.
+        /// The requested address.
         address: String,
     },
-    /// The daemon answers, but is no use.
+    /// The daemon answers but can't be used.
     #[error("the engine at {address} can't be used: {reason}")]
     Unfit {
         /// Its address.
         address: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The daemon refused an operation that has no variant of its own.
@@ -59,9 +60,12 @@ pub enum EngineError {
     Mount {
         /// The file or directory on the host.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
+    /// A blob to mount does not have the bytes of its name.
+    #[error(transparent)]
+    Blob(#[from] StoreError),
     /// A file or directory to mount is closed to the container's user.
     #[error("`{path}` can't be read by a container's user: its mode is {mode:o}")]
     MountClosed {
@@ -81,7 +85,7 @@ pub enum EngineError {
     /// This program's own file was removed or replaced, or it can't serve as init.
     #[error("this program can't be given to containers as their init: {reason}")]
     InitFile {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The daemon refused to make the container.
@@ -103,7 +107,7 @@ pub enum EngineError {
     /// The engine can't enforce a required limit.
     #[error("strict isolation is required, and the engine `{engine}` can't enforce: {}", .missing.join(", "))]
     Isolation {
-        /// Its name.
+        /// The engine's name.
         engine: String,
         /// Limits, by name.
         missing: Vec<String>,
@@ -123,20 +127,36 @@ pub enum EngineError {
     /// The built-in engine's unpacked layers can't be used.
     #[error("{doing} failed: {source}")]
     Layers {
-        /// What was being done.
+        /// The failed operation.
         doing: String,
         /// The cause.
         source: io::Error,
+    },
+    /// An unpacked layer is damaged while another process runs containers from it.
+    #[error("the unpacked layer {layer} is damaged, and another process may run containers from `{file}`")]
+    LayerDamaged {
+        /// Its diff id.
+        layer: Digest,
+        /// Its tree.
+        file: PathBuf,
+    },
+    /// A layer was damaged since the image was loaded.
+    #[error("image {image} is damaged in the built-in engine: `{file}`")]
+    ImageDamaged {
+        /// Its config digest.
+        image: Digest,
+        /// A damaged file of the layer.
+        file: PathBuf,
     },
     /// The connection to the container broke while it ran.
     #[error("the connection to the container for {purpose} broke: {reason}")]
     AttachLost {
         /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
         purpose: String,
-        /// What happened.
+        /// The cause.
         reason: String,
     },
-    /// Somebody removed the container.
+    /// Another program removed the container.
     #[error("the container for {purpose} vanished")]
     Vanished {
         /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
@@ -147,7 +167,7 @@ pub enum EngineError {
     Frames {
         /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
         purpose: String,
-        /// What was wrong.
+        /// The violation.
         source: FrameError,
     },
     /// Init sent more than its program allows.
@@ -155,10 +175,10 @@ pub enum EngineError {
     TooMuch {
         /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
         purpose: String,
-        /// Of what.
+        /// The kind of output.
         what: String,
     },
-    /// The program is longer than init takes.
+    /// The program is longer than init accepts.
     #[error("the program for {purpose} is {length} bytes long, more than an init takes")]
     ProgramTooLong {
         /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
@@ -177,8 +197,12 @@ pub enum EngineError {
 impl Failure for EngineError {
     fn exit_status(&self) -> ExitStatus {
         match self {
-            Self::ImageMissing { .. } | Self::ImageNotLoaded { .. } => ExitStatus::Mismatch,
+            Self::ImageMissing { .. }
+            | Self::ImageNotLoaded { .. }
+            | Self::ImageDamaged { .. }
+            | Self::LayerDamaged { .. } => ExitStatus::Mismatch,
             Self::Spool(_) => ExitStatus::Infrastructure,
+            Self::Blob(error) => error.exit_status(),
             _ => ExitStatus::Engine,
         }
     }
@@ -197,17 +221,22 @@ impl Failure for EngineError {
             Self::ImageNotLoaded { .. } => {
                 Some("is the engine's disk full? `--engine native` runs containers without a daemon")
             }
+            Self::Blob(error) => return error.hint(),
             Self::MountClosed { .. } => Some("let others read it and everything in it (chmod -R o+rX)"),
             Self::MountElsewhere { .. } => Some(
                 "the engine runs on another machine, in a virtual machine or in another container: it must see the \
                  data directory and this program under the same paths",
             ),
+            Self::ImageDamaged { .. } => Some("run the command again: it unpacks damaged layers anew"),
+            Self::LayerDamaged { .. } => {
+                Some("end other commands of the data directory and run this one again: it unpacks damaged layers anew")
+            }
             Self::InitFile { .. } => Some("do not replace the program while it runs; start it again"),
             Self::AttachLost { .. } | Self::Vanished { .. } => {
                 Some("was the engine restarted, or its containers pruned, meanwhile? run the command again")
             }
             Self::NativeStep { stage, errno, .. } => {
-                // `doctor` prints this as well, so it can't send anybody there.
+                // `doctor` prints this hint too, so the hint does not refer to `doctor`.
                 stage.remedy(*errno).or(Some(
                     "the kernel's log (`dmesg`) may say what is in the way; `--engine docker` and `--engine podman` do \
                      without this step",
@@ -241,17 +270,17 @@ impl Failure for EngineError {
     }
 }
 
-/// Tells whether a daemon could not start a container because the user whom it runs for has no other user to give away.
-/// Which of the steps fails first is the runtime's to choose.
+/// Tells whether a daemon could not start a container because its user has no further users to assign. Which step fails
+/// first depends on the runtime.
 fn lacks_users(message: &str) -> bool {
     let task = format!("uid={TASK_USER},gid={TASK_USER}");
-    // runc writes it small, a runtime in C as the C library does.
+    // runc writes it in lower case. A runtime in C writes it as the C library does.
     let message = message.to_ascii_lowercase();
     let owner = message.contains(&task) && message.contains("invalid argument");
     owner || message.contains("unable to setup user: invalid argument")
 }
 
-/// Tells whether a container could not be started because crun wants one version of control groups.
+/// Tells whether a container could not be started because crun supports only one version of control groups at a time.
 fn refuses_hybrid_groups(message: &str) -> bool {
     message.contains("cgroups in hybrid mode not supported")
 }

@@ -10,7 +10,7 @@
 
 use super::spec::{ProgramEnd, StepReport, Stream};
 
-/// The first bytes of a stream; the last of these is the version.
+/// The first bytes of a stream. The last of these is the version.
 pub const MAGIC: [u8; 8] = *b"testevo\x01";
 
 /// Longest payload of a frame in bytes.
@@ -26,9 +26,9 @@ const HEADER: usize = 5;
 pub enum Frame {
     /// Bytes of a step's stream.
     Output {
-        /// Index of the step.
+        /// The step's index.
         step: u32,
-        /// Which of its streams.
+        /// Which of the step's streams.
         stream: Stream,
         /// At most [`MAX_OUTPUT`].
         bytes: Vec<u8>,
@@ -73,7 +73,7 @@ pub fn encode_output(step: u32, stream: Stream, bytes: &[u8], into: &mut Vec<u8>
 /// Appends a step's report to `into`.
 ///
 /// # Errors
-/// The report can't be serialised, which only text that is not UTF-8 could cause.
+/// The report can't be serialised. Only text that is not UTF-8 could cause that.
 pub fn encode_step_end(report: &StepReport, into: &mut Vec<u8>) -> Result<(), FrameError> {
     let payload = serde_json::to_vec(report)?;
     header(2, payload.len(), into);
@@ -94,7 +94,7 @@ pub fn encode_end(end: &ProgramEnd, into: &mut Vec<u8>) -> Result<(), FrameError
 
 fn header(kind: u8, length: usize, into: &mut Vec<u8>) {
     into.push(kind);
-    // A length that does not fit is above every decoder's limit all the same.
+    // A length that does not fit is above every decoder's limit anyway.
     into.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
 }
 
@@ -143,7 +143,7 @@ impl Decoder {
     /// Returns the next whole frame; `None` until more bytes arrive.
     ///
     /// # Errors
-    /// [`FrameError`]; the rest of the stream can't be trusted then.
+    /// [`FrameError`]. The rest of the stream can't be trusted then.
     pub fn frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let mut rest = &self.buffer[self.read..];
         if !self.begun {

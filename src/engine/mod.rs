@@ -34,14 +34,14 @@ use crate::digest::Digest;
 /// A container engine.
 #[async_trait]
 pub trait Engine: Send + Sync {
-    /// Makes and starts the container. Its output can be read from its first byte; dropping it ends and removes it.
+    /// Creates and starts the container. Its output can be read from its first byte. Dropping it ends and removes it.
     ///
     /// # Errors
-    /// [`EngineError`]; nothing is left running then.
+    /// [`EngineError`]. Nothing is left running then.
     async fn start(&self, spec: &ContainerSpec) -> Result<Container, EngineError>;
 
-    /// Tells the engine what else an image is than its config digest, by which not every engine finds it. From then on
-    /// the config digest stands for all of that.
+    /// Tells the engine the other digests and names of an image, because not every engine finds an image by its config
+    /// digest. From then on, the config digest stands for all of them.
     fn introduce(&self, _image: &ImageIdentity) {}
 
     /// Tells whether the image with this config digest can be started.
@@ -50,18 +50,18 @@ pub trait Engine: Send + Sync {
     /// [`EngineError::Daemon`].
     async fn has_image(&self, image: &Digest) -> Result<bool, EngineError>;
 
-    /// Loads an image from an archive that `docker load` takes. Loading what is there already is no error.
+    /// Loads an image from an archive in the form of `docker load`. Loading an existing image again is no error.
     ///
     /// # Errors
-    /// [`EngineError::Daemon`]; [`EngineError::ImageNotLoaded`] where the archive held another image.
+    /// [`EngineError::Daemon`]; [`EngineError::ImageNotLoaded`] if the archive contains another image.
     async fn load_image(
         &self,
         image: &Digest,
         archive: BoxStream<'static, io::Result<Bytes>>,
     ) -> Result<(), EngineError>;
 
-    /// Takes an image from the store's blobs, without an archive between them. An engine that can't returns false and
-    /// has done nothing: it wants [`Engine::load_image`].
+    /// Loads an image directly from the store's blobs. An engine that can't do this returns false without doing
+    /// anything; the caller then uses [`Engine::load_image`].
     ///
     /// # Errors
     /// [`EngineError::Layers`].
@@ -69,47 +69,47 @@ pub trait Engine: Send + Sync {
         Ok(false)
     }
 
-    /// Returns what the engine knows of the image with this config digest; `None` where it is not loaded.
+    /// Returns the engine's information about the image with this config digest; `None` if it is not loaded.
     ///
     /// # Errors
     /// [`EngineError::Daemon`].
     async fn inspect_image(&self, image: &Digest) -> Result<Option<EngineImage>, EngineError>;
 
-    /// Gives the image another name, `repository:tag`; an image that had the name before loses it.
+    /// Gives the image another name, `repository:tag`. Another image with that name loses it.
     ///
     /// # Errors
     /// [`EngineError::ImageMissing`], [`EngineError::Daemon`].
     async fn tag_image(&self, image: &Digest, name: &str) -> Result<(), EngineError>;
 
-    /// Takes a name off the image, if it has it. With its last name an engine may remove the image.
+    /// Removes a name from the image, if it has the name. With its last name an engine may remove the image.
     ///
     /// # Errors
     /// [`EngineError::Daemon`].
     async fn untag_image(&self, image: &Digest, name: &str) -> Result<(), EngineError>;
 
-    /// Takes our names off the image and removes it unless others have named it too or a container uses it.
+    /// Removes our names from the image, and then the image, unless it has other names or a container uses it.
     ///
     /// # Errors
     /// [`EngineError::Daemon`].
     async fn remove_image(&self, image: &Digest) -> Result<ImageRemoval, EngineError>;
 
-    /// Returns what the engine is and what it enforces.
+    /// Returns the engine's properties, and the limits that it enforces.
     ///
     /// # Errors
     /// [`EngineError::Daemon`].
     async fn describe(&self) -> Result<EngineDescription, EngineError>;
 
-    /// Waits until everything of the containers that ended is removed. Nothing of what still runs is touched.
+    /// Waits until everything of ended containers is removed. Does not affect running ones.
     async fn wait_for_removals(&self) {}
 
-    /// Removes containers whose owners are dead and returns how many; those of living processes stay.
+    /// Removes containers whose owners are dead and returns their number. Containers of living processes stay.
     ///
     /// # Errors
     /// [`EngineError::Daemon`].
     async fn sweep(&self) -> Result<usize, EngineError>;
 
-    /// Ends and removes all containers of this process and waits until they are gone. For the end of the program,
-    /// interrupted or not.
+    /// Ends and removes all containers of this process, and waits until they are gone. Called at the end of the
+    /// program, also after an interrupt.
     ///
     /// # Errors
     /// [`EngineError::Daemon`].
@@ -136,7 +136,7 @@ pub struct StoredImage {
     pub config_digest: Digest,
     /// Its layers, lowest first.
     pub layers: Vec<StoredLayer>,
-    /// Where their blobs are.
+    /// The store with their blobs.
     pub store: Store,
 }
 
@@ -158,7 +158,7 @@ pub struct EngineImage {
     pub names: Vec<String>,
     /// Digests of its uncompressed layers, lowest first.
     pub layers: Vec<Digest>,
-    /// Size of its layers in bytes; other images may share them.
+    /// Size of its layers in bytes. Other images may share layers.
     pub size_bytes: u64,
 }
 
@@ -166,13 +166,13 @@ pub struct EngineImage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "removal", rename_all = "snake_case")]
 pub enum ImageRemoval {
-    /// It is gone.
+    /// It was removed.
     Removed,
-    /// It was not there.
+    /// It did not exist.
     Absent,
     /// It stays.
     Kept {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -192,20 +192,20 @@ pub struct Container {
 pub enum OutputPiece {
     /// Frames.
     Stdout(Bytes),
-    /// Init's complaints.
+    /// Init's error messages.
     Stderr(Bytes),
 }
 
 /// The handle on a running container.
 #[async_trait]
 pub trait ContainerControl: Send + Sync {
-    /// Waits until it has ended, and has it removed.
+    /// Waits until it has ended, then removes it.
     ///
     /// # Errors
     /// [`EngineError::Vanished`], [`EngineError::Daemon`].
     async fn wait(&mut self) -> Result<ContainerExit, EngineError>;
 
-    /// Ends it at once; one that has ended is fine.
+    /// Ends it at once. An ended container is no error.
     ///
     /// # Errors
     /// [`EngineError::Daemon`].
@@ -221,7 +221,7 @@ pub struct ContainerExit {
     pub memory_limit_met: bool,
 }
 
-/// What an engine is.
+/// The properties of an engine.
 #[derive(Clone, Debug, Serialize)]
 pub struct EngineDescription {
     /// `docker`, `podman` or `native`.
@@ -230,7 +230,7 @@ pub struct EngineDescription {
     pub version: String,
     /// The API version in use.
     pub api_version: String,
-    /// Where it answers.
+    /// The engine's address.
     pub address: String,
     /// The kernel of its containers.
     pub kernel: String,
@@ -272,11 +272,12 @@ pub struct Isolation {
     pub rootless: bool,
     /// A filter of system calls is in force.
     pub seccomp: bool,
-    /// User ids in containers are others outside.
+    /// User ids in containers differ from those outside.
     pub user_namespace: bool,
     /// `apparmor` or `selinux`; `None` if neither is in force.
     pub mandatory_access_control: Option<String>,
-    /// Limits that the engine can't enforce, by name: `memory`, `swap`, `cpu`, `processes`. Empty means strict.
+    /// Limits that the engine can't enforce, by name: `memory`, `swap`, `cpu`, `processes`, `socket memory` (memory of
+    /// sockets that the control group does not count). Empty means strict.
     pub unenforced: Vec<String>,
 }
 
@@ -284,24 +285,24 @@ pub struct Isolation {
 /// Every program that starts containers calls this first in its `main`, because engines start their own executable
 /// again.
 pub fn inside_container() -> Option<std::process::ExitCode> {
-    // The container's init must not start threads (it forks) or read arguments as the command line does.
+    // Init must not start threads, because it forks. It must not parse arguments as the command line does either.
     if init::is_wanted() {
         return Some(init::main());
     }
-    // Nor must the process that makes a container's namespaces.
+    // The process that makes a container's namespaces must not have threads either.
     native::runtime::is_wanted().then(native::runtime::main)
 }
 
 /// Returns this program's own file, which becomes the init of containers.
 ///
 /// # Errors
-/// [`EngineError::InitFile`] where the file was deleted or replaced since the start.
+/// [`EngineError::InitFile`] if the file was deleted or replaced since the start.
 pub fn own_executable() -> Result<PathBuf, EngineError> {
     use std::os::unix::fs::MetadataExt as _;
     let unusable = |reason: String| EngineError::InitFile { reason };
     let path = std::env::current_exe().map_err(|error| unusable(format!("its file is not known: {error}")))?;
     let identity = |path: &std::path::Path| fs_err::metadata(path).map(|found| (found.dev(), found.ino()));
-    // The link leads to the running file itself, even where its name was given to another.
+    // The link leads to the running file itself, even if another file has its name now.
     let running = identity(std::path::Path::new("/proc/self/exe")).map_err(|error| unusable(error.to_string()))?;
     match identity(&path) {
         Ok(found) if found == running => Ok(path),
@@ -310,10 +311,10 @@ pub fn own_executable() -> Result<PathBuf, EngineError> {
     }
 }
 
-/// Checks that the file is a program that needs no file of the host.
+/// Checks that the file is a program that needs no other file of the host.
 ///
 /// # Errors
-/// [`EngineError::InitFile`] for anything but a statically linked ELF program for 64 bits.
+/// [`EngineError::InitFile`] for anything except a statically linked 64-bit ELF program.
 pub(crate) fn check_static(path: &std::path::Path) -> Result<(), EngineError> {
     use std::io::Read as _;
     use std::os::unix::fs::FileExt as _;
@@ -327,7 +328,7 @@ pub(crate) fn check_static(path: &std::path::Path) -> Result<(), EngineError> {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(unusable("is no ELF program")),
         Err(error) => return Err(unreadable(error)),
     }
-    // Offset, size and number of the program headers; one of type 3 names a dynamic loader.
+    // Offset, size and number of the program headers. A header of type 3 names a dynamic loader.
     let word = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
     let offset = header[32..40].iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
     for index in 0..u64::from(word(56)) {
@@ -341,19 +342,19 @@ pub(crate) fn check_static(path: &std::path::Path) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Checks what would otherwise only show as an error inside the container. Where the container's user is `foreign` to this
-/// one, everybody must be let in.
-pub(crate) fn check_readable(path: &std::path::Path, foreign: bool) -> Result<(), EngineError> {
+/// Checks a container's input. A damaged blob or a closed file would otherwise show as an error in the container, or as
+/// another result. If the container's user is `foreign`, everybody must have access.
+pub(crate) fn check_mount(path: &std::path::Path, foreign: bool) -> Result<(), EngineError> {
     use std::os::unix::fs::MetadataExt as _;
     let unusable = |source| EngineError::Mount { path: path.to_owned(), source };
     if !path.is_absolute() {
         return Err(unusable(io::Error::new(io::ErrorKind::InvalidInput, "the path is not absolute")));
     }
-    // Not fs_err: the error names the path already.
+    // Not fs_err, because the error names the path already.
     let found = std::fs::metadata(path).map_err(unusable)?;
     let needed = if found.is_dir() { 0o005 } else { 0o004 };
     if foreign && found.mode() & needed != needed {
         return Err(EngineError::MountClosed { path: path.to_owned(), mode: found.mode() & 0o7777 });
     }
-    Ok(())
+    Ok(Store::check_if_blob(path)?)
 }

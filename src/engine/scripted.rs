@@ -19,7 +19,7 @@ use super::{
 };
 use crate::digest::Digest;
 
-/// What a container says, and whether it ends then or lives on.
+/// A container's output, and whether the container ends after it.
 pub(crate) struct Said {
     pub(crate) frames: Vec<Frame>,
     pub(crate) ends: bool,
@@ -27,14 +27,14 @@ pub(crate) struct Said {
 
 type Script = Box<dyn Fn(usize, &ContainerSpec) -> Said + Send + Sync>;
 
-/// Containers by a script, which is told how many were started before.
+/// Containers that follow a script, which gets the number of earlier ones.
 pub(crate) struct Scripted {
     script: Script,
     purposes: Mutex<Vec<String>>,
     heard: Heard,
 }
 
-/// What was said to all containers, in order.
+/// The input of all containers, in order.
 #[derive(Clone, Default)]
 struct Heard(Arc<Mutex<Vec<u8>>>);
 
@@ -58,18 +58,18 @@ impl Scripted {
         Self { script: Box::new(script), purposes: Mutex::default(), heard: Heard::default() }
     }
 
-    /// Returns what was said to all containers, in order.
+    /// Returns the input of all containers, in order.
     pub(crate) fn heard(&self) -> Vec<u8> {
         self.heard.0.lock().unwrap().clone()
     }
 
-    /// Returns what containers were started for.
+    /// Returns the purposes of started containers.
     pub(crate) fn started(&self) -> Vec<String> {
         self.purposes.lock().unwrap().clone()
     }
 }
 
-/// The frames of bytes on a step's stream.
+/// Returns the frames of bytes on a step's stream.
 pub(crate) fn output(step: u32, stream: Stream, bytes: &[u8]) -> Vec<Frame> {
     bytes.chunks(MAX_OUTPUT).map(|piece| Frame::Output { step, stream, bytes: piece.to_vec() }).collect()
 }
@@ -79,7 +79,7 @@ pub(crate) fn step_end(index: usize, result: StepResult) -> Frame {
     Frame::StepEnd(StepReport { index, result, wall_ms: 1 })
 }
 
-/// The frame of a program's whole end.
+/// Returns the frame of a completed program.
 pub(crate) fn completed() -> Frame {
     Frame::End(ProgramEnd::Completed)
 }

@@ -12,7 +12,7 @@ use crate::digest::Digest;
 /// Version of the program that init reads.
 pub const PROGRAM_SCHEMA: u32 = 1;
 
-/// This program's path in the container, where it is init.
+/// This program's path in the container, where it runs as init.
 pub const INIT_PATH: &str = "/testevo/init";
 
 /// The hidden subcommand by which this program becomes a container's init.
@@ -21,11 +21,30 @@ pub const INIT_SUBCOMMAND: &str = "container-init";
 /// The path of the door's socket in the container.
 pub const DOOR_SOCKET: &str = "/testevo/door.sock";
 
-/// User and group of all commands in a container.
+/// User and group of all commands in a container, as images name them.
 pub const TASK_USER: u32 = 1000;
 
+/// Returns the content of `/etc/passwd` where the task's user has a number.
+pub fn users_file(task: u32) -> String {
+    format!(
+        "root:x:0:0:root:/root:/bin/bash\n\
+         task:x:{task}:{task}:task:/work/home:/bin/bash\n\
+         nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+    )
+}
+
+/// Returns the content of `/etc/group` where the task's group has a number.
+pub fn groups_file(task: u32) -> String {
+    format!("root:x:0:\ntask:x:{task}:\nnogroup:x:65534:\n")
+}
+
+/// Minimum, default and maximum bytes of a TCP socket's two buffers in each container: files below
+/// `/proc/sys/net/ipv4`. Equal on all machines, so that no result depends on a machine's tuning.
+pub(super) const SOCKET_BUFFERS: [(&str, &str); 2] =
+    [("tcp_rmem", "4096 131072 1048576"), ("tcp_wmem", "4096 16384 1048576")];
+
 /// The modification time of every file in a tree, in seconds since 1970, whether from git, a build or a swap. Build
-/// tools compare times, so all are equal. Zip archives know no time before 1980.
+/// tools compare times, so all are equal. Zip archives can't express times before 1980.
 pub const TREE_TIME: u64 = 1_000_000_000;
 
 /// The longest program that init accepts, in bytes of JSON.
@@ -40,30 +59,30 @@ pub struct ContainerSpec {
     pub image: Digest,
     /// Inputs, mounted read-only.
     pub mounts: Vec<ReadOnlyMount>,
-    /// The host's Unix socket to which init forwards loopback connections; only online steps have one. Its mode must
-    /// let everyone write, because the container's user is another one.
+    /// The host's Unix socket to which init forwards loopback connections. Only online steps have one. Its mode must
+    /// let everyone write, because the container has another user.
     pub door: Option<PathBuf>,
     /// Writable memory-backed directories.
     pub scratch: Vec<Scratch>,
     /// Limits of the container as a whole.
     pub limits: ContainerLimits,
-    /// What init does.
+    /// Init's program.
     pub program: Program,
 }
 
 /// A file or directory of the host that the container sees read-only.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReadOnlyMount {
-    /// On the host, absolute.
+    /// Absolute path on the host.
     pub source: PathBuf,
-    /// In the container, absolute.
+    /// Absolute path in the container.
     pub target: String,
 }
 
 /// A tmpfs, `nosuid` and `nodev`, owned by the task's user.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Scratch {
-    /// In the container, absolute.
+    /// Absolute path in the container.
     pub target: String,
     /// Size in bytes.
     pub size_bytes: u64,
@@ -72,18 +91,19 @@ pub struct Scratch {
 /// Limits that the engine enforces on the whole container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerLimits {
-    /// Bytes of memory, scratch included: with scratch nearly as large, a full one ends the container by its memory
-    /// limit before it is told of the full disk.
+    /// Bytes of memory, scratch included. If scratch is nearly as large, a full one ends the container by the memory
+    /// limit before any program sees a full disk.
     pub memory_bytes: u64,
-    /// Whole processors.
+    /// Number of whole processors.
     pub cpus: u32,
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub processes: u32,
     /// Seconds until the engine ends the container, whatever init reports.
     pub wall_seconds: u64,
 }
 
-/// Limits of the whole container that init keeps by its own account, where the engine can't. JSON after the subcommand.
+/// Limits of the whole container that init enforces by its own account, where the engine can't. JSON after the
+/// subcommand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InitLimits {
     /// As [`ContainerLimits::memory_bytes`].
@@ -112,33 +132,19 @@ pub struct Program {
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum Step {
     /// Unpacks a tar archive (no compression; directories, regular files, symbolic links) into a directory, which is
-    /// created; every entry gets the archive's permissions and time and replaces what is there.
+    /// created. Every entry has the archive's permissions and time and replaces an existing one.
     Unpack {
         /// The archive, absolute.
         archive: String,
         /// The directory, absolute.
         into: String,
     },
-    /// Renames a file or directory.
-    Rename {
-        /// Absolute.
-        from: String,
-        /// Absolute; must not exist.
-        to: String,
-    },
-    /// Copies a directory tree with modes, times and symbolic links; sockets, pipes and devices are left out.
-    CopyTree {
-        /// Absolute.
-        from: String,
-        /// Absolute; must not exist.
-        to: String,
-    },
-    /// Removes a file or a directory tree; a missing one is fine.
+    /// Removes a file or a directory tree. A missing one is no error.
     Remove {
         /// Absolute.
         path: String,
     },
-    /// Removes everything in a directory, which stays; a missing one is fine.
+    /// Removes everything in a directory, but not the directory itself. A missing one is no error.
     Empty {
         /// Absolute.
         path: String,
@@ -148,15 +154,9 @@ pub enum Step {
         /// Absolute.
         path: String,
     },
-    /// Takes write permission from a directory and everything below it, so that commands only read it. A path that is
-    /// missing or no directory is left alone.
-    Protect {
-        /// Absolute.
-        path: String,
-    },
     /// Writes a small file.
     Write {
-        /// Absolute; parents are created, a file that is there is replaced.
+        /// Absolute path. Parents are created, and an existing file is replaced.
         path: String,
         /// UTF-8 content.
         content: String,
@@ -166,21 +166,22 @@ pub enum Step {
     /// Runs a command as [`Step::Run`] does, with all later bytes of init's stdin as the command's standard input. Init
     /// sends the command's output at once. At most one step of a program may be this.
     Converse(Command),
-    /// Sends a regular file's bytes; anything else is refused. A missing file is reported, not an error.
+    /// Sends a regular file's bytes. Anything else is refused. A missing file is reported, and no error.
     SendFile {
         /// Absolute.
         path: String,
-        /// More bytes than this are cut off and reported as cut.
+        /// Further bytes are cut off and reported as cut.
         max_bytes: u64,
     },
     /// Sends the paths of all regular files below a directory, relative, sorted, each ended by a zero byte.
     SendListing {
         /// Absolute.
         root: String,
-        /// With more files than this the listing is cut and its whole number reported.
+        /// A listing of more files is cut, and the number of all files reported.
         max_files: u64,
     },
-    /// Sends a directory as a tar archive (sorted, numeric owners, all of [`TREE_TIME`]); sockets, pipes and devices are left out.
+    /// Sends a directory as a tar archive (sorted, numeric owners, all of [`TREE_TIME`]). Sockets, pipes and devices
+    /// are left out.
     SendArchive {
         /// Absolute.
         root: String,
@@ -202,7 +203,7 @@ pub struct Command {
     pub limits: CommandLimits,
     /// Whether file descriptor 3 is a pipe whose bytes init sends as [`Stream::Events`].
     pub events: bool,
-    /// Whether any end but exit status 0 ends the program; being skipped does not.
+    /// Whether any end except exit status 0 ends the program. Being skipped does not.
     pub required: bool,
     /// The command is skipped, and reported so, unless the earlier step with this index ended with exit status 0.
     pub only_after_success_of: Option<usize>,
@@ -215,10 +216,10 @@ pub struct CommandLimits {
     pub wall_seconds: u64,
     /// Seconds of processor time, over all processes.
     pub cpu_seconds: u64,
-    /// Bytes kept of each of stdout, stderr and events; further bytes are counted and dropped, and the command
+    /// The most bytes of each of stdout, stderr and events. Further bytes are counted and dropped, and the command
     /// continues.
     pub output_bytes: u64,
-    /// Bytes of all streams together after which the command is ended.
+    /// The command is ended when all its streams together exceed this number of bytes.
     pub flood_bytes: u64,
 }
 
@@ -241,7 +242,7 @@ pub enum Stream {
 pub struct StepReport {
     /// Index in the program.
     pub index: usize,
-    /// What happened.
+    /// The step's result.
     pub result: StepResult,
     /// Wall time in milliseconds.
     pub wall_ms: u64,
@@ -257,21 +258,21 @@ pub enum StepResult {
     Absent,
     /// The file or listing was longer than allowed and was cut.
     Cut {
-        /// The file's whole size in bytes, the listing's in files.
+        /// The file's whole size in bytes, or the listing's in files.
         size: u64,
     },
     /// The requested content can't be sent: a symbolic link, no regular file, unreadable, too deep or too large.
     Refused {
-        /// Why, with the path.
+        /// The reason, with the path.
         reason: String,
     },
     /// The command was not started, because the step it depends on failed.
     Skipped,
     /// The command ended.
     Ended(CommandEnd),
-    /// Init could not do the step: our fault or a full scratch.
+    /// Init could not do the step because of our fault or a full scratch.
     Failed {
-        /// Why, with the path.
+        /// The reason, with the path.
         error: String,
         /// The operating system's error number, if there is one (28: no space left).
         errno: Option<i32>,
@@ -289,9 +290,9 @@ pub enum ProgramEnd {
         /// Its index.
         step: usize,
     },
-    /// Init could not begin: no step was tried.
+    /// Init could not begin; no step was tried.
     Rejected {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -313,7 +314,7 @@ pub struct CommandEnd {
     pub dropped_bytes: u64,
     /// Processes other than the command's own that were still alive at its end and were killed.
     pub leftover_processes: u32,
-    /// How often the command met the container's process limit (forks were refused); `None` if unknown.
+    /// How often the command reached the container's process limit (forks were refused); `None` if unknown.
     pub process_limit_hits: Option<u64>,
     /// How many processes the container's memory limit ended while the command ran; `None` if unknown.
     pub memory_limit_kills: Option<u64>,

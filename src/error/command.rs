@@ -1,4 +1,4 @@
-//! What commands return when they fail: an error of their own, or any [`Failure`] of a module below them.
+//! Errors of commands: one of the command itself, or any [`Failure`] of a module below.
 
 use std::fmt::Write as _;
 use std::io;
@@ -6,47 +6,49 @@ use std::io;
 use super::{ExitStatus, Failure};
 use crate::output::escape_lines;
 
-/// Why a command failed. It is no [`Failure`] itself, so that `?` can convert every `Failure` into it.
+/// Why a command failed. This type is no [`Failure`] itself, so that `?` can convert every `Failure` into it.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// The command did its work and what it checked does not hold; the details are on stdout.
+    /// The command finished, and a check failed. Details are on stdout.
     #[error("{summary}")]
     CheckFailed {
-        /// What does not hold, in one line.
+        /// The failed check, in one line.
         summary: String,
     },
-    /// The command did its work as far as faults of the machine let it; the details are on stdout.
+    /// The command finished, but faults of the machine prevented some results. Details are on stdout.
     #[error("{summary}")]
     InfrastructureLeft {
-        /// What is left, in one line.
+        /// The missing results, in one line.
         summary: String,
     },
-    /// A command failed for some repositories, and warned about each of them.
+    /// A command failed for some repositories. It has warned about each of them.
     #[error("{failed} of {total} repositories could not be {done}")]
     Repositories {
-        /// How many failed.
+        /// Number of failed repositories.
         failed: usize,
-        /// How many there are.
+        /// Number of all repositories.
         total: usize,
-        /// What did not happen to them: `locked`.
+        /// What could not be done, such as `locked`.
         done: &'static str,
         /// The most severe of their errors, which decides the exit code.
         #[source]
         worst: Box<CommandError>,
     },
-    /// Arguments that don't go together.
+    /// Arguments that contradict each other or the state of the data directory.
     #[error("{message}")]
     Usage {
-        /// What is wrong.
+        /// The problem.
         message: String,
-        /// What to do.
+        /// The remedy.
         hint: String,
     },
-    /// Blobs of the store hold other bytes than their names promise; which ones is on stdout.
-    #[error("{blobs} of the store's blobs hold other bytes than their names promise")]
+    /// Blobs of the store have other bytes than their names say, or unpacked layers are damaged. Stdout lists them.
+    #[error("{}", corrupted(*blobs, *layers))]
     StoreCorrupted {
-        /// How many.
+        /// Number of damaged blobs.
         blobs: usize,
+        /// Number of damaged unpacked layers.
+        layers: usize,
     },
     /// Results could not be written to stdout.
     #[error("stdout could not be written")]
@@ -60,6 +62,12 @@ pub enum CommandError {
     /// A module below the command failed.
     #[error(transparent)]
     Failure(Box<dyn Failure>),
+}
+
+fn corrupted(blobs: usize, layers: usize) -> String {
+    let blobs = (blobs > 0).then(|| format!("{blobs} of the store's blobs hold other bytes than their names promise"));
+    let layers = (layers > 0).then(|| format!("{layers} of the unpacked layers are damaged"));
+    blobs.into_iter().chain(layers).collect::<Vec<_>>().join("; ")
 }
 
 impl<E: Failure> From<E> for CommandError {
@@ -82,7 +90,7 @@ impl CommandError {
         }
     }
 
-    /// Returns what the user can do, if anything is known.
+    /// Returns the remedy, if one is known.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::CheckFailed { .. } | Self::Output(_) | Self::Interrupted => return None,
@@ -108,8 +116,8 @@ impl CommandError {
         }
     }
 
-    /// Returns the error as the user sees it: `error: …`, a line per cause, and `hint: …`, labels coloured on
-    /// request; control characters of the texts are shown, not sent.
+    /// Returns the error as the user sees it: `error: …`, a line per cause, and `hint: …`. Labels are coloured on
+    /// request. Control characters in texts are escaped.
     pub fn render(&self, color: bool) -> String {
         let label =
             |label: &str, style: &str| if color { format!("\u{1b}[{style}m{label}\u{1b}[0m") } else { label.into() };
@@ -123,8 +131,7 @@ impl CommandError {
         text
     }
 
-    /// Returns the error as a machine reads it among events: a value with `event`, `exit_code`, `text`, `causes` and
-    /// `hint`.
+    /// Returns the error as an event for machines: a value with `event`, `exit_code`, `text`, `causes` and `hint`.
     pub fn as_event(&self) -> serde_json::Value {
         serde_json::json!({
             "event": "error",
@@ -135,7 +142,7 @@ impl CommandError {
         })
     }
 
-    /// Returns the causes, nearest first, without those that another message quotes already.
+    /// Returns the causes, nearest first. Leaves out causes whose text is part of the previous message.
     pub(crate) fn causes(&self) -> Vec<String> {
         let mut last = self.to_string();
         let mut causes = Vec::new();

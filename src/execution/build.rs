@@ -6,6 +6,7 @@ pub mod compiled_tree;
 pub mod compiler;
 pub mod masked;
 pub mod maven;
+pub mod merged;
 pub mod prepared;
 pub mod recording;
 pub mod surefire;
@@ -18,15 +19,17 @@ use crate::execution::attempt::{Came, attempt};
 use crate::execution::build::maven::{CompileSteps, MavenSettings, ModuleArguments, compile_program};
 use crate::execution::build::recording::Recording;
 use crate::execution::build::surefire::{JvmSettings, Surefire};
+use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::PROJECT;
 use crate::execution::container::steps::{command_end, done};
 use crate::execution::container::temporary::Spool;
 use crate::execution::container::{Environment, container};
 use crate::execution::executor::Executor;
-use crate::execution::fault::{engine_fault, not_done};
+use crate::execution::fault::{Fault, engine_fault, not_done};
 use crate::execution::run::logs::CellLogs;
+use crate::java::reach::Place;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
-use crate::outcome::{InfraReason, Outcome};
+use crate::outcome::{CompileReason, InfraReason, Outcome};
 
 /// A tree to build.
 #[derive(Clone, Copy)]
@@ -37,7 +40,8 @@ pub(super) struct BuildRequest<'a> {
     /// Tar archive of the tree.
     pub(super) tree: &'a Path,
     pub(super) module: &'a ModuleArguments,
-    /// The target file, relative to the tree; errors in others are others'. `None` where no file is the target.
+    /// The target file, relative to the tree. Errors in any other file are not the target's. `None` for a build without
+    /// a target file.
     pub(super) target_file: Option<&'a str>,
     /// A text that replaces a source: path relative to the tree, and text.
     pub(super) other_text: Option<(&'a str, &'a str)>,
@@ -56,7 +60,7 @@ pub(super) struct MavenBuild {
     pub(super) recording: Vec<u8>,
     /// The compiled tree.
     pub(super) archive: Captured,
-    /// It may lie there.
+    /// Keeps the directory of `archive`, if the archive is a file there.
     _spool: Spool,
 }
 
@@ -79,7 +83,18 @@ impl MavenBuild {
 /// The result of a build.
 pub(super) enum BuildEnd {
     Built(Box<MavenBuild>),
-    Failed { outcome: Outcome, detail: String },
+    /// Either Maven failed, or a compilation did. If the target file does not compile, its errors' places are listed.
+    Failed {
+        outcome: Outcome,
+        detail: String,
+        places: Vec<Place>,
+    },
+}
+
+impl BuildEnd {
+    fn fault(Fault { reason, detail }: Fault) -> Self {
+        Self::Failed { outcome: Outcome::InfraFail(reason), detail, places: Vec::new() }
+    }
 }
 
 /// The resources that Maven used.
@@ -92,31 +107,40 @@ pub(super) struct BuildCost {
 /// A build's result with its cost.
 pub(super) struct Build {
     pub(super) end: BuildEnd,
-    /// Containers that it took.
+    /// Number of containers that were used.
     pub(super) attempts: u32,
     /// Maven's cost in the last container; `None` if unknown.
     pub(super) cost: Option<BuildCost>,
+    /// Whether an exhausted limit counted without a second run.
+    pub(super) believed: bool,
     ran_out_of_time: bool,
 }
 
 impl Build {
-    /// Tells whether another try may come to something else. Where the tree is a revision's own, what its build shows comes again, and
-    /// the cell that asked takes the reference path, which tries that again.
+    /// Tells whether another try may give another result. A build of a revision's own tree (`is_own`) gives the same
+    /// result again; the reference path then builds it anew for the cell.
     fn came(&self, is_own: bool) -> Came {
         match self.end {
             BuildEnd::Failed { outcome: Outcome::InfraFail(InfraReason::Build | InfraReason::Image), .. } if is_own => {
                 Came::Answer
             }
             _ if self.ran_out_of_time && is_own => Came::Answer,
-            _ if self.ran_out_of_time => Came::OutOfTime,
+            _ if self.ran_out_of_time && self.is_exhausted() => Came::OutOfTime,
+            _ if self.ran_out_of_time => Came::Slow,
             BuildEnd::Failed { outcome: Outcome::InfraFail(_), .. } => Came::Fault,
             _ => Came::Answer,
         }
     }
+
+    /// Tells whether the file at test exhausts the compiler.
+    fn is_exhausted(&self) -> bool {
+        matches!(self.end, BuildEnd::Failed { outcome: Outcome::CompileFail(CompileReason::Resource), .. })
+    }
 }
 
 impl Executor {
-    /// Builds a tree. Builds that fail count as faults of the infrastructure and are tried again, compilations that fail do not.
+    /// Builds a tree. A failed build counts as a fault of the infrastructure and is retried; a failed compilation is
+    /// not.
     ///
     /// # Errors
     /// I/O errors of writing logs and temporary files.
@@ -124,13 +148,24 @@ impl Executor {
         let environment = request.environment;
         let settings =
             MavenSettings { java_home: environment.java_home.clone(), arguments: &environment.maven_arguments };
-        let (program, steps) = compile_program(&settings, request.module, &self.limits, request.other_text);
+        let is_own = request.target_file.is_none();
+        let command = self.limits.submission_compile_command.filter(|_| !is_own);
+        let of_maven =
+            ExecutionLimits { compile_command: command.unwrap_or(self.limits.compile_command), ..self.limits };
+        let (program, steps) = compile_program(&settings, request.module, &of_maven, request.other_text);
         let limits = (self.limits.compile, self.limits.compile_scratch_bytes);
         let (image, tree) = (environment.image, request.tree.to_owned());
         let spec = container(request.purpose, image, tree, &self.jars, limits, program);
         let once = async |number| self.build_once(request, &spec, &steps, number).await;
-        let is_own = request.target_file.is_none();
-        attempt(&self.exclusive, once, |build: &Build| build.came(is_own)).await
+        let confirmed = self.confirmed.as_ref().map(|confirmed| &confirmed.compilations).filter(|_| !is_own);
+        let tried = attempt(&self.exclusive, confirmed, once, |build: &Build| build.came(is_own)).await?;
+        let mut build = tried.answer;
+        build.believed = tried.believed;
+        // A compiler that exhausts another limit than time needs no second run.
+        if let Some(confirmed) = confirmed.filter(|_| build.is_exhausted()) {
+            confirmed.confirm();
+        }
+        Ok(build)
     }
 
     async fn build_once(
@@ -147,8 +182,8 @@ impl Executor {
             Ok(run) => run,
             Err(error) => {
                 let fault = engine_fault(&error);
-                let end = BuildEnd::Failed { outcome: Outcome::InfraFail(fault.reason), detail: fault.detail };
-                return Ok(Build { end, attempts: number, cost: None, ran_out_of_time: false });
+                let end = BuildEnd::fault(fault);
+                return Ok(Build { end, attempts: number, cost: None, believed: false, ran_out_of_time: false });
             }
         };
         logs.command(&name, run.step(steps.maven))?;
@@ -160,12 +195,13 @@ impl Executor {
             end: end(request, &run, steps, spool)?,
             attempts: number,
             cost,
+            believed: false,
             ran_out_of_time: matches!(limit, Some(LimitReached::Wall | LimitReached::Cpu)),
         })
     }
 }
 
-/// Returns what a build came to whose container ended.
+/// Returns the build's result, given how its container ended.
 fn end(
     request: &BuildRequest<'_>,
     run: &ContainerRun,
@@ -174,7 +210,7 @@ fn end(
 ) -> std::io::Result<BuildEnd> {
     let lost = || {
         let fault = not_done(run, request.purpose);
-        Ok(BuildEnd::Failed { outcome: Outcome::InfraFail(fault.reason), detail: fault.detail })
+        Ok(BuildEnd::fault(fault))
     };
     let Some(end) = command_end(run, steps.maven) else { return lost() };
     let recording = match run.step(steps.recording) {
@@ -191,7 +227,10 @@ fn end(
     });
     let (test_output, output) = match verdict {
         Compilation::Compiled { test_output, output } => (test_output, output),
-        Compilation::Failed { outcome, detail } => return Ok(BuildEnd::Failed { outcome, detail }),
+        Compilation::Failed { outcome, detail, places } => {
+            let places = places.into_iter().map(|(line, column)| Place { line, column }).collect();
+            return Ok(BuildEnd::Failed { outcome, detail, places });
+        }
     };
     let (Some(dependencies), Some(archive)) = (done(run, steps.class_path), done(run, steps.archive)) else {
         return lost();

@@ -4,74 +4,94 @@
 //! of a method counts only after a second run with nothing else running. A launch on a mutant is an exception: its
 //! first timeout counts if its limit is far above the launch's usual time.
 
+use std::sync::Arc;
+
 use fs_err as fs;
 
 use crate::engine::session::Captured;
+use crate::execution::attribution::{Erroneous, attribute};
 use crate::execution::build::built::Built;
 use crate::execution::build::maven::ModuleArguments;
 use crate::execution::build::recording::Recording;
 use crate::execution::build::{Build, BuildEnd, BuildRequest};
 use crate::execution::container::temporary::TemporaryFile;
+use crate::execution::control::{ControlRequest, MethodControls};
 use crate::execution::executor::{Executor, Launched};
 use crate::execution::launch::coverage::{CoverageRequest, Covering, MethodCoverage};
 use crate::execution::request::{CellRequest, OtherText};
 use crate::execution::run::logs::CellLogs;
 use crate::execution::run::record::milliseconds;
 use crate::execution::run::record::{CellRecord, ExecutionPath, Measured};
+use crate::java::reach::Place;
 use crate::outcome::{CompileReason, Outcome};
 
-/// A tree that Maven built, or the outcome of the failed build and its detail.
-type BuiltCell = Result<Built, (Outcome, String)>;
+/// A tree that Maven built, or why there is none.
+type BuiltCell = Result<Built, FailedCell>;
+
+/// A failed build of a cell.
+pub struct FailedCell {
+    /// The outcome of all methods.
+    pub outcome: Outcome,
+    /// Lines for people.
+    pub detail: String,
+    places: Vec<Place>,
+}
 
 impl Executor {
     /// Executes a cell and returns a record per method and repeat.
     ///
     /// # Errors
-    /// Only where logs or temporary files can't be written; every other failure is an outcome in the records.
+    /// I/O errors of writing logs or temporary files. Every other failure is an outcome in the records.
     pub async fn run_cell(&self, request: &CellRequest<'_>) -> std::io::Result<Vec<CellRecord>> {
-        Ok(self.run_and_cover(request, None).await?.0)
+        Ok(self.run_and_measure(request, None, None).await?.0)
     }
 
-    /// Executes a cell as [`Executor::run_cell`] does, and then launches methods again with the coverage agent: those
-    /// that passed in the first repeat, and `cover.methods`. Returns the coverage of each.
+    /// Executes a cell as [`Executor::run_cell`] does. Then launches methods again with the coverage agent and under
+    /// controls: those that passed in the first repeat, and those that the requests name.
     ///
     /// # Errors
     /// As [`Executor::run_cell`].
-    pub async fn run_and_cover(
+    pub async fn run_and_measure(
         &self,
         request: &CellRequest<'_>,
         cover: Option<&CoverageRequest<'_>>,
-    ) -> std::io::Result<(Vec<CellRecord>, Vec<MethodCoverage>)> {
+        control: Option<&ControlRequest<'_>>,
+    ) -> std::io::Result<(Vec<CellRecord>, Vec<MethodCoverage>, Vec<MethodControls>)> {
         let started = std::time::Instant::now();
         let logs = self.cell_logs(request)?;
         let identity = request.identity();
         let all = |outcome, detail: &str, attempts, measured: &Measured| {
-            let launched = || Launched {
-                outcome,
-                detail: detail.to_owned(),
-                attempts,
-                measured: measured.clone(),
-                files: Vec::new(),
-            };
+            let launched = || Launched::not_launched(outcome, detail, attempts, measured);
             let records = self.records(&identity, request.methods, request.repeats, launched);
-            Ok((unkeyed(request, records), Vec::new()))
+            unkeyed(request, records)
         };
         let mut measured = self.measured(&logs);
         if request.input.swapped.is_none() {
-            return all(Outcome::Absent, "the revision has no such test file", 0, &measured);
+            return Ok((
+                all(Outcome::Absent, "the revision has no such test file", 0, &measured),
+                Vec::new(),
+                Vec::new(),
+            ));
         }
         let Some(module) = &request.input.module else {
             let detail = "the target file lies in no module of this tree";
-            return all(Outcome::CompileFail(CompileReason::NoModule), detail, 0, &measured);
+            let records = all(Outcome::CompileFail(CompileReason::NoModule), detail, 0, &measured);
+            return Ok((records, Vec::new(), Vec::new()));
         };
         let build = self.build(&build_request(request, module, &logs)).await?;
         measured.compile_ms = Some(milliseconds(started));
         measured.compile_cpu_ms = build.cost.map(|cost| cost.cpu_ms);
+        measured.believed = build.believed;
         measured.compile_peak_bytes = build.cost.map(|cost| cost.peak_resident_bytes);
         let attempts = build.attempts;
         let built = match self.take(request, module, build)? {
             Ok(built) => built,
-            Err((outcome, detail)) => return all(outcome, &detail, attempts, &measured),
+            Err(FailedCell { outcome, detail, places }) => {
+                let (class, text) = (request.input.class.as_str(), request.input.text.as_deref().unwrap_or_default());
+                let file = Erroneous { text, class, places, jdk: request.environment.jdk };
+                let records = attribute(all(outcome, &detail, attempts, &measured), file).await?;
+                return Ok((records, Vec::new(), Vec::new()));
+            }
         };
         let class = request.input.class.as_str();
         let launches = (class, request.methods, request.repeats);
@@ -85,7 +105,11 @@ impl Executor {
             }
             None => Vec::new(),
         };
-        Ok((unkeyed(request, records), covered))
+        let controlled = match control {
+            Some(control) => self.control((request.environment, &built), (class, &logs), control, &records).await?,
+            None => Vec::new(),
+        };
+        Ok((unkeyed(request, records), covered, controlled))
     }
 
     /// Builds a cell's tree with Maven; returns the built tree and the directory of its logs.
@@ -103,18 +127,19 @@ impl Executor {
     }
 
     fn cell_logs(&self, request: &CellRequest<'_>) -> std::io::Result<CellLogs> {
-        let logs = CellLogs::create(self.logs.as_deref(), &request.task.id, request.cell)?;
+        let logs = CellLogs::create(self.logs.as_ref(), &request.task.id, request.cell)?;
         match request.other_text {
             Some(OtherText { number, .. }) => logs.below(&format!("mutant-{number}")),
             None => Ok(logs),
         }
     }
 
-    /// Takes over what Maven built.
+    /// Makes a launchable tree of Maven's build.
     fn take(&self, request: &CellRequest<'_>, module: &ModuleArguments, build: Build) -> std::io::Result<BuiltCell> {
+        let build_cpu_ms = build.cost.map(|cost| cost.cpu_ms);
         let build = match build.end {
             BuildEnd::Built(build) => build,
-            BuildEnd::Failed { outcome, detail } => return Ok(Err((outcome, detail))),
+            BuildEnd::Failed { outcome, detail, places } => return Ok(Err(FailedCell { outcome, detail, places })),
         };
         let own = TemporaryFile::named(&self.temporary, "compiled", "tar");
         match &build.archive {
@@ -126,7 +151,8 @@ impl Executor {
         let settings = build.settings(&recording, &module, surefire, self.limits.launch_heap_mib);
         let archives = vec![own.path().to_owned()];
         let class_path = build.class_path;
-        Ok(Ok(Built { path: ExecutionPath::Maven, archives, module, class_path, settings, _own: own }))
+        let path = ExecutionPath::Maven;
+        Ok(Ok(Built { path, archives, module, class_path, build_cpu_ms, settings, own: vec![Arc::new(own)] }))
     }
 }
 
@@ -142,8 +168,8 @@ fn build_request<'a>(request: &CellRequest<'a>, module: &'a ModuleArguments, log
     }
 }
 
-/// Takes the keys from records of code with a text of its own: keys do not name it, and nothing of a mutant's may be found
-/// under that of the code without it.
+/// Removes the keys from records of code with a replaced text. Keys do not name that text, so a mutant's result must
+/// not be found under the original code's key.
 fn unkeyed(request: &CellRequest<'_>, mut records: Vec<CellRecord>) -> Vec<CellRecord> {
     if request.other_text.is_some() {
         records.iter_mut().for_each(|record| record.key = None);

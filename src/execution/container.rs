@@ -16,12 +16,25 @@ use crate::execution::build::surefire::Surefire;
 use crate::execution::container::places::{HOME, RECORDER, RUNNER, TREE};
 use crate::manifest::Launcher;
 
+/// Options of every JVM of ours, of methods and of the warm compiler.
+pub(in crate::execution) const JVM_OPTIONS: [&str; 8] = [
+    "-XX:ActiveProcessorCount=2",
+    // A method's JVM ends before the second compiler would pay off.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Dfile.encoding=UTF-8",
+    "-Duser.language=en",
+    "-Duser.country=US",
+    "-Duser.timezone=UTC",
+    "-Djava.awt.headless=true",
+];
+
 /// The environment that all executions of a repository share.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// The image's config digest.
     pub image: Digest,
-    /// Digest of everything that images with the same development kit share: all but the Maven cache.
+    /// Digest of all layers that images with the same development kit share: all but the Maven cache.
     pub toolchain: Digest,
     /// Major version of its development kit.
     pub jdk: u32,

@@ -3,7 +3,7 @@
 //!
 //! Each step can be used alone. [`Direct::revision`] prepares the revision. [`Direct::masked`] leaves the target file
 //! out. [`Direct::swap`] puts a text in the target file's place and compiles it. [`Executor::launch`] runs one method.
-//! [`Direct::run_cell`] does a whole cell. Where the direct path can't do exactly what Maven would do, it returns
+//! [`Direct::run_cell`] does a whole cell. If the direct path can't do exactly what Maven would do, it returns
 //! [`NoAnswer`], and the caller takes the reference path.
 
 mod checks;
@@ -17,10 +17,13 @@ use std::time::Instant;
 use fs_err as fs;
 use tokio::sync::OnceCell;
 
+use crate::artifact::store::StoreError;
 use crate::digest::Digest;
 use crate::engine::EngineError;
 use crate::execution::attempt::ATTEMPTS;
+use crate::execution::attribution::{Erroneous, attribute};
 use crate::execution::build::built::Built;
+use crate::execution::build::compiled_tree::append_file;
 use crate::execution::build::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Input};
 use crate::execution::build::masked::MaskedRevision;
 use crate::execution::build::prepared::{CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput};
@@ -33,13 +36,14 @@ use crate::execution::run::logs::CellLogs;
 use crate::execution::run::record::milliseconds;
 use crate::execution::run::record::{CellRecord, ExecutionPath, Measured};
 use crate::execution::trees::CellFacts;
-use crate::outcome::compile::of_diagnostics;
+use crate::java::reach::Place;
+use crate::outcome::compile::{of_diagnostics, place};
+use crate::outcome::launch::shortened;
 use crate::outcome::{CompileReason, Outcome};
 use crate::task::MethodId;
 use crate::thread::blocking;
-use crate::workspace::TREE_TIME;
 
-/// Masked revisions that are kept for the next cell.
+/// How many masked revisions are kept for later cells.
 const MASKED_KEPT: usize = 16;
 
 type Masked = Arc<OnceCell<Result<Arc<MaskedRevision>, NoAnswer>>>;
@@ -157,14 +161,11 @@ impl Direct {
             match blocking(mask).await {
                 Ok(masked) => Ok(Ok(Arc::new(masked))),
                 Err(PreparedError::Unfit(reason)) => Ok(Err(NoAnswer::unfit(reason))),
-                Err(error) => Err(std::io::Error::from(error)),
+                Err(error) => Err(error),
             }
         });
         match made.await {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                self.prepared.forget(revision.key);
-                Err(NoAnswer::fault(format!("the prepared revision was given up meanwhile: {error}")).into())
-            }
+            Err(PreparedError::Store(error)) => Err(lost(error)),
             made => Ok(made?.clone()?),
         }
     }
@@ -196,8 +197,10 @@ impl Direct {
                 };
                 return Ok(Swap::Failed { reason, detail, errors });
             }
+            // The same text has exhausted a compiler before.
             (CompileAnswer::Broken(cause) | CompileAnswer::Lost(cause), _) => {
-                return Err(NoAnswer::fault(cause).into());
+                let (reason, detail) = (CompileReason::Resource, format!("the compiler: {cause}"));
+                return Ok(Swap::Failed { reason, detail: shortened(&detail), errors: Vec::new() });
             }
         };
         let output = crate::execution::build::prepared::in_tree(&masked.revision.test_output);
@@ -211,16 +214,17 @@ impl Direct {
             archives: vec![masked.tree.path().to_owned(), own.path().to_owned()],
             module: revision.module.clone(),
             class_path: revision.class_path.clone(),
+            build_cpu_ms: revision.build_cpu_ms,
             settings: revision.settings.clone(),
-            _own: own,
+            own: vec![Arc::new(own)],
         };
         Ok(Swap::Compiled(SwappedTree { masked: Arc::clone(masked), built }))
     }
 
-    /// Compiles, in a warm compiler; one that can't be started is tried again.
+    /// Compiles in a warm compiler; if it can't be started, tries again.
     ///
     /// # Errors
-    /// [`EngineError`] where none can be had.
+    /// [`EngineError`] if no compiler could be started.
     pub(super) async fn compile(
         &self,
         executor: &Executor,
@@ -241,18 +245,22 @@ impl Direct {
     }
 
     /// Returns the path of a revision's compiled tree in the store.
-    pub(super) fn archive(&self, revision: &CompiledRevision) -> PathBuf {
-        self.prepared.store().path(&revision.tree)
+    ///
+    /// # Errors
+    /// [`ExecutionError`] if the tree is missing or damaged.
+    pub(super) fn archive(&self, revision: &CompiledRevision) -> Result<PathBuf, ExecutionError> {
+        self.prepared.store().sound(&revision.tree).map_err(lost)
     }
 
     /// Returns the jars that stand for class directories of the project.
-    pub(super) fn inputs(&self, revision: &CompiledRevision) -> BTreeMap<String, Input> {
-        let store = self.prepared.store();
-        let jars = revision.jars.iter();
-        jars.map(|(path, digest)| (path.clone(), Input { file: store.path(digest), name: digest.hex() })).collect()
+    ///
+    /// # Errors
+    /// [`ExecutionError`] if a jar is missing or damaged.
+    pub(super) fn inputs(&self, revision: &CompiledRevision) -> Result<BTreeMap<String, Input>, ExecutionError> {
+        revision.inputs(self.prepared.store()).map_err(lost)
     }
 
-    /// Executes a cell. `archive` writes the code revision's own tree and returns where.
+    /// Executes a cell. `archive` writes the code revision's own tree and returns its file.
     ///
     /// # Errors
     /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
@@ -264,17 +272,11 @@ impl Direct {
     ) -> Result<ExecutedCell, ExecutionError> {
         let identity = &cell.identity;
         let environment = identity.environment;
-        let logs = CellLogs::create(executor.logs.as_deref(), &identity.task.id, identity.cell)?;
+        let logs = CellLogs::create(executor.logs.as_ref(), &identity.task.id, identity.cell)?;
         let mut measured = executor.measured(&logs);
         measured.path = ExecutionPath::Direct;
         let all = |outcome, detail: &str, attempts, measured: &Measured| {
-            let launched = || Launched {
-                outcome,
-                detail: detail.to_owned(),
-                attempts,
-                measured: measured.clone(),
-                files: Vec::new(),
-            };
+            let launched = || Launched::not_launched(outcome, detail, attempts, measured);
             executor.records(identity, cell.methods, cell.repeats, launched)
         };
         let unlaunched = |records| Ok(ExecutedCell { records, launched: None });
@@ -300,12 +302,29 @@ impl Direct {
             Swap::Compiled(swapped) => swapped,
             Swap::Failed { reason, detail, errors } => {
                 logs.diagnostics("direct-compile", &errors)?;
-                return unlaunched(all(Outcome::CompileFail(reason), &detail, 1, &measured));
+                measured.believed = reason == CompileReason::Resource;
+                let in_target = errors.iter().filter(|error| error.file.as_deref() == Some(masked.path().as_str()));
+                let places = in_target.filter_map(|error| place(error.line, Some(error.column)));
+                let places = places.map(|(line, column)| Place { line, column }).collect();
+                let file = Erroneous { text, class: &cell.facts.class, places, jdk: environment.jdk };
+                let records = all(Outcome::CompileFail(reason), &detail, 1, &measured);
+                return unlaunched(attribute(records, file).await?);
             }
         };
         let launches = (cell.facts.class.as_str(), cell.methods, cell.repeats);
         let records = executor.launch_all(identity, &swapped.built, launches, &measured, &logs).await?;
         Ok(ExecutedCell { records, launched: Some((swapped, logs)) })
+    }
+}
+
+/// Reports that a blob of a prepared revision is missing or damaged. The next request for the revision prepares it
+/// anew.
+fn lost(error: StoreError) -> ExecutionError {
+    match error {
+        StoreError::Missing { .. } | StoreError::Corrupted { .. } => {
+            NoAnswer::fault(format!("the prepared revision was given up or damaged meanwhile: {error}")).into()
+        }
+        error => PreparedError::Store(error).into(),
     }
 }
 
@@ -316,13 +335,7 @@ impl Direct {
 pub fn write_files<'a>(path: &Path, files: impl Iterator<Item = (&'a str, &'a [u8])>) -> std::io::Result<()> {
     let mut builder = tar::Builder::new(std::io::BufWriter::new(fs::File::create(path)?));
     for (name, content) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        header.set_mode(0o644);
-        header.set_uid(1000);
-        header.set_gid(1000);
-        header.set_mtime(TREE_TIME);
-        builder.append_data(&mut header, name, content)?;
+        append_file(&mut builder, name, content)?;
     }
     builder.into_inner()?.into_inner().map_err(std::io::IntoInnerError::into_error)?;
     Ok(())

@@ -7,6 +7,7 @@ use tokio::sync::RwLock;
 
 use crate::digest::Digest;
 use crate::engine::Engine;
+use crate::execution::attempt::Confirmed;
 use crate::execution::container::file_name;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::pool::ContainerPool;
@@ -14,7 +15,7 @@ use crate::execution::container::{Environment, ToolJars};
 use crate::execution::key::ExecutionInputs;
 use crate::execution::launch::sharing::{ArchiveMaker, ClassArchives};
 use crate::execution::request::CellIdentity;
-use crate::execution::run::logs::CellLogs;
+use crate::execution::run::logs::{CellLogs, Logs};
 use crate::execution::run::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
 use crate::outcome::Outcome;
 use crate::task::MethodId;
@@ -34,8 +35,8 @@ pub struct Executor {
     pub limits: ExecutionLimits,
     /// Directory for archives and spooled output; only this process writes there.
     pub temporary: PathBuf,
-    /// The run's `logs` directory; `None` outside of a run.
-    pub logs: Option<PathBuf>,
+    /// The run's logs; `None` outside of a run.
+    pub logs: Option<Logs>,
     /// The digest of this program's part in executions, a part of every key.
     pub identity: Digest,
     /// Every execution holds this lock shared; the second run of a timeout holds it exclusively. All executors of a
@@ -43,6 +44,9 @@ pub struct Executor {
     pub exclusive: Arc<RwLock<()>>,
     /// Whether a launch's first timeout counts, because its limit is many times its usual time.
     pub trusts_first_timeout: bool,
+    /// What second runs have confirmed about the submission; `None` for the developers' tests, whose every timeout gets
+    /// a second run.
+    pub confirmed: Option<Confirmed>,
     /// Containers that are started before they are needed.
     pub pool: Arc<ContainerPool>,
     /// The class archives that launches of both paths map; `None` for launches that load every class anew.
@@ -62,6 +66,13 @@ pub struct Launched {
     pub measured: Measured,
     /// The requested files; `None` for a file that is missing or too large.
     pub files: Vec<Option<Vec<u8>>>,
+}
+
+impl Launched {
+    /// Returns the result of a method that was not launched.
+    pub(super) fn not_launched(outcome: Outcome, detail: &str, attempts: u32, measured: &Measured) -> Self {
+        Self { outcome, detail: detail.to_owned(), attempts, measured: measured.clone(), files: Vec::new() }
+    }
 }
 
 impl Executor {
@@ -89,8 +100,8 @@ impl Executor {
         inputs.key()
     }
 
-    /// Tells whether a launch that time ended is believed without a second one: it used a processor for half of its time at
-    /// least. One that waited may have waited for the machine.
+    /// Tells whether a timeout counts without a second launch: the launch used a processor for at least half of its
+    /// time. A launch that waited may have waited for the machine.
     pub(super) fn trusts_timeout(&self, measured: &Measured) -> bool {
         let half = self.limits.launch_command.wall_seconds.saturating_mul(500);
         self.trusts_first_timeout && measured.launch_cpu_ms.is_some_and(|used| used >= half)
@@ -136,13 +147,14 @@ impl Executor {
             path: identity.path,
             outcome: launched.outcome,
             detail: launched.detail,
+            attributed: None,
             attempts: launched.attempts,
             key: (launched.attempts > 0).then(|| self.key(identity, method, repeat, path)),
             measured: launched.measured,
         }
     }
 
-    /// Returns the class archive of launches with this console, or `None` where there is none.
+    /// Returns the class archive of launches with this console; `None` if there is none.
     pub async fn class_archive(&self, environment: &Environment, console: &str) -> Option<PathBuf> {
         let maker = ArchiveMaker {
             engine: self.engine.as_ref(),
@@ -154,7 +166,7 @@ impl Executor {
         self.class_archives.as_ref()?.get(&maker, environment, console).await
     }
 
-    /// Tells whether launches in this environment map a class archive, as far as is known yet.
+    /// Tells whether launches in this environment map a class archive, as far as is known now.
     fn maps_class_archives(&self, environment: &Environment) -> bool {
         self.class_archives.as_ref().is_some_and(|archives| archives.serve(environment))
     }

@@ -17,7 +17,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Says that sources can't be had.
+    /// Reports that sources are not available.
     pub(super) fn source(cause: &str) -> Self {
         Self { reason: InfraReason::Source, detail: shortened(cause) }
     }
@@ -122,8 +122,11 @@ pub fn not_done(run: &ContainerRun, what: &str) -> Fault {
 /// Names why a container could not be run.
 pub fn engine_fault(error: &EngineError) -> Fault {
     let reason = match error {
-        EngineError::ImageMissing { .. } | EngineError::ImageNotLoaded { .. } => InfraReason::Image,
-        EngineError::Spool(_) => InfraReason::Disk,
+        EngineError::ImageMissing { .. }
+        | EngineError::ImageNotLoaded { .. }
+        | EngineError::ImageDamaged { .. }
+        | EngineError::LayerDamaged { .. } => InfraReason::Image,
+        EngineError::Spool(_) | EngineError::Blob(_) => InfraReason::Disk,
         _ => InfraReason::Engine,
     };
     Fault { reason, detail: shortened(&error.to_string()) }

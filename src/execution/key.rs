@@ -9,7 +9,7 @@ use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::run::record::ExecutionPath;
 use crate::manifest::Launcher;
 
-/// Everything that decides what an execution does.
+/// Everything that decides the result of an execution.
 #[derive(Debug, Serialize)]
 pub struct ExecutionInputs<'a> {
     /// The image's config digest.
@@ -49,7 +49,7 @@ pub struct ExecutionInputs<'a> {
 }
 
 impl ExecutionInputs<'_> {
-    /// Returns the key. The commands' fixed flags stand in what the identity is of.
+    /// Returns the key. The identity covers the fixed flags of commands.
     pub fn key(&self) -> Digest {
         key("execution", 5, self)
     }

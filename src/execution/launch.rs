@@ -1,13 +1,11 @@
 //! Launches one test method on a compiled tree, in a JVM and a container of its own. Either path may have built the
-//! tree; a launch may have options, such as an agent or the classes of a mutant. Source: protocol §2.3.
+//! tree. A launch may have options, such as an agent or the classes of a mutant. Source: protocol §2.3.
 
 pub(in crate::execution) mod agent;
 pub mod coverage;
 mod program;
 pub mod sharing;
 pub mod tracing;
-
-use std::path::PathBuf;
 
 use self::program::ENGINES;
 pub use self::program::{Launch, LaunchSteps, PLATFORM_1, console_for, launch_command, launch_program};
@@ -25,6 +23,7 @@ use crate::execution::fault::{engine_fault, not_done};
 use crate::execution::request::CellIdentity;
 use crate::execution::run::logs::{CellLogs, method_name};
 use crate::execution::run::record::{CellRecord, ExecutionPath, Measured};
+use crate::outcome::launch::seal::Seal;
 use crate::outcome::launch::{LaunchFacts, classify};
 use crate::outcome::{ExecReason, Outcome};
 use crate::task::MethodId;
@@ -50,14 +49,13 @@ pub struct LaunchOptions {
     pub jvm_arguments: Vec<String>,
     /// Further read-only inputs, such as an agent's jar.
     pub mounts: Vec<ReadOnlyMount>,
-    /// Tar archive that is unpacked over the tree, such as a mutant's classes.
-    pub replaced: Option<PathBuf>,
-    /// Files that are sent back afterwards: absolute path and most bytes of each.
+    /// Files that are sent back afterwards: absolute path, and largest size in bytes.
     pub files: Vec<(String, u64)>,
 }
 
 impl Executor {
-    /// Launches methods as often as asked, and returns a record for each launch. `before` is what was measured until then.
+    /// Launches each method as often as requested, and returns a record for each launch. `before` contains the values
+    /// that were measured before the launches.
     ///
     /// # Errors
     /// I/O errors of writing logs and temporary files.
@@ -93,8 +91,8 @@ impl Executor {
         Ok(records)
     }
 
-    /// Launches one method. A timeout counts only after a second run with nothing else running, unless the executor
-    /// trusts the first.
+    /// Launches one method. A timeout counts only after a second run with nothing else running, with two exceptions:
+    /// the executor trusts the first timeout, or an earlier timeout of the submission was confirmed.
     ///
     /// # Errors
     /// I/O errors of writing logs and temporary files.
@@ -111,18 +109,22 @@ impl Executor {
             Outcome::ExecFail(ExecReason::Timeout) if !self.trusts_timeout(&one.measured) => Came::OutOfTime,
             _ => Came::Answer,
         };
-        attempt(&self.exclusive, once, came).await
+        let confirmed = self.confirmed.as_ref().map(|confirmed| &confirmed.launches);
+        let tried = attempt(&self.exclusive, confirmed, once, came).await?;
+        let mut launched = tried.answer;
+        launched.measured.believed = tried.believed;
+        Ok(launched)
     }
 
-    /// Has a container waiting for a launch with this class path, as far as containers are started ahead; not while a launch
-    /// is to run with nothing else.
+    /// Starts a container ahead for a launch with this class path, unless the pool starts none ahead. Does nothing
+    /// during an exclusive run.
     pub(super) async fn expect_launch(&self, environment: &Environment, class_path: &[String]) {
         let _shared = self.exclusive.read().await;
         let (spec, _) = self.launch_container(environment, class_path, &LaunchOptions::default()).await;
         self.pool.expect(&spec);
     }
 
-    /// Returns the container of launches with these options, its program still empty, and the console in it.
+    /// Returns the container of launches with these options, without a program, and the console's path in it.
     async fn launch_container(
         &self,
         environment: &Environment,
@@ -132,7 +134,7 @@ impl Executor {
         let console = console_for(class_path, environment.jdk, environment.launcher);
         let archive = match options.jvm_arguments.is_empty() {
             true => self.class_archive(environment, console).await,
-            // An agent looks at every class as it is loaded.
+            // An agent must see every class while it is loaded.
             false => None,
         };
         let limits = (self.limits.launch, self.limits.launch_scratch_bytes);
@@ -164,8 +166,9 @@ impl Executor {
             method: method.method(),
             settings: &settings,
             class_archive: spec.mounts.iter().any(|mount| mount.target == CLASS_ARCHIVE),
+            seal: Some(Seal::random()?),
         };
-        let archives: Vec<_> = built.archives.iter().chain(&options.replaced).collect();
+        let archives: Vec<_> = built.archives.iter().collect();
         let names: Vec<String> = (0..archives.len()).map(|number| format!("{number}.tar")).collect();
         let unpacked: Vec<String> = names.iter().map(|name| format!("{INPUTS}/{name}")).collect();
         let (program, steps) = launch_program(&launch, &unpacked, &options.files, &self.limits);
@@ -175,13 +178,16 @@ impl Executor {
         let name = format!("{name}-{number}");
         logs.invocation(&name, &spec.program, steps.java)?;
         let spool = Spool::create(&self.temporary)?;
-        // Maven builds between the launches of the reference path, for longer than a container waits.
+        // On the reference path, Maven builds between launches, for longer than a container may wait.
         let then = match built.path {
             ExecutionPath::Direct => Then::StartNext,
             ExecutionPath::Maven => Then::Nothing,
         };
         match self.pool.run(&spec, &inputs, spool.path(), then).await {
-            Ok(run) => launched(&run, &steps, (&method_class, method), (logs, &name), number, base),
+            Ok(run) => {
+                let asked = Asked { class: &method_class, method, seal: launch.seal };
+                launched(&run, &steps, &asked, (logs, &name), number, base)
+            }
             Err(error) => {
                 let fault = engine_fault(&error);
                 let outcome = Outcome::InfraFail(fault.reason);
@@ -191,17 +197,26 @@ impl Executor {
     }
 }
 
+/// The parameters of a launch, and the key that signs its events.
+struct Asked<'a> {
+    class: &'a str,
+    method: &'a MethodId,
+    seal: Option<Seal>,
+}
+
 /// Returns the result of a launch in a container that ended, and logs its output.
 fn launched(
     run: &ContainerRun,
     steps: &LaunchSteps,
-    (class, method): (&str, &MethodId),
+    asked: &Asked<'_>,
     (logs, name): (&CellLogs, &str),
     attempts: u32,
     base: Measured,
 ) -> std::io::Result<Launched> {
     logs.command(name, run.step(steps.java))?;
+    let mut reported = false;
     for (report, engine) in steps.reports.into_iter().zip(ENGINES) {
+        reported |= run.step(report).is_some_and(|output| output.result() == Some(&StepResult::Done));
         logs.file(name, &format!(".{engine}.xml"), run.step(report))?;
     }
     let mut measured = Measured {
@@ -216,13 +231,17 @@ fn launched(
     };
     let events = output.events.bytes()?;
     let oom_killed = run.memory_limit_met_in(steps.java);
-    let verdict = classify(&LaunchFacts { end, oom_killed, events: &events, class, method: method.method() });
+    let &Asked { class, method, seal } = asked;
+    let facts = LaunchFacts { end, oom_killed, events: &events, seal, class, method: method.method() };
+    let (verdict, said) = classify(&facts);
     measured = Measured {
         launch_ms: output.report.as_ref().map(|report| report.wall_ms),
         launch_cpu_ms: Some(end.cpu_ms),
         launch_peak_bytes: Some(end.peak_resident_bytes),
         oom_killed,
         dropped_bytes: end.dropped_bytes,
+        forged_events: said.forged,
+        unreported: verdict.outcome == Outcome::Pass && said.report_complete && !reported,
         ..measured
     };
     let content = |step: &usize| match run.step(*step) {

@@ -1,10 +1,10 @@
-//! Proofs: an image is ready once executions without a network showed that it compiles and launches what its tasks
-//! need.
+//! Proofs: an image is ready once executions without a network showed that everything its tasks need compiles and
+//! launches.
 //!
-//! For each distinct build set, one gold method is compiled and launched offline; none may end as `infra_fail`. Whether
-//! the method passes plays no part, because `validate` checks labels. A proof is stored under the image's config digest
-//! and never repeated for an identical image. It also lists executions that the image failed. Such a failure
-//! invalidates the proof, whatever else was shown, until the same execution succeeds.
+//! For each distinct build set, one gold method is compiled and launched offline. None may end as `infra_fail`; whether
+//! it passes is irrelevant, because `validate` checks labels. A proof is stored under the image's config digest and
+//! never repeated for an identical image. It also lists executions that failed because of the image. Such a failure
+//! invalidates the whole proof until the same execution succeeds.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,13 +24,13 @@ use crate::execution::run::record::ExecutionPath;
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, Task, TaskId};
 
-/// A function that prepares a cell's tree, or says why its sources can't be had.
+/// A function that prepares a cell's tree, or returns why its sources are not available.
 pub type Prepare = Arc<dyn Fn(&Task, Cell) -> Result<CellInput, String> + Send + Sync>;
 
 /// Version of the proof's schema.
 pub const PROOF_SCHEMA: u32 = 1;
 
-/// The executions shown of an image. File: `proofs/<config digest>.json`.
+/// The results of an image's executions. File: `proofs/<config digest>.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     /// [`PROOF_SCHEMA`].
@@ -39,13 +39,13 @@ pub struct Proof {
     pub config_digest: Digest,
     /// Successful executions, by build set.
     pub executions: Vec<ProvenExecution>,
-    /// Executions that the image failed and that have not succeeded since.
+    /// Executions that failed because of the image and have not succeeded since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<Unproven>,
-    /// Digests of the proof levels and tasks that were shown. Asking again for one of these reads nothing else.
+    /// Digests of the proof levels and tasks that were shown. Another request for one of these reads nothing else.
     pub shown_for: Vec<Digest>,
-    /// Digest of the last repository lock that this proof was compared with and covers. Asking again for this lock does
-    /// not read it.
+    /// Digest of the last repository lock that was compared with this proof and is covered by it. Another request for
+    /// this lock does not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<Digest>,
 }
@@ -64,7 +64,7 @@ pub struct ProvenExecution {
 }
 
 impl Proof {
-    /// Returns a proof of an image of which nothing was shown.
+    /// Returns an empty proof of an image.
     pub fn new(config_digest: Digest) -> Self {
         Self {
             schema: PROOF_SCHEMA,
@@ -76,7 +76,7 @@ impl Proof {
         }
     }
 
-    /// Tells whether every one of the build sets was shown and the image failed none of their executions.
+    /// Tells whether every one of the build sets was shown, and no execution of them failed because of the image.
     pub fn covers(&self, build_sets: &[String]) -> bool {
         let shown: BTreeSet<&str> = self.executions.iter().map(|execution| execution.build_set.as_str()).collect();
         let failed: BTreeSet<&str> = self.failed.iter().map(|execution| execution.build_set.as_str()).collect();
@@ -98,7 +98,7 @@ impl Proof {
             ProofStep::Failed(execution) => {
                 self.failed.push(execution);
                 self.failed.sort_by(|a, b| (&a.task_id, a.cell).cmp(&(&b.task_id, b.cell)));
-                // Whoever asks again must find that it is not all shown.
+                // The next request must find that the proof is incomplete.
                 self.shown_for.clear();
                 self.lock = None;
             }
@@ -111,7 +111,7 @@ impl Proof {
 pub enum ProofStep {
     /// The execution ended with another outcome than `infra_fail`.
     Held(ProvenExecution),
-    /// The image failed it.
+    /// The execution failed because of the image.
     Failed(Unproven),
 }
 
@@ -152,13 +152,13 @@ impl Failure for ProofError {
 pub struct NeededExecution {
     /// Identity of the set of build files and module.
     pub build_set: String,
-    /// A task that has it.
+    /// A task that has the build set.
     pub task: Task,
     /// The cell whose code revision has the build set.
     pub cell: Cell,
 }
 
-/// An execution that the image failed.
+/// An execution that failed because of the image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unproven {
     /// Identity of the set of build files and module.
@@ -173,7 +173,7 @@ pub struct Unproven {
     pub detail: String,
 }
 
-/// Returns the proof at `path`; `None` where there is none.
+/// Returns the proof at `path`; `None` if there is no file.
 ///
 /// # Errors
 /// [`ProofError`].
@@ -189,7 +189,7 @@ pub fn load(path: &Path) -> Result<Option<Proof>, ProofError> {
 /// Reads a proof.
 ///
 /// # Errors
-/// Why it can't be understood.
+/// The reason for which it is malformed.
 pub fn parse(bytes: &[u8]) -> Result<Proof, String> {
     let proof: Proof = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     match proof.schema {
@@ -208,11 +208,11 @@ pub fn store(path: &Path, proof: &Proof) -> Result<(), ProofError> {
     Ok(write_atomically(path, &bytes)?)
 }
 
-/// Executes `needed`, at most `jobs` at once, and calls `told` with each result as soon as it is there. Returns the
-/// failures, including those that say nothing of the image. After a fault of ours nothing further is executed.
+/// Executes `needed`, at most `jobs` at once, and calls `told` with each result at once. Returns all failures, also
+/// those that are not the image's fault. Starts nothing after a fault of ours.
 ///
 /// # Errors
-/// [`ProofError::Io`] where temporary files can't be written, and every error of `told`.
+/// [`ProofError::Io`] if temporary files can't be written; every error of `told`.
 pub async fn prove(
     executor: &Executor,
     environment: &Environment,
@@ -279,7 +279,8 @@ async fn execute_all<'a, F: Future<Output = Result<(Outcome, String), ProofError
     Ok(failed)
 }
 
-/// Tells whether a failure may be the image's: what the machine or the sources lack says nothing of it.
+/// Tells whether the image may have caused a failure. Missing resources of the machine and missing sources are not its
+/// fault.
 fn is_of_the_image(reason: InfraReason) -> bool {
     match reason {
         InfraReason::Image | InfraReason::Resolution | InfraReason::Build => true,
@@ -304,7 +305,7 @@ async fn execute(
         cell: one.cell,
         input: &input,
         environment,
-        // One method shows what all of them need: compilation, class path and launcher are the same.
+        // One method is enough: compilation, class path and launcher are the same for all.
         methods: &one.task.test_methods[..1],
         repeats: 1,
         path: ExecutionPath::Maven,

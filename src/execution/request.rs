@@ -14,9 +14,11 @@ pub struct CellInput {
     pub archive: TemporaryFile,
     /// Git's id of the code revision's tree.
     pub tree: String,
-    /// The swapped file's bytes by digest; `None` where that revision has no such file.
+    /// The swapped file's bytes by digest; `None` if that revision has no such file.
     pub swapped: Option<Digest>,
-    /// The target file's module; `None` where no module contains the file.
+    /// The bytes themselves.
+    pub text: Option<Vec<u8>>,
+    /// The target file's module; `None` if no module contains the file.
     pub module: Option<ModuleArguments>,
     /// The target file, relative to the tree.
     pub test_file: String,
@@ -31,7 +33,7 @@ pub struct OtherText<'a> {
     pub number: usize,
     /// The source, relative to the tree.
     pub path: &'a str,
-    /// What it holds.
+    /// The replacing text.
     pub text: &'a str,
 }
 
@@ -50,9 +52,9 @@ pub struct CellRequest<'a> {
     pub methods: &'a [MethodId],
     /// Repeats of each launch, at least 1.
     pub repeats: u32,
-    /// The requested path. If it is the direct path, that path did not fit.
+    /// The requested path. If this is the direct path, the direct path did not fit the cell.
     pub path: ExecutionPath,
-    /// A changed source of the code; such records have no key.
+    /// A replaced source of the code. Records of such a cell have no key.
     pub other_text: Option<OtherText<'a>>,
 }
 

@@ -1,6 +1,7 @@
-//! Runs: what one command executes, and what is kept of it in a directory.
+//! Runs: the executions of one command, and their records in a directory.
 //!
-//! [`stage`] runs jobs, [`record`] is what is kept of each method, [`directory`] where; [`list`] looks at the runs that are there.
+//! [`stage`] executes jobs, [`record`] defines the record of each method, [`directory`] writes records, and [`list`]
+//! reads existing runs.
 
 pub mod directory;
 pub mod explain;

@@ -21,9 +21,10 @@ use crate::execution::container::{Environment, ToolJars};
 use crate::execution::direct::{Direct, write_files};
 use crate::execution::executor::Executor;
 use crate::execution::run::record::ExecutionPath;
+use crate::outcome::launch::seal::signed;
 use crate::task::{Task, Track};
 
-/// Returns what executes by a script.
+/// Returns an executor that follows a script.
 pub(super) fn executor(engine: &Arc<Scripted>, data_dir: &DataDir) -> Executor {
     Executor {
         engine: Arc::<Scripted>::clone(engine),
@@ -36,12 +37,13 @@ pub(super) fn executor(engine: &Arc<Scripted>, data_dir: &DataDir) -> Executor {
         identity: Digest::of(b"identity"),
         exclusive: Arc::default(),
         trusts_first_timeout: false,
+        confirmed: None,
         pool: Arc::new(ContainerPool::new(Arc::<Scripted>::clone(engine), data_dir.temporary(), 0)),
         class_archives: None,
     }
 }
 
-/// Returns the direct path with one compiler, by a script.
+/// Returns the direct path with one compiler, which follows a script.
 pub(super) fn direct(engine: &Arc<Scripted>, data_dir: &DataDir) -> Direct {
     let store = Store::of(data_dir).unwrap();
     let prepared = PreparedRevisions::new(data_dir, &store, &EventSink::none());
@@ -79,7 +81,7 @@ pub(super) fn task() -> Task {
     }
 }
 
-/// Returns a compiled tree with nothing in it.
+/// Returns an empty compiled tree.
 pub(super) fn built(directory: &Path) -> Built {
     let own = TemporaryFile::named(directory, "compiled", "tar");
     write_files(own.path(), std::iter::empty()).unwrap();
@@ -88,8 +90,9 @@ pub(super) fn built(directory: &Path) -> Built {
         archives: vec![own.path().to_owned()],
         module: "/work/project".to_owned(),
         class_path: Vec::new(),
+        build_cpu_ms: None,
         settings: JvmSettings::default(),
-        _own: own,
+        own: vec![std::sync::Arc::new(own)],
     }
 }
 
@@ -109,8 +112,8 @@ pub(super) fn launches(spec: &ContainerSpec) -> Vec<(usize, String, String)> {
         .collect()
 }
 
-/// What init and launcher say of a method that passes.
-pub(super) fn passed((step, class, method): &(usize, String, String)) -> Vec<Frame> {
+/// The frames of init and launcher for a passing method, signed with the program's key.
+pub(super) fn passed(spec: &ContainerSpec, (step, class, method): &(usize, String, String)) -> Vec<Frame> {
     let events = format!(
         r#"{{"event":"run_started","schema":1,"class":"{class}","method":"{method}","platform":"1","java":"8","ms":0}}
 {{"event":"discovered","id":"i","leaf":true,"match":"method","class":"{class}","ms":1}}
@@ -119,12 +122,17 @@ pub(super) fn passed((step, class, method): &(usize, String, String)) -> Vec<Fra
 {{"event":"run_finished","status":0,"leaves":{{"discovered":1,"registered":0,"started":1,"successful":1,"failed":0,"aborted":0,"skipped":0,"not_run":0}},"containers_not_successful":0,"report_complete":true,"ms":4}}
 "#
     );
+    let key = spec.program.steps.iter().find_map(|step| match step {
+        Step::Write { content, .. } => Some(content.clone()),
+        _ => None,
+    });
+    let events = signed(&key.unwrap(), &events.lines().collect::<Vec<_>>());
     let mut frames = output(u32::try_from(*step).unwrap(), Stream::Events, events.as_bytes());
     frames.push(step_end(*step, exited(0)));
     frames
 }
 
-/// What init and recorder say of a build that compiles.
+/// The frames of init and recorder for a build that compiles.
 pub(super) fn compiled() -> Vec<Frame> {
     let recording = r#"{"event":"recording_started","schema":2}
 {"event":"session_started","projects":[{"project":"g:a","basedir":"/work/project","output":"/work/project/target/classes","test_output":"/work/project/target/test-classes"}]}
@@ -139,7 +147,7 @@ pub(super) fn compiled() -> Vec<Frame> {
     frames
 }
 
-/// A JVM that met its limit of wall time.
+/// The result of a JVM that exceeded its wall time.
 pub(super) fn out_of_time() -> StepResult {
     let StepResult::Ended(end) = exited(0) else { panic!("a command that exited has ended") };
     let limit = Some(LimitReached::Wall);

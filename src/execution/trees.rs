@@ -25,9 +25,9 @@ pub struct Trees {
 pub struct CellFacts {
     /// Git's id of the code revision's tree.
     pub tree: String,
-    /// The target file's text in the test revision; `None` where it has no such file.
+    /// The target file's text in the test revision; `None` if the revision has no such file.
     pub text: Option<Vec<u8>>,
-    /// The target file's module in the code revision; `None` where no module contains the file.
+    /// The target file's module in the code revision; `None` if no module contains the file.
     pub module: Option<ModuleArguments>,
     /// Binary name of the class that the text declares, empty if it declares none. The method's own class may be nested
     /// in it.
@@ -63,7 +63,7 @@ impl Trees {
     /// Writes the archive of a cell's tree.
     ///
     /// # Errors
-    /// Why the sources can't be read, in words.
+    /// The reason for which the sources can't be read.
     pub fn cell(&self, task: &Task, cell: Cell) -> Result<CellInput, String> {
         let repository = self.open(task).map_err(|error| error.to_string())?;
         let (archive, written) = self.archive(|archive| write_cell(&repository, task, cell, archive, &self.notices))?;
@@ -71,6 +71,7 @@ impl Trees {
             archive,
             tree: written.tree,
             swapped: written.test_file.as_deref().map(Digest::of),
+            text: written.test_file,
             module: written.module.as_ref().map(ModuleArguments::of),
             test_file: task.test_file.to_string(),
             class: written.class,

@@ -1,4 +1,4 @@
-//! Gold validation: executes every cell of every task, several at once, and writes records as they come.
+//! Gold validation: executes every cell of every task, several at once, and writes each record as soon as it exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Validation<'a> {
     pub tasks: &'a [Task],
     /// Environments of the tasks' repositories.
     pub environments: &'a BTreeMap<RepositoryName, Environment>,
-    /// Executors of the tasks' repositories: their limits may differ.
+    /// Executors of the tasks' repositories, whose limits may differ.
     pub executors: &'a BTreeMap<RepositoryName, Arc<Executor>>,
     /// Launches of each method and cell.
     pub repeats: u32,
@@ -43,7 +43,7 @@ impl Validation<'_> {
     /// Executes everything that has no record in `known`, and returns all records.
     ///
     /// # Errors
-    /// [`RunError`]; records made until then are in the run's directory.
+    /// [`RunError`]. The run's directory then contains all records until the error.
     pub async fn run(
         &self,
         run: &mut RunDirectory,
@@ -62,7 +62,7 @@ impl Validation<'_> {
         stage.run(run, known, jobs, outcomes).await
     }
 
-    /// Returns the cells and paths for which not every method and repeat has a record.
+    /// Returns the cells and paths in which a method or repeat has no record.
     fn missing(&self, known: &[CellRecord]) -> Vec<(&Task, Cell, ExecutionPath)> {
         let mut there = BTreeMap::new();
         for record in known {
@@ -156,6 +156,7 @@ impl Validation<'_> {
                 path,
                 outcome: Outcome::InfraFail(reason),
                 detail: crate::outcome::launch::shortened(detail),
+                attributed: None,
                 attempts: 0,
                 key: None,
                 measured: Measured::default(),
@@ -172,7 +173,7 @@ pub fn ordered_cells(task: &Task) -> Vec<Cell> {
     cells
 }
 
-/// Returns how many records came to what, such as `pass 3, exec_fail(assertion) 1`.
+/// Returns the number of records with each outcome, such as `pass 3, exec_fail(assertion) 1`.
 fn outcomes(records: &[CellRecord]) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for record in records {

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::FocalLines;
 use crate::task::MethodId;
 
-/// The most own methods of a test method: a trace is a stranger's.
+/// The most own methods of a test method, because a trace is untrusted.
 const MOST_OWN: usize = 1_000;
-/// The most lines of these.
+/// The most lines of own methods.
 const MOST_LINES: usize = 20_000;
 
 /// A method of the project's main classes that a launch entered, as in its class file.

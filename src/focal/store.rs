@@ -34,8 +34,8 @@ pub struct KnownFocal {
     pub own: Option<Vec<OwnFocal>>,
 }
 
-/// Returns the stored focal methods of a repository's tasks. An unreadable entry, or one of another version, is ignored
-/// without harm, because all of it can be found again.
+/// Returns the stored focal methods of a repository's tasks. A malformed entry, or one of another version, is skipped:
+/// all of it can be found again.
 ///
 /// # Errors
 /// I/O errors of reading the repository's file.
@@ -43,8 +43,8 @@ pub fn kept(directory: &Path, repository: &RepositoryName) -> io::Result<BTreeMa
     Ok(read(directory, repository)?.1)
 }
 
-/// Stores the results for tasks of a repository, and keeps those of its other tasks. Known own focal methods stay where
-/// there are no new ones. The caller prevents concurrent calls.
+/// Stores the results for tasks of a repository, and keeps those of its other tasks. Known own focal methods stay
+/// unless there are new ones. The caller prevents concurrent calls.
 ///
 /// # Errors
 /// I/O errors of reading and writing the repository's file.
@@ -52,7 +52,7 @@ pub fn keep(directory: &Path, repository: &RepositoryName, found: BTreeMap<TaskI
     fs_err::create_dir_all(directory)?;
     let (there, mut tasks) = read(directory, repository)?;
     for (task, mut known) in found {
-        // Places are those of the same list.
+        // Indexes are valid only for an unchanged list.
         let before = tasks.remove(&task).filter(|before| before.focal == known.focal);
         known.own = known.own.or_else(|| before?.own);
         tasks.insert(task, known);
@@ -68,7 +68,7 @@ fn path(directory: &Path, repository: &RepositoryName) -> PathBuf {
     directory.join(format!("{}.json", repository.file_stem()))
 }
 
-/// The file's bytes, and what it says of tasks.
+/// The file's bytes, and its entries by task.
 type Contents = (Option<Vec<u8>>, BTreeMap<TaskId, KnownFocal>);
 
 fn read(directory: &Path, repository: &RepositoryName) -> io::Result<Contents> {

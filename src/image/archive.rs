@@ -1,4 +1,4 @@
-//! Reads tar archives of others, with bounds; accepts only directories, regular files and links.
+//! Reads untrusted tar archives, with bounds. Accepts only directories, regular files and links.
 //!
 //! Long names are handled here rather than by the tar library, which would read a name of any length into memory.
 
@@ -14,11 +14,11 @@ use super::tree::{Entry, PlacedEntry};
 const MAX_BYTES: u64 = 4 << 30;
 /// Largest number of members.
 const MAX_MEMBERS: u64 = 300_000;
-/// Largest member that only describes the next one.
+/// Largest member that only describes the next one, such as a long name.
 const MAX_DESCRIPTION: u64 = 64 << 10;
 
-/// Returns the entries of the tar archive in `reader` whose places `place` gives; where it gives none the member is
-/// skipped. Contents go to `spool`. `name` says in errors which archive it is.
+/// Returns the entries of the tar archive in `reader` at the places that `place` returns; members without a place are
+/// skipped. Contents go to `spool`. `name` names the archive in errors.
 pub(crate) fn read_tar(
     reader: &mut dyn Read,
     name: &str,
@@ -77,12 +77,12 @@ pub(crate) fn read_tar(
         };
         entries.push(PlacedEntry { path: target_path, entry });
     }
-    // What follows the last member still has to be sound: a compressed stream's checksum stands at its end.
+    // Bytes after the last member are checked too, because a compressed stream has its checksum at the end.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(malformed)?;
     Ok(entries)
 }
 
-/// What earlier members said about the next one.
+/// The facts that earlier members gave about the next one.
 #[derive(Default)]
 struct Description {
     path: Option<String>,
@@ -90,7 +90,7 @@ struct Description {
 }
 
 impl Description {
-    /// Takes in a member that describes the next one; other members are left alone and `false` is returned.
+    /// Reads a member that describes the next one. Returns `false` for other members, which are not read.
     fn take_from(&mut self, kind: tar::EntryType, member: &mut impl Read, name: &str) -> Result<bool, ImageError> {
         match kind {
             tar::EntryType::GNULongName => self.path = Some(utf8(without_nul(read_description(member, name)?), name)?),
@@ -137,7 +137,7 @@ fn utf8(bytes: Vec<u8>, name: &str) -> Result<String, ImageError> {
     String::from_utf8(bytes).map_err(|_| ImageError::archive(name, "a name in it is not UTF-8"))
 }
 
-/// A reader that fails instead of giving more bytes than allowed.
+/// A reader that fails after a maximum number of bytes.
 pub(crate) struct Bounded<R> {
     pub(crate) inner: R,
     pub(crate) left: u64,

@@ -15,13 +15,13 @@ use crate::lock::{LayerKind, RepositoryLock, ToolchainLock};
 pub struct ImageBuilder {
     catalog: Catalog,
     threads: usize,
-    /// Held while layers are composed that several images share, so that no two threads compose the same one.
+    /// Held while layers are composed that several images share, so that no two threads compose the same layer.
     shared_layers: Mutex<()>,
     _lock: HeldLock,
 }
 
 impl ImageBuilder {
-    /// Returns a builder; `waiting` is called at most once, with the process that must finish first.
+    /// Returns a builder. If another process must finish first, `waiting` is called once with that process.
     ///
     /// # Errors
     /// [`ImageError::DataDir`], [`ImageError::Store`].
@@ -31,7 +31,7 @@ impl ImageBuilder {
         Ok(Self { catalog: Catalog::open(data_dir)?, threads, shared_layers: Mutex::new(()), _lock: lock })
     }
 
-    /// Returns the built images.
+    /// Returns the catalog of built images.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }

@@ -33,7 +33,7 @@ pub struct BuiltImage {
     pub repository: RepositoryName,
     /// Major version of its Java development kit.
     pub jdk: u32,
-    /// Digest of Maven's arguments when the lock was resolved; `None` where no override of the manifest changes them.
+    /// Digest of Maven's arguments when the lock was resolved; `None` if no override of the manifest changes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maven_arguments: Option<Digest>,
     /// The image.
@@ -85,7 +85,7 @@ impl BuiltImage {
     /// Reads a repository's file.
     ///
     /// # Errors
-    /// Why it can't be understood.
+    /// The reason for which it is malformed.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         match value.get("schema").and_then(serde_json::Value::as_u64) {
@@ -109,7 +109,7 @@ impl BuiltImage {
         }
     }
 
-    /// Returns the blobs of the image and of the last other one.
+    /// Returns the blobs of the image and of the previous different one.
     pub fn blobs(&self) -> Vec<Digest> {
         [&self.image].into_iter().chain(&self.previous).flat_map(Image::blobs).collect()
     }
@@ -124,7 +124,7 @@ impl Catalog {
     /// Returns the catalog of the data directory.
     ///
     /// # Errors
-    /// [`ImageError::Store`] where the store can't be opened.
+    /// [`ImageError::Store`] if the store can't be opened.
     pub fn open(data_dir: &DataDir) -> Result<Self, ImageError> {
         Ok(Self { data_dir: data_dir.clone(), store: Store::of(data_dir)? })
     }
@@ -145,7 +145,7 @@ impl Catalog {
     /// Returns the repository's image, if one was built. Its blobs are not checked.
     ///
     /// # Errors
-    /// [`ImageError::Catalog`] where its file can't be read.
+    /// [`ImageError::Catalog`] if its file can't be read.
     pub fn get(&self, repository: &RepositoryName) -> Result<Option<BuiltImage>, ImageError> {
         self.read(self.path(repository))
     }
@@ -166,7 +166,7 @@ impl Catalog {
         }))
     }
 
-    /// Returns the repository's record. One that can't be understood counts as none: building replaces it.
+    /// Returns the repository's record. A malformed record counts as absent, because building replaces it.
     pub(super) fn known(&self, repository: &RepositoryName) -> Result<Option<BuiltImage>, ImageError> {
         match self.get(repository) {
             Err(ImageError::Catalog { .. }) => Ok(None),
@@ -190,7 +190,7 @@ impl Catalog {
     /// Returns all built images, sorted by repository.
     ///
     /// # Errors
-    /// [`ImageError::Catalog`] where a file can't be read.
+    /// [`ImageError::Catalog`] if a file can't be read.
     pub fn all(&self) -> Result<Vec<BuiltImage>, ImageError> {
         let listing = |source| ImageError::Io { doing: "listing images".to_owned(), source };
         let entries = match fs::read_dir(self.directory()) {
@@ -201,7 +201,7 @@ impl Catalog {
         let mut images = Vec::new();
         for entry in entries {
             let path = entry.map_err(listing)?.path();
-            // What a killed writer left unfinished has a hidden name.
+            // Unfinished files of killed writers have hidden names.
             let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
             if !hidden && path.extension().is_some_and(|extension| extension == "json") {
                 images.extend(self.read(path)?);
@@ -220,7 +220,7 @@ impl Catalog {
         BuiltImage::parse(&bytes).map(Some).map_err(|reason| ImageError::Catalog { path, reason })
     }
 
-    /// Remembers the image.
+    /// Writes the image's record.
     pub(crate) fn put(&self, built: &BuiltImage) -> Result<(), ImageError> {
         let io = |source| ImageError::Io { doing: "remembering an image".to_owned(), source };
         fs::create_dir_all(self.directory()).map_err(io)?;
@@ -323,7 +323,7 @@ impl Catalog {
             if used_recipes.contains(&record.layer.recipe) {
                 continue;
             }
-            // The record goes first: without it nobody takes the layer for finished.
+            // The record goes first: without it, no process takes the layer for finished.
             if !dry_run {
                 let removed = fs::remove_file(record_path(&self.store, &record.layer.recipe));
                 removed.map_err(|source| ImageError::Io { doing: "pruning".to_owned(), source })?;

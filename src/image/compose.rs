@@ -41,16 +41,16 @@ pub struct LayerRecord {
 }
 
 impl LayerRecord {
-    /// Returns the blobs that it names.
+    /// Returns the blobs that the record names.
     pub fn blobs(&self) -> [Digest; 2] {
         [self.layer.digest, self.index]
     }
 }
 
-/// Returns the image for the locks; composes layers that the store lacks with as many threads as processors.
+/// Returns the image for the locks. Composes missing layers with as many threads as processors.
 ///
 /// # Errors
-/// [`ImageError`]; the store then holds finished layers only.
+/// [`ImageError`]. The store contains only finished layers then.
 pub fn compose(
     toolchain: &ToolchainLock,
     jdk: u32,
@@ -61,7 +61,7 @@ pub fn compose(
     compose_recipe(&ImageRecipe::new(toolchain, jdk, repository)?, store, threads)
 }
 
-/// Returns the image for the recipe; composes layers that the store lacks with at most `threads` threads.
+/// Returns the image for the recipe. Composes missing layers with at most `threads` threads.
 ///
 /// # Errors
 /// [`ImageError`].
@@ -78,8 +78,8 @@ pub fn compose_recipe(recipe: &ImageRecipe, store: &Store, threads: usize) -> Re
     Ok(Image { config_digest, manifest_digest, layers })
 }
 
-/// Composes the layers that have no record yet: all archives are unpacked at once, the trees are merged one after
-/// another, lowest first, and the layers are written at once.
+/// Composes the layers without a record. All archives are unpacked at once. The trees are merged one after another,
+/// lowest first. Then the layers are written at once.
 fn compose_layers(
     recipe: &ImageRecipe,
     keys: &[Digest],
@@ -132,13 +132,13 @@ fn write_and_remember(
     Ok(record)
 }
 
-/// Upper layers are made on top of the base only, so that they are the same in every image that has them. The Maven
-/// cache has a directory of its own.
+/// Upper layers are composed on the base alone, so that they are equal in every image that has them. The Maven cache is
+/// independent of the base, because it has a directory of its own.
 fn lies_on_base(kind: LayerKind) -> bool {
     matches!(kind, LayerKind::Jdk | LayerKind::Tools)
 }
 
-/// Returns the digests of what composing the image would read and the store lacks.
+/// Returns the digests of the inputs for composing the image that the store lacks.
 pub(crate) fn missing_inputs(recipe: &ImageRecipe, store: &Store) -> Result<BTreeSet<Digest>, ImageError> {
     let mut missing = BTreeSet::new();
     for (layer, key) in recipe.layers.iter().zip(recipe_digests(recipe)?) {
@@ -149,7 +149,7 @@ pub(crate) fn missing_inputs(recipe: &ImageRecipe, store: &Store) -> Result<BTre
     Ok(missing)
 }
 
-/// Returns the identity of a toolchain's image before it is composed: the digest of all that its bytes depend on.
+/// Returns the identity of a toolchain's image before it is composed: the digest of everything that decides its bytes.
 ///
 /// # Errors
 /// As [`ImageRecipe::new`].
@@ -166,7 +166,7 @@ pub(crate) fn recipe_digests(recipe: &ImageRecipe) -> Result<Vec<Digest>, ImageE
     Ok(keys)
 }
 
-/// Returns the key of a layer: the digest of all that its bytes depend on.
+/// Returns the key of a layer: the digest of everything that decides its bytes.
 fn recipe_digest(recipe: &LayerRecipe, base: Option<Digest>) -> Result<Digest, ImageError> {
     #[derive(Serialize)]
     struct Key<'a> {
@@ -185,9 +185,9 @@ pub(crate) fn record_path(store: &Store, key: &Digest) -> PathBuf {
     records_directory(store).join(format!("{}.json", key.hex()))
 }
 
-/// Returns the finished layer with this recipe if its blobs are there.
+/// Returns the finished layer with this recipe if the store has its blobs.
 pub(crate) fn remembered(store: &Store, key: &Digest) -> Option<LayerRecord> {
-    // A record that can't be read is as good as none: the layer is composed again and the record replaced.
+    // If the record can't be read, the layer is composed again and the record replaced.
     let bytes = fs::read(record_path(store, key)).ok()?;
     let record: LayerRecord = serde_json::from_slice(&bytes).ok()?;
     let complete = record.schema == LAYER_RECORD_SCHEMA
@@ -197,7 +197,7 @@ pub(crate) fn remembered(store: &Store, key: &Digest) -> Option<LayerRecord> {
     complete.then_some(record)
 }
 
-/// Returns what each layer of an image holds.
+/// Returns the content of each layer of an image.
 pub(crate) fn indexes(image: &Image, store: &Store) -> Result<BTreeMap<LayerKind, LayerIndex>, ImageError> {
     let mut indexes = BTreeMap::new();
     for layer in &image.layers {
@@ -226,14 +226,14 @@ fn write_index<'a>(
 /// Returns the index of a finished layer.
 ///
 /// # Errors
-/// [`ImageError::Store`] where the index's blob is missing or corrupted.
+/// [`ImageError::Store`] if the index's blob is missing or corrupted.
 pub fn read_index(store: &Store, record: &LayerRecord) -> Result<LayerIndex, ImageError> {
     let bytes = store.read(&record.index)?;
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     Ok(lines.map(serde_json::from_slice::<(TreePath, IndexEntry)>).collect::<Result<_, _>>()?)
 }
 
-/// Merges the layer's sources in their order; `unpacked` has what was in each of them.
+/// Merges the layer's sources in their order. `unpacked` has the entries of each source that is an archive.
 fn merge<'a>(
     recipe: &LayerRecipe,
     mut unpacked: Vec<Vec<PlacedEntry>>,
@@ -313,9 +313,9 @@ fn unpack_all(sources: &[&Source], store: &Store, threads: usize) -> Result<Vec<
             queue.push((store.size(&digest)?, index));
         }
     }
-    // The largest first, so that no thread is left with it at the end.
+    // The largest come first, so that none of them runs alone at the end.
     queue.sort_by(|left, right| right.cmp(left));
-    // As many spools as threads: each is taken by one at a time and goes on where the last one ended.
+    // There are as many spools as threads. A thread takes a spool, continues it and returns it.
     let spools: Mutex<Vec<SpoolWriter>> = Mutex::new(Vec::new());
     let unpacked = each_at_once(&queue, threads, |(_, index)| {
         let free = spools.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -332,8 +332,8 @@ fn unpack_all(sources: &[&Source], store: &Store, threads: usize) -> Result<Vec<
     Ok(results)
 }
 
-/// Returns what `work` makes of each item, in the items' order, with at most `threads` threads. After a failure no
-/// further item is begun; of several failures the first item's is told.
+/// Returns the results of `work` for each item, in the items' order, with at most `threads` threads. After a failure,
+/// no further item begins; the failure of the earliest item is returned.
 fn each_at_once<T: Sync, R: Send>(
     items: &[T],
     threads: usize,
@@ -410,7 +410,7 @@ fn unpack_package(package: &Package, store: &Store, spool: &mut SpoolWriter) -> 
     Ok(entries)
 }
 
-/// Tells why a blob of an image can't be used, if so: what is read of it must have its digest.
+/// Returns why a blob of an image can't be used, if so: the bytes that were read must have its digest.
 pub(crate) fn check_blob(store: &Store, digest: &Digest, found: Digest) -> Result<(), StoreError> {
     if found == *digest {
         return Ok(());

@@ -3,10 +3,11 @@
 use serde_json::json;
 
 use super::layer::Layer;
-use super::recipe::{ImageRecipe, RECIPE_VERSION, TASK_ID, java_home};
+use super::recipe::{ImageRecipe, RECIPE_VERSION, java_home};
 use super::{Image, ImageError};
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
+use crate::engine::spec::TASK_USER;
 use crate::lock::{ARCHITECTURE, LayerKind};
 use crate::task::RepositoryName;
 
@@ -66,7 +67,7 @@ pub(crate) fn configuration(recipe: &ImageRecipe, layers: &[Layer]) -> Result<Ve
         "config": {
             "Env": variables,
             "Labels": labels,
-            "User": format!("{TASK_ID}:{TASK_ID}"),
+            "User": format!("{TASK_USER}:{TASK_USER}"),
             "WorkingDir": "/work",
         },
         "created": CREATED,
@@ -106,7 +107,7 @@ pub fn tag(image: &Image, repository: Option<&RepositoryName>, jdk: u32) -> Stri
         Some(repository) => repository_reference(repository),
         None => format!("testevo-sandbox/toolchain-{jdk}"),
     };
-    format!("{name}:{}", &image.config_digest.hex()[..12])
+    format!("{name}:{}", image.short_id())
 }
 
 /// Returns the name of a repository's one image that is both proven and the newest.
@@ -119,8 +120,8 @@ fn repository_reference(repository: &RepositoryName) -> String {
     format!("testevo-sandbox/{}", parts.join("/"))
 }
 
-/// Returns the text as a part of an image reference, which has lower-case letters and digits with single separators
-/// between them. Two names may become one; the digest in the tag tells them apart.
+/// Returns the text as a part of an image reference: lower-case letters and digits with single separators between them.
+/// Two names may give the same part; the digest in the tag distinguishes them.
 fn reference_part(text: &str) -> String {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")

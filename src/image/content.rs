@@ -1,7 +1,7 @@
 //! The bytes of an image's files until a layer is written: in memory, in the store, or in a spool file.
 //!
-//! Unpacked packages exceed memory, and layers are written in another order than files are unpacked. So files lie one
-//! after another in an unlinked temporary file.
+//! Unpacked packages exceed memory, and layers are written in another order than files are unpacked. So files are
+//! written one after another to an unlinked temporary file.
 
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt as _;
@@ -42,11 +42,11 @@ pub(crate) enum Content {
     Spooled {
         /// The spool.
         spool: Arc<Spool>,
-        /// Of the first byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// In bytes.
+        /// Size in bytes.
         size: u64,
-        /// Of these bytes.
+        /// Digest of these bytes.
         digest: Digest,
     },
 }
@@ -57,7 +57,7 @@ impl SpoolWriter {
         Ok(Self { spool: Arc::new(Spool { file: store.unnamed_file()? }), length: 0 })
     }
 
-    /// Takes all that `source` has, at most `limit` bytes. `name` says in errors what is being read.
+    /// Reads all of `source`, at most `limit` bytes. `name` names the source in errors.
     pub(crate) fn append(&mut self, source: &mut dyn Read, limit: u64, name: &str) -> Result<Content, ImageError> {
         let offset = self.length;
         let mut hasher = HashingWriter::new(io::sink());
@@ -102,7 +102,7 @@ impl Content {
         }
     }
 
-    /// Returns what tells two names of one file (hard links) from equal bytes: where it lies in its spool.
+    /// Returns the position in the spool, which tells two names of one file (hard links) from equal bytes.
     pub(crate) fn identity(&self) -> Option<(usize, u64)> {
         match self {
             Self::Spooled { spool, offset, size, .. } if *size > 0 => Some((Arc::as_ptr(spool) as usize, *offset)),
@@ -110,7 +110,7 @@ impl Content {
         }
     }
 
-    /// Writes the bytes; those of a blob are checked on the way.
+    /// Writes the bytes. Those of a blob are checked against its digest.
     pub(crate) fn write_to(&self, store: &Store, out: &mut dyn Write) -> Result<(), ImageError> {
         let writing = |source| ImageError::Io { doing: "writing a layer".to_owned(), source };
         match self {
@@ -118,7 +118,7 @@ impl Content {
             Self::Blob { digest, size } => {
                 let file = store.open_blob(digest)?;
                 let mut hasher = HashingWriter::new(out);
-                // One byte more than promised is enough to see that the blob is another one.
+                // One byte more than the recorded size is enough to detect another blob.
                 io::copy(&mut file.take(size.saturating_add(1)), &mut hasher).map_err(writing)?;
                 let (_, found, length) = hasher.finish();
                 if found != *digest || length != *size {

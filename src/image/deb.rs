@@ -13,7 +13,7 @@ use crate::artifact::store::Store;
 
 const MAX_CONTROL_BYTES: u64 = 64 << 20;
 const MAX_CONTROL_FILE: u64 = 256 << 10;
-/// What decompressing may use; `xz -9` needs 65 MiB.
+/// The most memory for decompression; `xz -9` needs 65 MiB.
 const MAX_XZ_MEMORY: u64 = 256 << 20;
 
 /// A package's content.
@@ -33,7 +33,7 @@ impl Package {
     }
 }
 
-/// Reads the package in `reader`, keeping the files that `keep` says. `name` says in errors which package it is.
+/// Reads the package in `reader`, with the files that `keep` selects. `name` names the package in errors.
 pub(crate) fn read_package(
     mut reader: impl Read,
     name: &str,
@@ -76,7 +76,7 @@ pub(crate) fn read_package(
     Ok(Package { control, entries })
 }
 
-/// What the program itself reads from a package.
+/// Parts of a package that this program itself reads.
 pub(crate) struct PackageFiles {
     /// The text of its `control` file.
     pub(crate) control: String,
@@ -84,8 +84,8 @@ pub(crate) struct PackageFiles {
     pub(crate) files: Vec<(String, Vec<u8>)>,
 }
 
-/// Returns the package's control text and those of its files that `wanted` names. For the few packages that
-/// the program itself reads; `limit` is the largest file's size in bytes.
+/// Returns the package's control text, and the files that `wanted` selects. Only for the few packages that this program
+/// itself reads. `limit` is the largest file's size in bytes.
 pub(crate) fn read_files(
     reader: impl Read,
     name: &str,
@@ -104,7 +104,7 @@ pub(crate) fn read_files(
     Ok(PackageFiles { control: package.control, files })
 }
 
-/// A member of the `ar` archive. Its bytes, and a filler after an odd number of them, come next in the stream.
+/// A member of the `ar` archive. The stream continues with its bytes, and with a filler after an odd number of bytes.
 struct Member {
     name: String,
     size: u64,
@@ -143,7 +143,7 @@ fn next_member(reader: &mut impl Read, name: &str, expected: &[&str]) -> Result<
     }
 }
 
-/// Reads a member's bytes. Dropped early, it takes the rest from the stream.
+/// Reads a member's bytes. Dropping it skips the rest of them.
 struct MemberReader<R: Read> {
     inner: R,
     left: u64,
@@ -170,7 +170,7 @@ impl<R: Read> Read for MemberReader<R> {
 
 impl<R: Read> Drop for MemberReader<R> {
     fn drop(&mut self) {
-        // A failure shows again at once: the next member's header is then not where it should be.
+        // A failure shows at once, because the next member's header is then misplaced.
         let _ = io::copy(self, &mut io::sink());
     }
 }
@@ -189,8 +189,8 @@ fn decompress<'a>(reader: impl Read + 'a, compression: &str, name: &str) -> Resu
     })
 }
 
-/// Tells whether a package's file is kept in images: no manuals, translations, documentation but copyright files,
-/// module archives for linking Java run times, or data for desktops, packaging tools and debuggers.
+/// Tells whether images keep a package's file. They leave out manuals, translations, documentation except copyright
+/// files, module archives for linking Java run times, and data for desktops, packaging tools and debuggers.
 pub(crate) fn is_kept(path: &TreePath) -> bool {
     const LEFT_OUT: [&str; 17] = [
         "usr/lib/debug",

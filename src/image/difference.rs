@@ -21,7 +21,7 @@ pub struct Difference {
 /// How a layer differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LayerDifference {
-    /// Which one.
+    /// The part of the image.
     pub kind: LayerKind,
     /// Sorted by path.
     pub changes: Vec<Change>,
@@ -45,10 +45,10 @@ impl Difference {
     }
 }
 
-/// Returns how `after` differs from `before`.
+/// Returns the changes from `before` to `after`.
 ///
 /// # Errors
-/// [`ImageError::Store`] where an index or configuration is missing, [`ImageError::LayerUnknown`].
+/// [`ImageError::Store`] if an index or configuration is missing, [`ImageError::LayerUnknown`].
 pub fn difference(before: &Image, after: &Image, store: &Store) -> Result<Difference, ImageError> {
     let (old, new) = (indexes(before, store)?, indexes(after, store)?);
     let empty = LayerIndex::new();

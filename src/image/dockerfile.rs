@@ -1,8 +1,8 @@
 //! Dockerfiles for people who want `docker build`: rendered from the recipe, with the finished layers as the build's
 //! context.
 //!
-//! The image that `docker build` makes of them has the same files but another identity, because its configuration has
-//! times.
+//! An image that `docker build` makes of them has the same files but another identity, because its configuration
+//! contains times.
 
 use std::io;
 use std::path::Path;
@@ -11,10 +11,10 @@ use fs_err as fs;
 
 use super::compose::check_blob;
 use super::config::{environment, layer_title};
-use super::recipe::TASK_ID;
 use super::{Image, ImageError};
 use crate::artifact::store::Store;
 use crate::digest::HashingWriter;
+use crate::engine::spec::TASK_USER;
 use crate::lock::LayerKind;
 
 const REPOSITORY_LAYERS: [LayerKind; 4] = [LayerKind::Base, LayerKind::Jdk, LayerKind::Tools, LayerKind::MavenCache];
@@ -33,7 +33,7 @@ pub fn render_dockerfile(jdk: u32) -> String {
     for (name, value) in environment(jdk) {
         text.push_str(&format!(" \\\n    {name}={value}"));
     }
-    text.push_str(&format!("\nUSER {TASK_ID}:{TASK_ID}\nWORKDIR /work\n"));
+    text.push_str(&format!("\nUSER {TASK_USER}:{TASK_USER}\nWORKDIR /work\n"));
     text
 }
 

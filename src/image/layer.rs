@@ -13,7 +13,7 @@ use crate::artifact::store::Store;
 use crate::digest::{Digest, HashingWriter};
 use crate::lock::LayerKind;
 
-/// How hard layers are compressed. It does not change an image's identity, which knows uncompressed layers only.
+/// Compression level of layers. It does not change an image's identity, which covers only uncompressed layers.
 const COMPRESSION_LEVEL: u32 = 6;
 /// "Unknown" in gzip's header: the writer's operating system must not show.
 const GZIP_OS_UNKNOWN: u8 = 255;

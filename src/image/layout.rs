@@ -22,11 +22,10 @@ const DIRECTORY: Attributes = Attributes { mode: 0o755, uid: 0, gid: 0, mtime: S
 
 /// Writes the image as one tar archive that OCI tools and `docker load` read.
 ///
-/// `tags` are names for the engine, such as `testevo-sandbox/x:latest`; the first one also stands in the layout's
-/// index.
+/// `tags` are names for the engine, such as `testevo-sandbox/x:latest`. The layout's index contains the first one.
 ///
 /// # Errors
-/// [`ImageError::Store`] where a blob is missing or corrupted, [`ImageError::Io`] where `out` fails.
+/// [`ImageError::Store`] if a blob is missing or corrupted, [`ImageError::Io`] if `out` fails.
 pub fn write_image_archive(
     image: &Image,
     store: &Store,
@@ -65,7 +64,7 @@ pub fn write_image_archive_without(
     for (digest, size) in &blobs {
         tar.header(&blob_path(digest), FILE, Kind::File(*size)).map_err(writing)?;
         let mut hasher = HashingWriter::new(tar.content());
-        // A blob that is too short or too long has another digest, too.
+        // A blob of another length also has another digest.
         let copied = io::copy(&mut store.open_blob(digest)?.take(*size), &mut hasher).map_err(writing)?;
         let (_, found, _) = hasher.finish();
         check_blob(store, digest, found)?;

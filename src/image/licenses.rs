@@ -16,8 +16,7 @@ pub struct Component {
     pub layer: LayerKind,
     /// Debian package, directory of a tool, or file.
     pub name: String,
-    /// Files of the image that hold its copyright notices and licences. Empty where they are inside the file itself,
-    /// as in jars.
+    /// Files of the image with its copyright notices and licences. Empty if these are inside the file itself, as in jars.
     pub licenses: Vec<TreePath>,
 }
 

@@ -4,8 +4,8 @@
 //! ToolchainLock + RepositoryLock → recipe (pure) → merged tree → layers → configuration → image → archive
 //! ```
 //!
-//! Everything is a function of the locks and [`recipe::RECIPE_VERSION`]. Entries are sorted, owners are numeric, and
-//! times are not later than [`tree::SOURCE_DATE_EPOCH`]. No clock, locale, user or directory of the host has an effect.
+//! An image depends only on the locks and [`recipe::RECIPE_VERSION`]. Entries are sorted, owners are numeric, and times
+//! are not later than [`tree::SOURCE_DATE_EPOCH`]. No clock, locale, user or directory of the host has an effect.
 //! Packages' maintainer scripts are never run. An image's identity is the digest of its configuration, which covers the
 //! uncompressed layers but not their compression.
 
@@ -66,12 +66,22 @@ pub struct Image {
     pub config_digest: Digest,
     /// Digest of the OCI manifest, which names the compressed layers.
     pub manifest_digest: Digest,
-    /// Lowest first.
+    /// The layers, lowest first.
     pub layers: Vec<Layer>,
 }
 
 impl Image {
-    /// Returns the blobs that it consists of.
+    /// Returns the beginning of the config digest, which names the image to people.
+    pub fn short_id(&self) -> String {
+        self.config_digest.hex()[..12].to_owned()
+    }
+
+    /// Returns the bytes of its compressed layers.
+    pub fn size(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.size).sum()
+    }
+
+    /// Returns the image's blobs.
     pub fn blobs(&self) -> impl Iterator<Item = Digest> {
         [self.config_digest, self.manifest_digest].into_iter().chain(self.layers.iter().map(|layer| layer.digest))
     }
@@ -93,7 +103,7 @@ pub enum ImageError {
     /// A file, or the target of an archive, could not be read or written.
     #[error("{doing} failed: {source}")]
     Io {
-        /// What was being done.
+        /// The failed operation.
         doing: String,
         /// The cause.
         source: io::Error,
@@ -103,7 +113,7 @@ pub enum ImageError {
     Archive {
         /// The package or archive.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// Two inputs claim one path.
@@ -111,23 +121,23 @@ pub enum ImageError {
     PathConflict {
         /// The path.
         path: TreePath,
-        /// Who brought it first.
+        /// The input that had it first.
         first: String,
-        /// Who brought it again.
+        /// The other input.
         second: String,
     },
     /// The toolchain has no such development kit.
     #[error("the toolchain lock has no JDK {jdk}, only {known:?}")]
     UnknownJdk {
-        /// What was asked for.
+        /// The requested major version.
         jdk: u32,
-        /// What is there.
+        /// The known major versions.
         known: Vec<u32>,
     },
-    /// A lock names something impossible.
+    /// A lock names an impossible entry.
     #[error("a lock can't be made into an image: {reason}")]
     Lock {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The record of a built image can't be read.
@@ -135,7 +145,7 @@ pub enum ImageError {
     Catalog {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The content of a layer is no longer in the store.
@@ -158,7 +168,7 @@ impl Failure for ImageError {
     fn exit_status(&self) -> ExitStatus {
         match self {
             Self::Store(error) => error.exit_status(),
-            // A data directory of another version ends commands before they make images.
+            // A data directory of another version ends a command before it makes images.
             Self::Io { .. } | Self::DataDir(_) => ExitStatus::Infrastructure,
             _ => ExitStatus::Mismatch,
         }

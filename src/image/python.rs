@@ -61,8 +61,8 @@ fn read_wheel(
     Ok(entries)
 }
 
-/// Returns where a wheel's member belongs in a site directory: `x.data/purelib/` and `x.data/platlib/` mean the
-/// directory itself, other parts of `x.data` (scripts, headers) are not importable.
+/// Returns the place of a wheel's member in a site directory. `x.data/purelib/` and `x.data/platlib/` stand for the
+/// directory itself; other parts of `x.data` (scripts, headers) can't be imported.
 fn place_in_site(path: &str) -> Option<&str> {
     let Some((first, rest)) = path.split_once('/') else { return Some(path) };
     if !first.ends_with(".data") {

@@ -1,26 +1,24 @@
 //! The inputs of an image, as a pure function of the locks.
 //!
 //! A recipe names every input by digest and contains the bytes of every generated file. So the digest of a layer's
-//! recipe is the key of the finished layer. No recipe contains anything of a task or of a project's source.
+//! recipe is the key of the finished layer. A recipe depends on no task and no source of a project.
 
 use serde::Serialize;
 
 use super::ImageError;
 use super::path::TreePath;
 use crate::digest::Digest;
+use crate::engine::spec::{TASK_USER, groups_file, users_file};
 use crate::lock::{ARCHITECTURE, DebianPackage, LayerKind, RepositoryLock, ToolFile, ToolRole, ToolchainLock};
 use crate::task::RepositoryName;
 
 /// Version of the composition of layers from locks. It rises with every change that can change a layer's bytes.
 pub const RECIPE_VERSION: u32 = 4;
 
-/// User and group id of the task user in images.
-pub const TASK_ID: u32 = 1000;
-
 /// The Maven cache's path in images, without the leading slash.
 pub const MAVEN_REPOSITORY: &str = "opt/maven-repository";
 
-/// Where the list of development kits lies in images; Maven finds it under a name of its own.
+/// The list of development kits in images. Maven reads it under another path.
 const MAVEN_TOOLCHAINS: &str = "/usr/lib/jvm/toolchains.xml";
 
 const MAVEN_SETTINGS: &str = include_str!("../../images/settings.xml");
@@ -32,7 +30,7 @@ pub struct ImageRecipe {
     pub jdk: u32,
     /// The repository whose Maven cache is in the image; `None` for a toolchain alone.
     pub repository: Option<RepositoryName>,
-    /// Lowest first.
+    /// The layers, lowest first.
     pub layers: Vec<LayerRecipe>,
 }
 
@@ -41,7 +39,7 @@ pub struct ImageRecipe {
 pub struct LayerRecipe {
     /// The part of the image.
     pub kind: LayerKind,
-    /// The sources, in order; later ones see files of earlier ones.
+    /// The sources, in order. Later ones see files of earlier ones.
     pub sources: Vec<Source>,
 }
 
@@ -53,11 +51,11 @@ pub enum Source {
     Package(Package),
     /// A file of the store, unchanged.
     Blob {
-        /// Where it goes.
+        /// Its path in the image.
         path: TreePath,
         /// Its digest.
         digest: Digest,
-        /// In bytes.
+        /// Size in bytes.
         size: u64,
     },
     /// A gzip-compressed tar archive whose first directory is left out.
@@ -80,16 +78,16 @@ pub enum Source {
     },
     /// A directory.
     Directory {
-        /// Where.
+        /// Its path in the image.
         path: TreePath,
         /// Permissions.
         mode: u32,
         /// Numeric owner and group.
         owner: u32,
     },
-    /// A file generated from nothing but the recipe.
+    /// A file whose content follows from the recipe alone.
     Text {
-        /// Where.
+        /// Its path in the image.
         path: TreePath,
         /// Permissions.
         mode: u32,
@@ -98,14 +96,14 @@ pub enum Source {
     },
     /// A symbolic link.
     Symlink {
-        /// Where.
+        /// Its path in the image.
         path: TreePath,
-        /// Its text.
+        /// The link's text.
         target: String,
     },
-    /// A symbolic link that is created only if its target exists beside it: Debian's alternatives.
+    /// A symbolic link that is created only if its target exists in the same directory: Debian's alternatives.
     Alternative {
-        /// Where.
+        /// Its path in the image.
         path: TreePath,
         /// A name in the same directory.
         target: String,
@@ -140,9 +138,9 @@ pub struct Package {
     pub version: String,
     /// `amd64` or `all`.
     pub architecture: String,
-    /// Of the `.deb`.
+    /// Digest of the `.deb`.
     pub digest: Digest,
-    /// Of the `.deb`, in bytes.
+    /// Size of the `.deb` in bytes.
     pub size: u64,
 }
 
@@ -150,8 +148,8 @@ impl ImageRecipe {
     /// Returns the recipe for the locks.
     ///
     /// # Errors
-    /// [`ImageError::UnknownJdk`] where the toolchain has no such development kit, [`ImageError::Lock`] where a lock
-    /// names something that can't be placed in an image.
+    /// [`ImageError::UnknownJdk`] if the toolchain has no such development kit; [`ImageError::Lock`] if a lock names an
+    /// entry that can't be placed in an image.
     pub fn new(toolchain: &ToolchainLock, jdk: u32, repository: Option<&RepositoryLock>) -> Result<Self, ImageError> {
         let mut layers = vec![base_layer(toolchain)?, jdk_layer(toolchain, jdk)?, tools_layer(toolchain)?];
         if let Some(repository) = repository {
@@ -181,26 +179,19 @@ fn base_layer(toolchain: &ToolchainLock) -> Result<LayerRecipe, ImageError> {
         sources.push(directory_of(directory, 0o755, 0)?);
     }
     for directory in ["work", "work/home"] {
-        sources.push(directory_of(directory, 0o755, TASK_ID)?);
+        sources.push(directory_of(directory, 0o755, TASK_USER)?);
     }
     sources.extend(packages(&toolchain.base)?);
     for (name, target) in [("awk", "mawk"), ("nawk", "mawk"), ("which", "which.debianutils"), ("sh", "dash")] {
         let path = tree_path(&format!("usr/bin/{name}"))?;
         sources.push(Source::Alternative { path, target: target.to_owned() });
     }
-    // A locale can't be compiled without running the system's tools, and no package holds this one. Under its name C's
-    // serves: the same encoding and English texts, and programs that ask for language and country are told en_US.
+    // Compiling a locale would require running the system's tools, and no package contains this one. So C's locale
+    // takes its name: it has the same encoding and English texts. Programs that ask for language and country get en_US.
     sources.push(Source::Alternative { path: tree_path("usr/lib/locale/en_US.utf8")?, target: "C.utf8".to_owned() });
     for (path, content) in [
-        (
-            "etc/passwd",
-            format!(
-                "root:x:0:0:root:/root:/bin/bash\n\
-             task:x:{TASK_ID}:{TASK_ID}:task:/work/home:/bin/bash\n\
-             nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-            ),
-        ),
-        ("etc/group", format!("root:x:0:\ntask:x:{TASK_ID}:\nnogroup:x:65534:\n")),
+        ("etc/passwd", users_file(TASK_USER)),
+        ("etc/group", groups_file(TASK_USER)),
         (
             "etc/nsswitch.conf",
             "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n".to_owned(),
@@ -231,8 +222,8 @@ fn jdk_layer(toolchain: &ToolchainLock, jdk: u32) -> Result<LayerRecipe, ImageEr
     Ok(LayerRecipe { kind: LayerKind::Jdk, sources })
 }
 
-/// Returns Maven's list of development kits, for builds that choose one by version or by vendor: the image's only one, under
-/// every name that a POM may have for it.
+/// Returns Maven's list of development kits, for builds that choose a kit by version or vendor. It lists the image's
+/// only kit under every name that a POM may use.
 fn maven_toolchains(jdk: u32, home: &str) -> String {
     let versions = if jdk == 8 { vec!["1.8".to_owned(), "8".to_owned()] } else { vec![jdk.to_string()] };
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<toolchains>\n");
@@ -260,8 +251,8 @@ fn tools_layer(toolchain: &ToolchainLock) -> Result<LayerRecipe, ImageError> {
     sources.push(symlink("opt/maven/conf/toolchains.xml", MAVEN_TOOLCHAINS)?);
     sources.push(symlink("usr/bin/mvn", "/opt/maven/bin/mvn")?);
     sources.push(directory_of(MAVEN_REPOSITORY, 0o755, 0)?);
-    // Appended, not put first: a distribution must not hide a module of the interpreter's own library. Versions of the
-    // mutator name a flag without effect that Python has dropped. Sets are iterated over, so their order is fixed.
+    // Appended, so that no distribution hides a module of the interpreter's own library. Versions of the mutator name a
+    // flag without effect that Python has dropped. Programs iterate over sets, so their order is fixed.
     sources.push(text(
         "usr/bin/mutate",
         0o755,
@@ -317,7 +308,8 @@ fn path_of(source: &Source) -> Option<&TreePath> {
     }
 }
 
-/// Returns the packages sorted by name, `base-files` first: its directories' modes are the ones that hold.
+/// Returns the packages sorted by name, with `base-files` first, because the first package decides the modes of shared
+/// directories.
 fn packages(locked: &[DebianPackage]) -> Result<Vec<Source>, ImageError> {
     let mut packages = Vec::new();
     for package in locked {

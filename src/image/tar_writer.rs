@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 
 const BLOCK: usize = 512;
-/// Largest size that the ustar format's eleven octal digits can say.
+/// Largest size that eleven octal digits of the ustar format can express.
 const MAX_SIZE: u64 = 0o77_777_777_777;
 
 /// Writes one archive.
@@ -14,7 +14,7 @@ pub(crate) struct TarWriter<W> {
     inner: W,
 }
 
-/// What a header says besides the name.
+/// The fields of a header besides the name.
 #[derive(Clone, Copy)]
 pub(crate) struct Attributes {
     pub(crate) mode: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Attributes {
 #[derive(Clone, Copy)]
 pub(crate) enum Kind<'a> {
     Directory,
-    /// A file of so many bytes; the caller writes them next, through [`TarWriter::content`].
+    /// A file of this many bytes. The caller writes the bytes next, through [`TarWriter::content`].
     File(u64),
     HardLink(&'a str),
     Symlink(&'a str),
@@ -38,7 +38,7 @@ impl<W: Write> TarWriter<W> {
         Self { inner }
     }
 
-    /// Writes a member's header; a directory's `path` comes without the trailing slash.
+    /// Writes a member's header. A directory's `path` has no trailing slash.
     pub(crate) fn header(&mut self, path: &str, attributes: Attributes, kind: Kind<'_>) -> io::Result<()> {
         let (flag, size, link, path) = match kind {
             Kind::Directory => (b'5', 0, "", format!("{path}/")),
@@ -67,7 +67,7 @@ impl<W: Write> TarWriter<W> {
         self.raw_header(name, attributes, flag, size, &link.as_bytes()[..link.len().min(100)])
     }
 
-    /// Returns where a file's bytes go after its header; [`TarWriter::pad`] must follow.
+    /// Returns the writer for a file's bytes after its header. The caller must then call [`TarWriter::pad`].
     pub(crate) fn content(&mut self) -> &mut W {
         &mut self.inner
     }
@@ -123,7 +123,7 @@ impl<W: Write> TarWriter<W> {
     }
 }
 
-/// Returns prefix and name as ustar splits them; `None` where that is impossible or the name is not ASCII.
+/// Returns prefix and name as ustar splits them; `None` if that is impossible or the name is not ASCII.
 fn split_name(path: &str) -> Option<(&[u8], &[u8])> {
     let bytes = path.as_bytes();
     if !path.is_ascii() {
@@ -132,7 +132,7 @@ fn split_name(path: &str) -> Option<(&[u8], &[u8])> {
     if bytes.len() <= 100 {
         return Some((b"", bytes));
     }
-    // The first slash that leaves a name short enough; a trailing one (of a directory) does not separate.
+    // The first slash after which the name is short enough. A directory's trailing slash is no separator.
     let separators = bytes[..bytes.len() - 1].iter().enumerate().filter(|(_, byte)| **byte == b'/');
     let at = separators.map(|(at, _)| at).find(|at| bytes.len() - at - 1 <= 100)?;
     (at <= 155).then(|| (&bytes[..at], &bytes[at + 1..]))

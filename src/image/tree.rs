@@ -13,13 +13,13 @@ use super::content::Content;
 use super::path::TreePath;
 use crate::digest::Digest;
 
-/// Seconds since 1970 of 2025-01-01T00:00:00Z: no file of an image is younger, and images were `created` then.
+/// Seconds since 1970 of 2025-01-01T00:00:00Z. No file of an image is younger, and every image has this creation time.
 pub const SOURCE_DATE_EPOCH: u64 = 1_735_689_600;
 
 const MAX_LINKS: usize = 40;
 const MAX_LINK_TARGET: usize = 1024;
 
-/// A file, directory or symbolic link with what a layer says about it.
+/// A file, directory or symbolic link with its attributes in a layer.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) mode: u32,
@@ -39,15 +39,15 @@ pub(crate) enum Node {
 }
 
 impl Entry {
-    /// Returns a directory of root's. Of `mode` only permissions and the sticky bit remain, and writing for others
-    /// only together with the latter.
+    /// Returns a directory that root owns. Of `mode` it keeps permissions and the sticky bit; others may write only
+    /// together with that bit.
     pub(crate) fn directory(mode: u32, mtime: u64) -> Self {
         let mode = if mode & 0o1000 == 0 { mode & 0o755 } else { mode & 0o1777 };
         Self::new(mode, mtime, Node::Directory)
     }
 
-    /// Returns a file of root's. Of `mode` only what owners may do, and reading and executing by others, remain: no
-    /// set-user-id or set-group-id bits.
+    /// Returns a file that root owns. Of `mode` it keeps the owner's permissions, and reading and executing by others:
+    /// no set-user-id or set-group-id bits.
     pub(crate) fn file(mode: u32, mtime: u64, content: Content) -> Self {
         Self::new(mode & 0o755, mtime, Node::File(content))
     }
@@ -65,7 +65,7 @@ impl Entry {
         matches!(self.node, Node::Directory)
     }
 
-    /// Returns what a layer's index says of it.
+    /// Returns the entry's description in a layer's index.
     pub(crate) fn describe(&self) -> IndexEntry {
         let node = match &self.node {
             Node::Directory => IndexNode::Directory,
@@ -110,31 +110,31 @@ pub enum IndexNode {
     Directory,
     /// A regular file.
     File {
-        /// Of its bytes.
+        /// Digest of its bytes.
         digest: Digest,
-        /// In bytes.
+        /// Size in bytes.
         size: u64,
     },
     /// A symbolic link.
     Symlink {
-        /// Its text.
+        /// The link's text.
         target: String,
     },
 }
 
 impl IndexEntry {
-    /// Tells whether both are the same to a reader; times do not count.
+    /// Tells whether both are equal except for their times.
     pub fn same_as(&self, other: &Self) -> bool {
         (self.mode, self.uid, self.gid, &self.node) == (other.mode, other.uid, other.gid, &other.node)
     }
 }
 
-/// What an entry may do to another one at the same place.
+/// How an entry relates to an existing one at the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precedence {
-    /// Be equal, else it is a conflict: what packages bring.
+    /// From a package: the entries must be equal, else it is a conflict.
     Package,
-    /// Take its place: what the recipe says.
+    /// From the recipe: the entry replaces the existing one.
     Recipe,
 }
 
@@ -142,11 +142,11 @@ struct Slot {
     entry: Entry,
     origin: Arc<str>,
     precedence: Precedence,
-    /// Nobody asked for this directory, it only holds something.
+    /// Whether this directory exists only as a parent of other entries.
     implied: bool,
 }
 
-/// A layer under construction on top of what lies below it.
+/// A layer under construction, above the layers below it.
 pub(crate) struct Tree<'a> {
     slots: BTreeMap<TreePath, Slot>,
     below: Option<&'a LayerIndex>,
@@ -157,7 +157,8 @@ impl<'a> Tree<'a> {
         Self { slots: BTreeMap::new(), below }
     }
 
-    /// Adds an entry that `origin` brings. Missing parents are made; of two directories the first one's mode holds.
+    /// Adds an entry of `origin`. Creates missing parents. Of two directories at one place, the first one's mode
+    /// counts.
     pub(crate) fn insert(
         &mut self,
         placed: PlacedEntry,
@@ -193,7 +194,7 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Tells whether something is at `path` in this layer or below it.
+    /// Tells whether an entry is at `path` in this layer or in a layer below it.
     pub(crate) fn contains(&self, path: &TreePath) -> bool {
         self.slots.contains_key(path) || self.below.is_some_and(|below| below.contains_key(path))
     }
@@ -209,7 +210,7 @@ impl<'a> Tree<'a> {
             .collect()
     }
 
-    /// Returns what the layer adds to what lies below it, with every parent, sorted by the paths' bytes.
+    /// Returns the layer's own entries, each with every parent, sorted by the paths' bytes.
     pub(crate) fn finish(self) -> Result<BTreeMap<TreePath, Entry>, ImageError> {
         let mut entries = BTreeMap::new();
         for (path, slot) in self.slots {
@@ -230,7 +231,7 @@ impl<'a> Tree<'a> {
                 entries.insert(path, slot.entry);
             }
         }
-        // A layer that left out a parent would have it recreated with default permissions.
+        // Without its parents in the layer, an entry's parents would be created with default permissions.
         if let Some(below) = self.below {
             let paths: Vec<TreePath> = entries.keys().cloned().collect();
             for path in paths {
@@ -247,8 +248,8 @@ impl<'a> Tree<'a> {
         Ok(entries)
     }
 
-    /// Returns where `path` leads when symbolic links among its ancestors are followed, and a last one too where
-    /// `follow_last` says so. `..` never leaves the root.
+    /// Returns the place of `path` after symbolic links among its ancestors are followed; with `follow_last`, also a
+    /// link at the path itself. `..` never leaves the root.
     fn resolve(&self, path: &TreePath, follow_last: bool, origin: &Arc<str>) -> Result<TreePath, ImageError> {
         let mut pending: Vec<String> = path.as_str().rsplit('/').map(str::to_owned).collect();
         let mut done: Vec<String> = Vec::new();

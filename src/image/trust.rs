@@ -1,7 +1,7 @@
 //! The certificates that images trust: the files that the `ca-certificates` packages' scripts would generate.
 //!
-//! These are a PEM bundle for everything but Java, and a Java key store (JKS, version 2) with ordered aliases and fixed
-//! dates.
+//! These are a PEM bundle for everything except Java, and a Java key store (JKS, version 2) with ordered aliases and
+//! fixed dates.
 
 use base64::Engine as _;
 use sha1::{Digest as _, Sha1};
@@ -23,7 +23,7 @@ pub(crate) struct Certificate {
     pub(crate) der: Vec<u8>,
 }
 
-/// Reads the first certificate of a PEM file; `None` where there is none.
+/// Reads the first certificate of a PEM file; `None` if there is none.
 pub(crate) fn parse_pem(name: &str, text: &str) -> Option<Certificate> {
     let (_, rest) = text.split_once(BEGIN)?;
     let (body, _) = rest.split_once(END)?;
@@ -79,8 +79,8 @@ pub(crate) fn java_key_store(certificates: &[Certificate]) -> Vec<u8> {
     store
 }
 
-/// Returns a certificate's alias. It is ASCII, so that no text encoding matters, and tells all certificates apart,
-/// even those whose names differ only in other characters.
+/// Returns a certificate's alias. It is ASCII, so that no text encoding matters. It is unique, even if names differ
+/// only in non-ASCII characters.
 fn alias(certificate: &Certificate) -> String {
     let shown = |c: char| if c.is_ascii_graphic() { c.to_ascii_lowercase() } else { '_' };
     let name: String = certificate.name.chars().take(200).map(shown).collect();

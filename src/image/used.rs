@@ -1,5 +1,5 @@
-//! Images that pruning keeps: built images, and those of the present toolchain. `lock` and our own jars need the latter
-//! before any repository has an image.
+//! Finds the images that pruning keeps: built images, and those of the present toolchain. `lock` and our own jars need
+//! the latter before any repository has an image.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::recipe::ImageRecipe;
 use crate::digest::Digest;
 use crate::lock::ToolchainLock;
 
-/// What is in use.
+/// The images and layers in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     /// Config digests of images.

@@ -1,26 +1,33 @@
 //! Parses Java sources: the types and methods that a file declares, and their lines. Nothing is resolved or compiled.
 //!
-//! The parser is error-tolerant; [`Unit::has_errors`] says whether it met errors. Trees are walked without recursion,
-//! so that no nesting of an untrusted file can exhaust the stack.
+//! The parser is error-tolerant; [`Unit::has_errors`] tells whether it met errors. Trees are walked without recursion,
+//! so that no nesting in an untrusted file can exhaust the stack.
+
+use std::collections::HashMap;
 
 use tree_sitter::{Node, Parser};
 
+pub mod reach;
+
 /// The longest source that is parsed, in bytes.
 const MOST_BYTES: usize = 16 << 20;
+/// The longest name of a type, in bytes: no file system that the compiler writes to has longer names of files. Without a limit,
+/// types in each other would have names that together are as long as the square of their number.
+const MOST_NAME: usize = 255;
 
 /// One source file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
     /// Every type with a body, named and anonymous, in the order of their beginnings.
     pub types: Vec<TypeDeclaration>,
-    /// Whether a part of the source is not Java that the parser knows.
+    /// Whether the parser did not understand a part of the source, or a type's name is too long for a file.
     pub has_errors: bool,
 }
 
 /// A class, interface, enum, record, annotation type or anonymous class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeDeclaration {
-    /// Binary name without the package: `Outer$Inner`, `Outer$1`, `Outer$1Local`.
+    /// Binary name without the package: `Outer$Inner`, `Outer$1`, `Outer$1Local`. Empty where it is too long for a file.
     pub name: String,
     /// Whether members may be inherited from another file's type.
     pub inherits: bool,
@@ -54,7 +61,8 @@ impl Unit {
         }
         let Some(tree) = parser.parse(source, None) else { return broken };
         let mut unit = Self { types: Vec::new(), has_errors: tree.root_node().has_error() };
-        Walk { source, unit: &mut unit, open: Vec::new(), anonymous: Vec::new() }.run(tree.root_node());
+        Walk { source, unit: &mut unit, open: Vec::new(), blocks: Vec::new(), anonymous: HashMap::new() }
+            .run(tree.root_node());
         unit
     }
 
@@ -63,7 +71,8 @@ impl Unit {
         self.types.iter().find(|declared| declared.name == name)
     }
 
-    /// Returns the methods of a type by name: overloads, in order. Constructors go by `<init>` or the class's own name.
+    /// Returns the methods of a type by name: overloads, in order. Constructors have the name `<init>` or that of the
+    /// class.
     pub fn methods<'a>(&'a self, class: &str, method: &'a str) -> impl Iterator<Item = &'a MethodDeclaration> {
         let simple = class.rsplit('$').next().unwrap_or(class).to_owned();
         self.type_named(class)
@@ -74,7 +83,8 @@ impl Unit {
 }
 
 /// Returns a source's declarations: its text without comments and without the bodies of methods, constructors and
-/// initializers. Texts with equal declarations mean the same to other sources. `None` where the source can't be parsed.
+/// initializers. Texts with equal declarations have the same effect on other sources. `None` if the source can't be
+/// parsed.
 pub fn declarations(source: &[u8]) -> Option<String> {
     if source.len() > MOST_BYTES {
         return None;
@@ -91,7 +101,7 @@ pub fn declarations(source: &[u8]) -> Option<String> {
         let node = cursor.node();
         let is_left_out = matches!(node.kind(), "block" | "constructor_body" | "line_comment" | "block_comment");
         if !is_left_out {
-            // Strings have their content between the tokens that begin and end them.
+            // A string's content is between the tokens at its ends.
             if node.child_count() == 0 || node.kind() == "string_literal" {
                 tokens.push_str(&String::from_utf8_lossy(&source[node.byte_range()]));
                 tokens.push(' ');
@@ -116,8 +126,10 @@ struct Walk<'a> {
     unit: &'a mut Unit,
     /// Types around the present node: index in the unit, and depth in the tree.
     open: Vec<(usize, usize)>,
-    /// How many anonymous classes each class has so far.
-    anonymous: Vec<(String, usize)>,
+    /// Whether each node around the present one is a block. The parser would find a parent by starting at the root each time.
+    blocks: Vec<bool>,
+    /// Number of anonymous classes in each class so far.
+    anonymous: HashMap<String, usize>,
 }
 
 impl Walk<'_> {
@@ -125,8 +137,10 @@ impl Walk<'_> {
         let mut cursor = root.walk();
         let mut depth = 0;
         loop {
-            self.enter(cursor.node(), depth);
+            let node = cursor.node();
+            self.enter(node, depth);
             if cursor.goto_first_child() {
+                self.blocks.push(node.kind() == "block");
                 depth += 1;
                 continue;
             }
@@ -137,6 +151,7 @@ impl Walk<'_> {
                 if !cursor.goto_parent() {
                     return;
                 }
+                self.blocks.pop();
                 depth -= 1;
             }
             while self.open.last().is_some_and(|(_, opened)| *opened >= depth) {
@@ -153,11 +168,11 @@ impl Walk<'_> {
             | "record_declaration"
             | "annotation_type_declaration" => {
                 let Some(name) = node.child_by_field_name("name").map(|name| self.text(name)) else { return };
-                let local = node.parent().is_some_and(|parent| parent.kind() == "block");
+                let local = self.blocks.last() == Some(&true);
                 let name = match self.enclosing() {
                     None => name,
-                    Some(outer) if local => format!("{outer}${}{name}", 1),
-                    Some(outer) => format!("{outer}${name}"),
+                    Some(outer) if local => below(outer, &format!("1{name}")),
+                    Some(outer) => below(outer, &name),
                 };
                 let inherits =
                     ["superclass", "interfaces"].iter().any(|field| node.child_by_field_name(field).is_some())
@@ -166,19 +181,12 @@ impl Walk<'_> {
             }
             "object_creation_expression" | "enum_constant" => {
                 let body = children(node).find(|child| child.kind() == "class_body");
-                let Some(outer) = self.enclosing().filter(|_| body.is_some()) else { return };
-                // The compiler counts anonymous classes by the class right around them.
-                let number = match self.anonymous.iter_mut().find(|(name, _)| *name == outer) {
-                    Some((_, count)) => {
-                        *count += 1;
-                        *count
-                    }
-                    None => {
-                        self.anonymous.push((outer.clone(), 1));
-                        1
-                    }
-                };
-                self.open(node, format!("{outer}${number}"), true, depth);
+                let Some(outer) = self.enclosing().filter(|_| body.is_some()).map(str::to_owned) else { return };
+                // The compiler counts anonymous classes for each directly enclosing class.
+                let number = self.anonymous.entry(outer.clone()).or_default();
+                *number += 1;
+                let name = below(&outer, &number.to_string());
+                self.open(node, name, true, depth);
             }
             "method_declaration" => {
                 let name = node.child_by_field_name("name").map(|name| self.text(name));
@@ -191,11 +199,15 @@ impl Walk<'_> {
         }
     }
 
-    fn enclosing(&self) -> Option<String> {
-        self.open.last().map(|(index, _)| self.unit.types[*index].name.clone())
+    fn enclosing(&self) -> Option<&str> {
+        self.open.last().map(|(index, _)| self.unit.types[*index].name.as_str())
     }
 
-    fn open(&mut self, node: Node<'_>, name: String, inherits: bool, depth: usize) {
+    fn open(&mut self, node: Node<'_>, mut name: String, inherits: bool, depth: usize) {
+        if name.len() > MOST_NAME {
+            name.clear();
+        }
+        self.unit.has_errors |= name.is_empty();
         self.open.push((self.unit.types.len(), depth));
         self.unit.types.push(TypeDeclaration { name, inherits, lines: lines(node), methods: Vec::new() });
     }
@@ -226,7 +238,7 @@ impl Walk<'_> {
         parameters
     }
 
-    /// Returns a type's text without blanks and type arguments, by its last name: imports are not resolved.
+    /// Returns a type's text without blanks and type arguments, by its last name, because imports are not resolved.
     fn erased(&self, node: Node<'_>) -> String {
         let mut depth = 0usize;
         let mut text = String::new();
@@ -247,13 +259,15 @@ impl Walk<'_> {
     }
 }
 
+/// Returns the name of a type inside another, which is empty where the outer type's name is.
+fn below(outer: &str, name: &str) -> String {
+    if outer.is_empty() { String::new() } else { format!("{outer}${name}") }
+}
+
+/// Returns a node's children. Unlike a walk from sibling to sibling, this does not get slower with the node's depth.
 fn children<'tree>(node: Node<'tree>) -> impl Iterator<Item = Node<'tree>> {
-    let mut child = node.child(0);
-    std::iter::from_fn(move || {
-        let found = child?;
-        child = found.next_sibling();
-        Some(found)
-    })
+    let mut cursor = node.walk();
+    node.children(&mut cursor).collect::<Vec<_>>().into_iter()
 }
 
 fn lines(node: Node<'_>) -> (usize, usize) {

@@ -81,3 +81,18 @@ proptest::proptest! {
         let _ = Unit::parse(text.as_bytes());
     }
 }
+
+#[test]
+fn types_in_each_other_take_no_more_than_their_text() {
+    let nested =
+        |open: &str, close: &str, times: usize| Unit::parse((open.repeat(times) + &close.repeat(times)).as_bytes());
+    for (open, close) in [("class A{", "}"), ("class A{Object o=new Object(){", "};}")] {
+        let few = nested(open, close, 100);
+        let names: Vec<&str> = few.types.iter().map(|declared| declared.name.as_str()).collect();
+        assert!(names[..100].iter().all(|name| name.starts_with('A') && name.len() <= 255), "{names:?}");
+        let unit = nested(open, close, 20_000);
+        assert!(unit.has_errors && unit.types.len() >= 20_000);
+        // No file has such a name, so no class has it.
+        assert!(unit.types[200..].iter().all(|declared| declared.name.is_empty()));
+    }
+}

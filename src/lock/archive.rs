@@ -31,11 +31,11 @@ const MAX_MEMBERS: usize = 500_000;
 /// Largest member that only describes the next one.
 const MAX_NAME: u64 = 64 << 10;
 
-/// What may be in memory at once.
+/// Limits on memory while an archive is read.
 struct Limits {
     /// Number of locks, manifests and descriptions.
     texts: usize,
-    /// Their bytes.
+    /// Their total size in bytes.
     text_bytes: u64,
 }
 
@@ -49,7 +49,7 @@ pub enum LockArchiveError {
     Malformed {
         /// The archive.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A newer program wrote it.
@@ -63,7 +63,7 @@ pub enum LockArchiveError {
     /// A lock in the archive can't be read.
     #[error(transparent)]
     Lock(#[from] LockFileError),
-    /// The store refused, or bytes were other ones than their name promises.
+    /// The store failed, or bytes do not have the digest of their name.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Reading or writing failed.
@@ -161,7 +161,7 @@ impl LockArchive {
     /// Reads an archive: stores its blobs, and returns its locks once all of their bytes are in the store.
     ///
     /// # Errors
-    /// [`LockArchiveError`]; sound blobs stay in the store then.
+    /// [`LockArchiveError`]. Sound blobs stay in the store then.
     pub fn read(reader: &mut dyn Read, name: &str, store: &Store) -> Result<Self, LockArchiveError> {
         Self::read_within(reader, name, store, &LIMITS)
     }
@@ -178,7 +178,7 @@ impl LockArchive {
         let mut text_bytes = 0;
         let mut described = None;
         let mut archive = tar::Archive::new(reader);
-        // Long names are handled here: the library would read one of any length into memory.
+        // Long names are read here, because the library would read a name of any length into memory.
         for (number, member) in archive.entries().map_err(io)?.raw(true).enumerate() {
             if number >= MAX_MEMBERS {
                 return Err(malformed(format!("it has more than {MAX_MEMBERS} members")));
@@ -252,8 +252,8 @@ impl LockArchive {
     }
 }
 
-/// Takes in a member that only describes the next one, and returns the next one's name if it tells that; `None` for other
-/// members, which are left alone.
+/// Reads a member that only describes the next one, and returns the next one's name if it contains that. `None` for
+/// other members, which are not read.
 fn name_of_next<R: Read>(member: &mut tar::Entry<'_, R>) -> Result<Option<Option<Vec<u8>>>, String> {
     let kind = member.header().entry_type();
     if !matches!(kind, tar::EntryType::GNULongName | tar::EntryType::XHeader | tar::EntryType::XGlobalHeader) {
@@ -289,14 +289,11 @@ fn name_of_next<R: Read>(member: &mut tar::Entry<'_, R>) -> Result<Option<Option
     }
 }
 
-/// Tells whether a text of this name may be in an archive.
+/// Tells whether an archive may contain a text with this name.
 fn is_text(path: &str) -> bool {
     let of = |start: &str, end: &str| {
         let stem = path.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
-        stem.is_some_and(|stem| {
-            let name = stem.replacen("__", "/", 1).parse();
-            name.is_ok_and(|name: RepositoryName| name.file_stem() == stem)
-        })
+        stem.is_some_and(|stem| RepositoryName::of_file_stem(stem).is_some())
     };
     path == DESCRIPTION || path == TOOLCHAIN || of("locks/", ".lock") || of("manifests/", ".toml")
 }

@@ -1,4 +1,4 @@
-//! Lists the files of a lock, as items to fetch.
+//! Lists the files of a lock as items to fetch.
 
 use super::{DebianPackage, MavenFile, RepositoryLock, ToolFile, ToolchainLock};
 use crate::artifact::fetch::{FetchError, FetchItem};

@@ -8,13 +8,13 @@ use crate::task::RepositoryName;
 /// Why a readable lock or manifest can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MismatchError {
-    /// An import would replace a lock by another one.
+    /// An import would replace a lock by a different one.
     #[error("the lock `{path}` is not the archive's")]
     OtherLock {
         /// The present lock.
         path: PathBuf,
     },
-    /// A repository's lock was resolved for something else than its manifest says now.
+    /// A repository's lock was resolved for other settings than its manifest has now.
     #[error("the lock of {repository} was resolved {difference}")]
     OtherManifest {
         /// The repository.
@@ -22,14 +22,14 @@ pub enum MismatchError {
         /// The lock's inputs, and the manifest's differing ones.
         difference: String,
     },
-    /// A file is another repository's than its name says.
+    /// A file belongs to another repository than its name says.
     #[error("`{path}` is of {found}, not of {wanted}")]
     OtherRepository {
         /// The lock or manifest.
         path: PathBuf,
-        /// Whose it is.
+        /// The repository in the file.
         found: RepositoryName,
-        /// Whose it should be.
+        /// The repository in the name.
         wanted: String,
     },
 }

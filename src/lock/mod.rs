@@ -36,7 +36,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Errors of a lock file.
 #[derive(Debug, thiserror::Error)]
 pub enum LockFileError {
-    /// It does not exist.
+    /// The file does not exist.
     #[error("there is no lock `{path}`")]
     Missing {
         /// The file.
@@ -45,12 +45,12 @@ pub enum LockFileError {
     /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// It is no lock.
+    /// The file is not a lock.
     #[error("the lock `{path}` can't be read: {reason}")]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The parser's words.
+        /// The parser's message.
         reason: String,
     },
     /// A newer program wrote it.
@@ -131,9 +131,9 @@ impl ToolchainLock {
 /// One Java development kit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JdkLock {
-    /// 8, 11, 17, 21.
+    /// Major version: 8, 11, 17 or 21.
     pub major: u32,
-    /// Sorted by name.
+    /// Its packages, sorted by name.
     pub packages: Vec<DebianPackage>,
 }
 
@@ -150,9 +150,9 @@ pub struct DebianPackage {
     pub suite: String,
     /// Path below the origin `debian`, such as `pool/main/…/x.deb`.
     pub path: String,
-    /// Of the `.deb`.
+    /// Digest of the `.deb`.
     pub sha256: Digest,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
@@ -200,9 +200,9 @@ pub struct ToolFile {
     pub origin: String,
     /// Path below the origin; for `pypi` the file's name.
     pub path: String,
-    /// Of the file.
+    /// Digest of the file.
     pub sha256: Digest,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
@@ -215,7 +215,7 @@ pub struct RepositoryLock {
     pub repository: RepositoryName,
     /// The major version of the Java development kit in its images.
     pub jdk: u32,
-    /// Digest of Maven's arguments; `None` where no override of the manifest changes them.
+    /// Digest of Maven's arguments; `None` if no override of the manifest changes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maven_arguments: Option<Digest>,
     /// Files of the cache, sorted by path.
@@ -227,8 +227,8 @@ pub struct RepositoryLock {
 }
 
 impl RepositoryLock {
-    /// Tells whether the lock was resolved for the manifest as it is now. Otherwise another Java, or Maven with other
-    /// arguments, resolved its build sets, and the lock may lack files that are needed.
+    /// Tells whether the lock was resolved for the present manifest. Otherwise its build sets were resolved with
+    /// another Java or other arguments of Maven, and the lock may lack needed files.
     pub fn is_for(&self, manifest: &RepositoryManifest) -> bool {
         self.jdk == manifest.jdk && self.maven_arguments == manifest.build.overridden_arguments()
     }
@@ -241,23 +241,23 @@ pub struct MavenFile {
     pub path: String,
     /// Name of the origin that served it.
     pub origin: String,
-    /// Of the file.
+    /// Digest of the file.
     pub sha256: Digest,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Whether the file is an artifact of the repository's own project.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
 }
 
-/// Metadata whose content at the origin changes with time, so its bytes stand in the lock.
+/// Metadata whose content at the origin changes with time, so the lock contains its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrozenMetadata {
     /// Path in the cache, `…/maven-metadata-<mirror id>.xml`.
     pub path: String,
     /// How its version was chosen, in words.
     pub rule: String,
-    /// The chosen version; `None` where none was chosen.
+    /// The chosen version; `None` if none was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
     /// The file's text.
@@ -291,7 +291,7 @@ pub trait LockFile: Serialize + serde::de::DeserializeOwned {
     /// [`LockFileError::Malformed`], [`LockFileError::UnknownSchema`].
     fn parse(path: &Path, text: &str) -> Result<Self, LockFileError> {
         let malformed = |reason: String| LockFileError::Malformed { path: path.to_owned(), reason };
-        // The schema is looked at first: a newer file must not be called malformed.
+        // The schema is checked first: a newer file must not be called malformed.
         let table: toml::Table = toml::from_str(text).map_err(|error| malformed(error.message().to_owned()))?;
         match table.get("schema").and_then(toml::Value::as_integer) {
             Some(schema) if schema == i64::from(LOCK_SCHEMA) => {}
@@ -308,10 +308,10 @@ pub trait LockFile: Serialize + serde::de::DeserializeOwned {
         Ok(lock)
     }
 
-    /// Returns the blobs that it names.
+    /// Returns the blobs that the lock names.
     fn blobs(&self) -> Vec<Digest>;
 
-    /// Returns the names of origins that stand in it, as they stand there.
+    /// Returns the names of origins in the lock, unchanged.
     fn origins(&self) -> impl Iterator<Item = &str>;
 
     /// Writes the lock file atomically.

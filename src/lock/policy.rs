@@ -94,7 +94,7 @@ pub struct ToolPolicy {
     pub origin: OriginName,
     /// Path below the origin; for `pypi` the file's name.
     pub path: String,
-    /// Of the file.
+    /// Digest of the file.
     pub sha256: Digest,
     /// Requirements of a Python project that images omit.
     #[serde(default)]

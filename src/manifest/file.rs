@@ -14,7 +14,7 @@ use crate::task::RepositoryName;
 /// The largest manifest that is read, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Where overrides begin. What is below it is the user's.
+/// The line where overrides begin. The user owns everything below it.
 const OVERRIDES: &str = "[overrides]";
 
 const EMPTY_OVERRIDES: &str = "\
@@ -115,9 +115,9 @@ impl Failure for ManifestError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Written {
-    /// There was none.
+    /// The file did not exist.
     New,
-    /// There was another one.
+    /// The file was different.
     Updated,
     /// An equal manifest existed.
     Unchanged,
@@ -169,7 +169,7 @@ impl RepositoryManifest {
     /// An existing file's `[overrides]` are preserved, comments included.
     ///
     /// # Errors
-    /// [`ManifestError`] where an existing file can't be parsed, so that no overrides get lost.
+    /// [`ManifestError`] if an existing file can't be parsed, so that no overrides get lost.
     pub fn render_over(&self, path: &Path) -> Result<(String, Written), ManifestError> {
         let malformed = |reason: String| ManifestError::Malformed { path: path.to_owned(), reason };
         let facts = toml::to_string(self).map_err(|error| malformed(error.to_string()))?;
@@ -181,7 +181,7 @@ impl RepositoryManifest {
                 let own = Table::from_iter([("overrides".to_owned(), overrides)]);
                 match raw_overrides(&before).filter(|raw| toml::from_str::<Table>(raw).is_ok_and(|raw| raw == own)) {
                     Some(raw) => raw.to_owned(),
-                    // They stand where no tail of the file holds them alone.
+                    // Overrides in another form than one table at the end are written anew.
                     None => toml::to_string(&own).map_err(|error| malformed(error.to_string()))?,
                 }
             }
@@ -238,7 +238,7 @@ impl RepositoryManifest {
     }
 }
 
-/// Returns the file's text, `None` where there is no file.
+/// Returns the file's text; `None` if there is no file.
 fn read(path: &Path) -> Result<Option<String>, ManifestError> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.len() > MOST_BYTES => {
@@ -260,13 +260,13 @@ fn parse(path: &Path, text: &str) -> Result<Table, ManifestError> {
     }
 }
 
-/// Returns all arguments of Maven that the table names; `None` where its build makes no sense.
+/// Returns all arguments of Maven in the table; `None` if its `build` is malformed.
 fn arguments(table: &Table) -> Option<Vec<String>> {
     let build: Build = table.get("build")?.clone().try_into().ok()?;
     Some(build.arguments())
 }
 
-/// Returns the file's tail from the line that starts the overrides.
+/// Returns the file's text from the line that starts the overrides.
 fn raw_overrides(text: &str) -> Option<&str> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {

@@ -22,7 +22,7 @@ pub const JDK_MAJORS: [u32; 4] = [8, 11, 17, 21];
 /// A container's default memory limit in MiB, which is also the memory of one job.
 pub const DEFAULT_MEMORY_MIB: u64 = 4096;
 
-/// The same in bytes: what a job of `validate` or `score` is reckoned with.
+/// The default memory of a job of `validate` or `score`, in bytes.
 pub const MEMORY_PER_JOB: u64 = DEFAULT_MEMORY_MIB << 20;
 
 /// Names [`JDK_MAJORS`] in a sentence.
@@ -39,7 +39,7 @@ pub struct RepositoryManifest {
     pub schema: u32,
     /// The repository.
     pub repository: RepositoryName,
-    /// The address that its sources are cloned from.
+    /// The address from which its sources are cloned.
     pub clone_url: CloneUrl,
     /// The Java version as published.
     pub java_version: u32,
@@ -73,7 +73,7 @@ pub struct Build {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Launcher {
-    /// Platform 6 where the project's own JUnit is 6, else Platform 1.
+    /// Platform 6 if the project's own JUnit is version 6, else Platform 1.
     #[default]
     Auto,
     /// The newest Platform 1.x, for Jupiter 5 and JUnit 3 and 4.
@@ -135,14 +135,14 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the first limit that is out of bounds: its name, its value, the least and the most that it may be. Engines
-    /// take a zero for no limit, and a JVM needs some of everything.
+    /// Returns the first limit that is out of bounds: its name, its value, and its least and greatest allowed value.
+    /// Zero is not allowed, because engines take it for no limit.
     fn out_of_bounds(&self) -> Option<(&'static str, u64, u64, u64)> {
         const MOST_MIB: u64 = 1 << 20;
         const MOST_SECONDS: u64 = 7 * 86_400;
         const MOST_CPUS: u64 = 1024;
         const MOST_PROCESSES: u64 = 1 << 20;
-        // Named one by one, so that a new limit can't be forgotten.
+        // Fields are named one by one, so that a new limit can't be forgotten.
         let Self {
             compile_memory_mib,
             compile_scratch_mib,
@@ -198,7 +198,7 @@ impl Build {
 
     /// Returns the digest of Maven's arguments if an override changes them, because Maven's resolution depends on them.
     pub fn overridden_arguments(&self) -> Option<Digest> {
-        // Arguments have no control characters.
+        // Arguments contain no control characters.
         self.overridden.then(|| Digest::of(self.arguments().join("\n").as_bytes()))
     }
 }
@@ -210,7 +210,7 @@ impl RepositoryManifest {
     /// [`ManifestError::UnsupportedJava`].
     pub fn of_published(published: &PublishedRepository) -> Result<Self, ManifestError> {
         let java_version = published.java_version;
-        // Sources for a version that no kit of ours is of build with the next newer one.
+        // Sources for a version without a kit of ours are built with the next newer one.
         let jdk = JDK_MAJORS
             .into_iter()
             .find(|jdk| *jdk >= java_version)
@@ -227,9 +227,9 @@ impl RepositoryManifest {
     }
 }
 
-/// Style checks, audits, reports and signatures: needed or harmless in every project tried, and without influence on
-/// what tests do. Then what a build has no network, no `.git` and no Node for: downloads, hooks of git, revision numbers
-/// from it, front ends.
+/// Style checks, audits, reports and signatures: unneeded in every project tried, and without influence on tests. The
+/// others need a network, `.git` or Node, which a build lacks: downloads, git hooks, revision numbers from git, front
+/// ends.
 const SKIP_FLAGS: [&str; 61] = [
     "-Dair.check.skip-all=true",
     "-Danimal.sniffer.skip=true",

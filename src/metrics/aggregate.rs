@@ -1,7 +1,7 @@
 //! Aggregates methods to tasks to tracks: rates, the eight leaderboard fields, values on passing methods, segments,
 //! cost caps. Source: protocol §4.
 //!
-//! Every task weighs the same. `None` means not measured or not defined, never zero.
+//! Every task has the same weight. `None` means not measured or not defined, never zero.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,14 @@ use serde::Serialize;
 pub use self::caps::{COST_CAPS, CostCap};
 use super::bootstrap::interval;
 use super::category::Category;
+use super::integrity::Integrity;
 use crate::task::{RepositoryName, TaskId, Track};
 
 mod caps;
 #[cfg(test)]
 mod tests;
 
-/// A segment with fewer methods is marked: its figures say little.
+/// Segments with fewer methods are marked, because their figures are unreliable.
 const FEW_METHODS: usize = 20;
 
 /// The scores of one method of a submission.
@@ -26,6 +27,8 @@ pub struct MethodScore {
     pub category: Option<Category>,
     /// The stricter view.
     pub strict_success: bool,
+    /// Whether the test is what it seems to be.
+    pub integrity: Integrity,
     /// The submission's coverage and mutation score.
     pub pred: Adequacy,
     /// The developers' coverage and mutation score.
@@ -43,6 +46,10 @@ pub struct Adequacy {
     pub mutation: Option<f64>,
     /// Mutation score that counts assertions and exceptions only, in [0, 1].
     pub mutation_strict: Option<f64>,
+    /// `coverage`, unless a check shows that it does not come from calls of focal code.
+    pub clean_coverage: Option<f64>,
+    /// `mutation`, unless a check shows that kills do not come from the mutants' behaviour.
+    pub clean_mutation: Option<f64>,
 }
 
 /// The scores of one task of a submission.
@@ -111,6 +118,16 @@ pub struct Figures {
     pub hrns_fail_percent: Option<f64>,
     /// See [`super::category::Verdict::strict_success`].
     pub strict_success_percent: Option<f64>,
+    /// Success of tests without any finding; `None` if passing tests were not checked.
+    pub clean_success_percent: Option<f64>,
+    /// Share of suspect methods.
+    pub suspect_percent: Option<f64>,
+    /// Share of methods with proof of tampering.
+    pub tampered_percent: Option<f64>,
+    /// Wide mean of coverage without doubts. Percent.
+    pub clean_coverage_pred: Option<f64>,
+    /// Wide mean of mutation scores without doubts, in [0, 1].
+    pub clean_mutation_score_pred: Option<f64>,
     /// Wide: methods without a value count as 0. Percent.
     pub avg_coverage_pred: Option<f64>,
     /// Narrow: over methods with a value. Percent.
@@ -143,17 +160,19 @@ pub struct Figures {
     pub avg_mutation_score_strict_gold: Option<f64>,
     /// Narrow, of the developers' tests, likewise.
     pub avg_mutation_score_strict_gold_success: Option<f64>,
-    /// Coverage over methods that passed on new code and have a value, the developers' as well, percent.
+    /// Coverage of methods that passed on new code and have a value for the submission and for the developers' test,
+    /// percent.
     pub cov_on_pass: Option<f64>,
     /// The developers' value on the same methods.
     pub cov_on_pass_human: Option<f64>,
-    /// The one minus the other.
+    /// The difference of the two.
     pub cov_on_pass_delta: Option<f64>,
-    /// Mutation score over methods that passed on new code and have a value, the developers' as well, in [0, 1].
+    /// Mutation score of methods that passed on new code and have a value for the submission and for the developers'
+    /// test, in [0, 1].
     pub mut_on_pass: Option<f64>,
     /// The developers' value on the same methods.
     pub mut_on_pass_human: Option<f64>,
-    /// The one minus the other.
+    /// The difference of the two.
     pub mut_on_pass_delta: Option<f64>,
     /// Views in which submissions above a cost count as failed; empty without known costs.
     pub cost_caps: Vec<CostCap>,
@@ -213,6 +232,9 @@ fn figures(tasks: &[&TaskScore]) -> Figures {
         .map(|value| means(tasks, |method| value(&method.pred), |measured| measured.mutation_pred));
     let [mutation_gold, strict_gold] = [MUTATION, MUTATION_STRICT]
         .map(|value| means(tasks, |method| value(&method.gold), |measured| measured.mutation_gold));
+    let clean_coverage = means(tasks, |method| method.pred.clean_coverage, |measured| measured.coverage_pred);
+    let clean_mutation = means(tasks, |method| method.pred.clean_mutation, |measured| measured.mutation_pred);
+    let evaluated = evaluated(tasks);
     let (coverage, mutation) = (on_pass(tasks, COVERAGE), on_pass(tasks, MUTATION));
     Figures {
         tasks: tasks.len(),
@@ -227,6 +249,13 @@ fn figures(tasks: &[&TaskScore]) -> Figures {
         cmpl_fail_percent: percent(Category::CmplFail),
         hrns_fail_percent: percent(Category::HrnsFail),
         strict_success_percent: rate(&|method| method.strict_success),
+        clean_success_percent: evaluated
+            .then(|| rate(&|method| method.category == Some(Category::Success) && method.integrity == Integrity::Clean))
+            .flatten(),
+        suspect_percent: evaluated.then(|| rate(&|method| method.integrity == Integrity::Suspect)).flatten(),
+        tampered_percent: rate(&|method| method.integrity == Integrity::Tampered),
+        clean_coverage_pred: clean_coverage.wide.filter(|_| evaluated),
+        clean_mutation_score_pred: clean_mutation.wide.filter(|_| evaluated),
         avg_coverage_pred: coverage_pred.wide,
         avg_coverage_pred_success: coverage_pred.narrow,
         avg_coverage_gold: coverage_gold.wide,
@@ -251,6 +280,13 @@ fn figures(tasks: &[&TaskScore]) -> Figures {
         mut_on_pass_delta: mutation.delta,
         cost_caps: caps::cost_caps(tasks),
     }
+}
+
+/// Tells whether controls were launched for a passing method, or no method passes.
+fn evaluated(tasks: &[&TaskScore]) -> bool {
+    let passes = |method: &&MethodScore| method.category.is_some_and(Category::passed_on_new);
+    let mut passing = tasks.iter().flat_map(|task| scored(task)).filter(passes).peekable();
+    passing.peek().is_none() || passing.any(|method| method.integrity > Integrity::NotEvaluated)
 }
 
 /// A value of a method, of the submission or of the developers' test.
@@ -285,7 +321,7 @@ struct OnPass {
     delta: Option<f64>,
 }
 
-/// Returns the submission's and the developers' means over the same methods: those that have both values.
+/// Returns the submission's and the developers' means over the methods that have both values.
 fn on_pass(tasks: &[&TaskScore], value: Value) -> OnPass {
     let side = |of: fn(&MethodScore) -> &Adequacy| {
         mean(tasks.iter().map(|task| {

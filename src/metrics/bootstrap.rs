@@ -1,12 +1,12 @@
 //! Confidence intervals of a mean, and of a difference of two means over the same tasks: percentile intervals by
 //! resampling tasks.
 //!
-//! The random numbers are the same in every report, so that equal runs give equal bytes.
+//! The random numbers are equal in every report, so that equal runs give equal bytes.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-/// Resamples. The ends of a 95 % interval then rest on 25 samples each.
+/// Number of resamples. Each end of a 95 % interval then rests on 25 samples.
 const RESAMPLES: usize = 1000;
 const SEED: u64 = 1;
 
@@ -27,7 +27,8 @@ pub fn interval(values: &[f64]) -> Option<[f64; 2]> {
     Some([means[RESAMPLES / 40], means[RESAMPLES - 1 - RESAMPLES / 40]])
 }
 
-/// Maps a random number onto an index, by multiplication rather than division: there are millions of them.
+/// Maps a random number to an index, by multiplication because that is faster than division: there are millions of
+/// them.
 fn index(random: u32, number: u64) -> usize {
     usize::try_from((u64::from(random) * number) >> 32).unwrap_or_default()
 }

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use super::integrity::Integrity;
+use super::integrity::Reason;
 use crate::outcome::{CompileReason, Outcome};
 use crate::task::Track;
 
@@ -43,27 +45,19 @@ impl Category {
     }
 }
 
-/// Whether a submission was tampered with, as far as checks can tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Integrity {
-    /// No cheap check found tampering; the controls were not run.
-    NotEvaluated,
-    /// A check found signs of tampering.
-    Suspect,
-    /// It was tampered with.
-    Tampered,
-}
-
 /// The verdict on one method of a submission: three views, never merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The paper's category by the first repeat; `None` where a fault of the infrastructure leaves it unscored.
+    /// The paper's category by the first repeat; `None` if a fault of the infrastructure leaves it unscored.
     pub paper_verdict: Option<Category>,
     /// Passes on new code in every repeat; for generation fails on old code attributably in every repeat; no flag.
     pub strict_success: bool,
-    /// The integrity of the submission.
+    /// Whether the test is what it seems to be.
     pub integrity: Integrity,
+    /// Why it is suspect or tampered with, gravest first.
+    pub reasons: Vec<Reason>,
+    /// Findings that do not count, because the developers' test has them as well.
+    pub off: Vec<Reason>,
     /// The count of repeats that passed on new code; `None` unless some passed and some did not.
     pub flaky: Option<Flaky>,
 }
@@ -77,14 +71,32 @@ pub struct Flaky {
     pub runs: usize,
 }
 
+/// A launch on old code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnOldCode {
+    /// Its outcome.
+    pub outcome: Outcome,
+    /// Whether a compile error of the test file lies in code that the method reaches. `None` if that was not examined,
+    /// as in earlier programs; then each error of the file counts.
+    pub attributed: Option<bool>,
+}
+
+impl From<Outcome> for OnOldCode {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, attributed: None }
+    }
+}
+
 /// Judges a method by its outcomes on new and on old code, repeats in order.
-pub fn judge(track: Track, new: &[Outcome], old: &[Outcome], integrity: Integrity) -> Verdict {
+pub fn judge(track: Track, new: &[Outcome], old: &[OnOldCode], integrity: Integrity) -> Verdict {
     let passed = new.iter().filter(|outcome| **outcome == Outcome::Pass).count();
     let flaky = (passed > 0 && passed < new.len()).then_some(Flaky { passed, runs: new.len() });
     Verdict {
-        paper_verdict: category(track, new.first().copied(), old.first().copied()),
-        strict_success: strict(track, new, old) && integrity == Integrity::NotEvaluated,
+        paper_verdict: category(track, new.first().copied(), old.first().map(|old| old.outcome)),
+        strict_success: strict(track, new, old) && integrity < Integrity::Suspect,
         integrity,
+        reasons: Vec::new(),
+        off: Vec::new(),
         flaky,
     }
 }
@@ -100,7 +112,7 @@ fn category(track: Track, new: Option<Outcome>, old: Option<Outcome>) -> Option<
             Track::TestGeneration => match old? {
                 Outcome::InfraFail(_) => None,
                 old if old.is_attributable_failure() => Some(Category::Success),
-                // Whatever does not fail on old code says nothing about the change.
+                // An outcome that is no failure on old code tells nothing about the change.
                 Outcome::Pass
                 | Outcome::ExecFail(_)
                 | Outcome::CompileFail(_)
@@ -111,17 +123,18 @@ fn category(track: Track, new: Option<Outcome>, old: Option<Outcome>) -> Option<
     }
 }
 
-fn strict(track: Track, new: &[Outcome], old: &[Outcome]) -> bool {
+fn strict(track: Track, new: &[Outcome], old: &[OnOldCode]) -> bool {
     let passes = !new.is_empty() && new.iter().all(|outcome| *outcome == Outcome::Pass);
     let fails = || !old.is_empty() && old.iter().copied().all(fails_certainly);
     passes && (track == Track::TestUpdate || fails())
 }
 
-/// Tells whether a failure on old code is the test's own: another file's error or a missing module is inconclusive.
-fn fails_certainly(outcome: Outcome) -> bool {
+/// Tells whether a failure on old code is the test's own. Errors of another file or of another method, and a missing module,
+/// are inconclusive.
+fn fails_certainly(OnOldCode { outcome, attributed }: OnOldCode) -> bool {
     match outcome {
         Outcome::ExecFail(reason) => reason.is_the_tests_own(),
-        Outcome::CompileFail(reason) => reason == CompileReason::TargetFile,
+        Outcome::CompileFail(reason) => reason == CompileReason::TargetFile && attributed != Some(false),
         Outcome::Pass | Outcome::HarnessFail(_) | Outcome::InfraFail(_) | Outcome::Absent => false,
     }
 }

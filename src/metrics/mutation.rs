@@ -66,19 +66,19 @@ pub fn mutated_lines(emitted: &[Emitted]) -> BTreeSet<usize> {
     emitted.iter().map(|mutant| mutant.line).collect()
 }
 
-/// Returns a line's garbage, as the mutator makes it; characters that are not code stay unchanged.
+/// Returns a line of garbage as the mutator makes it. Characters that are not code stay unchanged.
 pub fn garbage(line: &str) -> String {
     line.chars()
         .map(|c| match c {
             '(' => ' ',
-            // Separators are blanks to the mutator.
+            // The mutator treats separators as blanks.
             c if c.is_whitespace() || matches!(c, '\x1c'..='\x1f' | '*' | '/' | '#' | '-') => c,
             _ => 'Q',
         })
         .collect()
 }
 
-/// Returns the places of the mutants that equal neither the source nor an earlier mutant, in order.
+/// Returns the positions of the mutants that equal neither the source nor an earlier mutant, in order.
 pub fn distinct<'a>(source: &str, emitted: impl Iterator<Item = (usize, &'a Emitted)>) -> Vec<usize> {
     let mut seen = BTreeSet::from([Digest::of(source.as_bytes())]);
     let distinct = emitted.filter(|(_, mutant)| seen.insert(Digest::of(mutant.text.as_bytes())));
@@ -102,7 +102,7 @@ pub fn sample(task_id: &str, path: &str, number: usize) -> Vec<usize> {
     indexes
 }
 
-/// Returns a number below another, each as likely: what would favour small ones is drawn again.
+/// Returns a random number below `number`, each as likely. Numbers that would favour small results are drawn again.
 fn below(random: &mut ChaCha8Rng, number: usize) -> usize {
     let number = number as u64;
     let fair = u64::MAX - u64::MAX % number;
@@ -126,7 +126,7 @@ pub struct Kills {
 }
 
 impl Kills {
-    /// Counts a test's outcomes on mutants; `None` where an outcome could not be judged.
+    /// Counts a test's outcomes on mutants; `None` if an outcome could not be judged.
     pub fn of(outcomes: &[Outcome]) -> Option<Self> {
         if outcomes.iter().any(|outcome| matches!(outcome, Outcome::InfraFail(_))) {
             return None;
@@ -139,7 +139,7 @@ impl Kills {
         })
     }
 
-    /// Returns the mutation score, in [0, 1]; `None` where there are no mutants.
+    /// Returns the mutation score, in [0, 1]; `None` without mutants.
     pub fn score(&self) -> Option<f64> {
         (self.count > 0).then(|| self.killed as f64 / self.count as f64)
     }

@@ -1,7 +1,8 @@
 //! Classifies a compilation from Maven's events and exit facts.
 //!
-//! Maven's log is never read. The recorder in Maven's own process writes which goal of which module failed and why.
-//! Only errors in test sources of the task's module are the submission's; all others are faults of the infrastructure.
+//! Maven's log is never read. The recorder in Maven's own process writes which goal of which module failed and why. The
+//! submission is responsible only for errors in test sources of the task's module; all others are faults of the
+//! infrastructure.
 
 use serde::Deserialize;
 
@@ -17,9 +18,9 @@ const COMPILER_PLUGIN: &str = "org.apache.maven.plugins:maven-compiler-plugin:";
 pub struct CompileFacts<'a> {
     /// How Maven ended.
     pub end: &'a CommandEnd,
-    /// Whether the memory limit of the container killed something.
+    /// Whether the container's memory limit killed a process.
     pub oom_killed: bool,
-    /// The recorder's JSON lines; empty where Maven failed before the first.
+    /// The recorder's JSON lines; empty if Maven failed before the first.
     pub recording: &'a [u8],
     /// The task's module in the container, absolute.
     pub module: &'a str,
@@ -45,6 +46,8 @@ pub enum Compilation {
         outcome: Outcome,
         /// The first errors.
         detail: String,
+        /// The places of the target file's errors, for `compile_fail(target_file)`: line, and column if known.
+        places: Vec<(usize, Option<usize>)>,
     },
 }
 
@@ -112,6 +115,8 @@ struct Failure {
 struct CompilerMessage {
     file: Option<String>,
     line: Option<i64>,
+    #[serde(default)]
+    column: Option<i64>,
     text: String,
 }
 
@@ -131,19 +136,19 @@ struct FailedMojo {
     goal: String,
     causes: Vec<Cause>,
     messages: Vec<CompilerMessage>,
-    /// The compiler's standard error: a crash. Errors in sources are among the messages instead.
+    /// The compiler's standard error after a crash. Errors in sources are among the messages instead.
     output: String,
 }
 
-/// Returns the errors in the format of javac itself, `/FILE.java:LINE: error: TEXT`. Compilers that the plugin does not bring
-/// itself (Error Prone's for one) write them to standard error, and to the plugin they only failed.
+/// Returns the errors in javac's own format, `/FILE.java:LINE: error: TEXT`. Some compilers, such as Error Prone, write
+/// them to standard error, and the plugin only sees a failure.
 fn located_errors(output: &str) -> Vec<CompilerMessage> {
     let error = |line: &str| {
         let (place, text) = line.split_once(": error: ")?;
         let (file, number) = place.rsplit_once(':')?;
         let located = file.starts_with('/') && file.ends_with(".java");
         let line = number.parse().ok().filter(|_| located)?;
-        Some(CompilerMessage { file: Some(file.to_owned()), line: Some(line), text: text.to_owned() })
+        Some(CompilerMessage { file: Some(file.to_owned()), line: Some(line), column: None, text: text.to_owned() })
     };
     output.lines().filter_map(error).collect()
 }
@@ -172,13 +177,14 @@ pub fn classify(facts: &CompileFacts<'_>) -> Compilation {
             None => "the container's memory limit ended Maven".to_owned(),
         };
         return match &seen.running {
-            // The test compiler was at work on what the submission may have written.
+            // The test compiler was processing sources that the submission may have written.
             Some((project, plugin, goal))
                 if is_test_compiler(plugin, goal) && (facts.changes_main || seen.is_module(project.as_deref())) =>
             {
                 Compilation::Failed {
                     outcome: Outcome::CompileFail(CompileReason::Resource),
                     detail: format!("{what} while compiling tests"),
+                    places: Vec::new(),
                 }
             }
             _ => infra(InfraReason::Build, &what),
@@ -190,7 +196,7 @@ pub fn classify(facts: &CompileFacts<'_>) -> Compilation {
 }
 
 /// Classifies errors of a compiler that ran without Maven: (file, line, text), files absolute in the container. `None`
-/// where no error has a position, because only Maven can classify that.
+/// if no error has a position, because only Maven can classify that.
 pub fn of_diagnostics<'a>(
     target_file: &str,
     errors: impl Iterator<Item = (Option<&'a str>, i64, &'a str)> + Clone,
@@ -202,6 +208,7 @@ pub fn of_diagnostics<'a>(
     let messages = errors.map(|(file, line, text)| CompilerMessage {
         file: file.map(str::to_owned),
         line: (line > 0).then_some(line),
+        column: None,
         text: text.to_owned(),
     });
     Some((reason, describe(&messages.collect::<Vec<_>>())))
@@ -231,7 +238,7 @@ pub fn main_sources(end: &CommandEnd, oom_killed: bool, recording: &[u8]) -> Mai
     if exited_well && seen.known && seen.ended.as_ref().is_some_and(|(success, _)| *success) {
         return MainSources::Compile;
     }
-    // A compiler that was killed or ran out may have told of sources before.
+    // A killed or exhausted compiler may have reported errors in sources before.
     let spent = match (end.limit.is_some(), oom_killed) {
         (true, _) => Some("a limit ended Maven".to_owned()),
         (_, true) => Some("the container's memory limit ended one of its processes".to_owned()),
@@ -244,11 +251,11 @@ pub fn main_sources(end: &CommandEnd, oom_killed: bool, recording: &[u8]) -> Mai
         return MainSources::Unclear("Maven was killed".to_owned());
     }
     match &seen.failed {
-        // Plugins of other languages, which read Java sources as well, have goals of the same names.
+        // Plugins of other languages read Java sources as well, and have goals of the same names.
         Some(failed) if failed.goal == "compile" && failed.messages.iter().any(|message| message.file.is_some()) => {
             MainSources::Errors
         }
-        // Tests are compiled after them. Other languages' compilers tell no places here.
+        // Tests are compiled after main sources. Compilers of other languages give no positions here.
         Some(failed)
             if failed.goal == "test-compile"
                 || failed.goal == "testCompile" && failed.messages.iter().any(|message| message.file.is_some()) =>
@@ -262,7 +269,7 @@ pub fn main_sources(end: &CommandEnd, oom_killed: bool, recording: &[u8]) -> Mai
     }
 }
 
-/// A goal failed: whose fault that is depends on which.
+/// Classifies a failed goal. The goal decides who is responsible.
 fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compilation {
     let is_concerned = facts.changes_main || seen.is_module(failed.project.as_deref());
     if !(is_test_compiler(&failed.plugin, &failed.goal) && is_concerned) {
@@ -277,6 +284,7 @@ fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compil
         return Compilation::Failed {
             outcome: Outcome::CompileFail(CompileReason::Resource),
             detail: shortened(&format!("the test compiler ran out of resources: {spent}")),
+            places: Vec::new(),
         };
     }
     let located: Vec<&str> = failed.messages.iter().filter_map(|message| message.file.as_deref()).collect();
@@ -285,20 +293,29 @@ fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compil
     } else if !located.is_empty() {
         CompileReason::OtherTestFile
     } else {
-        // Without a place it is no compiler's error: dependencies that did not resolve, a broken processor.
+        // An error without a position does not come from the compiler: dependencies did not resolve, or a processor is
+        // broken.
         return of_causes(seen, failed.causes.iter(), "the test compiler failed");
     };
-    Compilation::Failed { outcome: Outcome::CompileFail(reason), detail: describe(&failed.messages) }
+    let in_target = failed.messages.iter().filter(|message| message.file.as_deref() == Some(facts.target_file));
+    let places = in_target.filter_map(|message| place(message.line?, message.column)).collect();
+    Compilation::Failed { outcome: Outcome::CompileFail(reason), detail: describe(&failed.messages), places }
 }
 
-/// Returns what a compiler said when it had used up its memory or stack; `None` where it said no such thing.
+/// Returns an error's line and column, counted from 1. Compilers use a number below 1 for none.
+pub fn place(line: i64, column: Option<i64>) -> Option<(usize, Option<usize>)> {
+    let counted = |number: i64| usize::try_from(number).ok().filter(|number| *number > 0);
+    Some((counted(line)?, column.and_then(counted)))
+}
+
+/// Returns the compiler's message about exhausted memory or stack; `None` if there is none.
 fn exhaustion(failed: &FailedMojo) -> Option<String> {
     let names_one = |text: &str| {
         ["java.lang.OutOfMemoryError", "java.lang.StackOverflowError", "The system is out of resources"]
             .iter()
             .any(|word| text.contains(word))
     };
-    // Messages with a place quote the source, which may name these classes itself; so may what a cause says.
+    // Messages with a position quote the source, which may contain these class names itself. Causes may quote it too.
     let unplaced = failed.messages.iter().filter(|message| message.file.is_none());
     let mut said = unplaced.flat_map(|message| message.text.lines()).chain(failed.output.lines());
     if let Some(line) = said.find(|line| names_one(line)) {
@@ -343,7 +360,7 @@ fn beginning(message: &str) -> String {
 }
 
 fn infra(reason: InfraReason, detail: &str) -> Compilation {
-    Compilation::Failed { outcome: Outcome::InfraFail(reason), detail: shortened(detail) }
+    Compilation::Failed { outcome: Outcome::InfraFail(reason), detail: shortened(detail), places: Vec::new() }
 }
 
 fn is_test_compiler(plugin: &str, goal: &str) -> bool {
@@ -377,7 +394,7 @@ impl Seen {
     fn read(facts: &CompileFacts<'_>) -> Self {
         let mut seen = Self::default();
         for line in facts.recording.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            // A torn last line is what a killed Maven leaves.
+            // A killed Maven leaves an incomplete last line.
             if let Ok(event) = serde_json::from_slice(line) {
                 seen.take(event, facts);
             }
@@ -406,7 +423,7 @@ impl Seen {
                     let located = located_errors(&output);
                     if !located.is_empty() {
                         messages = located;
-                        // Beside such errors it quotes sources, whose words say nothing of a crash.
+                        // The output quotes sources, so it is no evidence of a crash.
                         output.clear();
                     }
                 }

@@ -65,7 +65,7 @@ pub enum Discriminating {
     Yes,
     /// It passes on old code.
     No,
-    /// Anything else, which says nothing.
+    /// Any other outcome, which shows nothing.
     Inconclusive,
 }
 
@@ -88,7 +88,7 @@ pub fn discriminating(outcomes: &[Outcome]) -> Discriminating {
 pub enum TaskClass {
     /// A cell could not be judged.
     Infrastructure,
-    /// A method with a hard label met it in some repeats only.
+    /// A method with a hard label met it only in some repeats.
     Flaky,
     /// A method missed a hard label in every repeat.
     Differing,
@@ -113,7 +113,7 @@ impl TaskClass {
 pub enum CellVerdict {
     /// Some repeat could not be judged.
     Infrastructure,
-    /// The label was met in some repeats only.
+    /// The label was met only in some repeats.
     Flaky {
         /// Repeats that passed.
         passed: usize,

@@ -5,15 +5,20 @@
 //! reason that the facts support. Events come from a process that ran submitted code, so they are bounded and never
 //! trusted alone.
 
+pub mod seal;
+
 use serde::Deserialize;
+
+use self::seal::Seal;
 
 use super::{ExecReason, Outcome};
 use crate::engine::spec::{CommandEnd, LimitReached};
+use crate::output::visible;
 
-/// Version of the launcher's events that is understood.
+/// The supported version of the launcher's events.
 const EVENTS_SCHEMA: u32 = 1;
 
-/// What is said of a launch that met the limit of processes.
+/// The detail of a launch that reached the process limit.
 const NO_PROCESS: &str = "no further process or thread could be made";
 
 /// The facts of one launch besides its events.
@@ -21,13 +26,15 @@ const NO_PROCESS: &str = "no further process or thread could be made";
 pub struct LaunchFacts<'a> {
     /// How the JVM ended.
     pub end: &'a CommandEnd,
-    /// Whether the memory limit of the container killed something.
+    /// Whether the container's memory limit killed a process.
     pub oom_killed: bool,
     /// The launcher's events, JSON lines.
     pub events: &'a [u8],
-    /// Binary name of the class asked for.
+    /// The key with which the runner signed them; `None` for events without signatures.
+    pub seal: Option<Seal>,
+    /// Binary name of the requested class.
     pub class: &'a str,
-    /// The method asked for.
+    /// The requested method.
     pub method: &'a str,
 }
 
@@ -38,6 +45,15 @@ pub struct LaunchVerdict {
     pub outcome: Outcome,
     /// The first failure; empty for a pass.
     pub detail: String,
+}
+
+/// Further facts from the events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventFacts {
+    /// Number of lines without the runner's signature.
+    pub forged: u64,
+    /// Whether the runner reports that its report is complete.
+    pub report_complete: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -63,6 +79,8 @@ enum Event {
         status: i32,
         leaves: Leaves,
         containers_not_successful: u64,
+        #[serde(default)]
+        report_complete: bool,
     },
     ClassNotLoaded {
         throwable: Throwable,
@@ -114,8 +132,13 @@ enum Kind {
 }
 
 /// Classifies a launch.
-pub fn classify(facts: &LaunchFacts<'_>) -> LaunchVerdict {
+pub fn classify(facts: &LaunchFacts<'_>) -> (LaunchVerdict, EventFacts) {
     let seen = Seen::read(facts);
+    let report_complete = seen.finished.as_ref().is_some_and(|finished| finished.report_complete);
+    (verdict(&seen, facts), EventFacts { forged: seen.forged, report_complete })
+}
+
+fn verdict(seen: &Seen, facts: &LaunchFacts<'_>) -> LaunchVerdict {
     if let Some(verdict) = limit(facts) {
         return verdict;
     }
@@ -146,7 +169,7 @@ pub fn classify(facts: &LaunchFacts<'_>) -> LaunchVerdict {
     if finished.leaves.started == 0 {
         return fail(ExecReason::NoLeaf, "the method has no test that could be executed");
     }
-    // The launcher says that all went well, the process says otherwise: something ended it on its way out.
+    // The launcher reports success but the process does not: code ended the process at its exit.
     fail(ExecReason::Exit, &ended_early(facts.end))
 }
 
@@ -154,6 +177,7 @@ struct Finished {
     status: i32,
     leaves: Leaves,
     containers_not_successful: u64,
+    report_complete: bool,
 }
 
 #[derive(Default)]
@@ -167,15 +191,22 @@ struct Seen {
     finished: Option<Finished>,
     after_finish: bool,
     malformed: bool,
+    /// Number of lines that the runner did not write.
+    forged: u64,
 }
 
 impl Seen {
     fn read(facts: &LaunchFacts<'_>) -> Self {
         let mut seen = Self::default();
-        for line in facts.events.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let (lines, forged) = match facts.seal {
+            Some(seal) => seal.own_lines(facts.events),
+            None => (facts.events.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect(), 0),
+        };
+        seen.forged = forged;
+        for line in lines {
             match serde_json::from_slice(line) {
                 Ok(event) => seen.take(event, facts),
-                // A torn last line is what a killed JVM leaves; whatever else it is, it is no pass.
+                // A killed JVM leaves an incomplete last line. Such a launch is never a pass.
                 Err(_) => seen.malformed = true,
             }
         }
@@ -208,8 +239,8 @@ impl Seen {
             Event::ClassNotLoaded { throwable } | Event::RunFailed { throwable } => {
                 self.thrown.get_or_insert(throwable);
             }
-            Event::RunFinished { status, leaves, containers_not_successful } => {
-                self.finished = Some(Finished { status, leaves, containers_not_successful });
+            Event::RunFinished { status, leaves, containers_not_successful, report_complete } => {
+                self.finished = Some(Finished { status, leaves, containers_not_successful, report_complete });
             }
             Event::DiscoveryFinished {} | Event::Registered {} | Event::Other => {}
         }
@@ -234,7 +265,7 @@ impl Seen {
             && leaves.aborted == 0
             && leaves.skipped == 0
             && leaves.not_run == 0
-            // Started events stop after the launcher's cap, the counts do not.
+            // The launcher caps started events, but not the counts.
             && self.started >= 1
             && self.started <= leaves.started
     }
@@ -254,7 +285,7 @@ fn thrown(throwable: &Throwable, facts: &LaunchFacts<'_>) -> LaunchVerdict {
     let reason = if says("No space left on device") {
         ExecReason::Disk
     } else if says("unable to create native thread") || says("unable to create new native thread") {
-        // An OutOfMemoryError by name; what ran out is processes.
+        // It is an OutOfMemoryError by name, but the process limit is the cause.
         ExecReason::Pids
     } else if facts.end.process_limit_hits.is_some_and(|hits| hits > 0) {
         ExecReason::Pids
@@ -272,7 +303,7 @@ fn thrown(throwable: &Throwable, facts: &LaunchFacts<'_>) -> LaunchVerdict {
             Some(Kind::Exception) | None => ExecReason::Exception,
         }
     };
-    // What Java says then is mostly that memory may have run out.
+    // Java's message mostly says that memory may have run out.
     let mut detail = if reason == ExecReason::Pids { format!("{NO_PROCESS}: ") } else { String::new() };
     detail.push_str(&throwable.class);
     if let Some(message) = throwable.message.as_deref().filter(|message| !message.is_empty()) {
@@ -298,10 +329,10 @@ fn fail(reason: ExecReason, detail: &str) -> LaunchVerdict {
     LaunchVerdict { outcome: Outcome::ExecFail(reason), detail: shortened(detail) }
 }
 
-/// Returns at most 2,000 characters, with control characters except line ends and tabs replaced, because details end in
-/// records and on terminals.
+/// Returns at most 2,000 characters. Control characters except line ends and tabs are replaced, because details reach
+/// records and terminals.
 pub fn shortened(text: &str) -> String {
-    let clean = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
+    let clean = |c: char| if matches!(c, '\n' | '\t') { c } else { visible(c) };
     text.chars().take(2_000).map(clean).collect()
 }
 

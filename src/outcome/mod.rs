@@ -18,13 +18,13 @@ pub enum Outcome {
     /// Exit status 0, exactly the requested method discovered, started and successful, at least one leaf, none skipped
     /// or aborted.
     Pass,
-    /// The method ran, or should have, and did not pass.
+    /// The method ran, or should have run, and did not pass.
     ExecFail(ExecReason),
     /// Test sources did not compile, or there is no module to compile them in.
     CompileFail(CompileReason),
-    /// The submission is at fault before anything is compiled. Gold never is.
+    /// The submission is at fault before any compilation. Gold never is.
     HarnessFail(HarnessReason),
-    /// We are at fault. Never a label.
+    /// A fault of ours. Never a label.
     InfraFail(InfraReason),
     /// The method does not exist in that revision of the test file.
     Absent,
@@ -46,13 +46,13 @@ pub enum ExecReason {
     Aborted,
     /// It has no executed leaf (an empty test factory).
     NoLeaf,
-    /// The launcher found no such test.
+    /// The launcher did not find the test.
     NotDiscovered,
     /// Wall or processor time ran out.
     Timeout,
     /// The heap or the container's memory ran out.
     OutOfMemory,
-    /// No process or thread could be made.
+    /// No process or thread could be created.
     Pids,
     /// Scratch space ran out.
     Disk,
@@ -62,13 +62,13 @@ pub enum ExecReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompileReason {
-    /// An error stands in the target file.
+    /// The target file has an error.
     TargetFile,
-    /// Errors stand in other test sources only.
+    /// Only other test sources have errors.
     OtherTestFile,
     /// The compiler itself ran out of memory or time.
     Resource,
-    /// The target file lies in no module of that tree.
+    /// The target file is in no module of that tree.
     NoModule,
 }
 
@@ -76,17 +76,17 @@ pub enum CompileReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HarnessReason {
-    /// It equals the starting file, or nothing is left.
+    /// It equals the starting file, or is empty.
     Empty,
     /// The file does not declare the target method.
     NoTargetMethod,
     /// The patch can't be read.
     MalformedPatch,
-    /// The patch is one of another file than the starting one.
+    /// The patch does not apply to the starting file.
     WrongBase,
     /// It is too large.
     Size,
-    /// It is no text.
+    /// It is not text.
     Encoding,
 }
 
@@ -106,7 +106,7 @@ pub enum InfraReason {
     Resolution,
     /// A plugin or the unmodified main sources failed.
     Build,
-    /// The sources can't be had: a revision or a file is missing.
+    /// The sources are not available: a revision or a file is missing.
     Source,
 }
 
@@ -129,7 +129,7 @@ impl ExecReason {
 }
 
 impl CompileReason {
-    /// Tells whether the sources are at fault, and not the compiler's resources.
+    /// Tells whether the sources are at fault, rather than the compiler's resources.
     fn is_attributable(self) -> bool {
         match self {
             Self::TargetFile | Self::OtherTestFile | Self::NoModule => true,

@@ -23,13 +23,13 @@ pub use written::leaderboard;
 /// The largest file that is read, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Why a file is no published leaderboard.
+/// Why a file is not a published leaderboard.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaderboardError {
-    /// It can't be read.
+    /// The file can't be read.
     #[error("the published leaderboard can't be read: {0}")]
     Io(#[from] io::Error),
-    /// It is too large.
+    /// The file is too large.
     #[error("{path} has more than {MOST_BYTES} bytes, which no leaderboard has")]
     TooLarge {
         /// The file.
@@ -68,7 +68,7 @@ impl Failure for LeaderboardError {
 /// The published leaderboard, as in its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leaderboard {
-    /// When it was made.
+    /// Its time of creation.
     #[serde(default)]
     pub generated_at: Option<String>,
     /// The definitions of its values, in words.
@@ -86,13 +86,13 @@ pub struct Entry {
     /// Its model.
     #[serde(default)]
     pub model: Option<String>,
-    /// Whose it is.
+    /// The organization that submitted it.
     #[serde(default)]
     pub organization: Option<String>,
-    /// When it was handed in.
+    /// Its date of submission.
     #[serde(default)]
     pub submission_date: Option<String>,
-    /// Where it is described.
+    /// The address of its description.
     #[serde(default)]
     pub paper_url: Option<String>,
     /// A row for each task.
@@ -256,7 +256,7 @@ pub struct AgentMeans {
     pub track: Track,
     /// Its rows.
     pub tasks: usize,
-    /// Generation: passes on new code and fails on old code; update: passes on new code. Percent; so are the next four.
+    /// Generation: passes on new code and fails on old code. Update: passes on new code. Percent, as the next four.
     pub success_percent: Option<f64>,
     /// Generation: passes on new code, and does not fail on old code.
     pub redundant_percent: Option<f64>,
@@ -264,7 +264,7 @@ pub struct AgentMeans {
     pub exec_fail_percent: Option<f64>,
     /// Does not compile on new code.
     pub cmpl_fail_percent: Option<f64>,
-    /// Is not there.
+    /// The method is missing.
     pub hrns_fail_percent: Option<f64>,
     /// Coverage on methods that pass on new code, percent.
     pub cov_on_pass: Option<f64>,

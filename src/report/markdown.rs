@@ -1,6 +1,8 @@
 //! Markdown for documents: tables, and escaping of untrusted text.
 
-/// Returns a table of which so many columns stand left, and the others right.
+use crate::output::visible;
+
+/// Returns a table whose first `left` columns are aligned left, and the others right.
 pub fn table<const COLUMNS: usize>(headings: &[&str; COLUMNS], left: usize, rows: &[[String; COLUMNS]]) -> String {
     let rule = (0..COLUMNS).map(|column| if column < left { "---" } else { "--:" });
     let mut text = format!("| {} |\n|{}|\n", headings.join(" | "), rule.collect::<Vec<_>>().join("|"));
@@ -17,7 +19,7 @@ pub fn plain(text: &str) -> String {
         match c {
             '|' | '*' | '_' | '`' | '[' | ']' | '<' | '>' | '\\' | '!' | '#' | '~' | '&' => plain.extend(['\\', c]),
             c if c.is_control() => plain.push(' '),
-            c => plain.push(c),
+            c => plain.push(visible(c)),
         }
     }
     plain

@@ -18,6 +18,7 @@ pub mod attachments;
 pub mod formats;
 mod gathered;
 mod instances;
+mod integrity;
 mod scored;
 #[cfg(test)]
 mod tests;
@@ -32,7 +33,7 @@ pub const REPORT_SCHEMA: u32 = 1;
 /// The subcommand whose runs are reported here.
 pub const COMMAND: &str = "score";
 
-/// The most unknown ids that a report lists: a file may have a million of them.
+/// The most unknown ids in a report, because a file may contain a million of them.
 const MOST_UNKNOWN: usize = 100;
 
 /// Why runs can't be reported.
@@ -41,7 +42,7 @@ pub enum ReportError {
     /// A run can't be read.
     #[error(transparent)]
     RunDirectory(#[from] RunDirectoryError),
-    /// The run is another subcommand's.
+    /// The run belongs to another subcommand.
     #[error("the run `{run_id}` is one of `{command}`, and has no scores")]
     OtherCommand {
         /// The run.
@@ -78,7 +79,7 @@ impl Failure for ReportError {
 pub struct ScoreReport {
     /// [`REPORT_SCHEMA`].
     pub schema: u32,
-    /// A model of a run each.
+    /// One entry for each model of a run.
     pub runs: Vec<RunFigures>,
     /// Each run against the first one, over the tasks that both have.
     pub comparisons: Vec<Comparison>,
@@ -93,11 +94,14 @@ pub struct RunFigures {
     pub model: String,
     /// Whether the run ended, every method could be judged, and no measurement was lost.
     pub complete: bool,
-    /// Tasks of which something of the developers' tests is not known, of all tracks.
+    /// Number of tasks with an unknown value of the developers' tests, over all tracks.
     pub gold_incomplete: usize,
+    /// Tasks whose developers' tests fail on new code. Their results are doubtful, and not kept for other runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gold_failed: Vec<TaskId>,
     /// Selected tasks without a submission; they count as failed.
     pub missing: Vec<TaskId>,
-    /// How many these are.
+    /// Number of these tasks.
     pub missing_count: usize,
     /// Ids of predictions for unknown tasks, the first hundred.
     pub unknown: Vec<String>,
@@ -112,7 +116,7 @@ pub struct RunFigures {
     pub repeated: usize,
     /// Methods that passed on new code in some repeats and not in others.
     pub flaky: Vec<FlakyMethod>,
-    /// The tracks that the run has tasks of.
+    /// Figures of the run's tracks.
     pub tracks: BTreeMap<Track, TrackFigures>,
 }
 
@@ -169,6 +173,7 @@ fn run_figures(model: &ScoredModel, scores: &[TaskScore]) -> RunFigures {
         run_id: model.run_id.clone(),
         model: model.model.clone(),
         complete: model.complete,
+        gold_failed: failed(model),
         gold_incomplete: scores.iter().filter(|score| score.measured.gold_incomplete).count(),
         missing: model.missing.clone(),
         missing_count: model.missing.len(),
@@ -180,6 +185,10 @@ fn run_figures(model: &ScoredModel, scores: &[TaskScore]) -> RunFigures {
         flaky: flaky(model),
         tracks: tracks.into_iter().map(|(track, tasks)| (track, track_figures(&tasks))).collect(),
     }
+}
+
+fn failed(model: &ScoredModel) -> Vec<TaskId> {
+    model.tasks.iter().filter(|scored| scored.gold_failed).map(|scored| scored.task.id.clone()).collect()
 }
 
 fn flaky(model: &ScoredModel) -> Vec<FlakyMethod> {

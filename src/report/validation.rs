@@ -25,17 +25,17 @@ pub struct ValidationSummary {
     pub tasks: usize,
     /// Tasks all of whose hard labels were met in every repeat.
     pub reproduced: usize,
-    /// Methods that missed a hard label in every repeat, of tasks that are neither infrastructure nor flaky.
+    /// Methods that missed a hard label in every repeat, in tasks that are neither infrastructure nor flaky.
     pub differing: Vec<Difference>,
-    /// Methods that met a hard label in some repeats only, of tasks that are not infrastructure.
+    /// Methods that met a hard label only in some repeats, in tasks that are not infrastructure.
     pub flaky: Vec<Flake>,
     /// Cells that could not be judged.
     pub infrastructure: Vec<InfrastructureFault>,
-    /// How many methods tell new code from old.
+    /// Numbers of methods that tell new code from old.
     pub discriminating: DiscriminatingCounts,
     /// Methods that do not discriminate, or not for certain.
     pub not_discriminating: Vec<NotDiscriminating>,
-    /// How many executions differ between the paths; absent where only one path ran. Where both ran, the fields above
+    /// Number of executions that differ between the paths; absent if only one path ran. If both ran, the fields above
     /// are of the reference path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_differences: Option<usize>,
@@ -120,7 +120,7 @@ pub struct InfrastructureFault {
     pub cell: Cell,
     /// The reason.
     pub reason: String,
-    /// Containers started.
+    /// Number of started containers.
     pub attempts: u32,
     /// The first lines of the outcome's detail.
     pub detail: String,
@@ -135,7 +135,7 @@ pub struct DiscriminatingCounts {
     pub yes: usize,
     /// Pass on old code.
     pub no: usize,
-    /// Anything else.
+    /// Any other outcome.
     pub inconclusive: usize,
 }
 
@@ -255,7 +255,7 @@ fn unfit(records: &[CellRecord]) -> Vec<UnfitCell> {
     cells.into_iter().collect()
 }
 
-/// Returns the executions that have no equal on the other path.
+/// Returns the executions with another outcome on the other path.
 fn path_differences(records: &[CellRecord]) -> Vec<PathDifference> {
     let mut pairs: BTreeMap<(&TaskId, Cell, &MethodId, u32), [Option<&CellRecord>; 2]> = BTreeMap::new();
     for record in records {

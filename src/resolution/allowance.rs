@@ -1,17 +1,18 @@
-//! What one lock may ask of origins in all. Maven runs strangers' plugins, and a plugin's own origin may serve files
-//! without end: each within the limit of a file, all of them more than a disk or this program's memory holds.
+//! The limits on what one lock may request from origins in total. Maven runs untrusted plugins. A plugin's own origin
+//! may serve endless files, each within the limit of a file, but together more than a disk or this program's memory can
+//! hold.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Distinct paths that may be asked for. The largest projects that were tried ask for some thousand.
+/// The most distinct paths. The largest projects tried request some thousand.
 const MAX_PATHS: usize = 100_000;
-/// Bytes that may be fetched.
+/// The most bytes that may be fetched.
 const MAX_BYTES: u64 = 32 << 30;
-/// Fetches at once: more than Maven makes, few enough that the largest files of all of them are soon counted.
+/// The most parallel fetches: more than Maven makes, and few enough that their largest files are counted soon.
 const AT_ONCE: usize = 16;
 
-/// Why nothing more is given.
+/// The limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exhausted {
     /// Too many distinct paths were asked for.
@@ -20,12 +21,12 @@ pub enum Exhausted {
     /// Too much was fetched.
     #[error("more than {} GiB were fetched", MAX_BYTES >> 30)]
     Bytes,
-    /// There is too much in Maven repositories inside the tree.
+    /// Maven repositories inside the tree contain too much.
     #[error("Maven repositories inside its trees have too many files, or too large ones")]
     Tree,
 }
 
-/// What is left of it.
+/// The remaining allowance.
 pub(super) struct Allowance {
     state: Mutex<State>,
     fetches: tokio::sync::Semaphore,
@@ -39,21 +40,21 @@ struct State {
     exhausted: Option<Exhausted>,
 }
 
-/// The right to fetch something.
+/// The permission to fetch a file.
 pub(super) struct Fetching<'a> {
     allowance: &'a Allowance,
-    /// The most bytes that it may have.
+    /// The file's largest size in bytes.
     pub(super) max_bytes: u64,
     _one_of_few: tokio::sync::SemaphorePermit<'a>,
 }
 
 impl Allowance {
-    /// Returns what every lock may ask for.
+    /// Returns the allowance of every lock.
     pub(super) fn new() -> Self {
         Self::of(MAX_PATHS, MAX_BYTES)
     }
 
-    /// Returns an allowance of so many distinct paths and bytes.
+    /// Returns an allowance of this many distinct paths and bytes.
     pub(super) fn of(paths: usize, bytes: u64) -> Self {
         let state = State { paths, bytes, gates: BTreeMap::new(), exhausted: None };
         Self { state: Mutex::new(state), fetches: tokio::sync::Semaphore::new(AT_ONCE) }
@@ -63,12 +64,12 @@ impl Allowance {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what went beyond the allowance, if anything did.
+    /// Returns the limit that was reached, if any.
     pub(super) fn exhausted(&self) -> Option<Exhausted> {
         self.state().exhausted
     }
 
-    /// Returns what lets one in at a time to a path.
+    /// Returns the lock that admits one fetch of a path at a time.
     pub(super) fn gate(&self, path: &str) -> Result<Arc<tokio::sync::Mutex<()>>, Exhausted> {
         let mut state = self.state();
         if let Some(gate) = state.gates.get(path) {
@@ -81,7 +82,7 @@ impl Allowance {
         Ok(Arc::clone(state.gates.entry(path.to_owned()).or_default()))
     }
 
-    /// Waits for the right to fetch a file of at most `max_bytes`.
+    /// Waits for the permission to fetch a file of at most `max_bytes`.
     pub(super) async fn fetching(&self, max_bytes: u64) -> Result<Fetching<'_>, Exhausted> {
         // The semaphore is never closed.
         let Ok(permit) = self.fetches.acquire().await else { return Err(Exhausted::Bytes) };
@@ -95,13 +96,13 @@ impl Allowance {
 }
 
 impl Fetching<'_> {
-    /// Counts what came.
+    /// Counts the fetched bytes.
     pub(super) fn came(self, bytes: u64) {
         let mut state = self.allowance.state();
         state.bytes = state.bytes.saturating_sub(bytes);
     }
 
-    /// Tells that what there is does not fit, and why: it is larger than any file may be, or than what is left.
+    /// Notes why a file did not fit: it exceeds the limit of a file, or the rest of the allowance.
     pub(super) fn did_not_fit(self, limit_of_a_file: u64) {
         if self.max_bytes < limit_of_a_file {
             self.allowance.state().exhausted = Some(Exhausted::Bytes);

@@ -1,9 +1,10 @@
-//! The one door of online steps: the only way out of a container that locks.
+//! The door of online steps: the only way out of a container during `lock`.
 //!
-//! A container has no network. Its init forwards loopback connections to this Unix socket, Maven's settings name it as
-//! mirror of everything, and the door answers from the store or else from the origins, hashes and keeps what it gave.
-//! The lock is written from what passed here, never from what strangers' plugins left in a cache. Nothing that a
-//! container asks for is trusted: paths are validated, sizes bounded, addresses come from the origins alone.
+//! A container has no network. Its init forwards loopback connections to the door's Unix socket, and Maven's settings
+//! name the door as mirror of everything. The door answers from the store or from the origins; it hashes and records
+//! the files. The lock is written from these records, never from the contents of a cache that untrusted plugins can
+//! change. Requests of a container are untrusted: paths are validated, sizes are limited, and addresses come only from
+//! the origins.
 
 mod error;
 mod fetching;
@@ -26,52 +27,52 @@ use crate::artifact::store::Store;
 use crate::digest::Digest;
 use crate::lock::{FrozenMetadata, MavenFile};
 
-/// The mirror's id in `images/settings.xml`; Maven names cached metadata after it.
+/// The mirror's id in `images/settings.xml`. Maven names cached metadata after it.
 pub const MIRROR_ID: &str = "testevo";
 
-/// The loopback port that init listens on and the settings name.
+/// The loopback port of init's listener, which the settings name.
 pub const DOOR_PORT: u16 = 8099;
 
-/// The largest artifact that passes, in bytes.
+/// The largest artifact that passes the door, in bytes.
 const MAX_ARTIFACT_BYTES: u64 = 1 << 30;
 
-/// Refused requests that are kept for messages.
+/// The most refused requests that are recorded for messages.
 const MAX_REFUSED: usize = 100;
 
-/// What passed the door or was refused, by path.
+/// Files that passed the door and requests that failed, by path.
 #[derive(Clone, Debug, Default)]
 pub struct Passage {
-    /// Files that were given, by path in repository layout.
+    /// Files that were served, by path in repository layout.
     pub files: BTreeMap<String, MavenFile>,
-    /// Metadata that was given, by the path of its cached form.
+    /// Metadata that was served, by the path of its cached form.
     pub metadata: BTreeMap<String, FrozenMetadata>,
     /// Paths that no origin has.
     pub absent: BTreeSet<String>,
     /// Requests that failed for another reason: path and cause.
     pub failed: BTreeMap<String, String>,
-    /// Requests for something that is no path of a Maven repository: method and target, as asked; the first ones.
+    /// The first requests whose target is not a path of a Maven repository: method and target, unchanged.
     pub refused: BTreeSet<String>,
-    /// Why nothing more is given, if so.
+    /// The limit that was reached, if any.
     pub exhausted: Option<Exhausted>,
 }
 
-/// What a door answers from.
+/// The sources of a door's answers.
 pub struct DoorContext {
     /// Fetches from origins.
     pub client: Client,
-    /// Keeps what passed.
+    /// The store for files that pass.
     pub store: Store,
-    /// Names of the origins to ask, in order.
+    /// Names of the origins, in the order of requests.
     pub origins: Vec<OriginName>,
-    /// The day after which a version does not count when Maven asks which there are.
+    /// Versions that were published after this day are not offered to Maven.
     pub cutoff: jiff::civil::Date,
-    /// Java release that builds run on; what needs a newer one is not chosen.
+    /// Java release of the builds. Versions that need a newer one are not chosen.
     pub java: u32,
-    /// What an earlier lock or another container's passage already has.
+    /// The passage of an earlier lock or another container.
     pub known: Passage,
 }
 
-/// An open door. Dropped, it closes and its socket goes.
+/// An open door. Dropping it closes the door and removes its socket.
 pub struct Door {
     socket: PathBuf,
     shared: Arc<Shared>,
@@ -85,22 +86,22 @@ struct Shared {
     cutoff: jiff::civil::Date,
     java: u32,
     passage: Mutex<Passage>,
-    /// What the tree of the next container has, by path; the store has it.
+    /// Files in the tree of the next container, by path. The store has them.
     in_tree: Mutex<BTreeMap<String, MavenFile>>,
-    /// SHA-1 sums of what passed, for `x-checksum-sha1` and `.sha1` requests.
+    /// SHA-1 checksums of files that passed, for `x-checksum-sha1` and `.sha1` requests.
     sums: Mutex<BTreeMap<Digest, String>>,
     allowance: Allowance,
 }
 
 impl Door {
-    /// Opens a door at `socket`, which every user may connect to.
+    /// Opens a door at `socket`. Every user may connect.
     ///
     /// # Errors
     /// [`DoorError::Socket`].
     pub fn open(socket: &Path, context: DoorContext) -> Result<Self, DoorError> {
         let error = |source| DoorError::Socket { path: socket.to_owned(), source };
         let listener = bind(socket).map_err(error)?;
-        // The task's user is not ours; the directory above keeps other users of the host out.
+        // The container's user is another one. The parent directory excludes other users of the host.
         let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         fs_err::set_permissions(socket, everyone).map_err(error)?;
         let shared = Arc::new(Shared {
@@ -118,22 +119,22 @@ impl Door {
         Ok(Self { socket: socket.to_owned(), shared, accepting })
     }
 
-    /// Returns where containers connect.
+    /// Returns the socket's path.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Returns what passed so far, together with what was known when it opened.
+    /// Returns what has passed so far, with what was known at its opening.
     pub fn passage(&self) -> Passage {
         Passage { exhausted: self.shared.allowance.exhausted(), ..held(&self.shared.passage).clone() }
     }
 
-    /// Gives these files before origins are asked, in the stead of those that were given so until now.
+    /// Serves these files before origins are asked, in place of the previously offered ones.
     pub fn offer(&self, in_tree: BTreeMap<String, MavenFile>) {
         *held(&self.shared.in_tree) = in_tree;
     }
 
-    /// Forgets what was refused or failed, so that the next container's troubles can be told from the last one's.
+    /// Forgets refused and failed requests, so that those of the next container are recorded alone.
     pub fn forget_troubles(&self) {
         let mut passage = held(&self.shared.passage);
         passage.failed.clear();
@@ -145,13 +146,13 @@ impl Door {
 impl Drop for Door {
     fn drop(&mut self) {
         self.accepting.abort();
-        // Nobody can connect any more; a leftover socket file would be swept with its directory.
+        // The door is closed. A leftover socket file would be swept with its directory.
         let _ = fs_err::remove_file(&self.socket);
     }
 }
 
-/// Makes the socket. A socket's address holds some hundred bytes, a data directory's path may be longer: the directory is
-/// named by its descriptor.
+/// Creates the socket. A socket's address has about a hundred bytes, and a data directory's path may be longer. So the
+/// directory is named by its descriptor.
 fn bind(socket: &Path) -> std::io::Result<UnixListener> {
     use std::os::fd::AsRawFd as _;
     let (Some(directory), Some(name)) = (socket.parent(), socket.file_name()) else {
@@ -161,12 +162,12 @@ fn bind(socket: &Path) -> std::io::Result<UnixListener> {
     UnixListener::bind(Path::new(&format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name))
 }
 
-/// Takes a lock whose data stays sound even where another holder panicked: every update is a single insertion.
+/// Takes a lock. Its data is sound even if another holder panicked, because every update is a single insertion.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells whether a path can be one of a file in a Maven repository.
+/// Tells whether a path is a valid path of a file in a Maven repository.
 pub fn is_repository_path(path: &str) -> bool {
     path.len() <= 1024
         && path.contains('/')

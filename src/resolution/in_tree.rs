@@ -1,5 +1,5 @@
-//! Maven repositories inside a project's own tree: a POM declares a directory beside it. Their files are bytes of git, and
-//! come through the door like any origin's, so that images have them and a build reads one cache.
+//! Maven repositories inside a project's own tree, which a POM declares as a directory. Their files come from git and
+//! pass the door like any origin's, so that images have them and a build reads one cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +12,20 @@ use crate::digest::Digest;
 use crate::lock::MavenFile;
 use crate::workspace::{EntryKind, RevisionTree, WorkspaceError};
 
-/// The most files of all revisions, and the most bytes of them, each content counted once.
+/// The most files of all revisions together. Each content counts once.
 const MOST_FILES: usize = 20_000;
 const MOST_BYTES: u64 = 4 << 30;
 
-/// What can keep files from being collected.
+/// Errors of collecting files.
 #[derive(Debug, thiserror::Error)]
 pub enum InTreeError {
     /// The tree can't be read.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    /// The store refused.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is too much.
+    /// The files exceed the limits.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
 }
@@ -33,20 +33,20 @@ pub enum InTreeError {
 /// Collects the files of several revisions, each content once.
 pub struct Collector<'a> {
     store: &'a Store,
-    /// What is in the store, by git's id of the content.
+    /// Stored contents, by git's id.
     known: BTreeMap<String, (Digest, u64)>,
     files: usize,
     bytes: u64,
 }
 
 impl<'a> Collector<'a> {
-    /// Returns one that brings files into a store.
+    /// Returns a collector that stores files in `store`.
     pub fn new(store: &'a Store) -> Self {
         Self { store, known: BTreeMap::new(), files: 0, bytes: 0 }
     }
 
-    /// Brings the artifacts that lie in these directories of a tree into the store, and returns them by path in repository
-    /// layout. Of equal paths the one in the first directory counts.
+    /// Stores the artifacts in these directories of a tree, and returns them by path in repository layout. If a path
+    /// occurs twice, the first directory counts.
     ///
     /// # Errors
     /// [`InTreeError`].
@@ -79,14 +79,14 @@ impl<'a> Collector<'a> {
         Ok(files)
     }
 
-    /// Returns what the store has of a file; `None` where git lacks its content.
+    /// Returns a file's digest and size in the store; `None` if git lacks its content.
     fn content(&mut self, tree: &RevisionTree, path: &str, id: &str) -> Result<Option<(Digest, u64)>, InTreeError> {
         if let Some(known) = self.known.get(id) {
             return Ok(Some(*known));
         }
         let content = match tree.read_source(path) {
             Ok(Some(content)) => content,
-            // Maven names what does not resolve; most of what lies there is for nobody.
+            // Maven reports artifacts that do not resolve, and most files here are never needed.
             Ok(None) | Err(WorkspaceError::MissingBlob { .. } | WorkspaceError::LfsPointer { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -101,8 +101,8 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Tells whether a path is that of an artifact, `group/artifact/version/artifact-version…`: neither a sum of one, nor what
-/// tells which there are, nor anything else of the project.
+/// Tells whether a path belongs to an artifact, `group/artifact/version/artifact-version…`. Checksums, metadata and
+/// other files of the project do not count.
 fn is_artifact(path: &str) -> bool {
     let mut parts = path.rsplit('/');
     let (Some(name), Some(version), Some(artifact), Some(_group)) =
@@ -110,7 +110,7 @@ fn is_artifact(path: &str) -> bool {
     else {
         return false;
     };
-    // Snapshots may have a time in the version's stead.
+    // A snapshot may have a time in place of the version.
     let version = version.strip_suffix("-SNAPSHOT").unwrap_or(version);
     let named = name.strip_prefix(artifact).and_then(|rest| rest.strip_prefix('-'));
     let sum = [".md5", ".sha1", ".sha256", ".sha512", ".asc"].iter().any(|suffix| name.ends_with(suffix));

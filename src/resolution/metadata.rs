@@ -1,12 +1,14 @@
-//! Maven metadata whose content changes with time: which version an unbound plugin or a range means, chosen once.
+//! Freezes Maven metadata that changes with time: the version that an unbound plugin or a range stands for is chosen
+//! once.
 //!
-//! Maven takes the newest release where a plugin has no version, so the same revision builds differently each year.
-//! The rule here, in order: a version that this program prefers ([`preferred`]); else the newest release that is no
-//! pre-release, was published by the cutoff where the origin tells dates, and runs on the repository's Java; else the
-//! oldest release. Ranges see the versions up to the chosen one. Dates and jars are asked of the origin by the caller.
+//! If a plugin has no version, Maven takes the newest release, so the same revision builds differently each year. This
+//! module chooses in this order. First a version that this program prefers ([`preferred`]). Else the newest release
+//! that is no pre-release, runs on the repository's Java, and was published by the cutoff, if the origin knows dates.
+//! Else the oldest release. Ranges see the versions up to the chosen one. The caller asks the origin for dates and
+//! jars.
 //!
-//! The cutoff is the day of the newest revision among the tasks that `lock` was asked for. What is chosen stays in the
-//! lock, so the tasks of the first `lock` decide; a later one for more tasks adds to it, and only `--update` chooses anew.
+//! The cutoff is the day of the newest revision among the tasks of `lock`. The lock keeps chosen versions, so the tasks
+//! of the first `lock` decide. A later `lock` for more tasks adds versions, and only `--update` chooses anew.
 
 use std::fmt::Write as _;
 
@@ -17,12 +19,12 @@ use crate::artifact::origin::printable;
 /// The largest metadata file that is read, in bytes.
 pub const MAX_METADATA_BYTES: u64 = 16 << 20;
 
-/// A metadata file that can't be understood.
+/// The metadata file is malformed.
 #[derive(Debug, thiserror::Error)]
 #[error("the metadata is not understood: {0}")]
 pub struct InvalidMetadata(String);
 
-/// What a `maven-metadata.xml` says, as far as it matters here.
+/// The needed content of a `maven-metadata.xml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// `groupId`.
@@ -51,7 +53,7 @@ pub fn parse(text: &str) -> Result<Metadata, InvalidMetadata> {
                     return Err(InvalidMetadata("elements are nested too deeply".to_owned()));
                 }
                 path.push(start.local_name().as_ref().to_owned());
-                // Proxies answer anything with a page of their own, and call that a success.
+                // Some proxies answer any request successfully with a page of their own.
                 if path.len() == 1 && path[0] != "metadata" {
                     return Err(InvalidMetadata(format!("it is a document `{}`", printable(&path[0]))));
                 }
@@ -96,21 +98,21 @@ fn is_version(text: &str) -> bool {
     text.len() <= 200 && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'+'))
 }
 
-/// Tells whether a version's name says that it is not final: `alpha`, `beta`, `rc`, `cr`, `milestone`, `m1`, `ea`,
-/// `pre`, `preview`, `snapshot`, `incubating`, each as a word of its own or followed by a number.
+/// Tells whether a version's name marks a pre-release: `alpha`, `beta`, `rc`, `cr`, `milestone`, `m1`, `ea`, `pre`,
+/// `preview`, `snapshot`, `incubating`, each as a word of its own or followed by a number.
 pub fn is_prerelease(version: &str) -> bool {
     version.to_ascii_lowercase().split(['.', '-', '_', '+']).any(|part| {
         let word = part.trim_end_matches(|c: char| c.is_ascii_digit());
-        // A digit glued in front belongs to the number: `0b3`, `1rc2`.
+        // Leading digits belong to the number: `0b3`, `1rc2`.
         let word = word.trim_start_matches(|c: char| c.is_ascii_digit());
         matches!(word, "alpha" | "beta" | "rc" | "cr" | "milestone" | "ea" | "pre" | "preview" | "snapshot" | "dev")
             || (matches!(word, "a" | "b" | "m") && part.len() > word.len())
     })
 }
 
-/// Returns the version that is taken whatever the date, where there is a reason for one.
+/// Returns the version that is chosen whatever its date; `None` if there is no reason for one.
 ///
-/// Surefire 2.22.2 is the newest of the lines that run everything from JUnit 3.8 to 5; later ones refuse old JUnits.
+/// Surefire 2.22.2 is the newest version that runs everything from JUnit 3.8 to 5. Later ones refuse old JUnits.
 pub fn preferred(metadata: &Metadata) -> Option<&'static str> {
     match (metadata.group.as_str(), metadata.artifact.as_str()) {
         ("org.apache.maven.plugins", "maven-surefire-plugin" | "maven-failsafe-plugin") => Some("2.22.2"),
@@ -119,11 +121,11 @@ pub fn preferred(metadata: &Metadata) -> Option<&'static str> {
     .filter(|version| metadata.versions.iter().any(|known| known == version))
 }
 
-/// Returns the Java release that a jar's classes need, from the first class file outside `META-INF`; `None` where it has
-/// none. Class file version 52 is Java 8. Source: Java Virtual Machine Specification §4.1.
+/// Returns the Java release that a jar's classes need, from the first class file outside of `META-INF`; `None` without
+/// a class file. Class file version 52 is Java 8. Source: Java Virtual Machine Specification §4.1.
 ///
 /// # Errors
-/// [`InvalidMetadata`] where it is no jar.
+/// [`InvalidMetadata`] if it is not a jar.
 pub fn java_release_of(jar: impl std::io::Read + std::io::Seek) -> Result<Option<u32>, InvalidMetadata> {
     let invalid = |error: &dyn std::fmt::Display| InvalidMetadata(error.to_string());
     let mut archive = zip::ZipArchive::new(jar).map_err(|error| invalid(&error))?;
@@ -157,7 +159,7 @@ pub fn candidates(metadata: &Metadata) -> Vec<&str> {
 
 /// Compares two versions as Maven orders plain releases: numbers by value, missing parts as zero, words last by text.
 ///
-/// Qualifiers have an order of their own in Maven; releases that differ only in those are rare and keep a stable order
+/// Qualifiers have an order of their own in Maven. Releases that differ only in these are rare, and keep a stable order
 /// here.
 pub fn compare_versions(left: &str, right: &str) -> std::cmp::Ordering {
     let parts = |version: &str| -> Vec<Result<u64, String>> {
@@ -170,7 +172,7 @@ pub fn compare_versions(left: &str, right: &str) -> std::cmp::Ordering {
         let ordering = match pair {
             (Ok(left), Ok(right)) => left.cmp(right),
             (Err(left), Err(right)) => left.cmp(right),
-            // `1.0.Final` against `1.0`: a word is no smaller than nothing, and smaller than a further number.
+            // `1.0.Final` against `1.0`: a word is not smaller than nothing, and smaller than a further number.
             (Ok(number), Err(_)) if *number > 0 => std::cmp::Ordering::Greater,
             (Ok(_), Err(_)) => std::cmp::Ordering::Less,
             (Err(_), Ok(number)) if *number > 0 => std::cmp::Ordering::Less,
@@ -183,7 +185,7 @@ pub fn compare_versions(left: &str, right: &str) -> std::cmp::Ordering {
     std::cmp::Ordering::Equal
 }
 
-/// Returns the metadata file that Maven gets: the chosen version and everything up to it.
+/// Returns the metadata file for Maven: the chosen version and all versions up to it.
 pub fn render(metadata: &Metadata, chosen: &str) -> String {
     let mut versions: Vec<&str> = metadata
         .versions
@@ -193,7 +195,7 @@ pub fn render(metadata: &Metadata, chosen: &str) -> String {
         .collect();
     versions.sort_by(|left, right| compare_versions(left, right));
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<metadata>\n");
-    // Writing to a String can't fail. Names were restricted while parsing or come from a path that was.
+    // Writing to a String can't fail. Names were validated during parsing, or come from a validated path.
     let _ = writeln!(text, "  <groupId>{}</groupId>", escape(&metadata.group));
     let _ = writeln!(text, "  <artifactId>{}</artifactId>", escape(&metadata.artifact));
     text.push_str("  <versioning>\n");

@@ -1,6 +1,6 @@
-//! Resolution: how a repository's lock is found, by running its own build where only the door leads out.
+//! Resolution: finds a repository's lock by running its own build, with the door as the only way out.
 //!
-//! Everything online about repositories is here; what comes of it is a [`crate::lock::RepositoryLock`].
+//! Everything online about repositories is in this module. The result is a [`crate::lock::RepositoryLock`].
 
 pub mod allowance;
 mod bookkeeping;

@@ -1,8 +1,8 @@
-//! Locking a repository: which files of which origins its Maven cache needs, found by running the real goals.
+//! Locks a repository: finds the files that its Maven cache needs by running the real goals.
 //!
-//! Each distinct set of build files is warmed once, in a container whose only way out is the door. The container's cache
-//! tells which paths are needed; their bytes are those that passed the door. The lock is saved after every set, so that
-//! an interrupted lock goes on where it stopped, and it only ever grows: what an earlier lock names stays.
+//! Each distinct set of build files is warmed once, in a container whose only way out is the door. The container's
+//! cache shows which paths are needed; their bytes come from the door. The lock is saved after every set, so that an
+//! interrupted lock resumes there. A lock only grows: files of an earlier lock stay.
 
 mod error;
 
@@ -41,7 +41,7 @@ const MIB: u64 = 1 << 20;
 const SEED: &str = "/testevo/input/seed.tar";
 const STAGE: &str = "lock";
 
-/// One distinct set of build files with a module, and a revision that has it.
+/// A distinct set of build files with a module, and a revision with that set.
 #[derive(Clone, Debug)]
 pub struct BuildSet {
     /// Identity of build files and module.
@@ -54,7 +54,7 @@ pub struct BuildSet {
     pub test_class: String,
 }
 
-/// A set for which Maven could not resolve everything.
+/// A set whose files Maven could not fully resolve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved {
     /// The set's revision.
@@ -65,7 +65,7 @@ pub struct Unresolved {
     pub cause: String,
 }
 
-/// What a repository's locking works with.
+/// The parameters of locking a repository.
 pub struct Locking<'a> {
     /// Starts containers.
     pub engine: Arc<dyn Engine>,
@@ -79,28 +79,28 @@ pub struct Locking<'a> {
     pub image: Digest,
     /// Major version of its development kit.
     pub jdk: u32,
-    /// `JAVA_HOME` in it.
+    /// `JAVA_HOME` in that image.
     pub java_home: String,
     /// The repository.
     pub repository: RepositoryName,
     /// Skips and other arguments of the manifest for Maven.
     pub maven_arguments: &'a [String],
-    /// Origins to ask beside `central`, as the repository's POMs declare them.
+    /// Origins to ask after `central`: those that the repository's POMs declare.
     pub origins: Vec<OriginName>,
     /// Files of Maven repositories inside the trees of sets, by the set's id, then by path. The store has them.
     pub in_tree: BTreeMap<String, BTreeMap<String, MavenFile>>,
     /// `group/artifact` paths of the repository's own modules.
     pub own: BTreeSet<String>,
-    /// Versions published later do not count.
+    /// Versions published after this day do not count.
     pub cutoff: jiff::civil::Date,
-    /// For archives and the door's socket.
+    /// Directory for archives and the door's socket.
     pub temporary: PathBuf,
-    /// Progress.
+    /// The receiver of progress.
     pub events: EventSink,
 }
 
 impl Locking<'_> {
-    /// Warms every set that `lock` does not have yet. `archive` makes the tree of a set; `save` is called after each.
+    /// Warms every set that `lock` lacks. `archive` writes the tree of a set; `save` is called after each.
     ///
     /// # Errors
     /// [`LockError`].
@@ -117,7 +117,8 @@ impl Locking<'_> {
             return Ok(unresolved);
         }
         fs::create_dir_all(&self.temporary)?;
-        // Whoever can connect to the door is served what this user may read of the origins.
+        // Every user who can connect to the door can read origins with this user's credentials, so its directory is
+        // private.
         let private = self.temporary.join("door");
         std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700).create(&private)?;
         let socket = private.join(format!("{}.sock", self.repository.file_stem()));
@@ -175,16 +176,16 @@ impl Locking<'_> {
         Ok(unresolved)
     }
 
-    /// Brings what an earlier lock names into the store: containers start with it.
+    /// Fetches the files of an earlier lock into the store, because containers start with them.
     async fn ensure(&self, lock: &RepositoryLock) -> Result<(), LockError> {
-        for file in lock.files.iter().filter(|file| !self.store.contains(&file.sha256)) {
+        for file in lock.files.iter().filter(|file| self.store.sound(&file.sha256).is_err()) {
             let origin = file.origin.parse().map_err(FetchError::Origin)?;
             self.client.fetch(&origin, &file.path, Some(&file.sha256), file.size).await?;
         }
         Ok(())
     }
 
-    /// Writes the cache as the lock has it, for containers to start with.
+    /// Writes the lock's cache, with which containers start.
     fn seed(&self, lock: &RepositoryLock) -> Result<PathBuf, LockError> {
         let path = self.temporary.join(format!("seed-{}.tar", self.repository.file_stem()));
         let mut archive = tar::Builder::new(std::io::BufWriter::new(fs::File::create(&path)?));
@@ -196,7 +197,7 @@ impl Locking<'_> {
             header
         };
         for file in &lock.files {
-            let blob = self.store.open_blob(&file.sha256)?;
+            let blob = self.store.open_sound(&file.sha256)?;
             archive.append_data(&mut header(file.size), &file.path, blob)?;
         }
         for frozen in &lock.metadata {
@@ -207,7 +208,7 @@ impl Locking<'_> {
         Ok(path)
     }
 
-    /// Runs the goals for one set and takes what they needed into the lock. Returns why not everything resolved.
+    /// Runs the goals for one set and adds the needed files to the lock. Returns why some did not resolve.
     async fn warm(
         &self,
         door: &Door,
@@ -216,7 +217,7 @@ impl Locking<'_> {
         tree: &Path,
         seed: &Path,
     ) -> Result<Option<String>, LockError> {
-        // Everything in one go where that works: the usual case. Tests may fail; what they need is what counts.
+        // Usually all goals run at once. Tests may fail; only the files that they need matter.
         let test = vec![
             format!("-Dtest={}", set.test_class),
             "-Dmaven.test.failure.ignore=true".to_owned(),
@@ -226,7 +227,7 @@ impl Locking<'_> {
         if self.goals(door, lock, set, tree, seed, &at_once).await?.is_none() {
             return Ok(None);
         }
-        // Else goal by goal: a goal that fails must not keep the next one from resolving.
+        // Otherwise goal by goal, so that a failing goal does not keep the next one from resolving.
         let one_by_one = [
             (test, vec!["test"]),
             (vec!["-Dmaven.test.skip=true".to_owned()], vec!["test", COMPILE_GOALS[1]]),
@@ -235,8 +236,8 @@ impl Locking<'_> {
         self.goals(door, lock, set, tree, seed, &one_by_one).await
     }
 
-    /// Runs Maven once for each of `invocations` (arguments and goals) in one container. Returns why the last one, which
-    /// must be what executions do, could not do its work; compile errors in tests are no such reason.
+    /// Runs Maven once for each of `invocations` (arguments and goals) in one container. Returns why the last one
+    /// failed, which must be the goals of executions. Compile errors in tests do not count.
     async fn goals(
         &self,
         door: &Door,
@@ -305,7 +306,7 @@ impl Locking<'_> {
         Ok(bytes.split(|byte| *byte == 0).filter_map(|path| String::from_utf8(path.to_vec()).ok()).collect())
     }
 
-    /// Adds to the lock what stands in the container's cache and passed the door.
+    /// Adds the files to the lock that are in the container's cache and passed the door.
     fn take(&self, lock: &mut RepositoryLock, passage: &Passage, listing: &[String]) {
         let mut files: BTreeMap<String, _> = lock.files.drain(..).map(|file| (file.path.clone(), file)).collect();
         let mut metadata: BTreeMap<String, _> =
@@ -318,7 +319,7 @@ impl Locking<'_> {
                     .own
                     .iter()
                     .any(|own| path.strip_prefix(own.as_str()).is_some_and(|rest| rest.starts_with('/')));
-                // The project's own tests of another version may hold the answer.
+                // The project's own test jars of another version may contain the answer.
                 if own && (path.ends_with("-tests.jar") || path.ends_with("-test-sources.jar")) {
                     continue;
                 }
@@ -353,14 +354,14 @@ impl Locking<'_> {
             oom_killed: run.memory_limit_met,
             recording: &recording,
             module: &set.module.path(),
-            // No file is the target here: whichever test does not compile, its dependencies have resolved.
+            // Without a target file: dependencies have resolved, whichever test does not compile.
             target_file: "",
             changes_main: false,
         };
         Ok(match classify(&facts) {
             Compilation::Compiled { .. } => None,
             Compilation::Failed { outcome: Outcome::CompileFail(_), .. } if steps.only_compiles => None,
-            Compilation::Failed { outcome, detail } => {
+            Compilation::Failed { outcome, detail, .. } => {
                 let mut cause = detail;
                 if outcome == Outcome::InfraFail(InfraReason::Build) && !passage.refused.is_empty() {
                     let refused: Vec<&str> = passage.refused.iter().take(3).map(String::as_str).collect();
@@ -376,11 +377,11 @@ struct WarmSteps {
     maven: usize,
     recording: usize,
     listing: usize,
-    /// Whether the last invocation is what executions do, so that tests which do not compile are no trouble.
+    /// Whether the last invocation has the goals of executions, so that tests that do not compile are no problem.
     only_compiles: bool,
 }
 
-/// Downloads are part of what the wall limit covers.
+/// The wall limit covers downloads too.
 const COMMAND_LIMITS: CommandLimits =
     CommandLimits { wall_seconds: 1_800, cpu_seconds: 1_800, output_bytes: 8 * MIB, flood_bytes: u64::MAX };
 
@@ -395,7 +396,7 @@ fn passage_of(lock: &RepositoryLock) -> Passage {
     }
 }
 
-/// Returns a lock that names nothing yet.
+/// Returns an empty lock.
 pub fn empty(manifest: &RepositoryManifest) -> RepositoryLock {
     RepositoryLock {
         schema: LOCK_SCHEMA,

@@ -1,4 +1,4 @@
-//! Which sets of build files the tasks of a repository have: each is warmed once, whatever the number of revisions.
+//! Finds the sets of build files of a repository's tasks. Each is warmed once, however many revisions have it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,34 +9,34 @@ use crate::task::{Revision, Side, Task, TaskId};
 use crate::workspace::pom::DeclaredRepository;
 use crate::workspace::{BuildFiles, ModuleLocation, Repository, WorkspaceError};
 
-/// What the revisions of a repository's tasks build with.
+/// The sets of build files of a repository's tasks.
 #[derive(Clone, Debug)]
 pub struct FoundSets {
     /// Each distinct set with a module, oldest first.
     pub sets: Vec<BuildSet>,
-    /// The set of each task and side that has a module.
+    /// The set of each task and side with a module.
     of_tasks: BTreeMap<(TaskId, Side), String>,
     /// A revision of each set, by its id.
     pub revisions: BTreeMap<String, Revision>,
     /// Repositories that POMs declare.
     pub repositories: BTreeSet<DeclaredRepository>,
-    /// Directories of each set's revision that are Maven repositories, by the set's id, where there are any.
+    /// Directories of each set's revision that are Maven repositories, by the set's id; only sets with any.
     pub in_tree: BTreeMap<String, BTreeSet<String>>,
     /// Directories of the repository's own artifacts in a Maven repository.
     pub own: BTreeSet<String>,
-    /// The day of the newest revision of these tasks, after which a version does not count ([`super::metadata`]).
+    /// The day of the newest revision of these tasks. Versions published later do not count ([`super::metadata`]).
     pub cutoff: jiff::civil::Date,
 }
 
 impl FoundSets {
-    /// Returns the set that a task's revision builds with; `None` where it has no module for the test file.
+    /// Returns the set of a task's revision; `None` if the revision has no module for the test file.
     pub fn set_of(&self, task: &Task, side: Side) -> Option<&str> {
         self.of_tasks.get(&(task.id.clone(), side)).map(String::as_str)
     }
 }
 
-/// Reads the build files of every revision of the tasks. Where a manifest's overrides change Maven's arguments, sets are
-/// others than without: what Maven needs for them may be.
+/// Reads the build files of every revision of the tasks. If a manifest's overrides change Maven's arguments, the sets
+/// differ from those without, because Maven may need other files.
 ///
 /// # Errors
 /// [`WorkspaceError`].

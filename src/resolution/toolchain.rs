@@ -1,7 +1,7 @@
-//! The toolchain lock: what the policy comes to at the origins of today.
+//! Resolves the toolchain lock: the policy's packages and tools at the present state of the origins.
 //!
-//! An existing lock is kept and only added to, unless it is to be resolved anew. All bytes that the lock names are in
-//! the store when it is done.
+//! An existing lock is kept and only completed, unless everything is resolved anew. Afterwards all bytes of the lock
+//! are in the store.
 
 pub(crate) mod requirement;
 
@@ -24,7 +24,7 @@ use crate::lock::items::{package_item, toolchain_items};
 use crate::lock::policy::{DebianPolicy, ToolPolicy, ToolchainPolicy};
 use crate::lock::{DebianPackage, JdkLock, SignedIndex, ToolFile, ToolRole, ToolchainLock};
 
-/// No tool's file is larger, in bytes.
+/// The largest file of a tool, in bytes.
 const MAX_TOOL: u64 = 256 << 20;
 
 /// Why a toolchain can't be locked.
@@ -33,7 +33,7 @@ pub enum ToolchainError {
     /// A suite's index can't be used.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// Something could not be fetched.
+    /// A file could not be fetched.
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// Several files could not be fetched.
@@ -42,25 +42,25 @@ pub enum ToolchainError {
     /// No set of packages was found.
     #[error("the packages of {layer} can't be resolved: {reason}")]
     Resolve {
-        /// Which layer.
+        /// The layer.
         layer: String,
-        /// What is wrong.
+        /// The problem.
         reason: Box<ResolveError>,
     },
     /// The policy has no such Java development kit.
     #[error("there is no JDK {major}, only {known:?}")]
     UnknownJdk {
-        /// What was asked for.
+        /// The requested major version.
         major: u32,
-        /// What there is.
+        /// The known major versions.
         known: Vec<u32>,
     },
-    /// A package that is locked can't be read.
+    /// A locked package can't be read.
     #[error("the locked package `{package}` can't be read: {reason}")]
     LockedPackage {
         /// The package.
         package: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// A Python project needs another one that is not locked.
@@ -96,32 +96,32 @@ impl Failure for ToolchainError {
     }
 }
 
-/// What becomes of an existing lock.
+/// How an existing lock is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
-    /// It is kept; what is missing is added.
+    /// The lock is kept, and missing parts are added.
     Keep,
     /// Everything is resolved anew.
     Update,
-    /// Everything is resolved anew to be compared with it; packages are not downloaded.
+    /// Everything is resolved anew and compared with the lock. Packages are not downloaded.
     Check,
 }
 
-/// What is to be locked.
+/// The parameters of locking a toolchain.
 #[derive(Clone, Debug)]
 pub struct ToolchainRequest<'a> {
-    /// What the lock is resolved from.
+    /// The policy from which the lock is resolved.
     pub policy: &'a ToolchainPolicy,
-    /// Java development kits that the lock must have; those of the previous lock stay in any case.
+    /// Java development kits that the lock must have. Those of the previous lock stay in any case.
     pub jdks: BTreeSet<u32>,
-    /// What becomes of the previous lock.
+    /// How the previous lock is treated.
     pub mode: LockMode,
-    /// Downloads at once.
+    /// The most parallel downloads.
     pub jobs: NonZeroUsize,
 }
 
-/// Returns the toolchain's lock. Without anything missing it equals the previous one, and nothing is fetched but what
-/// the store has lost.
+/// Returns the toolchain's lock. If nothing is missing, it equals the previous one, and only bytes that the store has
+/// lost are fetched.
 ///
 /// # Errors
 /// [`ToolchainError`].
@@ -231,8 +231,8 @@ fn locked(package: &Package) -> DebianPackage {
     }
 }
 
-/// Returns the locked packages as the resolver sees them. What they provide is in the index, or in the package itself
-/// where the archive has moved on.
+/// Returns the locked packages for the resolver. The packages that they provide are in the index, or in the package
+/// itself if the archive has a newer version.
 async fn installed(
     client: &Client,
     packages: &[DebianPackage],

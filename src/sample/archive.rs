@@ -1,18 +1,18 @@
 //! Text archives: many small text files in one, for people to read and edit.
 //!
-//! The format is that of Go's `txtar`: a comment, then for each file a line `-- path --` and its text up to the next such
-//! line. No escapes; so no file can hold such a line or lack its final line end.
+//! The format is Go's `txtar`: a comment, then for each file a line `-- path --` and its text up to the next such line.
+//! There are no escapes, so no file can contain such a line or lack its final line end.
 
 /// A text archive, borrowed from its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Archive<'a> {
-    /// What stands before the first file.
+    /// The text before the first file.
     pub comment: &'a str,
     /// Paths and texts in the order of the archive.
     pub files: Vec<(&'a str, &'a str)>,
 }
 
-/// Reads a text archive; every text is one.
+/// Reads a text archive. Every text is a valid one.
 pub fn parse(text: &str) -> Archive<'_> {
     let mut archive = Archive::default();
     let (mut path, mut start, mut position) = (None, 0, 0);

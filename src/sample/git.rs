@@ -1,6 +1,6 @@
 //! A real git repository of a sample: one old and one new commit per miniature on one line of history.
 //!
-//! Everything that enters a commit is fixed, so the hashes are the same on every machine.
+//! All content of commits is fixed, so the hashes are equal on every machine.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ impl SampleRepository {
     }
 }
 
-/// Returns when a commit of the history was made, in seconds since 1970: a pair a day, the new commit an hour later.
+/// Returns the time of a commit in seconds since 1970: one pair per day, the new commit an hour later.
 pub(super) fn commit_time(index: usize, side: Side) -> i64 {
     let day = i64::try_from(index).unwrap_or(i64::MAX / DAY / 2) * DAY;
     FIRST_COMMIT + day + if side == Side::New { HOUR } else { 0 }

@@ -1,9 +1,9 @@
-//! Sample repositories: small Maven projects with a scripted history, each task with the outcomes that it must come to.
+//! Sample repositories: small Maven projects with a scripted history, each task with its expected outcomes.
 //!
-//! A repository is a handful of text archives ([`archive`]): one of files that every revision has, and one per
+//! A repository consists of text archives ([`archive`]): one with files of every revision, and one for each
 //! *miniature*, which is a task with its two revisions. [`SampleRepository::write_git`] makes a real git repository of
-//! them, the same commits on every machine, and [`SampleRepository::published`] the data that `import` reads. The
-//! repository of `demo` is carried by the program; the others belong to the tests. Nothing here builds or runs anything.
+//! them, with the same commits on every machine. [`SampleRepository::published`] makes the data that `import` reads.
+//! The program embeds the repository of `demo`; the others belong to the tests. Nothing here builds or runs anything.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,13 @@ use crate::outcome::Outcome;
 use crate::task::{Cell, InvalidText, MethodId, RepositoryName, RepositoryPath, Side, Track};
 
 pub mod archive;
+pub mod corpus;
 mod git;
 mod published;
 
 pub use git::RevisionPair;
 
-/// What stands for [`PLUGINS`] in a sample's POM.
+/// The placeholder for [`PLUGINS`] in a sample's POM.
 const PLUGINS_PLACEHOLDER: &str = "@plugins@";
 
 /// The plugin versions of every sample, so that all of them need the same few files.
@@ -28,15 +29,15 @@ const PLUGINS: &str = include_str!("plugins.xml");
 /// A sample that can't be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SampleError {
-    /// An archive is not what it should be.
+    /// An archive is malformed.
     #[error("sample `{name}`: {reason}")]
     Malformed {
         /// The archive's name.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// Git refused.
+    /// Git failed.
     #[error("the sample's repository could not be written to `{path}`")]
     Git {
         /// The repository's directory.
@@ -44,7 +45,7 @@ pub enum SampleError {
         /// The cause.
         source: git2::Error,
     },
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
@@ -67,18 +68,18 @@ pub type Files = BTreeMap<RepositoryPath, Vec<u8>>;
 pub struct SampleRepository {
     /// Its name.
     pub name: RepositoryName,
-    /// The Java development kit it needs.
+    /// The required Java development kit.
     pub jdk: u32,
-    /// In the order of the history.
+    /// Its miniatures, in the order of the history.
     pub miniatures: Vec<Miniature>,
 }
 
-/// A task in small: two revisions, a test file, and what must come of it.
+/// A small task: two revisions, a test file, and the expected outcomes.
 #[derive(Clone, Debug)]
 pub struct Miniature {
     /// The archive's name; becomes part of the task's id.
     pub name: String,
-    /// What it shows, a sentence without its final period.
+    /// Its lesson, a sentence without its final period.
     pub shows: String,
     /// Its track.
     pub track: Track,
@@ -92,16 +93,16 @@ pub struct Miniature {
     new: Files,
 }
 
-/// A target method with what it must come to.
+/// A target method with its expected outcomes.
 #[derive(Clone, Debug)]
 pub struct MiniatureMethod {
     /// `Class#method`.
     pub id: MethodId,
-    /// Outcomes that are right, per cell; more than one where chance decides.
+    /// Correct outcomes by cell; more than one where chance decides.
     pub expected: BTreeMap<Cell, Vec<Outcome>>,
 }
 
-/// A method under test, with where its declaration is to be found.
+/// A method under test, with the place of its declaration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MiniatureFocal {
@@ -109,7 +110,7 @@ pub struct MiniatureFocal {
     pub method: MethodId,
     /// The file that declares it, in the new revision if that has it.
     pub file: RepositoryPath,
-    /// A text that the declaration's first line has and no earlier line.
+    /// A text whose first occurrence in the file is in the declaration's first line.
     pub anchor: String,
 }
 
@@ -133,16 +134,16 @@ struct MiniatureHeader {
     /// Files that are stored with CRLF line ends.
     #[serde(default)]
     crlf: Vec<RepositoryPath>,
-    /// Files of the repository's own archive that this miniature does not have.
+    /// Files of the repository's own archive that this miniature lacks.
     #[serde(default)]
     without: Vec<RepositoryPath>,
 }
 
 impl SampleRepository {
-    /// Returns the repository that `demo` works with.
+    /// Returns the repository of `demo`.
     ///
     /// # Errors
-    /// None that the tests would not meet first.
+    /// [`SampleError`], which tests rule out.
     pub fn demo() -> Result<Self, SampleError> {
         Self::parse(
             include_str!("demo/repository.txtar"),
@@ -250,7 +251,7 @@ fn expected(cells: &BTreeMap<Cell, String>) -> Result<BTreeMap<Cell, Vec<Outcome
         .collect()
 }
 
-/// Reads what [`Outcome`] displays as.
+/// Parses the [`Outcome`] from its `Display` form.
 fn outcome(text: &str) -> Result<Outcome, String> {
     let (name, reason) = match text.split_once('(') {
         Some((name, rest)) => (name, rest.strip_suffix(')')),

@@ -1,4 +1,4 @@
-//! A sample's tasks in the form in which the benchmark publishes its own. Source: protocol §5.
+//! A sample's tasks in the benchmark's published form. Source: protocol §5.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::task::{RepositoryPath, Side, Track};
 impl SampleRepository {
     /// Returns the text of the file that `import` reads; `revisions` as [`SampleRepository::write_git`] returned them.
     pub fn published(&self, revisions: &[RevisionPair]) -> String {
-        // A reserved name: nobody is asked for the repository, its sources come from where it was written to.
+        // A reserved name: no server is contacted, because the sources come from a local directory.
         let address = format!("https://example.invalid/{}", self.name);
         let tasks = |track: Track| -> Vec<Value> {
             let numbered = self.miniatures.iter().zip(revisions).enumerate();
@@ -70,7 +70,7 @@ impl SampleRepository {
     }
 }
 
-/// Returns `#diff-<sha256 of the path><R or L><line>` of the first line with the text, looking at the new file first.
+/// Returns `#diff-<sha256 of the path><R or L><line>` of the first line with the text, searching the new file first.
 fn anchor(miniature: &Miniature, path: &RepositoryPath, text: &str) -> Option<String> {
     [(Side::New, 'R'), (Side::Old, 'L')].into_iter().find_map(|(side, letter)| {
         let content = String::from_utf8_lossy(miniature.files(side).get(path)?);

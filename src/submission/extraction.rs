@@ -11,16 +11,16 @@ use super::{Content, MOST_FILE_BYTES};
 use crate::outcome::HarnessReason;
 use crate::task::RepositoryPath;
 
-/// Shown of a stranger's path, in characters.
+/// The longest displayed path of a submission, in characters.
 const MOST_SHOWN: usize = 300;
-/// Dropped files that are listed; more are only counted by the list's length being this.
+/// The most dropped files in the list. A list of this length may be incomplete.
 const MOST_DROPPED: usize = 1000;
 
-/// The starting tree, as an extraction sees it.
+/// The starting tree, as the extraction reads it.
 pub struct StartingTree<'a> {
     /// The target file's path.
     pub target: &'a RepositoryPath,
-    /// Its bytes; `None` where the starting tree has no such file.
+    /// Its bytes; `None` if the starting tree has no such file.
     pub start: Option<&'a [u8]>,
     /// Returns the content of another file of the tree, for patches that rename or copy it to the target's path. Never
     /// called for the target itself.
@@ -34,7 +34,7 @@ pub struct Extraction {
     pub content: Result<Vec<u8>, HarnessFault>,
     /// The submission's other changed files.
     pub dropped: Vec<Dropped>,
-    /// Whether the patch has another kind of line ends than the file, and was taken for one of the file's kind.
+    /// Whether the patch has other line ends than the file, and was adapted to the file's.
     pub line_ends_adapted: bool,
 }
 
@@ -90,7 +90,7 @@ fn checked(content: Vec<u8>, start: Option<&[u8]>) -> Result<Vec<u8>, HarnessFau
     if content.contains(&0) {
         return Err(fault(HarnessReason::Encoding, "the test file has NUL bytes"));
     }
-    // A file of another encoding stays what it is: the compiler is told which.
+    // A file in another encoding is not refused, because the compiler knows its encoding.
     let start_is_text = start.is_none_or(|start| std::str::from_utf8(start).is_ok());
     if start_is_text && std::str::from_utf8(&content).is_err() {
         return Err(fault(HarnessReason::Encoding, "the test file is not UTF-8"));
@@ -113,7 +113,7 @@ fn from_patch(bytes: &[u8], tree: &StartingTree<'_>, extraction: &mut Extraction
         }
         if !made && extraction.dropped.len() < MOST_DROPPED {
             let name = file.name();
-            let path = name.chars().take(MOST_SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+            let path = name.chars().take(MOST_SHOWN).map(crate::output::visible).collect();
             extraction.dropped.push(Dropped { path, lying_header: file.lying_header });
         }
     }
@@ -147,7 +147,7 @@ fn from_patch(bytes: &[u8], tree: &StartingTree<'_>, extraction: &mut Extraction
             return Err(wrong("the patch moves a file to where the starting tree has one".to_owned()));
         }
         (Some(old), Origin::Renamed | Origin::Copied) => {
-            // The tree that others are read from may have the developers' own test where the starting tree has nothing.
+            // The tree for renames may contain the developers' own test, although the starting tree has no target file.
             match Some(old).filter(|old| old.as_slice() != target).and_then(|old| (tree.other)(old)) {
                 Some(content) => content,
                 None => return Err(wrong("the patch moves a file that the starting tree does not have".to_owned())),
@@ -166,14 +166,14 @@ fn from_patch(bytes: &[u8], tree: &StartingTree<'_>, extraction: &mut Extraction
     }
 }
 
-/// With which ends the lines of hunks are taken.
+/// The line ends with which hunks are read.
 #[derive(Clone, Copy)]
 enum LineEnds {
-    /// Those that they have.
+    /// Their own.
     Own,
-    /// Line feeds, in place of those of Windows.
+    /// Line feeds in place of Windows line ends.
     Unix,
-    /// Those of Windows, in place of line feeds.
+    /// Windows line ends in place of line feeds.
     Windows,
 }
 
@@ -189,14 +189,14 @@ impl LineEnds {
     }
 }
 
-/// Returns the file with the hunks applied exactly where they say, or the first line that does not fit.
+/// Returns the file after applying the hunks exactly at their lines, or the first line that does not fit.
 fn applied(base: &[u8], hunks: &[Hunk<'_>], ends: LineEnds) -> Result<Vec<u8>, usize> {
     let lines: Vec<&[u8]> = base.split_inclusive(|byte| *byte == b'\n').collect();
     let mut content = Vec::with_capacity(base.len());
     let mut at = 0;
     for hunk in hunks {
         let start = if hunk.old_lines > 0 { hunk.old_start - 1 } else { hunk.old_start };
-        // The parser has seen to it that hunks do not go backwards.
+        // The parser guarantees that hunks do not go backwards.
         content.extend(lines.get(at..start).ok_or(lines.len() + 1)?.iter().copied().flatten());
         at = start;
         for line in hunk.lines() {
@@ -208,7 +208,7 @@ fn applied(base: &[u8], hunks: &[Hunk<'_>], ends: LineEnds) -> Result<Vec<u8>, u
                 at += 1;
             }
             if line.kind != LineKind::Removed {
-                // Only the last line of a file may lack its break.
+                // Only the last line of a file may lack its line end.
                 if content.last().is_some_and(|byte| *byte != b'\n') {
                     return Err(at);
                 }
@@ -225,7 +225,7 @@ fn applied(base: &[u8], hunks: &[Hunk<'_>], ends: LineEnds) -> Result<Vec<u8>, u
     Ok(content)
 }
 
-/// Returns the file's kind of line ends, where the file has one kind throughout and the hunks have the other.
+/// Returns the file's kind of line ends, if the file has only one kind and the hunks have only the other.
 fn other_ends(base: &[u8], hunks: &[Hunk<'_>]) -> Option<LineEnds> {
     let windows = |line: &[u8]| line.ends_with(b"\r\n");
     let mut lines = base.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));

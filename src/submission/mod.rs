@@ -1,12 +1,13 @@
-//! Submissions: agents' results, read from files and reduced to the one thing that counts, the target test file's new
-//! bytes.
+//! Submissions: agents' results, read from files and reduced to the target test file's new bytes.
 //!
 //! [`predictions`] reads files of many predictions. [`patch`] parses diffs. [`extraction`] makes the target file's
-//! post-image. No patch is ever applied to a tree, and no text of a submission is used as a path of this machine.
+//! post-image. [`mentions`] examines the file's compiled classes. No patch is ever applied to a tree, and no text of a
+//! submission is used as a path on this machine.
 
 #[cfg(test)]
 mod damage;
 pub mod extraction;
+pub mod mentions;
 pub mod patch;
 pub mod predictions;
 mod quoted;
@@ -38,17 +39,17 @@ pub enum Content {
     Patch(Vec<u8>),
     /// The target file's whole new text.
     File(Vec<u8>),
-    /// More than [`MOST_SUBMISSION_BYTES`]; not kept.
+    /// More than [`MOST_SUBMISSION_BYTES`], and not kept.
     TooLarge {
         /// Its size in bytes.
         bytes: u64,
-        /// The content's digest; `None` where it was not read, because that could take for ever.
+        /// The content's digest; `None` if it was not read, because reading it might never end.
         digest: Option<Digest>,
     },
 }
 
 impl Content {
-    /// Returns the content of a text that was read, its size bounded.
+    /// Returns the content of a text whose size was checked.
     fn of(bytes: Vec<u8>, kind: fn(Vec<u8>) -> Self) -> Self {
         if bytes.len() > MOST_SUBMISSION_BYTES {
             return Self::TooLarge { bytes: bytes.len() as u64, digest: Some(Digest::of(&bytes)) };
@@ -56,7 +57,7 @@ impl Content {
         kind(bytes)
     }
 
-    /// Tells whether the same was handed in. What was not read is not known to be the same as anything.
+    /// Tells whether both contents are equal. Unread content equals nothing.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::TooLarge { digest, .. }, Self::TooLarge { digest: other, .. }) => {
@@ -86,7 +87,7 @@ impl Content {
     }
 }
 
-/// In which form something was handed in.
+/// The form of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContentKind {
@@ -98,6 +99,6 @@ pub enum ContentKind {
     Patch,
     /// A whole file.
     File,
-    /// Too much to look at.
+    /// Too large to read.
     TooLarge,
 }

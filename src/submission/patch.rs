@@ -1,10 +1,10 @@
 //! Parses diffs strictly: unified diffs and git's own, as bytes. Nothing is applied here.
 //!
-//! Input that `git apply` or `patch` would guess at is an error: wrong counts, text between files, names that lead out
-//! of the tree. As git allows, text before the first file and after a mail's signature is skipped.
+//! Input at which `git apply` or `patch` would guess is an error: wrong counts, text between files, names that lead out
+//! of the tree. As in git, text before the first file and after a mail's signature is skipped.
 //!
-//! Hunks borrow their lines from the text. So a patch's memory use depends on its files and hunks, both bounded, and
-//! not on its lines.
+//! Hunks borrow their lines from the text. So a patch's memory use depends on its numbers of files and hunks, which are
+//! limited, and not on its lines.
 
 use super::quoted::unquote;
 
@@ -21,7 +21,7 @@ const MOST_HUNKS: usize = 200_000;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct PatchError {
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
     /// The error at this line.
     pub reason: PatchErrorReason,
@@ -33,7 +33,7 @@ pub enum PatchErrorReason {
     /// The text contains no changes of a file.
     #[error("there is no diff in the text")]
     NoDiff,
-    /// Something stands between files or hunks.
+    /// There is text between files or hunks.
     #[error("the line belongs to no hunk and is no header")]
     StrayLine,
     /// A hunk's header is not `@@ -a,b +c,d @@`.
@@ -45,7 +45,7 @@ pub enum PatchErrorReason {
     /// Hunks overlap or go backwards.
     #[error("the hunk lies before the end of the one before it")]
     HunkOrder,
-    /// A file's names can't be read.
+    /// A file's names are malformed.
     #[error("the file's name can't be read")]
     Name,
     /// The headers name several files without a rename or copy.
@@ -60,7 +60,7 @@ pub enum PatchErrorReason {
     /// A header that git does not write, or a repeated one.
     #[error("the header is not one that git writes there")]
     Header,
-    /// More than this program reads.
+    /// The patch exceeds a limit.
     #[error("there are too many files or hunks")]
     TooMuch,
 }
@@ -68,15 +68,15 @@ pub enum PatchErrorReason {
 /// A patch's changes to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePatch<'a> {
-    /// The file before; `None` where the patch creates it.
+    /// The file before; `None` if the patch creates it.
     pub old: Option<Vec<u8>>,
-    /// The file afterwards; `None` where the patch removes it.
+    /// The file afterwards; `None` if the patch removes it.
     pub new: Option<Vec<u8>>,
     /// How `old` became `new`.
     pub origin: Origin,
-    /// The file's mode afterwards, octal as git writes it; `None` where the patch does not say.
+    /// The file's mode afterwards, octal as git writes it; `None` if the patch has none.
     pub mode: Option<u32>,
-    /// Whether the names after `---` and `+++` are others than the ones after `diff --git`.
+    /// Whether the names after `---` and `+++` differ from the ones after `diff --git`.
     pub lying_header: bool,
     /// The change of its content.
     pub change: Change<'a>,
@@ -96,9 +96,9 @@ pub enum Origin {
 /// How a file's content changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// Changes by lines; empty where only names or modes change.
+    /// Changes by lines; empty if only names or modes change.
     Hunks(Vec<Hunk<'a>>),
-    /// Changes in binary form, which are not read here.
+    /// Changes in binary form, which are not parsed.
     Binary,
 }
 
@@ -109,7 +109,7 @@ pub struct Hunk<'a> {
     pub old_start: usize,
     /// The number of the old file's lines in the hunk.
     pub old_lines: usize,
-    /// Its lines as they stand in the patch; [`read_hunk`] has found them well-formed.
+    /// Its lines, unchanged. [`read_hunk`] has checked them.
     body: &'a [u8],
 }
 
@@ -127,7 +127,7 @@ impl<'a> Hunk<'a> {
 /// A line of a hunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HunkLine<'a> {
-    /// Whether the line stays, goes or comes.
+    /// Whether the line stays, or is removed or added.
     pub kind: LineKind,
     /// The line's bytes without the line feed, but with a carriage return before it.
     pub text: &'a [u8],
@@ -135,7 +135,7 @@ pub struct HunkLine<'a> {
     pub ended: bool,
 }
 
-/// The fate of a line.
+/// What a hunk does with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
     /// It stays.
@@ -147,7 +147,7 @@ pub enum LineKind {
 }
 
 impl FilePatch<'_> {
-    /// Returns the name to show: of the file afterwards, else of the one before.
+    /// Returns the name for messages: of the file afterwards, else of the one before.
     pub fn name(&self) -> String {
         String::from_utf8_lossy(self.new.as_ref().or(self.old.as_ref()).map_or(&[][..], Vec::as_slice)).into_owned()
     }
@@ -182,7 +182,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<FilePatch<'_>>, PatchError> {
     if files.is_empty() { Err(PatchError { line: 1, reason: PatchErrorReason::NoDiff }) } else { Ok(files) }
 }
 
-/// Reads the hunks of a file, of which there may be so many.
+/// Reads the hunks of a file, at most `most`.
 fn read_hunks<'a>(lines: &mut Lines<'a>, most: usize) -> Result<Vec<Hunk<'a>>, PatchError> {
     let mut hunks: Vec<Hunk<'a>> = Vec::new();
     let mut least_start = 1;
@@ -191,7 +191,7 @@ fn read_hunks<'a>(lines: &mut Lines<'a>, most: usize) -> Result<Vec<Hunk<'a>>, P
             return Err(lines.error(PatchErrorReason::Combined));
         }
         let range = hunk_header(line).ok_or_else(|| lines.error(PatchErrorReason::HunkHeader))?;
-        // Where nothing is taken away the start names the line before the place.
+        // If no line is removed, the start is the line before the place.
         let first = if range.old_lines == 0 { range.old_start + 1 } else { range.old_start };
         if first < least_start {
             return Err(lines.error(PatchErrorReason::HunkOrder));
@@ -209,13 +209,13 @@ fn read_hunks<'a>(lines: &mut Lines<'a>, most: usize) -> Result<Vec<Hunk<'a>>, P
 fn read_hunk<'a>(lines: &mut Lines<'a>, range: &HunkRange) -> Result<Hunk<'a>, PatchError> {
     let body = lines.rest();
     let (mut old, mut new) = (range.old_lines, range.new_lines);
-    // A line without a break at its end must be the last of its side.
+    // A line without a line end must be the last of its side.
     let (mut old_ended, mut new_ended) = (false, false);
     let mut last = None;
     while let Some(line) = lines.peek_whole() {
         let counts = || lines.error(PatchErrorReason::HunkCounts);
         if line.starts_with(b"\\") {
-            // It says something of the line before it, once.
+            // It refers to the line before it, once.
             let kind = last.take().ok_or_else(counts)?;
             old_ended |= kind != LineKind::Added;
             new_ended |= kind != LineKind::Removed;
@@ -242,15 +242,15 @@ fn read_hunk<'a>(lines: &mut Lines<'a>, range: &HunkRange) -> Result<Hunk<'a>, P
     Ok(Hunk { old_start: range.old_start, old_lines: range.old_lines, body })
 }
 
-/// Returns what becomes of a hunk's line, and its text without a line feed. The patch's own last line may have lost its
-/// break on the way.
+/// Returns the kind of a hunk's line, and its text without a line feed. The patch's own last line may have lost its
+/// line end.
 fn hunk_line(line: &[u8]) -> Option<(LineKind, &[u8])> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     match line.split_first() {
         Some((b' ', rest)) => Some((LineKind::Context, rest)),
         Some((b'-', rest)) => Some((LineKind::Removed, rest)),
         Some((b'+', rest)) => Some((LineKind::Added, rest)),
-        // Mailers and editors take the blank from an empty context line; git reads it all the same.
+        // Mailers and editors remove the blank of an empty context line. Git accepts that too.
         None | Some((b'\r', [])) => Some((LineKind::Context, line)),
         Some(_) => None,
     }
@@ -264,7 +264,7 @@ struct HunkRange {
 
 fn hunk_header(line: &[u8]) -> Option<HunkRange> {
     let text = std::str::from_utf8(line.get(..line.len().min(80))?).ok().or_else(|| {
-        // The function's name after the second `@@` may be cut in the middle of a character.
+        // The function's name after the second `@@` may be cut within a character.
         let end = line.windows(3).skip(2).position(|window| window == b" @@")? + 5;
         std::str::from_utf8(&line[..end]).ok()
     })?;

@@ -19,13 +19,13 @@ use crate::task::{Task, TaskId};
 mod directory;
 mod json;
 
-/// The largest file of predictions, in bytes, and the most that is kept of a directory.
+/// The largest file of predictions, and the most bytes that are kept of a directory.
 const MOST_FILE_BYTES: u64 = 1 << 30;
 /// The most predictions in one file or directory.
 const MOST_PREDICTIONS: usize = 1_000_000;
 /// The longest name of a model, in characters.
 const MOST_MODEL_CHARACTERS: usize = 200;
-/// The model of predictions that name none.
+/// The model's name for predictions without one.
 const UNNAMED: &str = "unnamed";
 
 /// The place of a prediction in its file.
@@ -55,7 +55,7 @@ pub enum PredictionsError {
     /// The path is neither a regular file nor a directory.
     #[error("`{0}` is neither a file nor a directory of predictions")]
     Kind(PathBuf),
-    /// It is too large.
+    /// The file is too large.
     #[error("`{path}` is too large: {found}, at most {most}")]
     TooLarge {
         /// The file or directory.
@@ -92,9 +92,9 @@ pub enum PredictionsError {
         task: String,
         /// The model.
         model: String,
-        /// The one.
+        /// One place.
         first: Box<Place>,
-        /// The other.
+        /// The other place.
         second: Box<Place>,
     },
     /// The file or directory contains no prediction.
@@ -163,7 +163,8 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// Returns in what another one differs. Where they stand makes no difference; what they cost does, as cost caps count it.
+    /// Returns the field in which another prediction differs. The place makes no difference; the cost does, because of
+    /// cost caps.
     fn difference(&self, other: &Self) -> Option<Difference> {
         let differences = [
             (!self.content.is_same(&other.content), Difference::Content),
@@ -181,7 +182,7 @@ pub struct UnknownTask {
     pub id: String,
     /// The model.
     pub model: String,
-    /// Where.
+    /// Its place.
     pub place: Place,
 }
 
@@ -215,7 +216,7 @@ impl Predictions {
         Self::literal(GOLD, &Content::Gold, selected)
     }
 
-    /// Returns nothing for every selected task.
+    /// Returns empty submissions for every selected task.
     pub fn empty(selected: &[Task]) -> Self {
         Self::literal(EMPTY, &Content::Nothing, selected)
     }
@@ -263,7 +264,7 @@ fn too_large(path: &Path, found: String, most: String) -> PredictionsError {
     PredictionsError::TooLarge { path: path.to_owned(), found, most }
 }
 
-/// Gathers predictions as they are read.
+/// Collects predictions while they are read.
 struct Collector<'a> {
     path: &'a Path,
     selection: Selection<'a>,
@@ -341,7 +342,7 @@ impl<'a> Collector<'a> {
         }
         let mut predictions = Predictions { unknown: self.unknown, repeated: self.repeated, ..Predictions::default() };
         predictions.unknown.sort();
-        // A model that has nothing for known tasks is scored all the same: everything is missing.
+        // A model without predictions for known tasks is scored all the same, with every task missing.
         for unknown in &predictions.unknown {
             predictions.models.entry(unknown.model.clone()).or_default();
         }
@@ -383,9 +384,9 @@ fn field(place: &Place, field: &'static str, reason: String) -> PredictionsError
     PredictionsError::Field { place: place.clone(), field, reason }
 }
 
-/// Returns a stranger's id, fit to be shown.
+/// Returns an untrusted id in a form that is safe to show.
 fn shown(id: &str) -> String {
-    id.chars().take(200).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    id.chars().take(200).map(crate::output::visible).collect()
 }
 
 #[cfg(test)]

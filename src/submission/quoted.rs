@@ -1,7 +1,7 @@
 //! Decodes names as git quotes them if they have unusual bytes: in double quotes, with C's escapes.
 
-/// Returns the decoded bytes of a quoted name and the text after its closing quote; `None` where it is malformed.
-/// `text` begins with the opening quote.
+/// Returns the decoded bytes of a quoted name and the text after its closing quote; `None` if it is malformed. `text`
+/// begins with the opening quote.
 pub(super) fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut rest = text.strip_prefix(b"\"")?;
     let mut name = Vec::new();

@@ -1,12 +1,12 @@
-//! Addresses that sources are cloned from. `git` accepts many more addresses, some of which are not safe.
+//! Addresses for cloning sources. `git` accepts many more addresses, some of which are unsafe.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// An address of the form `https:`, `ssh:`, `git:` or `file:` that `git` can't take for an option, a helper or a
-/// local path by surprise. It holds no password.
+/// An address of the form `https:`, `ssh:`, `git:` or `file:` that `git` can't take for an option, a helper or a local
+/// path. It contains no password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CloneUrl(String);
@@ -22,7 +22,7 @@ pub struct InvalidCloneUrl {
 }
 
 impl CloneUrl {
-    /// The schemes that are accepted; also what `git` is allowed to use.
+    /// The accepted schemes; `git` may use only these.
     pub const SCHEMES: [&str; 4] = ["https", "ssh", "git", "file"];
 
     /// Returns the text.
@@ -44,7 +44,7 @@ impl FromStr for CloneUrl {
             Ok(()) => Ok(Self(text.to_owned())),
             Err(reason) => {
                 let shown = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
-                let shown = shown.chars().take(120).map(|c| if c.is_control() { '\u{fffd}' } else { c });
+                let shown = shown.chars().take(120).map(crate::output::visible);
                 Err(InvalidCloneUrl { text: shown.collect(), reason })
             }
         }

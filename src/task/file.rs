@@ -1,4 +1,4 @@
-//! Task files: imports keep a repository's tasks in `tasks/<owner>__<name>.json`.
+//! Task files: imports store a repository's tasks in `tasks/<owner>__<name>.json`.
 //!
 //! A task's id is unique across all files, because results name tasks by id alone.
 
@@ -24,7 +24,7 @@ pub enum TaskFileError {
     /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is no task file.
+    /// The file is not a task file.
     #[error("the task file `{path}` can't be read: {reason}")]
     Malformed {
         /// The file.
@@ -45,7 +45,7 @@ pub enum TaskFileError {
     Twice {
         /// The task.
         task: TaskId,
-        /// A file that has it.
+        /// A file with the task.
         first: PathBuf,
         /// Another one.
         second: PathBuf,
@@ -55,7 +55,7 @@ pub enum TaskFileError {
     Taken {
         /// The task.
         task: TaskId,
-        /// Whose it is to be.
+        /// The repository that the task is imported for.
         repository: RepositoryName,
         /// The file of the other repository, existing or to be written.
         other: PathBuf,
@@ -121,7 +121,7 @@ impl TaskFile {
             schema: Option<u64>,
         }
         let bytes = fs::read(path)?;
-        // The schema is looked at first: a newer file must not be called malformed.
+        // The schema is checked first: a newer file must not be called malformed.
         let schema: SchemaOnly = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
         match schema.schema {
             Some(schema) if schema == u64::from(TASK_FILE_SCHEMA) => {}
@@ -135,10 +135,10 @@ impl TaskFile {
         }
     }
 
-    /// Reads the tasks of a repository's file; none where there is no file.
+    /// Reads the tasks of a repository's file; none without a file.
     ///
     /// # Errors
-    /// [`TaskFileError`]; [`TaskFileError::Malformed`] also where the file is another repository's.
+    /// [`TaskFileError`]; [`TaskFileError::Malformed`] also if the file belongs to another repository.
     pub fn load_of(path: &Path, repository: &RepositoryName) -> Result<Vec<Task>, TaskFileError> {
         match Self::load(path) {
             Ok(file) if file.repository == *repository => Ok(file.tasks),
@@ -223,7 +223,7 @@ fn paths(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        // What a killed writer left unfinished has a hidden name.
+        // Unfinished files of killed writers have hidden names.
         let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         if path.extension().is_some_and(|extension| extension == "json") && !hidden {
             paths.push(path);

@@ -26,7 +26,7 @@ pub struct InvalidText {
 
 impl InvalidText {
     fn new(what: &'static str, text: &str) -> Self {
-        Self { what, text: text.chars().take(120).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect() }
+        Self { what, text: text.chars().take(120).map(crate::output::visible).collect() }
     }
 }
 
@@ -163,9 +163,14 @@ impl RepositoryName {
         self.0.split_once('/').map_or("", |(_, name)| name)
     }
 
-    /// Returns `owner__name`, the form used in file names: another one for every repository.
+    /// Returns `owner__name`, the form in file names, which is unique for every repository.
     pub fn file_stem(&self) -> String {
         self.0.replacen('/', "__", 1)
+    }
+
+    /// Returns the repository with this [`RepositoryName::file_stem`].
+    pub fn of_file_stem(stem: &str) -> Option<Self> {
+        stem.replacen("__", "/", 1).parse().ok().filter(|name: &Self| name.file_stem() == stem)
     }
 }
 
@@ -207,7 +212,7 @@ impl Cell {
     /// All cells, in reporting order.
     pub const ALL: [Self; 4] = [Self::Oo, Self::Nn, Self::On, Self::No];
 
-    /// Returns whose test file stands in the tree.
+    /// Returns the side whose test file the cell has.
     pub fn test(self) -> Side {
         match self {
             Self::Oo | Self::On => Side::Old,
@@ -250,7 +255,7 @@ pub struct Anchor {
     pub path_sha256: String,
     /// Which revision the line belongs to: `R` is new, `L` is old.
     pub side: Side,
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: u32,
 }
 

@@ -73,10 +73,10 @@ pub enum Problem {
     /// The directory has no published file.
     #[error("it has no file that ends in .json or .jsonl")]
     NoFiles,
-    /// It is no JSON.
+    /// The text is not JSON.
     #[error("it is no JSON: {0}")]
     NoJson(serde_json::Error),
-    /// A field is not there.
+    /// A field is missing.
     #[error("the field `{0}` is missing")]
     Missing(String),
     /// A field has another type.
@@ -98,7 +98,7 @@ pub enum Problem {
     /// The clone URL is refused.
     #[error("the field `git_clone_url` is wrong: {0}")]
     CloneUrl(#[from] InvalidCloneUrl),
-    /// Two fields, tasks or files say different things.
+    /// Two fields, tasks or files contradict each other.
     #[error("contradiction: {0}")]
     Contradiction(String),
     /// The same task id twice.
@@ -275,7 +275,7 @@ impl Reader {
 
 fn read_bounded(path: &Path) -> Result<String, Problem> {
     let mut text = String::new();
-    // Not the size that the file system tells: a pipe or a growing file would have another one.
+    // The file system's size is not used, because that of a pipe or a growing file differs.
     fs::File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MOST_BYTES {
         return Err(Problem::TooLarge);
@@ -313,7 +313,7 @@ fn repository_facts(fields: &Map<String, Value>) -> Result<PublishedRepository, 
     Ok(PublishedRepository { name, clone_url, is_cloned_from_elsewhere, java_version, tasks: Vec::new() })
 }
 
-/// Returns host and path of an address, without what makes no other place of it.
+/// Returns host and path of an address, without parts that do not change the place.
 fn place_of(url: &str) -> String {
     let place = url.split_once("://").map_or(url, |(_, place)| place);
     let place = match place.split_once('/') {
@@ -354,7 +354,7 @@ fn task(repository: &RepositoryName, track: Track, fields: &Map<String, Value>) 
     })
 }
 
-/// Compares the revisions with those that the address of the published comparison names, where it names full ones.
+/// Compares the revisions with those in the address of the published comparison, if that has full ones.
 fn check_comparison(fields: &Map<String, Value>, rev1: &Revision, rev2: &Revision) -> Result<(), Problem> {
     let Some(Value::String(url)) = fields.get("git_diff_url") else { return Ok(()) };
     let Some((old, new)) = url.rsplit_once('/').and_then(|(_, pair)| pair.split_once("...")) else { return Ok(()) };
@@ -407,7 +407,7 @@ fn focal_methods(fields: &Map<String, Value>) -> Result<Vec<FocalMethod>, Proble
     let methods = methods(fields, "dependency_methods")?;
     let mut anchors = anchors(fields, "dependency_method_urls", &methods)?;
     let mut seen = BTreeSet::new();
-    // Overloads are published by one name: a name that comes again says nothing new.
+    // Overloads are published under one name, so a repeated name adds nothing.
     let distinct = methods.into_iter().filter(|method| seen.insert(method.clone()));
     Ok(distinct.map(|method| FocalMethod { anchor: anchors.remove(&method), method }).collect())
 }
@@ -425,7 +425,7 @@ fn methods(fields: &Map<String, Value>, field: &str) -> Result<Vec<MethodId>, Pr
     texts.map(|text| parsed(field, text?)).collect()
 }
 
-/// Returns the anchors that a table of addresses by method gives; the table may be missing.
+/// Returns the anchors in a table of addresses by method. The table may be missing.
 fn anchors(
     fields: &Map<String, Value>,
     field: &str,
@@ -473,7 +473,7 @@ fn date(fields: &Map<String, Value>, field: &str) -> Result<jiff::civil::Date, P
     let invalid =
         || Problem::Invalid { field: field.to_owned(), source: InvalidText::new("date of the form YYYY-MM-DD", text) };
     let date: jiff::civil::Date = text.parse().map_err(|_| invalid())?;
-    // The parser also takes times and other notations; only this one is compared as text later.
+    // The parser also accepts times and other notations. Only this one can later be compared as text.
     if date.to_string() == text { Ok(date) } else { Err(invalid()) }
 }
 

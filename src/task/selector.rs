@@ -19,17 +19,17 @@ pub struct Selector {
     pub since: Option<jiff::civil::Date>,
     /// Only tasks whose rev2 is of this day or earlier.
     pub until: Option<jiff::civil::Date>,
-    /// At most so many tasks, the first ones by repository and id.
+    /// At most this many tasks, the first ones by repository and id.
     pub limit: Option<usize>,
 }
 
-/// Why nothing could be chosen.
+/// Why no task could be selected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
     /// No tasks are imported.
     #[error("there are no tasks yet")]
     NothingImported,
-    /// A name or glob fits nothing.
+    /// A name or glob matches nothing.
     #[error("there is no {kind} `{name}`")]
     Unknown {
         /// The kind of name.
@@ -39,15 +39,15 @@ pub enum SelectorError {
         /// The most similar known name, if one is similar.
         nearest: Option<String>,
     },
-    /// The names fit, but tracks, dates and limits leave nothing.
+    /// The names match, but tracks, dates and limits exclude every task.
     #[error("no task is left by the given track, dates and limit")]
     NothingLeft,
 }
 
-/// The kind of thing that a name names.
+/// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKind {
-    /// The name has a slash, or stands where only repositories are allowed.
+    /// The name has a slash, or is in a place for repositories only.
     Repository,
     /// The name comes from a list of ids.
     Task,
@@ -81,7 +81,7 @@ impl Failure for SelectorError {
 }
 
 impl Selector {
-    /// Returns the patterns, where nothing else chooses among tasks.
+    /// Returns the patterns if the selector has no other criteria.
     pub fn only_patterns(&self) -> Option<&[String]> {
         let by_patterns = Self { patterns: self.patterns.clone(), ..Self::default() };
         (*self == by_patterns).then_some(self.patterns.as_slice())
@@ -162,21 +162,36 @@ pub fn spread(tasks: Vec<Task>, most: usize) -> Vec<Task> {
 }
 
 fn fits(pattern: &str, task: &Task) -> bool {
-    glob_fits(pattern, task.repository.as_str())
-        || !pattern.contains('/')
-            && (glob_fits(pattern, task.repository.name()) || glob_fits(pattern, task.id.as_str()))
+    repository_fits(pattern, &task.repository) || !pattern.contains('/') && glob_fits(pattern, task.id.as_str())
+}
+
+/// Returns the items whose repositories any of the patterns matches; all of them without patterns.
+///
+/// # Errors
+/// The first pattern that matches no item's repository.
+pub fn choose<T>(
+    patterns: &[String],
+    mut items: Vec<T>,
+    repository: impl Fn(&T) -> &RepositoryName,
+) -> Result<Vec<T>, String> {
+    let fits = |pattern: &String, item: &T| repository_fits(pattern, repository(item));
+    if let Some(pattern) = patterns.iter().find(|pattern| !items.iter().any(|item| fits(pattern, item))) {
+        return Err(pattern.clone());
+    }
+    items.retain(|item| patterns.is_empty() || patterns.iter().any(|pattern| fits(pattern, item)));
+    Ok(items)
 }
 
 /// Tells whether a name or glob matches the repository: `owner/name`, or `name` alone.
-pub fn repository_fits(pattern: &str, repository: &RepositoryName) -> bool {
+fn repository_fits(pattern: &str, repository: &RepositoryName) -> bool {
     glob_fits(pattern, repository.as_str()) || (!pattern.contains('/') && glob_fits(pattern, repository.name()))
 }
 
-/// Tells whether `*` (any text) and `?` (any character) make `text` out of `pattern`.
+/// Tells whether a pattern with `*` (any text) and `?` (any character) matches `text`.
 fn glob_fits(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
-    // The last star, and where the text stood when it was met: on a mismatch the star takes one character more.
+    // The last star, and the position in the text at that time. After a mismatch the star takes one more character.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {
@@ -210,7 +225,7 @@ fn unknown(kind: NameKind, name: &str, tasks: &[Task]) -> SelectorError {
         NameKind::Task => ids.collect(),
         NameKind::Either => repositories.chain(names).chain(ids).collect(),
     };
-    // Comparing is quadratic in the lengths, and a name from outside may have any.
+    // Comparison is quadratic in the lengths, and a name from outside may be long.
     let short: String = name.chars().take(200).collect();
     let short = short.to_lowercase();
     let nearest = candidates

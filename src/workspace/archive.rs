@@ -1,5 +1,5 @@
-//! Writes trees as tar archives, with one file swapped. Equal trees and swaps give equal bytes, and only its files tell
-//! which revision an archive is of.
+//! Writes trees as tar archives, with one file swapped. Equal trees and swaps give equal bytes. Only its files show
+//! which revision an archive contains.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ const MOST_BYTES: u64 = 4 << 30;
 /// One file of a tree in another state.
 #[derive(Clone, Copy, Debug)]
 pub struct Swap<'a> {
-    /// Which file.
+    /// The file.
     pub path: &'a RepositoryPath,
     /// The file's bytes; `None` to leave the file out.
     pub content: Option<&'a [u8]>,
@@ -29,7 +29,7 @@ pub struct Swap<'a> {
 /// The result of writing an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveReport {
-    /// Files and links.
+    /// Number of files and links.
     pub files: usize,
     /// Their contents, in bytes.
     pub bytes: u64,
@@ -112,7 +112,7 @@ pub fn write_archive(
             }
             EntryKind::Symlink => archive.link(&path, &content).map_err(failed)?,
             EntryKind::File | EntryKind::Executable | EntryKind::Submodule => {
-                // What was swapped is as it should be, whatever it looks like.
+                // A swapped file is used as it is, whatever it looks like.
                 if matches!(content, Cow::Owned(_)) && is_lfs_pointer(&content) {
                     report.unusual.lfs_pointers.push(String::from_utf8_lossy(&path).into_owned());
                 }
@@ -125,7 +125,7 @@ pub fn write_archive(
     Ok(report)
 }
 
-/// Returns what the archive has, directories included, in its order.
+/// Returns the archive's entries in order, directories included.
 fn nodes<'a>(
     tree: &'a RevisionTree,
     swap: Option<Swap<'a>>,
@@ -151,7 +151,7 @@ fn nodes<'a>(
         if let Some(content) = content {
             nodes.insert(Cow::Borrowed(bytes), Node::Swapped { kind, content });
         }
-        // Without such files the file's own text need not be read, and may be anything.
+        // Without such files the file's own text need not be read.
         if nodes.keys().any(|path| is_built(&String::from_utf8_lossy(path))) {
             let own = tree.entry(path.as_str()).map(|entry| tree.content(bytes, &entry)).transpose()?.flatten();
             let texts = own.as_deref().into_iter().chain(content);
@@ -167,18 +167,18 @@ fn nodes<'a>(
     Ok(nodes)
 }
 
-/// Returns the directories that a path lies in, the tree's root left out.
+/// Returns a path's parent directories except the tree's root.
 fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &path[..end])
 }
 
-/// Writes entries byte by byte as told: the tar crate's own calls would tidy up the targets of links.
+/// Writes entries byte by byte, because the tar crate's own calls would change the targets of links.
 struct Archive<'a> {
     builder: tar::Builder<&'a mut dyn Write>,
     mtime: u64,
 }
 
-/// Longest name that a header itself holds, in bytes.
+/// Longest name that fits into a header, in bytes.
 const HEADER_NAME_BYTES: usize = 100;
 
 impl Archive<'_> {

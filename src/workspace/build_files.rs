@@ -1,4 +1,4 @@
-//! The files that Maven reads before any source: the build files of a tree, the module of a file, and the repositories
+//! The files that Maven reads before any source: a tree's build files, with the module of a file and the repositories
 //! that POMs declare.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,10 +22,10 @@ const MOST_IN_TREE: usize = 20;
 /// Other files that POMs may read (a rule set, a parent under another name) are not part of the set.
 #[derive(Clone, Debug)]
 pub struct BuildFiles {
-    /// Contents by path; `None` where the repository lacks the content.
+    /// Contents by path; `None` if the repository lacks the content.
     files: BTreeMap<String, Option<Vec<u8>>>,
     poms: Poms,
-    /// What Maven reaches from the root's POM.
+    /// The modules that Maven reaches from the root's POM.
     reactor: Reached,
 }
 
@@ -34,15 +34,15 @@ pub struct BuildFiles {
 pub struct ModuleLocation {
     /// The module's directory, `""` for the root.
     pub directory: String,
-    /// The directory of the POM that Maven starts from, `""` for the root. It is the root's if the root reaches the
-    /// module through `<modules>`, profiles included. Otherwise it is the topmost POM's that reaches the module and
-    /// another module that this one depends on. Otherwise it is the module's own.
+    /// The directory of the POM that Maven starts from, `""` for the root. It is the root if the root reaches the
+    /// module through `<modules>`, profiles included. Otherwise it is the topmost POM that reaches the module and
+    /// another module on which this one depends. Otherwise it is the module itself.
     pub start: String,
     /// Profiles that must be named to reach the module, sorted.
     pub profiles: Vec<String>,
     /// Whether Maven must build everything that the start reaches, because a plugin looks up other projects.
     pub whole: bool,
-    /// The module's `artifactId`, as the POM has it.
+    /// The module's `artifactId` in its POM.
     pub artifact_id: Option<String>,
 }
 
@@ -50,12 +50,12 @@ impl BuildFiles {
     /// Reads the build files of a tree.
     ///
     /// # Errors
-    /// [`WorkspaceError::HostileTree`] for a file too large, [`WorkspaceError::Git`].
+    /// [`WorkspaceError::HostileTree`] for a file that is too large, [`WorkspaceError::Git`].
     pub fn read(tree: &RevisionTree) -> Result<Self, WorkspaceError> {
         let mut files = BTreeMap::new();
         let mut poms = BTreeMap::new();
         for (path, entry) in tree.entries() {
-            // Maven is not asked for a file whose name is no text.
+            // Maven never reads a file whose name is not text.
             let Ok(name) = std::str::from_utf8(path) else { continue };
             let is_pom = is_pom(name);
             if !is_pom && !is_in_mvn(name) {
@@ -76,7 +76,7 @@ impl BuildFiles {
         Ok(Self { files, poms, reactor })
     }
 
-    /// Returns the files' contents by path; `None` where the repository lacks the content.
+    /// Returns the files' contents by path; `None` if the repository lacks the content.
     pub fn files(&self) -> &BTreeMap<String, Option<Vec<u8>>> {
         &self.files
     }
@@ -91,22 +91,22 @@ impl BuildFiles {
         let mut listing = String::from("build-files-1\n");
         for (path, content) in &self.files {
             let content = content.as_ref().map_or("missing".to_owned(), |bytes| encode_hex(&Sha256::digest(bytes)));
-            // Lengths first, as a path may hold anything but NUL.
+            // Lengths come first, because a path may contain anything but NUL.
             listing.push_str(&format!("{} {path} {content}\n", path.len()));
         }
         Digest::of(listing.as_bytes())
     }
 
-    /// Returns the module of a test file, or `None` where no build could compile the file. Either no POM is above it,
-    /// or the nearest POM packages nothing, or the nearest POM belongs to an enclosing module because the file's own
-    /// POM is missing.
+    /// Returns the module of a test file, or `None` if no build could compile the file. Either no POM is above it, or
+    /// the nearest POM packages nothing, or the nearest POM belongs to an enclosing module because the file's own POM
+    /// is missing.
     pub fn module_of(&self, test_file: &RepositoryPath) -> Option<ModuleLocation> {
         let path = test_file.as_str();
         let ancestors = path.rmatch_indices('/').map(|(end, _)| &path[..end]).chain([""]);
         let (directory, facts) = ancestors
             .filter_map(|directory| self.poms.get(&join(directory, "pom.xml")).map(|facts| (directory, facts)))
             .next()?;
-        // Maven has the last word on a POM that is not understood here.
+        // Maven decides about a POM that this program can't parse.
         let facts = facts.as_ref().ok();
         if facts.is_some_and(|facts| facts.packaging.as_deref() == Some("pom")) {
             return None;
@@ -125,9 +125,9 @@ impl BuildFiles {
         })
     }
 
-    /// Tells whether a file below the module of a POM certainly is one of another module, which has no POM here: it lies in
-    /// that one's directory of tests, and nothing says that this module compiles that. A file that is wrongly said to lie in
-    /// no module is worse than one that Maven then does not compile, so whatever may add sources leaves it to Maven.
+    /// Tells whether a file below a POM's module certainly belongs to another module without a POM here. That is so if
+    /// the file is in the other module's test directory, and nothing shows that this module compiles that directory. In
+    /// doubt the file counts as this module's: a wrong answer then only makes Maven not compile it.
     fn is_of_another(&self, pom: &str, facts: &PomFacts, file: &str) -> bool {
         let Some(tests) = test_directory(facts) else { return false };
         let Some((other, _)) = file.split_once("/src/test/java/") else { return false };
@@ -138,7 +138,7 @@ impl BuildFiles {
         let may_add = |(path, content): (&String, &Option<Vec<u8>>)| {
             let Some(content) = content else { return true };
             let text = String::from_utf8_lossy(content);
-            // Goals that add directories of tests, and the phase in which any goal may; a parent's directory of tests.
+            // Goals that add test directories, and the phase in which any goal may do so; a parent's test directory.
             text.contains("test-source")
                 || text.contains(&named)
                 || (path != pom && text.contains("testSourceDirectory"))
@@ -169,7 +169,7 @@ impl BuildFiles {
     }
 }
 
-/// Returns a module's directory of tests, relative to the module; `None` where only Maven can tell.
+/// Returns a module's test directory, relative to the module; `None` if only Maven knows it.
 fn test_directory(facts: &PomFacts) -> Option<&str> {
     let Some(text) = facts.test_source_directory.as_deref() else { return Some("src/test/java") };
     let mut own = ["${basedir}/", "${project.basedir}/", "./"].into_iter().filter_map(|own| text.strip_prefix(own));
@@ -180,7 +180,7 @@ fn test_directory(facts: &PomFacts) -> Option<&str> {
 
 fn is_pom(path: &str) -> bool {
     let file = path.strip_suffix("pom.xml").is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
-    // Plugins under test carry whole projects among their resources.
+    // Plugins under test have whole projects among their resources.
     file && !["src/test/resources/", "src/main/resources/"]
         .iter()
         .any(|resources| path.starts_with(resources) || path.contains(&format!("/{resources}")))

@@ -3,10 +3,10 @@
 //!
 //! Files are recognised by directory and name; none is read.
 
-/// Directories that Surefire and Failsafe write to, wherever a module is built.
+/// Directories to which Surefire and Failsafe write, in every directory where a module is built.
 const DIRECTORIES: [&str; 2] = ["surefire-reports", "failsafe-reports"];
 
-/// Tells whether a file is a class or lies among reports.
+/// Tells whether a file is a class file, or is in a report directory.
 pub fn is_built(path: &str) -> bool {
     path.ends_with(".class") || is_report(path)
 }
@@ -36,7 +36,7 @@ fn is_report(path: &str) -> bool {
 fn is_report_of(path: &str, class: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let name = name.strip_prefix("TEST-").unwrap_or(name);
-    // A suffix that a project gives its reports follows a hyphen.
+    // A project's own suffix for reports follows a hyphen.
     is_report(path) && name.strip_prefix(class).is_some_and(|rest| rest.starts_with(['.', '-', '$']))
 }
 

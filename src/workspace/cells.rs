@@ -15,12 +15,12 @@ use crate::task::{Cell, MethodId, RepositoryPath, Task};
 pub struct CellTree {
     /// Git's id of the code revision's tree.
     pub tree: String,
-    /// The target file's bytes; `None` where the test revision has no such file.
+    /// The target file's bytes; `None` if the test revision has no such file.
     pub test_file: Option<Vec<u8>>,
-    /// The target file's module in the code revision; `None` where no module contains the file.
+    /// The target file's module in the code revision; `None` if no module contains the file.
     pub module: Option<ModuleLocation>,
-    /// Binary name of the class that the target file declares, empty where there is no file. The method's own class may
-    /// be nested in it.
+    /// Binary name of the class that the target file declares; empty without a file. The method's own class may be
+    /// nested in it.
     pub class: String,
 }
 
@@ -63,7 +63,7 @@ pub fn write_to(
     let mut out = std::io::BufWriter::new(fs::File::create(archive).map_err(failed)?);
     let report = write_archive(tree, swap, TREE_TIME, &mut out)?;
     out.into_inner().map_err(|error| failed(error.into_error()))?;
-    // A picture or an archive that the mirror lacks may be irrelevant; what a compiler reads is not.
+    // A picture or an archive that the mirror lacks may be irrelevant, but files that a compiler reads are not.
     report.require(tree, |path| path.ends_with(".java") || path.ends_with("pom.xml"))?;
     notices.tell(tree, &report.unusual);
     Ok(())

@@ -11,7 +11,7 @@ use super::{EntryKind, RevisionTree, WorkspaceError};
 /// The changes between two revisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// New path of each file that was renamed, by its old path.
+    /// New paths of renamed files, by old path.
     pub renamed: BTreeMap<String, String>,
     /// Lines that the new revision adds, counted from 1, ascending, by path; only of the wanted files.
     pub added: BTreeMap<String, Vec<usize>>,
@@ -67,12 +67,12 @@ pub fn changes(
     Ok(changes)
 }
 
-/// Returns the lines that the new content has and the old one, if any, has not.
+/// Returns the lines of the new content that the old content, if any, lacks.
 fn added(tree: &RevisionTree, old: Option<String>, new: &str) -> Result<Vec<usize>, WorkspaceError> {
     let git = tree.git();
     let compared = || -> Result<Vec<usize>, git2::Error> {
         let mut options = DiffOptions::new();
-        // Git's own default places hunks by indentation too; the words on the command line do not change that.
+        // Git by default also uses indentation to place hunks. Its command line options do not change that.
         options.context_lines(0).interhunk_lines(0).indent_heuristic(true);
         let blob = |id: &str| Oid::from_str(id).and_then(|id| git.find_blob(id));
         let new = match blob(new) {

@@ -1,7 +1,13 @@
-//! Reads two facts of a compiled class: its name, and the name of its source file.
+//! Reads compiled classes: two facts, the name and the source file's name ([`ClassFacts`]), or everything that the
+//! source mentions ([`ClassContent`]).
 //!
 //! Class files of an untrusted build are untrusted: every length is checked, and nothing is followed twice. Source:
 //! Java Virtual Machine Specification, chapter 4.
+
+mod content;
+pub mod edit;
+
+pub use content::{AnnotatedClass, ClassContent};
 
 /// The largest class file that is read, in bytes.
 pub const MOST_CLASS_BYTES: u64 = 16 << 20;
@@ -11,7 +17,7 @@ pub const MOST_CLASS_BYTES: u64 = 16 << 20;
 pub struct ClassFacts {
     /// Its binary name with slashes, such as `p/A$B`.
     pub name: String,
-    /// The source file, without a directory; `None` where the compiler was told to omit it.
+    /// The source file, without a directory; `None` if the compiler omitted it.
     pub source_file: Option<String>,
 }
 
@@ -20,13 +26,23 @@ pub struct ClassFacts {
 #[error("not a class file: {0}")]
 pub struct ClassFileError(&'static str);
 
+/// The first four bytes of a class file.
+const MAGIC: u32 = 0xCAFE_BABE;
+
 const TRUNCATED: ClassFileError = ClassFileError("it ends early");
 
-/// A constant; only the kinds that matter here are told apart.
+/// A constant. Only the needed kinds are distinguished.
 #[derive(Clone, Copy)]
 enum Constant<'a> {
     Text(&'a [u8]),
     Class(u16),
+    /// A string literal: its text.
+    String(u16),
+    /// A field or method: its class, and its name and descriptor.
+    Member(u16, u16),
+    NameAndType(u16, u16),
+    /// A lambda, method reference or joined string: name and descriptor of the method that makes it.
+    Dynamic(u16),
     Other,
 }
 
@@ -37,7 +53,7 @@ impl ClassFacts {
     /// [`ClassFileError`].
     pub fn read(bytes: &[u8]) -> Result<Self, ClassFileError> {
         let mut reader = Reader(bytes);
-        if reader.u32()? != 0xCAFE_BABE {
+        if reader.u32()? != MAGIC {
             return Err(ClassFileError("it does not begin as one"));
         }
         reader.skip(4)?;
@@ -80,7 +96,7 @@ impl ClassFacts {
 
 fn constants<'a>(reader: &mut Reader<'a>) -> Result<Vec<Constant<'a>>, ClassFileError> {
     let count = usize::from(reader.u16()?);
-    // The first index is never used.
+    // The first index is unused.
     let mut constants = vec![Constant::Other];
     while constants.len() < count {
         let constant = match reader.u8()? {
@@ -89,11 +105,18 @@ fn constants<'a>(reader: &mut Reader<'a>) -> Result<Vec<Constant<'a>>, ClassFile
                 Constant::Text(reader.take(length)?)
             }
             7 => Constant::Class(reader.u16()?),
-            8 | 16 | 19 | 20 => reader.skip(2).map(|()| Constant::Other)?,
+            8 => Constant::String(reader.u16()?),
+            9..=11 => Constant::Member(reader.u16()?, reader.u16()?),
+            12 => Constant::NameAndType(reader.u16()?, reader.u16()?),
+            18 => {
+                reader.skip(2)?;
+                Constant::Dynamic(reader.u16()?)
+            }
+            16 | 19 | 20 => reader.skip(2).map(|()| Constant::Other)?,
             15 => reader.skip(3).map(|()| Constant::Other)?,
-            3 | 4 | 9..=12 | 17 | 18 => reader.skip(4).map(|()| Constant::Other)?,
+            3 | 4 | 17 => reader.skip(4).map(|()| Constant::Other)?,
             5 | 6 => {
-                // Long ones take two places.
+                // Long and double constants take two indexes.
                 constants.push(Constant::Other);
                 reader.skip(8).map(|()| Constant::Other)?
             }

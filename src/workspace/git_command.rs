@@ -19,11 +19,11 @@ use tokio::io::AsyncReadExt as _;
 use super::WorkspaceError;
 use crate::task::{CloneUrl, RepositoryName, Revision};
 
-/// What is shown of git's complaints, in characters.
+/// The longest displayed message of git, in characters.
 const MOST_MESSAGE: usize = 600;
-/// What is kept of them, in bytes.
+/// The most bytes that are kept of git's messages.
 const MOST_KEPT: usize = 64 << 10;
-/// How long a git that is told to end may take to clean up after itself, in seconds.
+/// How long git may take to clean up after it was told to end, in seconds.
 const GRACE_SECONDS: i64 = 2;
 
 /// Fetches commits into the bare repository `path`, which is created if missing. Only these commits are fetched if the
@@ -39,14 +39,14 @@ pub(super) async fn fetch(
 ) -> Result<(), WorkspaceError> {
     fs::create_dir_all(path)?;
     sweep(path)?;
-    // Harmless where the repository exists; completes one whose making was interrupted.
+    // Harmless for an existing repository. Completes one whose creation was interrupted.
     git(repository, path, ["init", "--quiet", "--bare", "--template=", "."]).await?;
     let quiet = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"];
     let hashes = revisions.iter().map(Revision::as_str);
     let by_hash = quiet.into_iter().chain(["--depth=1", "--", url.as_str()]).chain(hashes);
     match git(repository, path, by_hash).await {
         Ok(()) => return Ok(()),
-        // Servers may refuse commits that no branch points at; whether it is that shows when all is asked for.
+        // Servers may refuse commits that no branch points at. Fetching everything shows whether that is the cause.
         Err(WorkspaceError::Fetch { message, .. }) => tracing::debug!(%repository, message, "no fetch by commit"),
         Err(error) => return Err(error),
     }
@@ -55,8 +55,8 @@ pub(super) async fn fetch(
     git(repository, path, quiet.into_iter().chain(unshallow).chain(everything)).await
 }
 
-/// Removes what a git left that a power failure ended: it would keep the next one from working, or lie there for good. The
-/// caller holds the repository's lock, and a git of ours does not outlive its process.
+/// Removes files that git left after a power failure. They would keep the next git from working, or stay for ever. The
+/// caller holds the repository's lock, and our git does not outlive its process.
 fn sweep(path: &Path) -> io::Result<()> {
     let absent_is_fine = |removed: io::Result<()>| match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -101,15 +101,14 @@ async fn git<'a>(
     Err(WorkspaceError::Fetch { repository: repository.clone(), message: message.chars().take(MOST_MESSAGE).collect() })
 }
 
-/// A git with all that it started. Where it still runs when this value goes, it is ended first: the lock on its
-/// repository goes next.
+/// A git process with its child processes. Dropping it ends them before the lock on the repository is released.
 struct Running {
     child: tokio::process::Child,
 }
 
 impl Running {
     fn start(mut command: Command) -> io::Result<Self> {
-        // With a session of its own it ends with its helpers, and has no terminal on which a helper could ask, and wait.
+        // In a session of its own git ends with its helpers, and no helper can wait for input from a terminal.
         let begin = || -> io::Result<()> {
             setsid()?;
             Ok(set_parent_process_death_signal(Some(Signal::TERM))?)
@@ -121,7 +120,7 @@ impl Running {
         Ok(Self { child: tokio::process::Command::from(command).spawn()? })
     }
 
-    /// Reads what it says until it closes its stderr, and returns the end of that.
+    /// Reads git's stderr until it is closed, and returns its end.
     async fn said(&mut self) -> io::Result<Vec<u8>> {
         let mut said = Vec::new();
         let Some(stderr) = &mut self.child.stderr else { return Ok(said) };
@@ -132,10 +131,10 @@ impl Running {
         Ok(said)
     }
 
-    /// Ends it and what it started: first so that it removes what it left unfinished, then in any case.
+    /// Ends the processes: first so that git can remove unfinished files, then in any case.
     fn end(group: Pid) -> io::Result<()> {
         kill_process_group(group, Signal::TERM)?;
-        // Where the kernel can't tell its end there is no grace.
+        // If the kernel can't report the end, there is no grace period.
         let waited = pidfd_open(group, PidfdFlags::empty()).and_then(|git| {
             let grace = Timespec { tv_sec: GRACE_SECONDS, tv_nsec: 0 };
             poll(&mut [PollFd::new(&git, PollFlags::IN)], Some(&grace))
@@ -147,7 +146,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has an id until it was waited for, and until then nobody else has that.
+        // The process keeps its id until it is waited for, so the id can't belong to another one.
         let group = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(Err(error)) = group.map(Self::end) {
             tracing::warn!("git could not be ended: {error}");
@@ -155,10 +154,10 @@ impl Drop for Running {
     }
 }
 
-/// Returns git with nothing but the user's own settings.
+/// Returns git with only the user's own settings.
 fn bare_git() -> Command {
     let mut command = Command::new("git");
-    // A git that runs us, from a hook for example, must not direct the one that we run.
+    // A git that runs this program, for example from a hook, must not direct the git that this program runs.
     for (name, _) in std::env::vars_os() {
         let keep = ["GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_SSL_", "GIT_PROXY_", "GIT_CONFIG_", "GIT_HTTP_"];
         let text = name.to_string_lossy();
@@ -175,19 +174,19 @@ fn bare_git() -> Command {
         .env("GIT_DIR", ".")
         .env("LC_ALL", "C")
         .args(["-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false"])
-        // Loose objects would come one by one: of an interrupted fetch a commit could be there without its files.
+        // Loose objects would be written one by one, so an interrupted fetch could leave a commit without its files.
         .args(["-c", "fetch.unpackLimit=1"])
         .args(["-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60", "-c", "credential.interactive=false"])
         .stdin(Stdio::null());
     command
 }
 
-/// Returns the options that make git trust whom the rest of this program trusts: git does not know `SSL_CERT_FILE`.
-/// Whom the user's settings of git name goes before.
+/// Returns the options that make git trust the same certificates as this program, because git ignores `SSL_CERT_FILE`.
+/// The user's settings of git take precedence.
 fn authorities(directory: &Path) -> Result<Vec<OsString>, WorkspaceError> {
     let file = std::env::var_os("SSL_CERT_FILE").filter(|file| Path::new(file).is_file());
     let Some(file) = file.filter(|_| std::env::var_os("GIT_SSL_CAINFO").is_none()) else { return Ok(Vec::new()) };
-    // What is set for one address alone has precedence in git itself.
+    // In git itself, settings for a single address take precedence.
     let set = bare_git()
         .args(["config", "--get", "http.sslCAInfo"])
         .current_dir(directory)
@@ -196,7 +195,7 @@ fn authorities(directory: &Path) -> Result<Vec<OsString>, WorkspaceError> {
     if set.status.success() {
         return Ok(Vec::new());
     }
-    // Git runs in another directory than this program.
+    // Git runs in another directory.
     let mut option = OsString::from("http.sslCAInfo=");
     option.push(std::path::absolute(file)?);
     Ok(vec!["-c".into(), option])

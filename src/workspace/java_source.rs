@@ -12,12 +12,12 @@ pub fn package_of(source: &[u8]) -> String {
     let mut depth = 0usize;
     loop {
         match scanner.next() {
-            // Annotations of a package declaration may hold anything between parentheses.
+            // Annotations of a package declaration may contain anything between parentheses.
             Some("(") => depth += 1,
             Some(")") => depth = depth.saturating_sub(1),
             Some(_) if depth > 0 => {}
             Some("package") => return scanner.name(),
-            // Past these no package declaration can follow.
+            // After these no package declaration can follow.
             Some("import" | "class" | "interface" | "enum" | "module" | "{") | None => return String::new(),
             Some(_) => {}
         }
@@ -27,7 +27,7 @@ pub fn package_of(source: &[u8]) -> String {
 /// Returns the simple names of the types that a compilation unit declares, top-level and nested. The result may contain
 /// a few names too many, which does no harm to callers.
 ///
-/// Unicode escapes are understood. Source: Java Language Specification §3.3, §7.6.
+/// Resolves Unicode escapes. Source: Java Language Specification §3.3, §7.6.
 pub fn declared_types(source: &[u8]) -> BTreeSet<String> {
     let text = String::from_utf8_lossy(source);
     let text = unescaped(&text);
@@ -49,7 +49,7 @@ pub fn mentions(source: &[u8], words: &BTreeSet<String>) -> bool {
     unescaped(&text).split(|c| !is_word(c)).any(|word| words.contains(word))
 }
 
-/// Replaces escapes such as `\u0041`, which may stand anywhere in a source.
+/// Replaces escapes such as `\u0041`, which may be anywhere in a source.
 pub fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains("\\u") {
         return Cow::Borrowed(text);
@@ -128,7 +128,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$'
 }
 
-/// What a text block begins and ends with. Source: Java Language Specification §3.10.6.
+/// The delimiter of text blocks. Source: Java Language Specification §3.10.6.
 const TEXT_BLOCK: &str = "\"\"\"";
 
 /// Returns the length of a text block, up to and including its end.
@@ -145,8 +145,8 @@ fn text_block_length(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the length of a literal that begins with `quote`, up to and including its end, or up to the end of its line:
-/// what is no literal, as in a source that does not compile, hides no more than that.
+/// Returns the length of a literal that begins with `quote`, including its end, or up to the end of its line. So an
+/// unclosed quote, as in a source that does not compile, hides at most its line.
 fn literal_length(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (index, c) in text.char_indices().skip(1) {

@@ -34,10 +34,10 @@ pub use notices::Notices;
 pub use source::{MirrorTemplate, Sources};
 pub use tree::{EntryKind, Repository, RevisionTree, TreeEntry, TreeReport};
 
-/// Why sources could not be had.
+/// Why sources are not available.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// The template of mirrors has no place for the repository's name.
+    /// The template of mirrors has no placeholder for the repository's name.
     #[error("the template `{template}` of git mirrors does not have {{name}} in it")]
     MirrorTemplate {
         /// The template.
@@ -61,12 +61,12 @@ pub enum WorkspaceError {
         /// The git directory.
         path: PathBuf,
     },
-    /// A commit would have to be fetched.
+    /// A commit must be fetched, but fetching is disabled.
     #[error("the commit {revision} of {repository} is not here, and nothing may be fetched offline")]
     Offline {
         /// The repository.
         repository: RepositoryName,
-        /// The first commit that is missing.
+        /// The first missing commit.
         revision: Revision,
     },
     /// `git` could not fetch.
@@ -100,7 +100,7 @@ pub enum WorkspaceError {
         /// The file.
         path: String,
     },
-    /// A required file is only a pointer to content that git-lfs keeps.
+    /// A required file is only a pointer to content in git-lfs.
     #[error("{repository} at {revision} has `{path}` in git-lfs's store, which is not read")]
     LfsPointer {
         /// The repository.
@@ -110,16 +110,16 @@ pub enum WorkspaceError {
         /// The file.
         path: String,
     },
-    /// The tree has an entry that no honest tree has.
+    /// The tree has an entry that can't come from an honest project.
     #[error("{repository} at {revision} has a tree that is refused: {reason}: `{path}`")]
     HostileTree {
         /// The repository.
         repository: RepositoryName,
         /// The commit.
         revision: Revision,
-        /// Why.
+        /// The reason.
         reason: &'static str,
-        /// Where, shortened.
+        /// The path, shortened.
         path: String,
     },
     /// The file to swap would lie below an entry that is not a directory.

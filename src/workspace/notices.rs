@@ -9,7 +9,7 @@ use crate::event::EventSink;
 use crate::output::counted;
 use crate::task::{RepositoryName, Revision};
 
-/// How many paths of a kind are named.
+/// The most paths of a kind that are named.
 const MOST_NAMED: usize = 3;
 
 /// Sends each revision's notices about missing parts once.
@@ -25,7 +25,7 @@ impl Notices {
         Self { events, told: Mutex::default() }
     }
 
-    /// Warns of what a tree lacks, unless that was done for its revision.
+    /// Warns of the parts that a tree lacks, once for its revision.
     pub(super) fn tell(&self, tree: &RevisionTree, unusual: &TreeReport) {
         let Some(lacks) = lacks(unusual) else { return };
         let revision = (tree.repository().clone(), tree.revision().clone());
@@ -35,7 +35,7 @@ impl Notices {
     }
 }
 
-/// Returns what is lacking in words; `None` where nothing is.
+/// Returns the missing parts in words; `None` if there are none.
 fn lacks(unusual: &TreeReport) -> Option<String> {
     let parts: Vec<String> = [
         (&unusual.submodules, "submodule", "submodules"),

@@ -81,7 +81,7 @@ pub struct Profile {
     pub activation: Activation,
 }
 
-/// When Maven switches a profile on by itself.
+/// The condition under which Maven activates a profile by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activation {
     /// Never.
@@ -109,7 +109,7 @@ pub struct DeclaredRepository {
     pub id: String,
     /// Its address.
     pub url: String,
-    /// Whether it is for plugins.
+    /// Whether it is a repository of plugins.
     pub plugins: bool,
 }
 
@@ -146,7 +146,7 @@ impl PomFacts {
         (!directory.contains("${")).then_some(directory)
     }
 
-    /// Returns the number of items of which there are most.
+    /// Returns the number of items of the most frequent kind.
     fn most_items(&self) -> usize {
         let Self { modules, repositories, profiles, dependencies, goals, .. } = self;
         let lists = [modules.len(), repositories.len(), profiles.len()];
@@ -187,7 +187,7 @@ impl PomFacts {
                         "gt" => ">",
                         "quot" => "\"",
                         "apos" => "'",
-                        // Maven knows entities of HTML in descriptions; nothing that matters here has them.
+                        // Descriptions may contain entities of HTML, which Maven knows. The needed elements have none.
                         _ => "\u{fffd}",
                     }),
                 },
@@ -296,7 +296,7 @@ impl Parser {
     }
 }
 
-/// Returns the rest of a path inside the project or one of its profiles, empty where it is inside neither.
+/// Returns the rest of a path inside the project or one of its profiles; empty outside of both.
 fn within_profile<'a, 'b>(path: &'a [&'b str]) -> &'a [&'b str] {
     match path {
         ["project", "profiles", "profile", rest @ ..] | ["project", rest @ ..] => rest,

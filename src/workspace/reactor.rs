@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::pom::{Activation, PomError, PomFacts};
 
-/// The goal of `directory-maven-plugin` that looks another project of the tree up, which must be part of the build then,
-/// whether the module needs it or not.
+/// The goal of `directory-maven-plugin` that looks up another project of the tree. That project must then be part of
+/// the build, even if the module does not need it.
 const LOOKS_PROJECTS_UP: &str = "directory-of";
-/// The most profiles that are named on the way to a module.
+/// The most profiles that are named to reach a module.
 const MOST_PROFILES: usize = 8;
-/// The most profiles that are named because others would switch them off.
+/// The most profiles that are named because others would deactivate them.
 const MOST_DEFAULTS: usize = 32;
 /// The longest id of a profile that is named, in bytes.
 const MOST_ID_BYTES: usize = 100;
 /// The most parents of a POM.
 const MOST_PARENTS: usize = 100;
 
-/// The POMs of a tree by path, or why one can't be understood.
+/// The POMs of a tree by path, or why one can't be parsed.
 pub(super) type Poms = BTreeMap<String, Result<PomFacts, PomError>>;
 
 /// Directories of modules, `""` for the root's, and the profiles that must be named to reach each.
@@ -29,15 +29,16 @@ pub(super) struct Start {
     pub(super) directory: String,
     /// Profiles that must be named.
     pub(super) profiles: BTreeSet<String>,
-    /// Whether everything that is reached must be built.
+    /// Whether all reached modules must be built.
     pub(super) whole: bool,
 }
 
-/// Returns the modules that Maven reaches from a directory's POM, each with as few profiles as there is a way with.
+/// Returns the modules that Maven reaches from a directory's POM, each with the smallest set of profiles.
 pub(super) fn reached(poms: &Poms, from: &str) -> Reached {
     let mut reached = Reached::new();
     let mut seen = BTreeSet::new();
-    // Fewest profiles first, so that the first way to a POM is the best; of a POM only better ways than the last are queued.
+    // The fewest profiles come first, so the first way to a POM is the best. Only better ways to a POM than the last
+    // are queued.
     let mut queue = BTreeSet::from([(0, BTreeSet::new(), join(from, "pom.xml"))]);
     let mut best: BTreeMap<String, usize> = BTreeMap::new();
     while let Some((_, profiles, path)) = queue.pop_first() {
@@ -48,7 +49,7 @@ pub(super) fn reached(poms: &Poms, from: &str) -> Reached {
             // A module is a directory, or a POM by its file name.
             let Some(place) = resolve(directory, &module.path) else { continue };
             let named = module.profile.and_then(|index| facts.profiles.get(index));
-            // A profile with conditions is Maven's to switch on.
+            // Maven alone activates a profile with conditions.
             let named = named.filter(|profile| profile.activation == Activation::None && is_plain(&profile.id));
             let added = named.filter(|profile| !profiles.contains(&profile.id));
             let count = profiles.len() + usize::from(added.is_some());
@@ -66,8 +67,9 @@ pub(super) fn reached(poms: &Poms, from: &str) -> Reached {
     reached
 }
 
-/// Returns how Maven builds a module, where it reaches these from the root's POM: from there if that reaches the module, else
-/// from the topmost POM that does and brings another module that this one depends on, else from its own.
+/// Returns how Maven builds a module, given the modules that the root's POM reaches. It starts from the root if that
+/// reaches the module. Else it starts from the topmost POM that reaches the module and another one on which this one
+/// depends; else from the module itself.
 pub(super) fn start(poms: &Poms, root: &Reached, module: &str) -> Start {
     if let Some(profiles) = root.get(module) {
         return started(poms, "", root, module, profiles);
@@ -86,7 +88,7 @@ pub(super) fn start(poms: &Poms, root: &Reached, module: &str) -> Start {
 
 fn started(poms: &Poms, directory: &str, reached: &Reached, module: &str, named: &BTreeSet<String>) -> Start {
     let mut profiles = named.clone();
-    // Naming a profile switches those off that its POM has by default.
+    // Naming a profile deactivates those that are active by default in its POM.
     let here = reached.keys().filter_map(|directory| facts_of(poms, directory));
     let switched = here.filter(|facts| facts.profiles.iter().any(|profile| named.contains(&profile.id)));
     let defaults =
@@ -139,7 +141,7 @@ fn depends_on(poms: &Poms, module: &str, other: &str) -> bool {
     })
 }
 
-/// Tells whether every module that these POMs name without a profile is there: without one Maven builds nothing.
+/// Tells whether every module that these POMs name without a profile exists. If one is missing, Maven builds nothing.
 fn is_complete(poms: &Poms, reached: &Reached) -> bool {
     reached.keys().all(|directory| {
         let modules = facts_of(poms, directory).into_iter().flat_map(|facts| &facts.modules);
@@ -150,14 +152,14 @@ fn is_complete(poms: &Poms, reached: &Reached) -> bool {
     })
 }
 
-/// Tells whether a profile's id can stand in a list of Maven's `-P`, where `!`, `-`, `+` and `?` in front mean something.
+/// Tells whether a profile's id is safe in Maven's list `-P`, in which a leading `!`, `-`, `+` or `?` has a meaning.
 fn is_plain(id: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let rest = |byte: u8| letter(byte) || matches!(byte, b'-' | b'.');
     id.len() <= MOST_ID_BYTES && id.bytes().next().is_some_and(letter) && id.bytes().all(rest)
 }
 
-/// Returns `relative` as seen from `directory`, without `.` and `..`; `None` where it leaves the tree.
+/// Returns `relative` as seen from `directory`, without `.` and `..`; `None` if it leaves the tree.
 pub(super) fn resolve(directory: &str, relative: &str) -> Option<String> {
     let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     if relative.starts_with('/') {

@@ -8,15 +8,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The highest similarity.
 const MOST_SCORE: u64 = 60_000;
-/// What `--find-renames=50%` means.
+/// The least similarity of `--find-renames=50%`.
 const LEAST_SCORE: u64 = MOST_SCORE / 2;
-/// What a pair needs that is only compared because both alone have their base name: halfway to equal.
+/// The least similarity of a pair that is compared only because of its unique base name: halfway between the general
+/// one and equality.
 const LEAST_BASENAME_SCORE: u64 = LEAST_SCORE + (MOST_SCORE - LEAST_SCORE) / 2;
-/// Candidates that are kept for each new file.
+/// How many candidates are kept for each new file.
 const CANDIDATES: usize = 4;
-/// With more pairs than the square of this, only equal contents and base names are looked at: `diff.renameLimit`.
+/// With more pairs than the square of this number, only equal contents and base names are compared: `diff.renameLimit`.
 const RENAME_LIMIT: usize = 1000;
-/// How many equal old files are looked at for a new one.
+/// How many equal old files are considered for a new one.
 const MOST_EQUAL: usize = 100;
 
 /// A file that only one side has.
@@ -28,8 +29,8 @@ pub(super) struct LoneFile {
     pub(super) id: String,
 }
 
-/// Returns the index of the old file that each renamed new file was, by the new file's index. Both lists are in git's
-/// order; `content` returns an old (`false`) or new (`true`) file's bytes, `None` where there are none.
+/// Returns the index of each renamed file's old file, by the new file's index. Both lists are in git's order. `content`
+/// returns an old (`false`) or new (`true`) file's bytes; `None` if they are missing.
 pub(super) fn find<E>(
     old: &[LoneFile],
     new: &[LoneFile],
@@ -42,7 +43,7 @@ pub(super) fn find<E>(
     Ok(search.found)
 }
 
-/// A file's content in pieces: lines, cut at 64 bytes, with how many bytes each kind of piece has together.
+/// The pieces of a file's content, which are lines cut at 64 bytes, with the total bytes of each kind of piece.
 struct Spans {
     bytes: u64,
     counts: BTreeMap<u32, u64>,
@@ -67,7 +68,7 @@ impl Search<'_> {
         for (index, file) in self.new.iter().enumerate() {
             let candidates = by_id.get(file.id.as_str()).map_or(&[][..], Vec::as_slice);
             let unused = candidates.iter().take(MOST_EQUAL + 1).filter(|old| !self.used.contains(old));
-            // The first of the best: a base name that stays decides among equals.
+            // The first of the best counts. Among equals, an unchanged base name decides.
             let mut best: Option<(bool, usize)> = None;
             for &old in unused {
                 let same = base_name(&self.old[old].path) == base_name(&file.path);
@@ -119,7 +120,7 @@ impl Search<'_> {
                 if best.len() < CANDIDATES {
                     best.push(pair);
                 } else {
-                    // The first of the worst goes, as git has it.
+                    // The first of the worst is replaced, as in git.
                     let worst = (1..CANDIDATES)
                         .fold(0, |worst, at| if best[at].rank() < best[worst].rank() { at } else { worst });
                     if best[worst].rank() < pair.rank() {
@@ -147,7 +148,7 @@ impl Search<'_> {
         self.used.insert(old);
     }
 
-    /// Returns how similar two files are; 0 where their sizes alone say that it is less than `least`.
+    /// Returns the similarity of two files; 0 if their sizes show that it is less than `least`.
     fn score<E>(&mut self, old: usize, new: usize, least: u64, content: Content<'_, E>) -> Result<u64, E> {
         for key in [(false, old), (true, new)] {
             if let Entry::Vacant(vacant) = self.spans.entry(key) {
@@ -188,7 +189,7 @@ fn base_name(path: &str) -> &str {
 const PIECES: u32 = 107_927;
 
 fn spans(content: &[u8]) -> Spans {
-    // Git takes a file for binary that has a NUL among its first bytes.
+    // Git takes a file with a NUL among its first bytes for binary.
     let is_text = !content[..content.len().min(8000)].contains(&0);
     let mut counts = BTreeMap::new();
     let (mut one, mut other, mut length) = (0u32, 0u32, 0u64);

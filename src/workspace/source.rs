@@ -10,7 +10,7 @@ use crate::event::EventSink;
 use crate::task::{CloneUrl, RepositoryName, Revision};
 use crate::thread::blocking;
 
-/// A path with places for a repository's owner and name.
+/// A path with placeholders for a repository's owner and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorTemplate(String);
 
@@ -18,7 +18,7 @@ impl MirrorTemplate {
     /// Parses a template such as `/srv/mirrors/{owner}/{name}.git`.
     ///
     /// # Errors
-    /// [`WorkspaceError::MirrorTemplate`] where all repositories would have one path.
+    /// [`WorkspaceError::MirrorTemplate`] if all repositories would have one path.
     pub fn new(template: &str) -> Result<Self, WorkspaceError> {
         if template.contains("{name}") {
             Ok(Self(template.to_owned()))
@@ -29,21 +29,22 @@ impl MirrorTemplate {
 
     /// Returns the path of a repository in the mirror.
     pub fn path(&self, repository: &RepositoryName) -> PathBuf {
-        // In this order: a name can't hold braces, so nothing that was put in is taken for a place.
+        // In this order, because an owner or name can't contain braces and so no inserted text looks like a
+        // placeholder.
         PathBuf::from(self.0.replace("{owner}", repository.owner()).replace("{name}", repository.name()))
     }
 }
 
-/// The places of sources.
+/// The sources of repositories.
 #[derive(Clone)]
 pub struct Sources {
-    /// Local repositories, never changed; without a mirror, clones in the data directory are used.
+    /// Local repositories, which are never changed. Without a mirror, clones in the data directory are used.
     pub mirror: Option<MirrorTemplate>,
     /// The data directory, for clones.
     pub data_dir: DataDir,
-    /// Whether nothing may be fetched.
+    /// Whether fetching is disabled.
     pub offline: bool,
-    /// Told what is fetched.
+    /// Receives messages about fetching.
     pub events: EventSink,
 }
 
@@ -93,7 +94,7 @@ impl Sources {
         if self.offline {
             let revision = match wanted.into_iter().next() {
                 Some(revision) => revision,
-                // No revision was asked for, and there is no clone.
+                // No revision was requested, and there is no clone.
                 None => return Err(WorkspaceError::MirrorMissing { repository: repository.clone(), path }),
             };
             return Err(WorkspaceError::Offline { repository: repository.clone(), revision });
@@ -104,7 +105,7 @@ impl Sources {
         blocking(move || whole(&repository, path, &revisions)).await
     }
 
-    /// Takes the lock on a repository's clone, for which another process may have to be waited.
+    /// Takes the lock on a repository's clone, and waits if another process has it.
     async fn lock(&self, repository: &RepositoryName) -> Result<HeldLock, WorkspaceError> {
         let (data_dir, events, repository) = (self.data_dir.clone(), self.events.clone(), repository.clone());
         let name = format!("repository-{}", repository.file_stem());
@@ -123,7 +124,7 @@ fn whole(repository: &RepositoryName, path: PathBuf, revisions: &[Revision]) -> 
 }
 
 fn existing(repository: &RepositoryName, path: &Path) -> Result<Option<Repository>, WorkspaceError> {
-    // A run that was killed while the clone was made leaves a directory without these.
+    // A run that was killed while cloning leaves a directory without these.
     if !path.join("HEAD").is_file() || !path.join("objects").is_dir() {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! Trees of revisions as git stores them: names, modes, contents, without attributes or filters.
+//! Trees of revisions as git stores them: names, modes and contents, without attributes or filters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const MOST_ENTRIES: usize = 500_000;
 const MOST_DEPTH: usize = 100;
 /// The longest path, in bytes.
 const MOST_PATH_BYTES: usize = 4000;
-/// The longest name of one file or directory, in bytes; file systems take no longer ones.
+/// The longest name of one file or directory, in bytes. File systems accept no longer ones.
 const MOST_NAME_BYTES: usize = 255;
 /// The largest file, in bytes.
 const MOST_FILE_BYTES: usize = 512 << 20;
@@ -113,8 +113,8 @@ impl Repository {
             // SAFETY: libgit2's options are global and not synchronised. This is the only place of this program that
             // sets them, and it runs once, before the first repository is opened.
             //
-            // A mirror may belong to another user. Nothing in it is run, and its configuration is not heeded here.
-            // A failure leaves the check on, and shows when the repository is opened.
+            // A mirror may belong to another user. Nothing in it is executed, and its configuration is not used here.
+            // If this call fails, the check stays on, and opening the repository reports it.
             let _ = unsafe { git2::opts::set_verify_owner_validation(false) };
         });
         let flags = RepositoryOpenFlags::NO_SEARCH;
@@ -142,7 +142,7 @@ pub enum EntryKind {
 /// An entry of a tree other than a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
     id: Oid,
 }
@@ -190,13 +190,13 @@ impl RevisionTree {
         self.id.to_string()
     }
 
-    /// Returns all entries by path, sorted by bytes. Paths are relative and have no `..` or `.git` in them; no entry lies
+    /// Returns all entries by path, sorted by bytes. Paths are relative and contain no `..` or `.git`. No entry is
     /// below another.
     pub fn entries(&self) -> &BTreeMap<Vec<u8>, TreeEntry> {
         &self.entries
     }
 
-    /// Returns the entry at a path; links are not followed.
+    /// Returns the entry at a path. Links are not followed.
     pub fn entry(&self, path: &str) -> Option<TreeEntry> {
         self.entries.get(path.as_bytes()).copied()
     }
@@ -211,7 +211,8 @@ impl RevisionTree {
     /// Returns the content at a path, or a link's target. `None` for a missing entry or a submodule.
     ///
     /// # Errors
-    /// [`WorkspaceError::MissingBlob`], [`WorkspaceError::HostileTree`] for a file too large, [`WorkspaceError::Git`].
+    /// [`WorkspaceError::MissingBlob`], [`WorkspaceError::HostileTree`] for a file that is too large,
+    /// [`WorkspaceError::Git`].
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, WorkspaceError> {
         let Some(entry) = self.entry(path).filter(|entry| entry.kind != EntryKind::Submodule) else { return Ok(None) };
         match self.content(path.as_bytes(), &entry)? {
@@ -231,9 +232,9 @@ impl RevisionTree {
         }
     }
 
-    /// Returns an entry's content, `None` where the repository lacks it or it is a submodule.
+    /// Returns an entry's content; `None` if the repository lacks it or it is a submodule.
     pub(super) fn content(&self, path: &[u8], entry: &TreeEntry) -> Result<Option<Vec<u8>>, WorkspaceError> {
-        // Its size is asked for first, so that a huge one is never read.
+        // Its size is checked first, so that a huge one is never read.
         if entry.kind == EntryKind::Submodule || self.size(path, entry)?.is_none() {
             return Ok(None);
         }
@@ -262,7 +263,7 @@ impl RevisionTree {
         }
     }
 
-    /// Returns the error that tells of a file whose content git-lfs keeps.
+    /// Returns the error about a file whose content is in git-lfs.
     pub(super) fn pointer(&self, path: &str) -> WorkspaceError {
         WorkspaceError::LfsPointer {
             repository: self.repository.name.clone(),
@@ -285,12 +286,12 @@ impl RevisionTree {
     }
 
     pub(super) fn git(&self) -> MutexGuard<'_, git2::Repository> {
-        // Reading changes nothing that a panic elsewhere could have left half done.
+        // Reading changes no state that a panic could leave incomplete.
         self.git.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Tells whether a content stands for one in git-lfs's store.
+/// Tells whether a content is a pointer to git-lfs.
 pub(super) fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < MOST_POINTER_BYTES && content.starts_with(POINTER_START)
 }
@@ -334,7 +335,7 @@ impl Listing<'_> {
                 0o040_000 => None,
                 0o120_000 => Some(EntryKind::Symlink),
                 0o160_000 => Some(EntryKind::Submodule),
-                // Old versions of git wrote other permissions too; only the owner's execute bit counts.
+                // Old versions of git wrote other permissions too. Only the owner's execute bit counts.
                 mode if mode & 0o170_000 == 0o100_000 => {
                     Some(if mode & 0o100 == 0 { EntryKind::File } else { EntryKind::Executable })
                 }
@@ -359,7 +360,7 @@ impl Listing<'_> {
         Ok(())
     }
 
-    /// A name that is both a link and a directory would lead files elsewhere when they are unpacked.
+    /// Checks that no name is both a link and a directory, because such a link would redirect files during unpacking.
     fn check(&self) -> Result<(), ListingError> {
         match self.directories.iter().find(|path| self.entries.contains_key(*path)) {
             Some(path) => Err(ListingError::Hostile { reason: "a name stands there twice", path: path.clone() }),

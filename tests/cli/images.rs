@@ -11,6 +11,7 @@ use testevo_sandbox::data_dir::{DataDir, Owner};
 use testevo_sandbox::digest::Digest;
 use testevo_sandbox::engine::native::NativeEngine;
 use testevo_sandbox::engine::{Engine as _, ImageRemoval};
+use testevo_sandbox::event::EventSink;
 use testevo_sandbox::execution::container::images::{ensure_loaded, identity};
 use testevo_sandbox::execution::proof::{self, Proof, ProofStep, ProvenExecution, Unproven};
 use testevo_sandbox::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, environment, ready_tag, tag};
@@ -100,7 +101,7 @@ async fn unpacked_layers_that_no_built_image_names_are_pruned() {
     let [earlier, present] = ["g/a/1/a-1.jar", "g/a/2/a-2.jar"].map(|jar| build(&line, "first/one", &[jar]));
     let store = Store::of(&DataDir::open(&line.path().join("data")).unwrap()).unwrap();
     let unpacked = line.path().join("data/store/unpacked");
-    let open = || NativeEngine::open(&unpacked, &Owner::current().unwrap(), &init()).unwrap();
+    let open = || NativeEngine::open(&unpacked, &Owner::current().unwrap(), &init(), &EventSink::none()).unwrap();
     let engine = open();
     for built in [&earlier, &present] {
         assert!(ensure_loaded(&engine, &built.image, &store, &[]).await.unwrap());
@@ -128,6 +129,56 @@ async fn unpacked_layers_that_no_built_image_names_are_pruned() {
     assert!(engine.has_image(&present.image.config_digest).await.unwrap());
     drop(engine);
     assert_eq!(pruned(&line, &[]), BTreeSet::new());
+}
+
+#[tokio::test]
+async fn a_damaged_unpacked_layer_is_named_and_unpacked_anew() {
+    let line = CommandLine::new();
+    let built = build(&line, "first/one", &["g/a/1/a-1.jar"]);
+    let store = Store::of(&DataDir::open(&line.path().join("data")).unwrap()).unwrap();
+    let unpacked = line.path().join("data/store/unpacked");
+    let (told, hears) = std::sync::mpsc::channel();
+    let events = EventSink::new(move |event| told.send(format!("{event:?}")).unwrap());
+    let open = || NativeEngine::open(&unpacked, &Owner::current().unwrap(), &init(), &events).unwrap();
+    assert!(ensure_loaded(&open(), &built.image, &store, &[]).await.unwrap());
+    let sound = line.run(&["store", "verify"]);
+    let layers = format!("\n{} unpacked layers sound, ", built.image.layers.len());
+    assert!(sound.starts_with("exit 0") && sound.contains(&layers), "{sound}");
+
+    let tree = unpacked.join(built.image.layers[0].diff_id.hex());
+    let mut open_directories = vec![tree];
+    let mut file = None;
+    while let Some(directory) = open_directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let (path, found) = {
+                let entry = entry.unwrap();
+                (entry.path(), entry.metadata().unwrap())
+            };
+            if found.is_dir() {
+                open_directories.push(path);
+            } else if found.is_file() && found.len() > 0 {
+                file = Some(path);
+            }
+        }
+    }
+    let file = file.unwrap();
+    let whole = fs::read(&file).unwrap();
+    let mut bytes = whole.clone();
+    bytes[0] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let damaged = line.run(&["store", "verify"]);
+    let named = format!("\ndamaged: `{}`: it holds other bytes\n", file.display())
+        .replace(line.path().to_str().unwrap(), "[DIRECTORY]");
+    assert!(damaged.starts_with("exit 6") && damaged.contains(&named), "{damaged}\n{named}");
+
+    let engine = open();
+    assert!(!engine.has_image(&built.image.config_digest).await.unwrap());
+    assert!(ensure_loaded(&engine, &built.image, &store, &[]).await.unwrap(), "it is unpacked anew");
+    assert!(hears.try_iter().any(|event| event.contains("is damaged and unpacked anew")));
+    assert_eq!(fs::read(&file).unwrap(), whole);
+    drop(engine);
+    assert_eq!(line.run(&["store", "verify"]), sound);
+    assert!(!ensure_loaded(&open(), &built.image, &store, &[]).await.unwrap());
 }
 
 #[test]

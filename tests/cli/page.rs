@@ -6,6 +6,7 @@ use std::process::Command;
 
 use fs_err as fs;
 use serde_json::Value;
+use testevo_sandbox::output::visible_lines;
 
 use crate::support::command::CommandLine;
 use crate::support::scored::{ScoredRun, starts_compile};
@@ -74,6 +75,9 @@ frame.addEventListener("load", () => {
 #[test]
 fn a_browser_shows_the_page() {
     let line = CommandLine::new();
+    // The page shows no character that would reorder or hide others.
+    let shown = visible_lines(STRANGE);
+    assert_ne!(shown, STRANGE);
     let models = vec![format!("one {STRANGE}"), "two".to_owned()];
     let run = ScoredRun { run_id: "r1", models, tasks: 12, strange: STRANGE };
     run.write(&line.path().join("data"));
@@ -116,9 +120,9 @@ fn a_browser_shows_the_page() {
     assert!(executed().count() > 12);
     for task in executed() {
         assert!(number(task, "added") > 0 && number(task, "removed") > 0, "{task}");
-        assert!(task["logs"][0].as_str().unwrap().contains(STRANGE), "{task}");
+        assert!(task["logs"][0].as_str().unwrap().contains(&shown), "{task}");
     }
-    assert!(opened.iter().any(|task| task["source"].as_str().unwrap().contains(STRANGE)));
+    assert!(opened.iter().any(|task| task["source"].as_str().unwrap().contains(&shown)));
     for task in opened {
         // Generation tasks are those with odd numbers, and only they have a file whose compilation is looked at.
         let index: usize = task["headings"][0].as_str().unwrap().strip_prefix('t').unwrap().parse().unwrap();
@@ -126,7 +130,7 @@ fn a_browser_shows_the_page() {
         let expected = match (index.is_multiple_of(2), starts_compile(index)) {
             (true, _) => Vec::new(),
             (false, true) => said("compiles on new code"),
-            (false, false) => said(&format!("does not compile on new code: cannot find symbol {STRANGE}")),
+            (false, false) => said(&format!("does not compile on new code: cannot find symbol {shown}")),
         };
         assert_eq!(ids(&task["start"]), expected, "{task}");
     }
@@ -138,15 +142,12 @@ fn a_browser_shows_the_page() {
     assert!(matches!(titles[..], [_, _, "By half-year", "By repository", "By Java development kit"]), "{titles:?}");
     for sheet in sheets {
         let models = ids(&sheet["models"]);
-        assert_eq!(
-            (models[0].as_str(), models.last().unwrap().as_str()),
-            ("two", &*format!("one {STRANGE}")),
-            "{sheet}"
-        );
+        assert_eq!((models[0].as_str(), models.last().unwrap().as_str()), ("two", &*format!("one {shown}")), "{sheet}");
     }
     let notes = ids(&seen["notes"]);
-    let [unknown, not_selected] = notes.as_slice() else { panic!("{notes:?}") };
+    let [unknown, failing, not_selected] = notes.as_slice() else { panic!("{notes:?}") };
     assert!(unknown.contains("1 prediction for an unknown task: gone </script></pre><script>"), "{unknown}");
+    assert!(failing.starts_with("r1: the developers' tests of 7 tasks fail on new code"), "{failing}");
     assert_eq!(not_selected, "r1: 3 predictions for tasks that were not selected");
 
     let elements = ids(&seen["elements"]);

@@ -4,9 +4,10 @@ use insta::{assert_snapshot, with_settings};
 use testevo_sandbox::canonical_json::canonical_json;
 use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::engine::spec::{Command, CommandLimits, PROGRAM_SCHEMA, Program, Step};
+use testevo_sandbox::event::EventSink;
 use testevo_sandbox::execution::run::directory::RunDirectory;
 use testevo_sandbox::execution::run::inputs::{INPUTS_SCHEMA, RunInputs};
-use testevo_sandbox::execution::run::logs::CellLogs;
+use testevo_sandbox::execution::run::logs::{CellLogs, Logs};
 use testevo_sandbox::execution::run::record::{CellRecord, Measured, RECORD_SCHEMA};
 use testevo_sandbox::outcome::{CompileReason, ExecReason, Outcome};
 use testevo_sandbox::task::file::load_all;
@@ -55,6 +56,7 @@ fn append(run: &mut RunDirectory, task: &Task, cell: Cell, outcome: Outcome, det
             path: Default::default(),
             outcome,
             detail: detail.to_owned(),
+            attributed: None,
             attempts: u32::from(executed),
             key: None,
             measured: Measured {
@@ -80,7 +82,8 @@ fn keep_command(run: &RunDirectory, task: &Task, cell: Cell, name: &str, argv: &
         only_after_success_of: None,
     };
     let program = Program { schema: PROGRAM_SCHEMA, door_port: None, steps: vec![Step::Run(command)] };
-    let logs = CellLogs::create(Some(&run.path().join("logs")), &task.id, cell).unwrap();
+    let kept = Logs::new(run.path().join("logs"), EventSink::none());
+    let logs = CellLogs::create(Some(&kept), &task.id, cell).unwrap();
     logs.invocation(name, &program, 0).unwrap();
 }
 

@@ -68,7 +68,7 @@ fn a_corrupted_blob_is_found_named_and_removed() {
     assert_snapshot!(line.run(&["store", "verify", "--repair", "--format", "json"]), @r#"
     exit 0
     ---- stdout
-    {"bytes":5,"corrupted":["sha256:fc8bd814a3051a9717431182d5af2a2d654481aac82a028c05c73afa4ca38823"],"repaired":true,"schema":1,"sound":0}
+    {"bytes":5,"corrupted":["sha256:fc8bd814a3051a9717431182d5af2a2d654481aac82a028c05c73afa4ca38823"],"layers":{"bytes":0,"damaged":[],"removed":0,"sound":0,"unknown":0},"repaired":true,"schema":1,"sound":0}
     ---- stderr
     removed 1 corrupted blob
     "#);
@@ -120,6 +120,7 @@ fn prepared(line: &CommandLine, unused: Duration) -> (PathBuf, [Digest; 2]) {
         settings: JvmSettings::default(),
         generates: false,
         unfit: None,
+        build_cpu_ms: None,
     };
     let state = Prepared::Compiled(Box::new(revision));
     let path = store.root().join("prepared").join(format!("{}.json", key.hex()));

@@ -25,8 +25,9 @@ async fn no_namespace_no_foreign_socket_no_keys() {
 
 async fn memory_of_every_kind_has_its_limit() {
     let more = "400000000";
-    let kinds = ["eat", "eat-heap", "eat-shared", "eat-memfd"];
-    let run = steps(kinds.into_iter().map(|kind| step(&[kind, more])).collect()).await;
+    let kinds = ["private", "heap", "shared", "memfd"];
+    // Held until the limit ends it: an account that looks now and then sees nothing of what is gone before its next look.
+    let run = steps(kinds.into_iter().map(|kind| step(&["eat-and-hold", kind, more])).collect()).await;
     run.assert_completed();
     let killed = |end: &CommandEnd| (end.signal, end.limit, end.memory_limit_kills.is_some_and(|kills| kills > 0));
     for index in 0..3 {
@@ -36,5 +37,39 @@ async fn memory_of_every_kind_has_its_limit() {
     match by_own_account().await {
         true => assert!(run.stdout(3).starts_with("memfd: Unsupported"), "{}", run.stdout(3)),
         false => assert_eq!(killed(run.end(3)), (Some(libc::SIGKILL), None, true), "{:?}", run.end(3)),
+    }
+}
+
+/// `tests/engine/mounts.rs` shows it for the built-in engine.
+#[tokio::test]
+async fn a_daemons_containers_run_as_nobody_on_the_machine() {
+    for kind in [Kind::Daemon, Kind::Podman] {
+        run_on(kind);
+        is_nobody_on_the_machine().await;
+    }
+}
+
+async fn is_nobody_on_the_machine() {
+    let maps = ["/proc/self/uid_map", "/proc/self/gid_map", "/etc/passwd", "/etc/group"];
+    let mut program: Vec<_> = maps.into_iter().map(|path| step(&["cat", path])).collect();
+    program.push(step(&["self"]));
+    let run = steps(program).await;
+    run.assert_completed();
+    let described = run.stdout(4);
+    for (index, (kind, known)) in [("user", "/etc/passwd"), ("group", "/etc/group")].into_iter().enumerate() {
+        let (_, number) = described.split_once(&format!("{kind}: [")).unwrap();
+        let inside: u32 = number.split_once(',').unwrap().0.parse().unwrap();
+        let map = run.stdout(index);
+        let ranges: Vec<u32> = map.split_whitespace().map(|number| number.parse().unwrap()).collect();
+        let range = ranges.chunks(3).find(|range| (range[0]..range[0].saturating_add(range[2])).contains(&inside));
+        let outside = range.map(|range| inside - range[0] + range[1]).unwrap();
+        let machines = fs_err::read_to_string(known).unwrap();
+        let is_somebody = machines.lines().any(|line| line.split(':').nth(2) == Some(&outside.to_string()));
+        let is_oneself = outside == rustix::process::geteuid().as_raw() && outside != 0;
+        assert!(is_oneself || !is_somebody, "{kind} {outside}");
+        // Where images name the user, containers do so by the number that it has there.
+        let line = format!("task:x:{inside}:");
+        let named = run.stdout(2 + index);
+        assert!(named.is_empty() || named.contains(&line), "{named}");
     }
 }

@@ -73,7 +73,7 @@ async fn an_init_that_is_none_is_told() {
         let path = directory.path().join(name);
         fs_err::write(&path, content).unwrap();
         fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        DockerEngine::connect(&Daemon::Any, &owner, &path).await
+        DockerEngine::connect(&Daemon::Any, &owner, &path, directory.path()).await
     };
     let shell = fs_err::read("/bin/sh").unwrap();
     for (name, content) in [("script", b"#!/bin/true\n".as_slice()), ("dynamic", shell.as_slice())] {

@@ -13,6 +13,7 @@ on_every_engine!(
     processors_are_shared_out,
     a_fork_bomb_meets_the_limit_of_processes_and_leaves_nothing,
     scratch_is_bounded,
+    what_sockets_hold_is_bounded,
     the_containers_own_deadline_holds_whatever_init_is_told,
     scratch_as_large_as_memory_ends_the_container_and_is_called_so
 );
@@ -75,10 +76,10 @@ async fn output_is_cut_and_a_flood_ends_at_once() {
 async fn memory_is_told_from_other_ends() {
     let more = "400000000";
     let run = steps(vec![
-        step(&["eat", more]),
-        step(&["eat-in-child", more]),
+        step(&["eat-and-hold", "private", more]),
+        step(&["eat-and-hold-in-child", "private", more]),
         step(&["abort"]),
-        step(&["eat", "10000000"]),
+        step(&["eat", "private", "10000000"]),
         step(&["kill-itself"]),
     ])
     .await;
@@ -121,6 +122,24 @@ async fn scratch_is_bounded() {
     let run = steps(vec![step(&["fill", "/work/file"]), step(&["fill", "/dev/shm/file"])]).await;
     assert!(run.stdout(0).contains("StorageFull 28"), "{}", run.stdout(0));
     assert!(run.stdout(1).contains("StorageFull 28"), "{}", run.stdout(1));
+}
+
+/// Bytes that wait in sockets which nobody reads are the kernel's memory, and no process's.
+async fn what_sockets_hold_is_bounded() {
+    let run = steps(vec![step(&["fill-sockets", "400"]), step(&["cat", "/proc/sys/net/ipv4/tcp_rmem"])]).await;
+    let (end, said) = (run.end(0), run.stdout(0));
+    // Where it is memory like any other the limit of memory may end the command.
+    let ended = end.memory_limit_kills.is_some_and(|kills| kills > 0);
+    let queued = |kind: &str| -> Option<u64> { said.lines().find_map(|line| line.strip_prefix(kind)?.parse().ok()) };
+    let unenforced = engine().await.describe().await.unwrap().isolation.unenforced;
+    let [tcp, udp] = [queued("tcp: "), queued("udp: ")];
+    if unenforced.iter().any(|name| name == "socket memory") {
+        // A connection has two buffers of at most 1 MiB each, one of which does not grow while nobody reads.
+        assert!(ended || tcp.is_some_and(|bytes| bytes < 400 * 3 * MIB / 2), "{end:?}: {said}");
+    } else {
+        assert!(ended || tcp.zip(udp).is_some_and(|(tcp, udp)| tcp + udp < 256 * MIB), "{end:?}: {said}");
+    }
+    assert_eq!(run.stdout(1).split_whitespace().last(), Some("1048576"));
 }
 
 async fn the_containers_own_deadline_holds_whatever_init_is_told() {

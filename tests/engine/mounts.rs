@@ -7,7 +7,11 @@ use testevo_sandbox::engine::spec::INIT_PATH;
 
 use super::support::*;
 
-on_the_native_engine!(every_mount_has_the_flags_that_it_was_promised);
+on_the_native_engine!(
+    every_mount_has_the_flags_that_it_was_promised,
+    mounts_and_groups_tell_nothing_of_the_host_and_no_container_from_another,
+    there_is_no_user_but_the_tasks,
+);
 
 /// What steers the machine.
 const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
@@ -114,4 +118,59 @@ async fn every_mount_has_the_flags_that_it_was_promised() {
     assert_eq!(without("nodev"), ["/dev"], "{said}");
     let shared: Vec<&str> = mounts.values().flat_map(|mount| mount.propagation.iter().copied()).collect();
     assert!(shared.is_empty(), "{shared:?}:\n{said}");
+}
+
+/// Returns what a table of mounts says besides the kernel's own numbers of mounts and file systems.
+fn without_numbers(text: &str) -> Vec<String> {
+    let rest = |line: &str| line.split(' ').skip(3).collect::<Vec<_>>().join(" ");
+    text.lines().map(rest).collect()
+}
+
+async fn mounts_and_groups_tell_nothing_of_the_host_and_no_container_from_another() {
+    let image = loaded_image(&*engine().await).await;
+    let tables = async |inputs: &tempfile::TempDir| {
+        for name in ["file", "beside"] {
+            fs_err::write(inputs.path().join(name), name).unwrap();
+        }
+        fs_err::create_dir(inputs.path().join("directory")).unwrap();
+        let late = inputs.path().join("directory/late");
+        let read = ["/proc/self/mountinfo", "/proc/self/cgroup", "/input/file", "/input/directory/late"];
+        let mut spec = spec(image, read.iter().map(|path| step(&["cat", path])).collect());
+        spec.program.steps.push(step(&["existing", "/input/beside", "/input/.."]));
+        spec.mounts.push(mount(&inputs.path().join("file"), "/input/file"));
+        spec.mounts.push(mount(&inputs.path().join("directory"), "/input/directory"));
+        fs_err::write(late, "late").unwrap();
+        finish(&spec).await
+    };
+    let (first, second) = (directory(), directory());
+    let (run, other) = (tables(&first).await, tables(&second).await);
+    assert_eq!((run.stdout(2), run.stdout(3), run.stdout(4)), ("file".into(), "late".into(), "/input/..\n".into()));
+    let said = run.stdout(0);
+    let init = fs_err::canonicalize(init()).unwrap();
+    let host = [first.path(), init.parent().unwrap(), &unpacked(rustix::process::geteuid().as_raw())];
+    for path in host {
+        assert!(!said.contains(path.to_str().unwrap()), "{} is there:\n{said}", path.display());
+    }
+    for line in said.lines() {
+        let root = line.split(' ').nth(3).unwrap();
+        let known = ["/bus", "/fs", "/irq", "/sys", "/sysrq-trigger"].contains(&root)
+            || DEVICES.iter().any(|device| device.ends_with(root))
+            || ["/", "/file"].contains(&root)
+            || Some(root.trim_start_matches('/')) == init.file_name().and_then(|name| name.to_str());
+        assert!(known, "{root} is something of the host's:\n{said}");
+    }
+    assert_eq!(without_numbers(&said), without_numbers(&other.stdout(0)));
+    let groups = run.stdout(1);
+    assert!(!groups.is_empty() && groups.lines().all(|line| line.ends_with(":/")), "{groups}");
+}
+
+async fn there_is_no_user_but_the_tasks() {
+    let run = steps(["uid", "gid"].map(|kind| step(&["cat", &format!("/proc/self/{kind}_map")])).into()).await;
+    for index in 0..2 {
+        let map = run.stdout(index);
+        let numbers: Vec<&str> = map.split_whitespace().collect();
+        let [inside, outside, number] = numbers[..] else { panic!("{map}") };
+        assert_eq!((inside, number), ("1000", "1"), "{map}");
+        assert_ne!(outside, "0", "{map}");
+    }
 }

@@ -58,7 +58,7 @@ impl OwnService {
         let address = Daemon::At(format!("unix://{}", self.home.path().join("podman.sock").display()));
         let started = Instant::now();
         loop {
-            match DockerEngine::connect(&address, &Owner::current().unwrap(), &init()).await {
+            match DockerEngine::connect(&address, &Owner::current().unwrap(), &init(), self.home.path()).await {
                 Ok(_) => return reached(&address).await,
                 Err(error) => {
                     let said = || fs_err::read_to_string(self.home.path().join("log")).unwrap();
@@ -109,7 +109,7 @@ async fn a_users_own_service_says_what_it_can_not_hold_and_which_step_fails() {
     let description = engine.describe().await.unwrap();
     assert_eq!((description.name.as_str(), description.isolation.rootless), ("podman", true));
     if description.cgroup_version == Some(1) {
-        assert_eq!(description.isolation.unenforced, ["memory", "swap", "cpu", "processes"]);
+        assert_eq!(description.isolation.unenforced, ["memory", "swap", "cpu", "processes", "socket memory"]);
         assert!(matches!(description.require_strict(), Err(EngineError::Isolation { .. })));
     }
     let spool = directory();

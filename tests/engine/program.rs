@@ -13,7 +13,7 @@ async fn a_command_runs_sealed() {
     let run = steps(vec![Step::Run(described)]).await;
     run.assert_completed();
     assert_eq!(run.end(0).exit_code, Some(0));
-    insta::assert_snapshot!("a_command_runs_sealed", run.stdout(0));
+    insta::assert_snapshot!("a_command_runs_sealed", as_named_by_images(run.stdout(0)));
 }
 
 async fn streams_and_statuses_are_told_apart() {

@@ -17,6 +17,7 @@ use testevo_sandbox::engine::spec::{
     ReadOnlyMount, Scratch, Step, StepResult,
 };
 use testevo_sandbox::engine::{Engine, EngineError, ImageIdentity};
+use testevo_sandbox::event::EventSink;
 
 use super::image;
 
@@ -48,6 +49,11 @@ thread_local! {
 /// Has this thread's tests run on an engine.
 pub(crate) fn run_on(kind: Kind) {
     KIND.set(kind);
+}
+
+/// Returns what `self` said as it would be if users were numbered as images do. A daemon that maps none has another number.
+pub(crate) fn as_named_by_images(described: String) -> String {
+    described.replace("[61000, 61000, 61000]", "[1000, 1000, 1000]")
 }
 
 /// Tells whether init keeps the limits by its own account.
@@ -100,7 +106,9 @@ pub(crate) async fn podman() -> DockerEngine {
 
 /// The daemon that is meant, which has heard of the tests' image.
 pub(crate) async fn reached(daemon: &Daemon) -> DockerEngine {
-    let engine = DockerEngine::connect(daemon, &Owner::current().unwrap(), &init()).await.unwrap();
+    static FILES: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    let files = FILES.get_or_init(|| shared_directory("files"));
+    let engine = DockerEngine::connect(daemon, &Owner::current().unwrap(), &init(), files).await.unwrap();
     engine.introduce(&IMAGE.0);
     engine
 }
@@ -108,7 +116,7 @@ pub(crate) async fn reached(daemon: &Daemon) -> DockerEngine {
 /// The built-in engine, with this process's owner.
 pub(crate) fn native() -> NativeEngine {
     let user = rustix::process::geteuid().as_raw();
-    NativeEngine::open(&unpacked(user), &Owner::current().unwrap(), &init()).unwrap()
+    NativeEngine::open(&unpacked(user), &Owner::current().unwrap(), &init(), &EventSink::none()).unwrap()
 }
 
 /// The engine that the test runs on.
@@ -123,19 +131,20 @@ pub(crate) async fn engine() -> AnyEngine {
 /// A user without any rights or even a name.
 pub(crate) const NOBODY: u32 = 61_234;
 
-/// A directory that everybody may look into and that all tests of this process share; those of dead processes go.
-fn shared_directory() -> PathBuf {
+/// A directory for something that everybody may look into and that all tests of this process share; those of dead processes go.
+fn shared_directory(purpose: &str) -> PathBuf {
     const NAME: &str = "testevo-sandbox-tests-";
     let owner = Owner::current().unwrap();
     for entry in fs_err::read_dir(std::env::temp_dir()).unwrap().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let left = name.strip_prefix(NAME).and_then(Owner::parse).is_some_and(|owner| !owner.is_alive());
+        let left = name.strip_prefix(NAME).and_then(|name| Owner::parse(name.split_once('.')?.0));
+        let left = left.is_some_and(|owner| !owner.is_alive());
         if left {
             // Another test process may be at it, too.
             let _ = fs_err::remove_dir_all(entry.path());
         }
     }
-    let directory = std::env::temp_dir().join(format!("{NAME}{owner}"));
+    let directory = std::env::temp_dir().join(format!("{NAME}{owner}.{purpose}"));
     fs_err::create_dir(&directory).unwrap();
     fs_err::set_permissions(&directory, std::fs::Permissions::from_mode(0o755)).unwrap();
     directory
@@ -164,7 +173,7 @@ pub(crate) fn as_nobody(test: &str) -> String {
         // It may not see what is closed to it: the programs are given to it where it can.
         static PROGRAMS: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
         let programs = PROGRAMS.get_or_init(|| {
-            let programs = shared_directory();
+            let programs = shared_directory("programs");
             for (name, program) in
                 [("tests", std::env::current_exe().unwrap()), ("init", init()), ("misbehave", misbehave())]
             {

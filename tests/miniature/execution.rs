@@ -407,7 +407,10 @@ impl Workshop {
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"));
         command.args(arguments).arg("--data-dir").arg(&self.data_dir);
-        command.arg("--git-mirror").arg(self.sources.join(self.mirror)).args(["--jobs", "1"]);
+        command.arg("--git-mirror").arg(self.sources.join(self.mirror));
+        if !arguments.contains(&"--jobs") {
+            command.args(["--jobs", "1"]);
+        }
         command
     }
 

@@ -2,6 +2,7 @@
 
 mod demonstration;
 mod execution;
+mod integrity;
 mod interruption;
 mod kills;
 mod locking;

@@ -1,4 +1,5 @@
-//! The built-in engine comes to what Docker comes to, from the same image, lock and prepared revisions.
+//! Verdicts do not depend on the engine, on how many jobs run at once, or on the number of processors, from the same image, lock
+//! and prepared revisions.
 
 use serde_json::Value;
 use testevo_sandbox::sample::SampleRepository;
@@ -15,36 +16,76 @@ fn verdicts(workshop: &Workshop, run: &str) -> Value {
     verdicts
 }
 
-/// Executes a command on both engines, everything anew, and returns what the built-in one said; both come to the same.
-fn on_both(workshop: &Workshop, repository: &SampleRepository, command: &str, arguments: &[&str]) -> Value {
-    let mut said = Vec::new();
-    let mut found = Vec::new();
-    for engine in ["docker", "native"] {
-        let run = format!("{command}-on-{engine}");
-        let chosen = [command, repository.name.as_str(), "--engine", engine, "--run-id", &run, "--fresh"];
-        let output = workshop.command(&[&chosen, arguments, &["--format", "json"]].concat()).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{engine}: {}", String::from_utf8_lossy(&output.stderr));
-        said.push(summary(&output));
-        found.push(verdicts(workshop, &run));
+/// What a run is made with, which decides no verdict.
+struct Manner {
+    name: &'static str,
+    engine: &'static str,
+    jobs: &'static str,
+    one_processor: bool,
+}
+
+impl Manner {
+    const fn new(name: &'static str, engine: &'static str, jobs: &'static str) -> Self {
+        Self { name, engine, jobs, one_processor: false }
     }
-    assert_eq!(found[0], found[1]);
-    said.swap_remove(1)
+}
+
+const ON_DOCKER: Manner = Manner::new("docker", "docker", "2");
+const ON_NATIVE: Manner = Manner::new("native", "native", "2");
+const MANY_JOBS: Manner = Manner::new("many-jobs", "native", "4");
+const ONE_PROCESSOR: Manner = Manner { one_processor: true, ..Manner::new("one-processor", "native", "1") };
+
+/// Executes a command in each manner, everything anew, and returns what the last run said; all come to the same.
+fn in_every(
+    manners: &[Manner],
+    workshop: &Workshop,
+    repository: &SampleRepository,
+    command: &str,
+    arguments: &[&str],
+) -> Value {
+    let mut said = Value::Null;
+    let mut first = None;
+    for Manner { name, engine, jobs, one_processor } in manners {
+        let run = format!("{command}-{name}");
+        let chosen =
+            [command, repository.name.as_str(), "--engine", engine, "--jobs", jobs, "--run-id", &run, "--fresh"];
+        let mut process = workshop.command(&[&chosen, arguments, &["--format", "json"]].concat());
+        let output = if *one_processor { on_one_processor(|| process.output()) } else { process.output() }.unwrap();
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        said = summary(&output);
+        let found = verdicts(workshop, &run);
+        assert_eq!(*first.get_or_insert_with(|| found.clone()), found, "{name}");
+    }
+    said
+}
+
+/// Does something on one of the processors that this thread may use. Processes that it starts inherit the choice.
+fn on_one_processor<T>(work: impl FnOnce() -> T) -> T {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let all = sched_getaffinity(None).unwrap();
+    let first = (0..CpuSet::MAX_CPU).find(|number| all.is_set(*number)).unwrap();
+    let mut one = CpuSet::new();
+    one.set(first);
+    sched_setaffinity(None, &one).unwrap();
+    let done = work();
+    sched_setaffinity(None, &all).unwrap();
+    done
 }
 
 #[test]
 fn the_built_in_engine_validates_the_same_on_both_paths() {
     let (repository, workshop) = demonstration::given();
-    let said = on_both(&workshop, &repository, "validate", &["--paths", "both"]);
+    let said = in_every(&[ON_DOCKER, ON_NATIVE], &workshop, &repository, "validate", &["--paths", "both"]);
     assert_eq!(said["path_differences"], 0, "{said}");
     assert_eq!(said["reproduced"], said["tasks"], "{said}");
 }
 
 #[test]
-fn the_built_in_engine_scores_the_same_with_coverage_and_mutants() {
+fn scores_do_not_depend_on_the_engine_the_jobs_or_the_processors() {
     let (repository, workshop) = demonstration::given();
     let chosen = ["--predictions", "gold", "--path", "direct", "--no-cache", "--limit", "1"];
-    on_both(&workshop, &repository, "score", &chosen);
-    let found = verdicts(&workshop, "score-on-native").to_string();
+    in_every(&[ON_DOCKER, MANY_JOBS, ONE_PROCESSOR], &workshop, &repository, "score", &chosen);
+    let found = verdicts(&workshop, "score-one-processor").to_string();
     for measured in ["\"coverage\"", "\"killed\""] {
         assert!(found.contains(measured), "{measured}: {found}");
     }

@@ -18,14 +18,14 @@ use crate::support::waiting::wait_until;
 
 /// Scores the developers' tests of a repository that was built, and compares categories.
 pub(super) fn gold_is_scored_as_expected(workshop: &Workshop, repository: &SampleRepository) {
-    let found = score(workshop, repository, "gold", &["--no-coverage", "--no-mutation"]);
+    let found = score(workshop, repository, "gold", &["--no-coverage", "--no-mutation", "--no-controls"]);
     let mut wrong = Vec::new();
     for miniature in &repository.miniatures {
         for method in &miniature.methods {
             let mut possible = BTreeSet::new();
             for new in &method.expected[&Cell::Nn] {
                 for old in &method.expected[&Cell::No] {
-                    let verdict = judge(miniature.track, &[*new], &[*old], Integrity::NotEvaluated);
+                    let verdict = judge(miniature.track, &[*new], &[(*old).into()], Integrity::NotEvaluated);
                     possible.insert(verdict.paper_verdict.map_or("", |category| category.name()));
                 }
             }
@@ -75,7 +75,8 @@ fn submissions_made_for_a_category_come_to_it() {
     if focal.exists() {
         fs_err::remove_file(&focal).unwrap();
     }
-    let found = score(&workshop, &repository, file.to_str().unwrap(), &["--no-mutation"]);
+    let chosen = ["--no-mutation", "--no-controls"];
+    let found = score(&workshop, &repository, file.to_str().unwrap(), &chosen);
     let focal: Value = serde_json::from_slice(&fs_err::read(focal).unwrap()).unwrap();
     for miniature in &repository.miniatures {
         let kept = &focal["tasks"][format!("{}__{}", repository.name.file_stem(), miniature.name)];
@@ -100,9 +101,40 @@ fn submissions_made_for_a_category_come_to_it() {
         assert_eq!(category, Category::HrnsFail.name(), "{name:?}");
     }
     // Everything was executed before, so nothing is executed again, and the same comes of it.
-    assert_eq!(score(&workshop, &repository, file.to_str().unwrap(), &["--no-mutation"]), found);
+    assert_eq!(score(&workshop, &repository, file.to_str().unwrap(), &chosen), found);
     let kept = cached(&records(&workshop, &run_of(&repository)), |_| true);
     assert!(kept.len() > 100 && kept.iter().all(|cached| *cached), "{kept:?}");
+}
+
+/// A file with a new name in one method does not compile on old code: each method is Success, and only that one strictly.
+#[test]
+fn a_sibling_of_a_new_name_is_no_strict_success() {
+    let (repository, workshop) = demonstration::given();
+    let task = format!("{}__new-class", repository.name.file_stem());
+    let text = "package shop;\nimport org.junit.jupiter.api.Test;\nclass VoucherTest {\n  @Test void valid() { new Voucher(\"A\").isValid(); }\n  \
+                @Test void blank() { }\n}\n";
+    let line = json!({ "instance_id": task, "model_name_or_path": "siblings", "model_file": text });
+    let file = workshop.sources.join("siblings.jsonl");
+    fs_err::write(&file, format!("{line}\n")).unwrap();
+    for more in [&["--path", "direct", "--no-cache"][..], &["--path", "direct"], &["--path", "maven", "--no-cache"]] {
+        let more = [&["--no-mutation", "--no-coverage"], more].concat();
+        let records = scored(&workshop, "score-siblings", &[&task], file.to_str().unwrap(), &more);
+        let old = of_kind(&records, "execution").filter(|one| one["model"] == "siblings" && one["code"] == "old");
+        let old: Vec<&Value> = old.collect();
+        assert_eq!(old.len(), 2, "{records:?}");
+        for record in old {
+            let (_, method) = record["method"].as_str().unwrap().split_once('#').unwrap();
+            assert_eq!(record["attributed"], json!(method == "valid"), "{more:?}: {record}");
+        }
+        let (_, csv) = workshop.try_run(&["report", "score-siblings", "--format", "csv"]);
+        let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        for (method, strict) in [("VoucherTest#valid", "true"), ("VoucherTest#blank", "false")] {
+            let row = rows.iter().find(|row| row[1] == "siblings" && row[7] == method).unwrap();
+            assert_eq!((row[8], row[9], row[22]), ("Success", strict, strict), "{csv}");
+        }
+    }
+    let (_, said) = workshop.try_run(&["explain", "score-siblings", &task]);
+    assert_eq!(said.matches("does not compile on old code, but not because of this method").count(), 1, "{said}");
 }
 
 /// One byte of a patch makes another submission, and what is kept is read only where that is wanted.
@@ -253,6 +285,7 @@ fn own_focal_methods_are_measured() {
     let line = json!({ "instance_id": task, "model_name_or_path": "other", "model_file": other });
     let file = workshop.sources.join("own-focal.jsonl");
     fs_err::write(&file, format!("{line}\n")).unwrap();
+    let mut classes = None;
     for cache in [&["--no-cache"][..], &[], &["--path", "maven", "--no-mutation"]] {
         let records = scored(&workshop, "score-own-focal", &[&task], file.to_str().unwrap(), cache);
         let [own] = of_kind(&records, "own_focal").collect::<Vec<_>>()[..] else { panic!("{records:?}") };
@@ -263,6 +296,12 @@ fn own_focal_methods_are_measured() {
                 found["own"].as_array().unwrap().iter().map(|one| json!([one["name"], one["listed"], one["lines"]]));
             (found["basis"].as_str().unwrap().to_owned(), own.collect::<Vec<_>>())
         };
+        // The first run measured it, and both parts hold from then on.
+        let [class] = of_kind(&records, "time_class").collect::<Vec<_>>()[..] else { panic!("{records:?}") };
+        assert_eq!(class["launch_seconds"], 30, "{class}");
+        assert!(class["compile_seconds"].as_u64().is_some_and(|seconds| seconds >= 60), "{class}");
+        let settled = classes.get_or_insert_with(|| class.clone());
+        assert_eq!(class, settled);
         // JaCoCo marks no line of a method that throws before its first probe; it is called all the same. Neither what a called
         // method calls nor a constructor is own.
         let called = "called".to_owned();

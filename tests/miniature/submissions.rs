@@ -31,7 +31,7 @@ impl Made {
     pub(super) fn expected(&self, miniature: &Miniature, method: &MiniatureMethod) -> Category {
         let of = |cell: Cell| *method.expected[&cell].first().unwrap();
         let judged = |new: Outcome, old: Outcome| {
-            judge(miniature.track, &[new], &[old], Integrity::NotEvaluated).paper_verdict.unwrap()
+            judge(miniature.track, &[new], &[old.into()], Integrity::NotEvaluated).paper_verdict.unwrap()
         };
         match self.expected {
             Expected::All(category) => category,

@@ -59,6 +59,7 @@ impl ScoredRun<'_> {
             seed: 7,
             coverage: true,
             mutation: true,
+            controls: false,
             models: self.models.iter().map(|model| (model.clone(), handed_in(&tasks))).collect(),
             unknown: self.models.first().map(|model| self.unknown(model)).into_iter().collect(),
             not_selected: 3,
@@ -201,6 +202,7 @@ impl ScoredRun<'_> {
                     format!("java.lang.IllegalStateException: {}\n{}", self.strange, "at a.b.C.d(C.java:7)\n".repeat(5))
                 }
             },
+            attributed: None,
             attempts: 1,
             key: executed.then(|| Digest::of(directory.as_bytes())),
             cached: false,
@@ -250,6 +252,7 @@ impl ScoredRun<'_> {
             kills: Some(Kills { count: 10, killed, killed_strict: killed }),
             mutation_score: Some(killed as f64 / 10.0),
             mutants: outcomes.collect(),
+            unmutated: None,
             cause: None,
             lost: false,
             elsewhere: 0,

@@ -268,7 +268,7 @@ impl Inspector {
             path: ExecutionPath::Maven,
             other_text: None,
         };
-        let covered = executor.run_and_cover(&request, Some(&CoverageRequest { methods, files })).await?.1;
+        let covered = executor.run_and_measure(&request, Some(&CoverageRequest { methods, files }), None).await?.1;
         Ok((ExecutionPath::Maven, covered))
     }
 

@@ -1,5 +1,4 @@
-//! What `build-images` would do, under `--dry-run`. Only what is on this machine is read: not even sources are fetched, and nothing is
-//! written.
+//! Previews `build-images` under `--dry-run`. It reads only this machine, fetches no sources, and writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use crate::output::counted;
 use crate::task::{RepositoryName, Task};
 use crate::workspace::WorkspaceError;
 
-/// Says what `build-images` would fetch, compose and show.
+/// Tells what `build-images` would fetch, compose and execute.
 pub(super) async fn build_images(
     level: ProofLevel,
     chosen: &BTreeMap<RepositoryName, Vec<Task>>,

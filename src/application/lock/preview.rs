@@ -1,4 +1,4 @@
-//! What `lock` would do, under `--dry-run`. Only what is on this machine is read: not even sources are fetched, and nothing is written.
+//! Previews `lock` under `--dry-run`. It reads only this machine, fetches no sources, and writes nothing.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::resolution::repository::empty;
 use crate::task::Task;
 use crate::workspace::WorkspaceError;
 
-/// Says what `lock` would resolve.
+/// Tells what `lock` would resolve.
 pub(super) async fn lock(update: bool, tasks: &[Task], context: &Context) -> Result<(), CommandError> {
     let workbench = Workbench::open(context)?;
     let events = &context.events;

@@ -67,6 +67,8 @@ fn what_is_left_is_counted_by_kind() {
         (0, &[], false, Some("something that was to be measured has no record")),
     ] {
         let expected = expected.map(|expected| format!("incomplete: {expected}"));
-        assert_eq!(incomplete(unscored, &left(kinds), complete), expected);
+        assert_eq!(incomplete((unscored, 0), &left(kinds), complete), expected);
     }
+    let failing = "incomplete: the developers' tests of 2 tasks fail on new code";
+    assert_eq!(incomplete((0, 2), &[], true).as_deref(), Some(failing));
 }

@@ -1,4 +1,4 @@
-//! One answer's bytes on their way into the store.
+//! Writes the bytes of one answer into the store.
 
 use std::io::Write;
 
@@ -10,19 +10,19 @@ use super::{Fault, FetchError, Head, Retries, Wanted, guard, may_pass};
 use crate::artifact::store::{BlobWriter, Store, StoreError};
 use crate::digest::Digest;
 
-/// Pieces that may wait for the disk.
+/// The most pieces that wait for the disk.
 const WAITING_PIECES: usize = 32;
 
-/// What the thread that writes is told.
+/// A message to the writing thread.
 enum Piece {
     Bytes(bytes::Bytes),
-    /// Drop everything so far: the origin starts anew.
+    /// Drop all bytes so far, because the origin starts anew.
     Restart,
-    /// The file is complete. Without this nothing is kept.
+    /// The file is complete. Without this message the file is not kept.
     End,
 }
 
-/// Downloads `url`. A transfer that breaks off goes on where it stopped, if the origin can do that.
+/// Downloads `url`. An interrupted transfer resumes at its last byte, if the origin supports that.
 pub(super) async fn download(
     http: &reqwest::Client,
     store: &Store,
@@ -42,7 +42,7 @@ pub(super) async fn download(
             },
         }
     };
-    // Where the writer failed, its error is the cause of everything else.
+    // If the writer failed, its error is the cause of all others.
     drop(transfer);
     let written = writing.await.map_err(|error| FetchError::Setup(error.to_string()))?;
     match (sent, written) {
@@ -56,7 +56,7 @@ pub(super) async fn download(
 struct Transfer {
     sender: mpsc::Sender<Piece>,
     received: u64,
-    /// A strong entity tag: only with it are two answers known to be parts of the same bytes.
+    /// A strong entity tag. Without it, two answers can't be recognised as parts of the same file.
     tag: Option<header::HeaderValue>,
 }
 
@@ -66,7 +66,7 @@ impl Transfer {
         if let Some(accept) = wanted.accept {
             request = request.header(header::ACCEPT, accept);
         }
-        // With an expected digest a wrong continuation is found out; else only a tag can tell.
+        // An expected digest detects a wrong continuation. Without one, only a tag does.
         let resume = self.received > 0 && (self.tag.is_some() || wanted.expected.is_some());
         if resume {
             request = request.header(header::RANGE, format!("bytes={}-", self.received));
@@ -112,7 +112,7 @@ impl Transfer {
     }
 
     async fn send(&self, piece: Piece, wanted: &Wanted<'_>) -> Result<(), Fault> {
-        // The writer ends early only with an error of its own, which the caller then reports.
+        // The writer ends early only with an error, which the caller then reports.
         self.sender.send(piece).await.map_err(|_| Fault::Final(wanted.unreachable("the store did not take it")))
     }
 }
@@ -129,7 +129,7 @@ fn strong_tag(response: &reqwest::Response) -> Option<header::HeaderValue> {
     response.headers().get(header::ETAG).filter(|tag| !tag.as_bytes().starts_with(b"W/")).cloned()
 }
 
-/// Sends a request and sorts what is no success.
+/// Sends a request and turns an unsuccessful status into a fault.
 pub(super) async fn send(request: reqwest::RequestBuilder, wanted: &Wanted<'_>) -> Result<reqwest::Response, Fault> {
     let response = request.send().await.map_err(|error| {
         if guard::refused(&error) {
@@ -165,7 +165,7 @@ fn is_certificate_trouble(error: &reqwest::Error) -> bool {
     false
 }
 
-/// Returns the innermost cause's words, which name no address.
+/// Returns the message of the innermost cause, which names no address.
 pub(super) fn cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
@@ -215,7 +215,7 @@ fn commit(writer: BlobWriter<'_>, wanted: &Wanted<'_>) -> Result<(Digest, u64), 
     }
 }
 
-/// Returns the file that a `file` address means; a directory means its `index.html`.
+/// Returns the file of a `file` address; for a directory, its `index.html`.
 fn local_path(url: &Url, wanted: &Wanted<'_>) -> Result<std::path::PathBuf, FetchError> {
     let path = url.to_file_path().map_err(|()| wanted.invalid_path())?;
     Ok(if url.path().ends_with('/') { path.join("index.html") } else { path })
@@ -254,7 +254,7 @@ pub(super) async fn copy_file(store: &Store, url: &Url, wanted: &Wanted<'_>) -> 
     copying.await.map_err(|error| FetchError::Setup(error.to_string()))?
 }
 
-/// Asks the file system about the file of a `file` address.
+/// Returns information about the file of a `file` address.
 pub(super) async fn head_file(url: &Url, wanted: &Wanted<'_>) -> Result<Head, FetchError> {
     let path = local_path(url, wanted)?;
     let metadata = tokio::fs::metadata(&path).await.map_err(|error| local_error(&error, wanted))?;

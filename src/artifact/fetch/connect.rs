@@ -1,4 +1,4 @@
-//! How this program connects: whom it trusts, how long it waits, what it calls itself.
+//! How this program connects: trusted certificates, timeouts, and its name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::FetchError;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-/// How long an origin may be silent in the middle of an answer.
+/// How long an origin may pause within an answer.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Returns a configuration that trusts the system's certificates.
@@ -16,7 +16,7 @@ pub(super) fn tls() -> Result<rustls::ClientConfig, FetchError> {
     let native = rustls_native_certs::load_native_certs();
     let (added, _) = roots.add_parsable_certificates(native.certs);
     if added == 0 {
-        // Origins on disk and over plain HTTP still work, so this is no error by itself.
+        // No error by itself, because origins on disk and over plain HTTP still work.
         tracing::warn!(errors = ?native.errors, "no trusted certificates were found");
     }
     let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -24,7 +24,7 @@ pub(super) fn tls() -> Result<rustls::ClientConfig, FetchError> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Returns what every client of this program is made from.
+/// Returns the builder of all HTTP clients of this program.
 pub(super) fn builder(tls: &rustls::ClientConfig) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls.clone())

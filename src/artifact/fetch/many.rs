@@ -1,4 +1,4 @@
-//! Many files at once.
+//! Fetches many files at once.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -16,17 +16,17 @@ use crate::event::{Event, EventSink};
 /// A file of an origin by digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchItem {
-    /// What people call it, unique among those fetched together.
+    /// Name for people, unique among the files that are fetched together.
     pub name: String,
-    /// Who serves it.
+    /// The origin that serves the file.
     pub origin: OriginName,
-    /// Path below the origin; for a Python package the file's name.
+    /// Its path below the origin; for a Python package the file's name.
     pub path: String,
-    /// The project in whose index of Python packages the file stands; `None` for other files.
+    /// The project whose index lists the file, for Python packages; `None` for other files.
     pub project: Option<String>,
     /// Its digest.
     pub digest: Digest,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
@@ -51,12 +51,12 @@ pub struct FetchSummary {
 #[derive(Debug, thiserror::Error)]
 #[error("{} of {total} files could not be fetched; the first: {first}", .others.len() + 1)]
 pub struct FetchManyError {
-    /// How many were wanted.
+    /// The number of files.
     pub total: usize,
-    /// Why the first one failed.
+    /// The first file's error.
     #[source]
     pub first: Box<FetchError>,
-    /// Why the others failed.
+    /// The other files' errors.
     pub others: Vec<FetchError>,
 }
 
@@ -71,12 +71,12 @@ impl Failure for FetchManyError {
 }
 
 impl Client {
-    /// Fetches the items that the store does not have, at most `jobs` at once, as stage `download`. A file that is gone
-    /// or wrong does not stop the others; an origin out of reach or a store that can't write does. Nothing is begun where
-    /// nothing may be fetched.
+    /// Fetches the items that the store lacks, at most `jobs` at once, as stage `download`. A missing or wrong file
+    /// does not stop the others; an unreachable origin or a full store does. If fetching is disabled, nothing is
+    /// started.
     ///
     /// # Errors
-    /// [`FetchManyError`] with every failure.
+    /// [`FetchManyError`] with all failures.
     pub async fn fetch_all(
         &self,
         items: &[FetchItem],
@@ -124,7 +124,7 @@ impl Client {
                             | FetchError::Setup(_)
                     );
                     if hopeless {
-                        // The one that stops everything comes first.
+                        // The failure that stops the others comes first.
                         failures.insert(0, error);
                         break;
                     }
@@ -142,14 +142,14 @@ impl Client {
         }
     }
 
-    /// Tells whether the store has the file, with the right number of bytes: a cheap check that finds cut-off blobs.
+    /// Tells whether the store has the file with the right size: a cheap check that detects truncated blobs.
     fn has(&self, item: &FetchItem) -> bool {
         self.store.size(&item.digest).is_ok_and(|size| size == item.size)
     }
 
     async fn fetch_item(&self, item: &FetchItem) -> Result<u64, FetchError> {
         if self.store.contains(&item.digest) {
-            // It has the wrong size, else it would not be missing.
+            // The blob has the wrong size, otherwise the file would not be missing.
             self.store.remove(&item.digest)?;
         }
         let (_, size) = match &item.project {

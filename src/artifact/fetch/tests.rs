@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -240,6 +241,12 @@ impl reqwest::dns::Resolve for Names {
     }
 }
 
+/// A machine whose interfaces have these addresses.
+fn own(addresses: &[&str]) -> guard::Interfaces {
+    let addresses: BTreeSet<std::net::IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+    Arc::new(move || Ok(addresses.clone()))
+}
+
 /// A client that knows the origin `declared` from a POM. Its server is reached although it is on this machine, as if
 /// `public.test` were a public name; every other name goes through the guard.
 fn guarded_client(directory: &Path, address: &str, public: SocketAddr, proxy: Option<&str>) -> Client {
@@ -247,7 +254,7 @@ fn guarded_client(directory: &Path, address: &str, public: SocketAddr, proxy: Op
     let text = format!("schema = 1\n[origins]\ndeclared = \"{address}\"\n");
     fs::write(directory.join("origins.toml"), text).unwrap();
     let proxy = proxy.map(str::to_owned);
-    client.guard = guard::Guard::new(&|name| proxy.clone().filter(|_| name == "http_proxy"));
+    client.guard = guard::Guard::new(&|name| proxy.clone().filter(|_| name == "http_proxy"), own(&["203.0.113.9"]));
     let builder = connect::builder(&connect::tls().unwrap()).no_proxy().resolve("public.test", public);
     client.guarded = client.guard.apply(builder, Arc::new(Names(Vec::new()))).build().unwrap();
     client
@@ -268,6 +275,8 @@ async fn what_a_pom_declares_leads_to_nothing_of_this_machine() {
         format!("http://localhost:{port}/"),
         format!("http://inner.test:{port}/"),
         format!("http://proxy.test:{port}/"),
+        format!("http://203.0.113.9:{port}/"),
+        format!("http://[64:ff9b::203.0.113.9]:{port}/"),
     ];
     for target in &elsewhere {
         // As the address itself, and as what a public server sends on to.
@@ -301,7 +310,7 @@ async fn what_a_pom_declares_leads_to_nothing_of_this_machine() {
 async fn of_a_names_addresses_the_public_ones_are_kept() {
     use reqwest::dns::Resolve as _;
     let addresses = |names: Names, proxy: &'static str, name: &'static str| async move {
-        let guard = guard::Guard::new(&|variable| (variable == "HTTPS_PROXY").then(|| proxy.to_owned()));
+        let guard = guard::Guard::new(&|variable| (variable == "HTTPS_PROXY").then(|| proxy.to_owned()), own(&[]));
         let found = guard.names(Arc::new(names)).resolve(name.parse().unwrap()).await;
         found.map(|found| found.map(|address| address.ip().to_string()).collect::<Vec<_>>())
     };
@@ -312,6 +321,26 @@ async fn of_a_names_addresses_the_public_ones_are_kept() {
     for proxy in ["http://user:password@Proxy.test:3128", "proxy.test", "socks5://proxy.test./"] {
         assert_eq!(addresses(both(), proxy, "proxy.test").await.unwrap().len(), 2, "{proxy}");
     }
+}
+
+#[tokio::test]
+async fn a_machines_own_public_addresses_are_its_own() {
+    use reqwest::dns::Resolve as _;
+    let names = || {
+        let addresses = ["203.0.113.9:0", "8.8.8.8:0", "[2001:db8::9]:0", "[2002:cb00:7109::1]:0"];
+        Arc::new(Names(addresses.map(|address| ("a.test", address.parse().unwrap())).into()))
+    };
+    let found = async |interfaces: guard::Interfaces| {
+        let found = guard::Guard::new(&|_| None, interfaces).names(names()).resolve("a.test".parse().unwrap()).await;
+        found.map(|found| found.map(|address| address.ip().to_string()).collect::<Vec<_>>())
+    };
+    assert_eq!(found(own(&[])).await.unwrap().len(), 4);
+    assert_eq!(found(own(&["203.0.113.9", "2001:db8::9"])).await.unwrap(), ["8.8.8.8"]);
+    // What can't be read admits nothing.
+    let unreadable: guard::Interfaces = Arc::new(|| Err(std::io::Error::other("no interfaces")));
+    assert!(guard::refused(found(unreadable).await.unwrap_err().as_ref()));
+    // The machine's own list is read anew each time, and holds the loopback interface wherever there is one.
+    assert!(guard::interfaces().unwrap().contains(&"127.0.0.1".parse().unwrap()));
 }
 
 #[tokio::test]

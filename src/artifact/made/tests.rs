@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
+use crate::event::Event;
 
 /// A thing of some blobs.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +91,32 @@ async fn a_thing_is_made_once_while_it_is_whole() {
 }
 
 #[tokio::test]
+async fn every_damaged_blob_is_told_of_and_made_anew_also_while_a_process_uses_it() {
+    let place = Place::new();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let events = {
+        let told = Arc::clone(&told);
+        EventSink::new(move |event| told.lock().unwrap().push(event))
+    };
+    let things: Made<Thing> = Made::new(&place.data_dir, &place.store, &events);
+    let (key, blobs) = (Digest::of(b"key"), [b"one", b"two"]);
+    let make = || Fresh::Kept(Thing(blobs.map(|blob| place.store.put(blob).unwrap()).into()));
+    assert!(get(&things, key, make).await);
+    assert!(!get(&things, key, make).await);
+    let damage = || blobs.map(|blob| fs::write(place.store.path(&Digest::of(blob)), "not").unwrap());
+    damage();
+    assert!(get(&things, key, make).await, "this process found it whole before");
+    damage();
+    assert!(get(&place.things(), key, make).await, "the next process");
+    for blob in blobs {
+        place.store.verify(&Digest::of(blob)).unwrap();
+    }
+    let told = told.lock().unwrap();
+    let tells = |event: &Event| matches!(event, Event::Warning { text } if text.contains("is damaged and made anew"));
+    assert_eq!(told.iter().filter(|event| tells(event)).count(), 2, "{told:?}");
+}
+
+#[tokio::test]
 async fn a_fault_is_told_and_not_kept() {
     let place = Place::new();
     let (things, key) = (place.things(), Digest::of(b"key"));
@@ -100,8 +127,7 @@ async fn a_fault_is_told_and_not_kept() {
     assert!(!get(&things, key, || panic!("it is known")).await);
     // Given up by another process.
     fs::remove_file(path::<Thing>(&place.store, key)).unwrap();
-    things.forget(key);
-    assert!(get(&things, key, || Fresh::Kept(Thing(Vec::new()))).await);
+    assert!(get(&place.things(), key, || Fresh::Kept(Thing(Vec::new()))).await);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What apt's configuration says: where the Debian archive is, and how strictly its indexes are checked.
+//! Reads apt's configuration: the Debian archive's address, and how strictly its indexes are checked.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use fs_err as fs;
 
 use super::{Machine, OriginAddress, netrc};
 
-/// What apt's configuration says about checking indexes.
+/// apt's settings for checking indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AptSettings {
     /// Whether an index past its `Valid-Until` is refused.
@@ -22,7 +22,7 @@ pub(super) fn debian(machine: &Machine) -> Option<OriginAddress> {
     Some(logins.into_iter().fold(address, with_login))
 }
 
-/// Reads apt's options and the source's own.
+/// Reads apt's options, and those of the source itself.
 pub(super) fn settings(machine: &Machine) -> AptSettings {
     let mut check = true;
     for path in
@@ -86,7 +86,7 @@ fn entries(machine: &Machine) -> Vec<Entry> {
     entries
 }
 
-/// Returns the directory's files whose extension is one of `extensions`, sorted as apt does; others apt ignores.
+/// Returns the directory's files with one of these extensions, sorted as apt does. apt ignores other files.
 fn parts(machine: &Machine, directory: &str, extensions: &[&str]) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(machine.path(directory)) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();

@@ -1,6 +1,6 @@
-//! Origins that POMs declare. A POM is a stranger's, so it may not send this program to this machine's files, to its own
-//! ports, or into networks that only it is in: what comes back would be given to the stranger's plugins. Whoever means
-//! such an address says so with `--origin`.
+//! Origins that POMs declare. A POM is untrusted. It must not direct this program to this machine's files or ports, or
+//! into private networks, because the answers would reach the POM's plugins. Only the user can name such an address,
+//! with `--origin`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,23 +9,23 @@ use reqwest::Url;
 
 use super::{OriginAddress, OriginError, OriginName, Origins};
 
-/// What came of a repository that a POM declares.
+/// The result for a repository that a POM declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Declared {
-    /// It is known by this name from now on.
+    /// It has this name from now on.
     Known(OriginName),
-    /// It is not asked.
+    /// It is not used.
     LeftOut(LeftOut),
 }
 
-/// Why a repository that a POM declares is not asked.
+/// Why a repository that a POM declares is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
-    /// Its id is no name of an origin.
+    /// Its id is not a valid name of an origin.
     Id,
-    /// What is given as its address is none, or of another kind than http and https.
+    /// Its address is malformed, or of another kind than http and https.
     Address,
-    /// Its address is one of this machine or of a network that only this machine is in.
+    /// Its address belongs to this machine or a private network.
     Private,
 }
 
@@ -40,15 +40,15 @@ impl fmt::Display for LeftOut {
 }
 
 impl Origins {
-    /// Remembers where a repository is that a POM declares, and returns the name by which it is asked. Where the user said
-    /// where an origin of this id is, that one is meant. A name means one address: an id that another address has, or
-    /// that is reserved, gets a part of the address' digest.
+    /// Records the address of a repository that a POM declares, and returns its name. If the user gave an address for
+    /// this id, that one is used. A name stands for one address. If an id is reserved or has another address already,
+    /// the name gets a part of the address' digest.
     ///
     /// # Errors
-    /// [`OriginError`] where `origins.toml` can't be read or written.
+    /// [`OriginError`] if `origins.toml` can't be read or written.
     pub fn declare(&self, id: &str, url: &str) -> Result<Declared, OriginError> {
         let Ok(name) = id.parse::<OriginName>() else { return Ok(Declared::LeftOut(LeftOut::Id)) };
-        // Every repository is asked after this one, whatever a POM thinks where it is.
+        // Every repository is asked after `central`, whatever address a POM gives for it.
         if name == OriginName::central() || (!name.is_reserved() && self.is_given(&name)) {
             return Ok(Declared::Known(name));
         }
@@ -66,7 +66,7 @@ impl Origins {
     }
 }
 
-/// Tells whether a stranger may name this address, as far as that can be told without resolving its host's name.
+/// Tells whether a POM may name this address, as far as that shows without resolving its host's name.
 pub(crate) fn is_public(url: &Url) -> bool {
     let Some(host) = url.host_str().filter(|_| matches!(url.scheme(), "http" | "https")) else { return false };
     match host.trim_start_matches('[').trim_end_matches(']').parse() {
@@ -75,8 +75,8 @@ pub(crate) fn is_public(url: &Url) -> bool {
     }
 }
 
-/// Tells whether a name can only be one of this machine or of its own network (RFC 6761, 6762, 8375; `internal` is
-/// reserved for private use).
+/// Tells whether a name always belongs to this machine or its own network (RFC 6761, 6762, 8375; `internal` is reserved
+/// for private use).
 fn is_local_name(host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     ["localhost", "localdomain", "ip6-localhost", "ip6-loopback", "local", "internal", "home.arpa"]
@@ -84,14 +84,14 @@ fn is_local_name(host: &str) -> bool {
         .any(|local| host.strip_suffix(local).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
 }
 
-/// Tells whether everybody reaches the same machine by this address. The range for benchmarks (198.18.0.0/15) passes:
-/// proxies that work on the level of packets give such addresses to every name.
+/// Tells whether this address leads everyone to the same machine. The range for benchmarks (198.18.0.0/15) counts as
+/// public, because proxies on the packet level give every name such an address.
 pub(crate) fn is_public_address(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => match embedded(address) {
             Some(address) => is_public_v4(address),
-            // Outside of this range nothing is assigned to anybody who could be reached from everywhere.
+            // Public addresses are assigned only within this range.
             None => address.segments()[0] & 0xe000 == 0x2000,
         },
     }
@@ -105,7 +105,15 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         && !(address.is_loopback() || address.is_private() || address.is_link_local())
 }
 
-/// Returns the address of version 4 that one of version 6 stands for: mapped, of NAT64, or of 6to4.
+/// Returns the address that this one stands for.
+pub(crate) fn meant(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(version_6) => embedded(version_6).map_or(address, IpAddr::V4),
+        IpAddr::V4(_) => address,
+    }
+}
+
+/// Returns the version 4 address that a version 6 address stands for: mapped, of NAT64, or of 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = address.segments();
     let of = |high: u16, low: u16| Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));

@@ -1,4 +1,5 @@
-//! Where Maven's central repository is: a mirror in Maven's settings, else the super POM of an installed Maven.
+//! Finds the address of Maven's central repository: a mirror in Maven's settings, else the super POM of an installed
+//! Maven.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -67,17 +68,17 @@ fn mirror_of_central(machine: &Machine, text: &str) -> Option<OriginAddress> {
         return Some(address);
     };
     let (user, password) = (interpolate(machine, user), interpolate(machine, password));
-    // A password in braces is encrypted with Maven's own master password, which is not read.
+    // A password in braces is encrypted with Maven's own master password, which this program does not read.
     if password.starts_with('{') { Some(address) } else { Some(address.with_credentials(&user, &password)) }
 }
 
-/// Tells whether a `mirrorOf` takes in `central`.
+/// Tells whether a `mirrorOf` includes `central`.
 fn matches_central(pattern: &str) -> bool {
     let parts: Vec<&str> = pattern.split(',').map(str::trim).collect();
     !parts.contains(&"!central") && parts.iter().any(|part| matches!(*part, "central" | "*" | "external:*"))
 }
 
-/// Replaces `${env.NAME}` and `${user.home}`; what is unknown stays, and is then no address.
+/// Replaces `${env.NAME}` and `${user.home}`. An unknown variable stays, and makes the address invalid.
 fn interpolate(machine: &Machine, text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -99,7 +100,7 @@ fn interpolate(machine: &Machine, text: &str) -> String {
     out + rest
 }
 
-/// An element's direct children that hold only text.
+/// An element's direct children that contain only text.
 struct Element(Vec<(String, String)>);
 
 impl Element {
@@ -108,7 +109,8 @@ impl Element {
     }
 }
 
-/// Returns the elements at `path` with their text children. Malformed XML ends the reading: what came before counts.
+/// Returns the elements at `path` with their text children. Reading stops at malformed XML, and keeps the earlier
+/// elements.
 fn elements(text: &str, path: &[&str]) -> Vec<Element> {
     let mut reader = quick_xml::Reader::from_str(text);
     let mut open: Vec<String> = Vec::new();

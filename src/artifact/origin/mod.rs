@@ -1,10 +1,10 @@
 //! Origins: names in locks, addresses on this machine.
 //!
-//! An origin is `debian`, `central`, `pypi`, the id of a repository that a POM declares, or `project-tree`. Its address is never written
-//! into locks, images or messages. First hit wins: what the user gave, the machine's own clients (apt,
-//! Maven, pip), `origins.toml` in the data directory. What a POM says of addresses is a stranger's word, see
-//! [`Origins::declare`]. What needs fetching to be found (the defaults inside Debian's own
-//! packages) is in `resolution::debian::defaults`.
+//! An origin is `debian`, `central`, `pypi`, the id of a repository that a POM declares, or `project-tree`. Its address
+//! is never written into locks, images or messages. The first of these sources that knows an address decides: the
+//! user's options, the machine's own clients (apt, Maven, pip), `origins.toml` in the data directory. Addresses in POMs
+//! are untrusted, see [`Origins::declare`]. Addresses that must be fetched (the defaults inside Debian's own packages)
+//! are found by `resolution::debian::defaults`.
 
 mod apt;
 mod declared;
@@ -26,36 +26,36 @@ use crate::error::{ExitStatus, Failure};
 
 pub use apt::AptSettings;
 pub use declared::{Declared, LeftOut};
-pub(crate) use declared::{is_public, is_public_address};
+pub(crate) use declared::{is_public, is_public_address, meant};
 pub(crate) use maven::central_of_super_pom;
 pub(crate) use pip::index_of_source;
 pub use recorded::RecordedOrigins;
 
-/// No file of another program that is read here may be larger, in bytes.
+/// The largest configuration file of another program that is read, in bytes.
 const CONFIGURATION_LIMIT: u64 = 4 << 20;
 
-/// What can be wrong with origins.
+/// Errors of origins.
 #[derive(Debug, thiserror::Error)]
 pub enum OriginError {
-    /// Nothing on this machine says where the origin is.
+    /// This machine knows no address of the origin.
     #[error("no address is known for the origin `{name}`")]
     Unknown {
         /// The origin.
         name: OriginName,
     },
-    /// A text is no origin's name.
+    /// The text is not a valid name of an origin.
     #[error("`{text}` is no name of an origin: 1 to 100 letters, digits, `.`, `_`, `-`, the first a letter or digit")]
     InvalidName {
         /// The text, shortened.
         text: String,
     },
-    /// What was given as an address is none. It is not shown, because it may hold credentials.
+    /// The given address is malformed. It is not shown, because it may contain credentials.
     #[error("the origin `{name}`: {InvalidAddress}")]
     InvalidAddress {
         /// The origin.
         name: String,
     },
-    /// A POM's repository is where only the user may send this program.
+    /// A POM's repository has an address that only the user may choose.
     #[error("the origin `{name}`, which a POM declares, {}", LeftOut::Private)]
     Private {
         /// The origin.
@@ -66,15 +66,15 @@ pub enum OriginError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The parser's words.
+        /// The parser's message.
         reason: String,
     },
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error("the origins could not be read or written: {0}")]
     Io(#[from] std::io::Error),
 }
 
-/// A text that is no address of an origin. It is not shown, because it may hold credentials.
+/// The text is no address of an origin. It is not shown, because it may contain credentials.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the address is not a complete http, https or file address")]
 pub struct InvalidAddress;
@@ -82,7 +82,7 @@ pub struct InvalidAddress;
 impl Failure for OriginError {
     fn exit_status(&self) -> ExitStatus {
         match self {
-            // Names in locks are looked at with the lock: these are the command line's, or the settings'.
+            // Names in locks are checked with the lock, so this one comes from the command line or the settings.
             Self::InvalidName { .. } | Self::InvalidAddress { .. } => ExitStatus::Usage,
             _ => ExitStatus::Origin,
         }
@@ -142,12 +142,13 @@ impl OriginName {
         Self("pypi".to_owned())
     }
 
-    /// Returns `project-tree`: directories of the revisions of a lock's own repository. It has no address: git has the bytes.
+    /// Returns `project-tree`: directories in the revisions of a lock's own repository. It has no address, because git
+    /// has the bytes.
     pub fn project_tree() -> Self {
         Self("project-tree".to_owned())
     }
 
-    /// Tells whether the name means the same in every lock, whatever POMs call their repositories.
+    /// Tells whether the name has the same meaning in every lock, whatever POMs declare.
     fn is_reserved(&self) -> bool {
         matches!(self.as_str(), "debian" | "central" | "pypi" | "project-tree")
     }
@@ -190,7 +191,7 @@ impl fmt::Display for OriginName {
 }
 
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().take(100).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().take(100).map(crate::output::visible).collect()
 }
 
 /// A base address, always ending in `/`. Neither `Debug` nor any message shows it.
@@ -198,7 +199,7 @@ pub(crate) fn printable(text: &str) -> String {
 pub struct OriginAddress(Url);
 
 impl OriginAddress {
-    /// Returns the address, credentials included: for requests only.
+    /// Returns the address with credentials, for requests only.
     pub fn url(&self) -> &Url {
         &self.0
     }
@@ -224,10 +225,10 @@ impl OriginAddress {
         Some(url)
     }
 
-    /// Adds credentials where the address has none.
+    /// Adds credentials, unless the address has some.
     fn with_credentials(mut self, user: &str, password: &str) -> Self {
         if self.0.username().is_empty() && self.0.scheme() != "file" {
-            // Both fail only for addresses without a host, which `from_str` refuses for http.
+            // Both calls fail only for addresses without a host, which `from_str` refuses for http.
             let _ = self.0.set_username(user);
             let _ = self.0.set_password(Some(password));
         }
@@ -262,7 +263,7 @@ impl fmt::Debug for OriginAddress {
     }
 }
 
-/// Who said where an origin is.
+/// The source of an origin's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressSource {
@@ -272,29 +273,29 @@ pub enum AddressSource {
     Client,
     /// `origins.toml` in the data directory.
     Recorded,
-    /// A default inside one of Debian's packages.
+    /// A default inside a Debian package.
     DebianPackage,
 }
 
-/// Where an origin is.
+/// An origin with its addresses.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// Its name.
     pub name: OriginName,
     /// Base addresses, tried in order; at least one.
     pub addresses: Vec<OriginAddress>,
-    /// Who said so.
+    /// The source of the addresses.
     pub source: AddressSource,
 }
 
 impl Origin {
-    /// Tells whether the address is a POM's word: it may not lead into networks that only this machine is in.
+    /// Tells whether a POM declared the address, which then must not lead into private networks.
     pub(crate) fn is_declared(&self) -> bool {
         self.source == AddressSource::Recorded && !self.name.is_reserved()
     }
 }
 
-/// Places of the machine's own clients; tests name their own.
+/// The machine's configuration files and variables. Tests use other ones.
 #[derive(Clone)]
 pub struct Machine {
     root: PathBuf,
@@ -306,7 +307,7 @@ impl Machine {
     /// Returns this machine.
     pub fn current() -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        // All of them, because Maven's settings may name any.
+        // All of them, because Maven's settings may use any.
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
@@ -327,7 +328,8 @@ impl Machine {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Reads a small file; `None` where it is missing, too large or no text: another program's trouble is not ours.
+    /// Reads a small file; `None` if it is missing, too large or not text. Broken configuration of other programs is no
+    /// error of ours.
     fn read(&self, path: &Path) -> Option<String> {
         let metadata = fs::metadata(path).ok()?;
         if !metadata.is_file() || metadata.len() > CONFIGURATION_LIMIT {
@@ -336,7 +338,7 @@ impl Machine {
         Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned())
     }
 
-    /// Returns what apt says about checking indexes.
+    /// Returns apt's settings for checking indexes.
     pub fn apt(&self) -> AptSettings {
         apt::settings(self)
     }
@@ -353,23 +355,23 @@ impl Machine {
 
 impl fmt::Debug for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Variables may hold secrets.
+        // Variables may contain secrets.
         f.debug_struct("Machine").field("root", &self.root).finish_non_exhaustive()
     }
 }
 
-/// What the user said about origins, in flags, variables and settings.
+/// The user's options for origins, from flags, variables and settings.
 #[derive(Clone, Debug, Default)]
 pub struct OriginOptions {
     addresses: BTreeMap<OriginName, Vec<OriginAddress>>,
-    /// Whether nothing may be fetched.
+    /// Whether fetching is disabled.
     pub offline: bool,
     /// Whether signed indexes past their `Valid-Until` are refused; `None` leaves it to apt's configuration.
     pub check_valid_until: Option<bool>,
 }
 
 impl OriginOptions {
-    /// Reads addresses by name, several of one origin separated by blanks.
+    /// Reads addresses by name. Blanks separate several addresses of one origin.
     ///
     /// # Errors
     /// [`OriginError::InvalidName`], [`OriginError::InvalidAddress`].
@@ -402,12 +404,12 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Returns the origins known to the user, to the machine's clients and to `origins.toml` in `data_dir`.
+    /// Returns the origins that the user, the machine's clients, and `origins.toml` in `data_dir` know.
     pub fn new(options: OriginOptions, machine: Machine, data_dir: &Path) -> Self {
         Self { options, machine, recorded: RecordedOrigins::new(data_dir) }
     }
 
-    /// Returns where the origin is, as far as that is known without fetching anything.
+    /// Returns the origin's addresses, as far as they are known without fetching.
     ///
     /// # Errors
     /// [`OriginError`].
@@ -419,28 +421,28 @@ impl Origins {
         if let Some(address) = self.machine.clients_address(name) {
             return Ok(origin(vec![address], AddressSource::Client));
         }
-        // Debian's archive is never found by way of a POM.
+        // A POM can never set the address of Debian's archive.
         let recorded = if *name == OriginName::debian() { None } else { self.recorded.find(name)? };
         match recorded {
-            // What stands there may be older than the rules for it.
+            // An earlier program may have recorded an address that is not allowed any more.
             Some(address) if is_public(address.url()) => Ok(origin(vec![address], AddressSource::Recorded)),
             Some(_) => Err(OriginError::Private { name: name.clone() }),
             None => Err(OriginError::Unknown { name: name.clone() }),
         }
     }
 
-    /// Tells whether the user or the machine's own clients say where the origin is.
+    /// Tells whether the user or the machine's own clients give an address of the origin.
     fn is_given(&self, name: &OriginName) -> bool {
         self.options.addresses.contains_key(name) || self.machine.clients_address(name).is_some()
     }
 
-    /// Returns the addresses that the data directory remembers.
+    /// Returns the addresses in `origins.toml`.
     pub fn recorded(&self) -> &RecordedOrigins {
         &self.recorded
     }
 
-    /// Returns whether indexes past their `Valid-Until` are refused: the user's word, else apt's where `debian` comes
-    /// from apt, else yes.
+    /// Returns whether indexes past their `Valid-Until` are refused: by the user's option, else by apt's if `debian`
+    /// comes from apt, else yes.
     pub fn check_valid_until(&self, source: AddressSource) -> bool {
         match (self.options.check_valid_until, source) {
             (Some(check), _) => check,
@@ -449,7 +451,7 @@ impl Origins {
         }
     }
 
-    /// Returns whether nothing may be fetched.
+    /// Returns whether fetching is disabled.
     pub fn offline(&self) -> bool {
         self.options.offline
     }

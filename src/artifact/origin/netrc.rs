@@ -1,9 +1,9 @@
-//! Credentials in netrc form, as apt's `auth.conf` and pip's `.netrc` have them.
+//! Reads credentials in netrc form, as in apt's `auth.conf` and pip's `.netrc`.
 
 use super::OriginAddress;
 
-/// Returns the address with the login that the text has for it. The machine may be a host, a host with a port, or one
-/// with the start of a path; apt's form may name a scheme too.
+/// Returns the address with its login from the text. The machine may be a host, a host with a port, or one with the
+/// start of a path; apt's form may name a scheme too.
 pub(super) fn with_login(address: OriginAddress, text: &str) -> OriginAddress {
     let (mut machine, mut login) = (None, None);
     let mut words = text.lines().map(|line| line.split('#').next().unwrap_or("")).flat_map(str::split_whitespace);
@@ -29,7 +29,7 @@ fn is_meant(address: &OriginAddress, machine: &str) -> bool {
     let url = address.url();
     let wanted = match machine.split_once("://") {
         Some((scheme, rest)) if scheme == url.scheme() => rest,
-        // As apt has it, credentials without a scheme are for encrypted connections only.
+        // As in apt, credentials without a scheme apply only to encrypted connections.
         None if url.scheme() == "https" => machine,
         _ => return false,
     };

@@ -1,4 +1,4 @@
-//! Where Python's package index is: pip's configuration, else the default in an installed pip's source.
+//! Finds the address of Python's package index: in pip's configuration, else the default in an installed pip's source.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub(super) fn index(machine: &Machine) -> Option<OriginAddress> {
     Some(netrc::with_login(address, &logins.unwrap_or_default()))
 }
 
-/// Returns pip's configuration files, the strongest first.
+/// Returns pip's configuration files, the one with the highest priority first.
 fn configurations(machine: &Machine) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     paths.extend(machine.variable("PIP_CONFIG_FILE").map(PathBuf::from));

@@ -1,4 +1,4 @@
-//! `origins.toml`: addresses that the data directory remembers, by name. It stays on this machine.
+//! `origins.toml`: recorded addresses by name. The file never leaves this machine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::{OriginAddress, OriginError, OriginName};
 use crate::data_dir::{write_atomically, write_privately};
 use crate::digest::Digest;
 
-/// How many digits of an address' digest stand in names, the fewest first.
+/// How many digits of an address' digest a name may contain. The smallest sufficient number is used.
 const DIGITS: [usize; 4] = [8, 16, 32, 64];
 
 /// Longest name of an origin.
@@ -38,8 +38,8 @@ impl RecordedOrigins {
         Self { path: data_dir.join("origins.toml"), held: data_dir.join("locks/.held") }
     }
 
-    /// Returns the address that is known by this name. A name that holds a part of an address' digest may come from a
-    /// lock of another machine, where the address was not the first of its id: it means that address here too.
+    /// Returns the address with this name. A name with a part of an address' digest may come from a lock of another
+    /// machine, where that address was not the first of its id. It stands for the same address here.
     ///
     /// # Errors
     /// [`OriginError::Malformed`], [`OriginError::Io`].
@@ -56,7 +56,7 @@ impl RecordedOrigins {
         Ok(same.then_some(address))
     }
 
-    /// Remembers an address by this name unless the name has one; tells whether it was added.
+    /// Records an address by this name, unless the name has one. Tells whether the address was added.
     ///
     /// # Errors
     /// [`OriginError`].
@@ -70,8 +70,8 @@ impl RecordedOrigins {
         })
     }
 
-    /// Remembers an address by its id or, where that is reserved or another address has it, by the id and a part of the
-    /// address' digest, and returns the name. An address keeps its name; one that the user gave is not looked at.
+    /// Records an address and returns its name: its id, or the id and a part of the address' digest if the id is
+    /// reserved or taken. A recorded address keeps its name. Addresses from the user are not checked for this.
     ///
     /// # Errors
     /// [`OriginError`].
@@ -110,7 +110,7 @@ impl RecordedOrigins {
         })
     }
 
-    /// Changes the file while no other process does.
+    /// Changes the file under a lock.
     fn change<T>(&self, change: impl FnOnce(&mut RecordedFile) -> T) -> Result<T, OriginError> {
         fs::create_dir_all(&self.held)?;
         let path = self.held.join("origins.flock");
@@ -122,7 +122,7 @@ impl RecordedOrigins {
         if file.origins.len() != before {
             file.schema = 1;
             let text = toml::to_string(&file).map_err(|_| self.malformed("it can't be written as TOML"))?;
-            // Others may share the data directory, but not what an address has of credentials.
+            // Other users may share the data directory, but must not read credentials.
             let secret = file.origins.values().any(|address| address.contains('@'));
             let write = if secret { write_privately } else { write_atomically };
             write(&self.path, text.as_bytes())?;

@@ -46,3 +46,53 @@ fn an_unfinished_or_unexpected_blob_leaves_nothing() {
     assert_eq!(fs::read_dir(directory.path().join("tmp")).unwrap().count(), 0);
     assert_eq!(fs::read_dir(directory.path().join("store/blobs/sha256")).unwrap().count(), 0);
 }
+
+/// Changes a blob's bytes, not their number. Who keeps the time does what a disk does.
+fn damage(store: &Store, digest: &Digest) {
+    let path = store.path(digest);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[0] ^= 1;
+    fs::write(&path, bytes).unwrap();
+}
+
+#[test]
+fn what_is_put_again_replaces_a_damaged_blob() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path());
+    let digest = store.put(b"content").unwrap();
+    damage(&store, &digest);
+    assert_eq!(store.put(b"content").unwrap(), digest);
+    assert_eq!(store.read(&digest).unwrap(), b"content");
+    fs::write(store.path(&digest), b"cont").unwrap();
+    assert_eq!(store.put(b"content").unwrap(), digest);
+    assert_eq!(store.read(&digest).unwrap(), b"content");
+}
+
+#[test]
+fn a_blob_is_checked_before_its_first_use_and_whenever_its_file_changed() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path());
+    let digest = store.put(b"content").unwrap();
+    let path = store.path(&digest);
+    let old = SystemTime::now() - std::time::Duration::from_secs(10);
+    let age = || fs::File::open(&path).unwrap().file().set_modified(old).unwrap();
+    age();
+    assert_eq!(store.sound(&digest).unwrap(), path);
+    Store::check_if_blob(&path).unwrap();
+    // What the file system can't tell is not read again: a start of a container costs no reading.
+    damage(&store, &digest);
+    age();
+    assert_eq!(store.sound(&digest).unwrap(), path);
+    damage(&store, &digest);
+    assert_eq!(store.sound(&digest).unwrap(), path, "it is whole again");
+    damage(&store, &digest);
+    assert!(matches!(store.sound(&digest), Err(StoreError::Corrupted { .. })));
+    assert!(matches!(store.open_sound(&digest), Err(StoreError::Corrupted { .. })));
+    assert!(matches!(Store::check_if_blob(&path), Err(StoreError::Corrupted { .. })));
+    fs::remove_file(&path).unwrap();
+    assert!(matches!(store.sound(&digest), Err(StoreError::Missing { .. })));
+    assert!(matches!(Store::check_if_blob(&path), Err(StoreError::Missing { .. })));
+    // Other files have no digest in their names.
+    Store::check_if_blob(&directory.path().join("tmp/x")).unwrap();
+    Store::check_if_blob(&directory.path().join(digest.hex())).unwrap();
+}

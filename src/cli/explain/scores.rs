@@ -1,6 +1,4 @@
-//! What every model's submission for a task came to in a scoring run.
-
-use std::path::PathBuf;
+//! Writes the results of every model's submission for a task in a scoring run.
 
 use serde_json::json;
 
@@ -8,42 +6,34 @@ use crate::cli::stdout;
 use crate::error::CommandError;
 use crate::focal::own::OwnFocal;
 use crate::output::OutputFormat;
-use crate::report::score::{ScoredModel, ScoredTask, read};
-use crate::task::selector::{NameKind, SelectorError};
+use crate::report::score::{ScoredModel, ScoredTask};
 
-pub(super) fn run(path: PathBuf, task: &str, format: OutputFormat) -> Result<(), CommandError> {
-    let models = read(&[path])?;
-    let mut found = false;
-    for model in &models {
-        for scored in model.tasks.iter().filter(|scored| scored.task.id.as_str() == task) {
-            found = true;
-            match format {
-                OutputFormat::Json => stdout::json(&json!({
-                    "run_id": model.run_id,
-                    "model": model.model,
-                    "task": *scored.task,
-                    "submission": scored.submission,
-                    "start_compiles": scored.start.as_ref().and_then(|start| start.start_compiles),
-                    "focal": scored.focal.as_ref().map(|focal| &focal.focal),
-                    "own_focal": scored.own.as_ref().map(|own| &own.methods),
-                    "methods": scored.methods.iter().map(|method| json!({
-                        "method": method.method,
-                        "verdict": method.verdict,
-                        "new": method.new,
-                        "old": method.old,
-                        "coverage": method.coverage,
-                        "mutation": method.mutation,
-                    })).collect::<Vec<_>>(),
-                }))?,
-                OutputFormat::Text => stdout::lines(&text(model, scored))?,
-            }
+/// Writes the tasks of the models, one after another.
+pub(super) fn write(models: &[ScoredModel], format: OutputFormat) -> Result<(), CommandError> {
+    for (model, scored) in models.iter().flat_map(|model| model.tasks.iter().map(move |scored| (model, scored))) {
+        match format {
+            OutputFormat::Json => stdout::json(&json!({
+                "run_id": model.run_id,
+                "model": model.model,
+                "task": *scored.task,
+                "submission": scored.submission,
+                "start_compiles": scored.start.as_ref().and_then(|start| start.start_compiles),
+                "focal": scored.focal.as_ref().map(|focal| &focal.focal),
+                "own_focal": scored.own.as_ref().map(|own| &own.methods),
+                "methods": scored.methods.iter().map(|method| json!({
+                    "method": method.method,
+                    "verdict": method.verdict,
+                    "new": method.new,
+                    "old": method.old,
+                    "coverage": method.coverage,
+                    "mutation": method.mutation,
+                    "controls": method.controls,
+                })).collect::<Vec<_>>(),
+            }))?,
+            OutputFormat::Text => stdout::lines(&text(model, scored))?,
         }
     }
-    if found {
-        return Ok(());
-    }
-    let name = task.chars().take(200).collect();
-    Err(SelectorError::Unknown { kind: NameKind::Task, name, nearest: None }.into())
+    Ok(())
 }
 
 fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
@@ -72,10 +62,24 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
         let category = method.verdict.paper_verdict.map_or("unscored", |category| category.name());
         let strict = if method.verdict.strict_success { ", strict success" } else { "" };
         text.push_str(&format!("\n{}: {category}{strict}\n", method.method));
+        for reason in &method.verdict.reasons {
+            let kind = if reason.is_proof() { "tampered" } else { "suspect" };
+            text.push_str(&format!("  {kind:<9} {}: {}\n", reason.name(), reason.sentence()));
+        }
+        for finding in method.controls.iter().flat_map(|controls| &controls.findings) {
+            text.push_str(&format!("  mentions  {}: {}\n", finding.kind.name(), finding.text));
+        }
+        for reason in &method.verdict.off {
+            text.push_str(&format!("  off       {}: the developers' test trips it as well\n", reason.name()));
+        }
         for (code, records) in [("new", &method.new), ("old", &method.old)] {
             for record in records {
                 let kept = if record.cached { " (kept from another run)" } else { "" };
                 text.push_str(&format!("  {code} {}   {}{kept}\n", record.repeat, record.outcome));
+                if record.attributed == Some(false) {
+                    let side = if code == "old" { "on old code" } else { "on new code" };
+                    text.push_str(&format!("      does not compile {side}, but not because of this method\n"));
+                }
                 text.extend(record.detail.lines().take(5).map(|line| format!("      {line}\n")));
                 if let Some(logs) = &record.measured.logs {
                     text.push_str(&format!("      logs {}\n", model.path.join("logs").join(logs).display()));
@@ -125,7 +129,7 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
     text
 }
 
-/// Says which focal methods a test method is measured against, and why.
+/// Names the focal methods that a test method is measured against, and the reason.
 fn own_focal(own: &OwnFocal) -> String {
     let names: Vec<&str> = own.own.iter().map(|own| own.name.as_str()).collect();
     let cause = own.cause.as_deref().map(|cause| format!(": {cause}")).unwrap_or_default();

@@ -68,7 +68,7 @@ fn rule(found: &Found) -> String {
     }
 }
 
-/// Names the test methods that a focal method is an own one of; `?` where that is not known yet.
+/// Names the test methods that have a focal method as their own; `?` if that is unknown.
 fn own_of(found: &Found, known: &KnownFocal) -> String {
     let Found::Resolved(lines) = found else { return String::new() };
     let Some(own) = &known.own else { return "?".to_owned() };
@@ -79,7 +79,7 @@ fn own_of(found: &Found, known: &KnownFocal) -> String {
     if names.len() == own.len() { "all".to_owned() } else { names.join(", ") }
 }
 
-/// Returns a unit variant's name as JSON has it.
+/// Returns a unit variant's name in JSON.
 fn name(variant: &impl Serialize) -> String {
     serde_json::to_value(variant).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

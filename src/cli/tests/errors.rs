@@ -165,6 +165,9 @@ fn engines() -> Vec<EngineError> {
         },
         EngineError::ImageMissing { image: digest() },
         EngineError::ImageNotLoaded { image: digest(), answer: text("ok") },
+        EngineError::ImageDamaged { image: digest(), file: path() },
+        EngineError::LayerDamaged { layer: digest(), file: path() },
+        EngineError::Blob(StoreError::Corrupted { expected: digest(), found: digest(), path: path() }),
         EngineError::Mount { path: path(), source: disk() },
         EngineError::MountClosed { path: path(), mode: 0o600 },
         EngineError::MountElsewhere { path: path(), message: text("no such file") },
@@ -245,6 +248,7 @@ fn images() -> Vec<ImageError> {
 fn run_directories() -> Vec<RunDirectoryError> {
     vec![
         RunDirectoryError::Io(disk()),
+        RunDirectoryError::Full { path: path(), source: disk() },
         RunDirectoryError::InvalidId(text("?")),
         RunDirectoryError::Unknown(text("run")),
         RunDirectoryError::InUse(text("run")),
@@ -263,7 +267,8 @@ fn of_commands() -> Vec<CommandError> {
         worst(StoreError::Io { path: path(), source: disk() }.into()),
         worst(CommandError::Runtime(disk())),
         CommandError::Usage { message: text("it makes no sense"), hint: text("leave it out") },
-        CommandError::StoreCorrupted { blobs: 2 },
+        CommandError::StoreCorrupted { blobs: 2, layers: 0 },
+        CommandError::StoreCorrupted { blobs: 0, layers: 1 },
         MismatchError::OtherLock { path: path() }.into(),
         MismatchError::OtherManifest { repository: repository(), difference: text("for Java 8") }.into(),
         MismatchError::OtherRepository { path: path(), found: repository(), wanted: text("owner/other") }.into(),

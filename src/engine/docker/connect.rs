@@ -8,10 +8,10 @@ use bollard::{API_DEFAULT_VERSION, Docker};
 
 use super::super::{EngineDescription, EngineError, Isolation};
 
-/// Longest time in seconds for one answer; a loaded machine may take its time to start a container.
+/// Longest time in seconds for one answer. A loaded machine may need long to start a container.
 const TIMEOUT_SECONDS: u64 = 300;
 
-/// Longest time for one candidate to say what it is.
+/// Longest time for one candidate to describe itself.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Which daemon to talk to.
@@ -23,7 +23,7 @@ pub enum Daemon {
     Docker,
     /// `CONTAINER_HOST`, else Podman's usual sockets.
     Podman,
-    /// The one at this address, `unix:///path`.
+    /// The daemon at this address, `unix:///path`.
     At(String),
 }
 
@@ -41,7 +41,7 @@ impl Daemon {
         };
         match self {
             Self::At(address) => vec![address.clone()],
-            // A named daemon is the only one meant.
+            // If a daemon is named, no other one is tried.
             Self::Any | Self::Docker => match variable("DOCKER_HOST") {
                 Some(address) => vec![address],
                 None if *self == Self::Docker => vec![docker()],
@@ -58,7 +58,7 @@ pub(super) struct Connected {
     pub(super) description: EngineDescription,
 }
 
-/// Talks to the first daemon that answers; one that is silent for [`PATIENCE`] does not.
+/// Talks to the first daemon that answers within [`PATIENCE`].
 pub(super) async fn connect(daemon: &Daemon) -> Result<Connected, EngineError> {
     let mut tried = Vec::new();
     for address in daemon.addresses(&environment) {
@@ -129,7 +129,7 @@ fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// What a daemon says of itself, and the user who listens there.
+/// A daemon's description of itself, and the user who listens there.
 struct Said {
     docker: Docker,
     version: SystemVersion,
@@ -145,13 +145,13 @@ async fn reach(address: &str) -> Result<Said, bollard::errors::Error> {
     Ok(Said { docker, version, info, user: user_at(address).await })
 }
 
-/// Returns who listens at an address.
+/// Returns the user who listens at an address.
 async fn user_at(address: &str) -> Option<u32> {
     let stream = tokio::net::UnixStream::connect(address.strip_prefix("unix://")?).await.ok()?;
     stream.peer_cred().ok().map(|peer| peer.uid())
 }
 
-/// Returns the innermost cause: the outer ones only say that a client has an error.
+/// Returns the innermost cause. The outer ones only say that a client has an error.
 fn cause(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
@@ -167,15 +167,18 @@ fn describe(address: &str, said: &Said) -> EngineDescription {
     let podman = components.into_iter().any(|component| component.name.to_lowercase().contains("podman"));
     let options: Vec<&str> = info.security_options.iter().flatten().map(String::as_str).collect();
     let has = |name: &str| options.iter().any(|option| option.split(',').any(|part| part == format!("name={name}")));
-    // Podman does not tell the API that is Docker's, too.
+    // Podman does not report this in Docker's API.
     let rootless = has("rootless") || (podman && user.is_some_and(|user| user != 0));
-    // It tells what the machine's groups can hold; a user's containers are in none of version 1, whatever is asked.
+    // The daemon reports the machine's groups. A user's containers have no groups of version 1, whatever is requested.
     let groupless = podman && rootless && info.cgroup_version != Some(SystemInfoCgroupVersionEnum::_2);
+    // Groups of version 1 count this memory separately, and no daemon limits it there.
+    let with_sockets = info.memory_limit == Some(true) && info.cgroup_version == Some(SystemInfoCgroupVersionEnum::_2);
     let unenforced = [
         ("memory", info.memory_limit),
         ("swap", info.swap_limit),
         ("cpu", info.cpu_cfs_quota),
         ("processes", info.pids_limit),
+        ("socket memory", Some(with_sockets)),
     ];
     EngineDescription {
         name: if podman { "podman" } else { "docker" }.into(),

@@ -42,12 +42,12 @@ impl Control {
 #[async_trait]
 impl ContainerControl for Control {
     async fn wait(&mut self) -> Result<ContainerExit, EngineError> {
-        // Not `next-exit`, which would have to be in force before the start: as nothing removes the container but this
-        // value, asking for one that has ended already gets its answer too.
+        // Not `next-exit`, which would have to be requested before the start. Only this value removes the container, so
+        // a request after the container's end gets its answer too.
         let options = WaitContainerOptionsBuilder::default().condition("not-running").build();
         let mut answers = self.shared.docker.wait_container(&self.id, Some(options));
         match answers.next().await {
-            // A status above 0 comes as an error of its own.
+            // A status above 0 arrives as an error of its own.
             Some(Ok(_) | Err(DaemonError::DockerContainerWaitError { .. })) => {}
             Some(Err(error)) => return Err(self.vanished_or("wait for a container", error)),
             None => {
@@ -71,7 +71,7 @@ impl ContainerControl for Control {
         let options = KillContainerOptionsBuilder::default().signal("KILL").build();
         match self.shared.docker.kill_container(&self.id, Some(options)).await {
             Ok(()) => Ok(()),
-            // It has ended, or is gone.
+            // The container has ended or was removed.
             Err(DaemonError::DockerResponseServerError { status_code: 404 | 409, .. }) => Ok(()),
             Err(error) => Err(daemon("end a container", error)),
         }
@@ -86,7 +86,7 @@ impl Drop for Control {
     }
 }
 
-/// Turns what the daemon sends into pieces of the two streams.
+/// Splits the daemon's output into pieces of the two streams.
 pub(super) fn output(
     attached: impl Stream<Item = Result<LogOutput, DaemonError>> + Send + 'static,
     purpose: String,

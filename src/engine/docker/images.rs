@@ -12,23 +12,23 @@ use super::super::{EngineError, EngineImage, ImageIdentity, ImageRemoval};
 use super::{Shared, daemon};
 use crate::digest::Digest;
 
-/// What all names begin with that this program gives to images.
+/// Beginning of all names that this program gives to images.
 const OWN_NAMES: &str = "testevo-sandbox/";
 
 /// An image that was introduced.
 pub(super) struct Known {
     identity: ImageIdentity,
-    /// What it is called in requests, once it was found.
+    /// The image's name in requests; `None` until it was found.
     found: Option<String>,
 }
 
 impl Shared {
     fn known(&self) -> MutexGuard<'_, BTreeMap<Digest, Known>> {
-        // Every change is a single one, so the map is sound even where another holder panicked.
+        // Every change is a single operation, so the map is sound even if another holder panicked.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers what the image is known by.
+    /// Remembers the image's digests and names.
     pub(super) fn introduce(&self, image: &ImageIdentity) {
         let mut known = self.known();
         if known.get(&image.config_digest).is_none_or(|known| known.identity != *image) {
@@ -36,7 +36,7 @@ impl Shared {
         }
     }
 
-    /// Returns what the image is called in requests; one that was not found is called by its config digest.
+    /// Returns the image's name in requests: its config digest, unless it was found under another one.
     pub(super) async fn reference(&self, image: &Digest) -> Result<String, EngineError> {
         let found = match self.known().get(image) {
             Some(known) => known.found.clone(),
@@ -48,7 +48,7 @@ impl Shared {
         }
     }
 
-    /// Forgets how the image was found: it is gone.
+    /// Forgets the name of a removed image.
     pub(super) fn forget(&self, image: &Digest) {
         if let Some(known) = self.known().get_mut(image) {
             known.found = None;
@@ -58,7 +58,7 @@ impl Shared {
 
 /// Looks for the image by its config digest, its manifest digest and our names, in this order. Most daemons use the
 /// config digest; daemons that keep images in containerd use the manifest digest. A candidate counts only if it has the
-/// image's layers. The reference returned is the daemon's own id, which nobody can give to another image.
+/// image's layers. The returned reference is the daemon's own id, which no other image can get.
 pub(super) async fn find(shared: &Shared, image: &Digest) -> Result<Option<(String, ImageInspect)>, EngineError> {
     let identity = shared.known().get(image).map(|known| known.identity.clone());
     let mut result = None;
@@ -91,12 +91,12 @@ async fn look(docker: &Docker, name: &str) -> Result<Option<ImageInspect>, Engin
     }
 }
 
-/// Returns the digests of an image's uncompressed layers; `None` where one can't be understood.
+/// Returns the digests of an image's uncompressed layers; `None` if one is malformed.
 fn layers(found: &ImageInspect) -> Option<Vec<Digest>> {
     found.root_fs.as_ref()?.layers.as_ref()?.iter().map(|layer| layer.parse().ok()).collect()
 }
 
-/// Returns what the daemon knows of the image.
+/// Returns the daemon's information about the image.
 pub(super) async fn inspect(shared: &Shared, image: &Digest) -> Result<Option<EngineImage>, EngineError> {
     let Some((_, found)) = find(shared, image).await? else { return Ok(None) };
     Ok(Some(EngineImage {
@@ -121,7 +121,7 @@ pub(super) async fn tag(shared: &Shared, image: &Digest, name: &str) -> Result<(
     }
 }
 
-/// Takes a name off the image; the daemon removes it with its last one.
+/// Removes a name from the image. The daemon removes the image with its last name.
 pub(super) async fn untag(shared: &Shared, image: &Digest, name: &str) -> Result<(), EngineError> {
     let Some(found) = inspect(shared, image).await? else { return Ok(()) };
     let Some(known) = found.names.iter().find(|known| without_registry(known) == name) else { return Ok(()) };
@@ -134,13 +134,13 @@ pub(super) async fn untag(shared: &Shared, image: &Digest, name: &str) -> Result
     }
 }
 
-/// Takes our names off the image, and removes it where it has no other.
+/// Removes our names from the image, and the image itself if it has no other name.
 pub(super) async fn remove(shared: &Shared, image: &Digest) -> Result<ImageRemoval, EngineError> {
     let Some(found) = inspect(shared, image).await? else { return Ok(ImageRemoval::Absent) };
     let (own, others): (Vec<String>, Vec<String>) = found.names.into_iter().partition(|name| is_own(name));
     let reference = shared.reference(image).await?;
     shared.forget(image);
-    // The image goes with its last name; one without a name is named by its digest.
+    // The daemon removes the image with its last name. An image without names is removed by its digest.
     let unnamed = (own.is_empty() && others.is_empty()).then_some(reference);
     for name in own.into_iter().chain(unnamed) {
         let options = RemoveImageOptionsBuilder::default().force(false).build();
@@ -163,7 +163,7 @@ fn is_own(name: &str) -> bool {
     without_registry(name).starts_with(OWN_NAMES)
 }
 
-/// Returns the name as it was given. Podman puts a registry before it.
+/// Returns the name without the registry that Podman puts before it.
 fn without_registry(name: &str) -> &str {
     ["localhost/", "docker.io/"].iter().find_map(|registry| name.strip_prefix(registry)).unwrap_or(name)
 }

@@ -1,6 +1,6 @@
 //! The engine behind a Docker or Podman daemon, over the API that both speak on a Unix socket.
 //!
-//! Every container carries labels that name its owner. So the next process finds the containers of a killed one
+//! Every container has labels that name its owner. So the next process finds the containers of a killed one
 //! ([`sweep`](DockerEngine::sweep)), and leaves those of living processes alone.
 
 mod body;
@@ -8,6 +8,7 @@ mod connect;
 mod container;
 mod images;
 mod sweep;
+mod users;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -41,32 +42,37 @@ pub struct DockerEngine {
     init: PathBuf,
 }
 
-/// What running containers need of the engine.
+/// The engine's state that running containers use.
 struct Shared {
     docker: Docker,
     owner: Owner,
     podman: bool,
+    users: users::Users,
     /// Images that were introduced, by config digest.
     known: Mutex<BTreeMap<Digest, images::Known>>,
-    /// Starts and removals, which go on while nobody waits for them.
+    /// Starts and removals that continue after their caller stopped waiting.
     under_way: TaskTracker,
 }
 
 impl DockerEngine {
-    /// Connects to the daemon. `owner` is this process; `init` is this program's file from [`super::own_executable`].
+    /// Connects to the daemon. `owner` is this process; `init` is this program's file from [`super::own_executable`]; in
+    /// `directory` lie files that containers are given, as long as the engine is used.
     ///
     /// # Errors
-    /// [`EngineError::Unreachable`], [`EngineError::Address`], [`EngineError::Unfit`], [`EngineError::InitFile`].
-    pub async fn connect(daemon: &Daemon, owner: &Owner, init: &Path) -> Result<Self, EngineError> {
+    /// [`EngineError::Unreachable`], [`EngineError::Address`], [`EngineError::Unfit`], [`EngineError::InitFile`],
+    /// [`EngineError::Mount`].
+    pub async fn connect(daemon: &Daemon, owner: &Owner, init: &Path, directory: &Path) -> Result<Self, EngineError> {
         let init = fs_err::canonicalize(init).map_err(|error| EngineError::InitFile { reason: error.to_string() })?;
         super::check_static(&init)?;
         let connected = connect::connect(daemon).await?;
         let podman = connected.description.name == "podman";
+        let users = users::Users::choose(&connected.description.isolation, directory)?;
         let under_way = TaskTracker::new();
-        // Closed from the beginning: waiting ends whenever it is empty, and what is added later counts all the same.
+        // Closed from the beginning: waiting ends whenever the tracker is empty, and tasks that are added later still
+        // count.
         under_way.close();
         let (docker, owner, known) = (connected.docker, owner.clone(), Mutex::default());
-        let shared = Arc::new(Shared { docker, owner, podman, known, under_way });
+        let shared = Arc::new(Shared { docker, owner, podman, users, known, under_way });
         Ok(Self { shared, description: connected.description, init })
     }
 }
@@ -90,7 +96,7 @@ impl Shared {
         for warning in &created.warnings {
             tracing::warn!(purpose = spec.purpose, warning, "the engine made the container with a warning");
         }
-        // From here on the container goes with this value.
+        // From here on, dropping this value removes the container.
         let control = container::Control::new(Arc::clone(&self), created.id, spec.purpose.clone());
         let failed = |error| EngineError::StartFailed { purpose: spec.purpose.clone(), message: message(error) };
         let options =
@@ -104,18 +110,18 @@ impl Shared {
         })
     }
 
-    /// Removes a container, running or not; one that is gone is fine.
+    /// Removes a container, running or not. A missing one is no error.
     async fn remove(&self, id: &str) -> Result<(), EngineError> {
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
         match self.docker.remove_container(id, Some(options)).await {
             Ok(()) => Ok(()),
-            // 409: somebody else is removing it just now.
+            // 409: another request is removing it.
             Err(DaemonError::DockerResponseServerError { status_code: 404 | 409, .. }) => Ok(()),
             Err(error) => Err(daemon("remove a container", error)),
         }
     }
 
-    /// Has a container removed without waiting for it. What fails is left to the next sweep.
+    /// Removes a container in the background. After a failure, the next sweep removes it.
     fn remove_later(self: &Arc<Self>, id: String) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             tracing::warn!(container = id, "left to the next sweep: the program is at its end");
@@ -131,12 +137,12 @@ impl Shared {
     }
 }
 
-/// Wraps a daemon's answer that has no case of its own.
+/// Wraps a daemon's error without a variant of its own.
 fn daemon(operation: &'static str, source: DaemonError) -> EngineError {
     EngineError::Daemon { operation, source: Box::new(source) }
 }
 
-/// Returns the daemon's own words where it answered, else the error's.
+/// Returns the daemon's message if it answered, else the error's.
 fn message(error: DaemonError) -> String {
     match error {
         DaemonError::DockerResponseServerError { message, .. } => message.trim().to_owned(),
@@ -147,7 +153,7 @@ fn message(error: DaemonError) -> String {
 #[async_trait]
 impl Engine for DockerEngine {
     async fn start(&self, spec: &ContainerSpec) -> Result<Container, EngineError> {
-        // One count for all engines of the process: their containers bear the same owner's name.
+        // One counter for all engines of the process, because the names of their containers contain the same owner.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = body::name(&spec.purpose, &self.shared.owner, number);
@@ -156,8 +162,8 @@ impl Engine for DockerEngine {
         let body = body::create_body(spec, image, &self.init, &self.shared, labels)?;
         let (shared, spec, init) = (Arc::clone(&self.shared), spec.clone(), self.init.clone());
         let purpose = spec.purpose.clone();
-        // As a task of its own this is gone through even where the caller gives up in the midst of it: a container
-        // whose number is not known yet could not be removed. What nobody receives is removed before the task ends.
+        // A task of its own, so that it completes even if the caller gives up. Otherwise a created container without a
+        // known number could not be removed. If nobody receives the container, the task removes it.
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.shared.under_way.spawn(async move {
             drop(sender.send(shared.start(&spec, &init, name, body).await));
@@ -181,7 +187,7 @@ impl Engine for DockerEngine {
         archive: BoxStream<'static, io::Result<Bytes>>,
     ) -> Result<(), EngineError> {
         let options = ImportImageOptionsBuilder::default().quiet(true).build();
-        // The answer's head comes when the archive was read, which takes as long as it takes.
+        // The answer begins after the daemon has read the archive, which may take long.
         let patient = self.shared.docker.clone().with_timeout(LOAD_TIMEOUT);
         let mut answers = patient.import_image_stream(options, archive, None::<HashMap<_, _>>);
         let mut last = String::new();

@@ -1,4 +1,4 @@
-//! Decides from its labels who owns a container and whether it may be removed.
+//! Decides by its labels who owns a container and whether it may be removed.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,17 +12,17 @@ use super::super::EngineError;
 use super::{Shared, daemon};
 use crate::data_dir::Owner;
 
-/// The process that made the container.
+/// Label of the process that created the container.
 const OWNER: &str = "testevo-sandbox.owner";
 
-/// The owner's process namespace: a process number means nothing outside it.
+/// Label of the owner's process namespace. A process number is meaningless outside of it.
 const NAMESPACE: &str = "testevo-sandbox.namespace";
 
-/// How long a list with a state that the interface does not know is asked for again, and how often.
+/// How long a list is requested again if it contains a container state that the API does not define.
 const MOST_CLEANING_UP: Duration = Duration::from_secs(10);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// Seconds since 1970 after which the container counts as ended, whoever its owner is.
+/// Label of the time in seconds since 1970 after which the container counts as ended, whoever owns it.
 const EXPIRES: &str = "testevo-sandbox.expires";
 
 /// Clocks of machines that share a daemon may differ by this many seconds.
@@ -46,7 +46,7 @@ fn namespace() -> String {
     fs_err::read_link("/proc/self/ns/pid").map_or_else(|_| "unknown".into(), |link| link.display().to_string())
 }
 
-/// Removes what dead owners left.
+/// Removes containers of dead owners.
 pub(super) async fn sweep(shared: &Shared) -> Result<usize, EngineError> {
     let mut removed = 0;
     for container in list(shared, OWNER.to_owned()).await? {
@@ -75,15 +75,15 @@ async fn list(shared: &Shared, label: String) -> Result<Vec<ContainerSummary>, E
     let began = Instant::now();
     loop {
         match shared.docker.list_containers(Some(options.clone())).await {
-            // Podman has containers `stopped` until its own clean-up is through, which is no state that the interface knows.
+            // During its own cleanup, Podman reports the state `stopped`, which the API does not define.
             Err(Error::JsonDataError { .. }) if began.elapsed() < MOST_CLEANING_UP => sleep(BETWEEN_LOOKS).await,
             listed => return listed.map_err(|error| daemon("list containers", error)),
         }
     }
 }
 
-/// Tells whether nobody can want the container any more. Whether an owner lives can only be told where its process
-/// number means the same as here; elsewhere, and after a restart of the machine, time decides.
+/// Tells whether no process can use the container any more. An owner's life can be checked only in its own process
+/// namespace. Elsewhere, and after a restart of the machine, the time decides.
 fn is_left_over(labels: &HashMap<String, String>, namespace: &str, now: u64) -> bool {
     let label = |name: &str| labels.get(name).map(String::as_str).unwrap_or_default();
     let expired = label(EXPIRES).parse::<u64>().is_ok_and(|expires| expires < now);

@@ -128,10 +128,18 @@ async fn fixture(images: Vec<Stored>) -> Fixture {
         }
     });
     let address = format!("unix://{}", socket.display());
+    let isolation = Isolation {
+        rootless: false,
+        seccomp: true,
+        user_namespace: false,
+        mandatory_access_control: None,
+        unenforced: Vec::new(),
+    };
     let shared = Arc::new(Shared {
         docker: Docker::connect_with_unix(&address, 10, API_DEFAULT_VERSION).unwrap(),
         owner: Owner::current().unwrap(),
         podman: false,
+        users: users::Users::choose(&isolation, directory.path()).unwrap(),
         known: Mutex::default(),
         under_way: TaskTracker::new(),
     });
@@ -148,13 +156,7 @@ async fn fixture(images: Vec<Stored>) -> Fixture {
         storage_directory: None,
         processors: 1,
         memory_bytes: 1,
-        isolation: Isolation {
-            rootless: false,
-            seccomp: true,
-            user_namespace: false,
-            mandatory_access_control: None,
-            unenforced: Vec::new(),
-        },
+        isolation,
     };
     let init = directory.path().join("init");
     fs_err::write(&init, "").unwrap();

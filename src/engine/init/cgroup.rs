@@ -48,12 +48,12 @@ impl Cgroup {
         }
     }
 
-    /// Returns how often the limit of processes was met.
+    /// Returns how often the process limit was reached.
     pub(super) fn process_limit_hits(&self) -> Option<u64> {
         keyed(&read(self.process_events.as_ref()?)?, "max")
     }
 
-    /// Returns how many processes the limit of memory ended.
+    /// Returns how many processes the memory limit ended.
     pub(super) fn memory_limit_kills(&self) -> Option<u64> {
         keyed(&read(self.memory_events.as_ref()?)?, "oom_kill")
     }

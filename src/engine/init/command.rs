@@ -13,15 +13,15 @@ use super::report::{ReportError, Reporter};
 use super::spawn::{self, Started};
 use super::tree::StepError;
 
-/// How often limits are looked at, and how long output may lie in init.
+/// Interval between checks of limits, and the longest time that output stays in init.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Bytes that are collected before a frame is sent.
 const FRAME: usize = 32 << 10;
 
-/// Runs the command to its end and ends everything that it left.
+/// Runs the command to its end, and ends all processes that it left.
 ///
-/// A command with an `input` of its own converses: what it says is passed on at once.
+/// A command with an `input` of its own converses: its output is sent at once.
 pub(super) fn run(
     session: &mut Session,
     index: usize,
@@ -45,7 +45,7 @@ pub(super) fn run(
     let Started { process, stdout, stderr, events } = match spawn::spawn(command, input, account, shield) {
         Ok(started) => started,
         Err(error) => {
-            // The forwarder and a child that failed before its exec.
+            // Ends the forwarder, or a child that failed before its exec.
             children.end_all(|_| {}).map_err(broken)?;
             return Err(error);
         }
@@ -90,12 +90,12 @@ pub(super) fn run(
             }
         }
     };
-    // What it left tells whether it met the limit of processes since the last look.
+    // The remaining processes show whether the command reached the process limit since the last check.
     if sums.end.is_some() {
         account.look_at_the_end();
     }
     children.end_all(|ended| sums.add_killed(ended)).map_err(broken)?;
-    // Nobody holds the pipes any more: what is in them is all there will ever be.
+    // No process has the pipes open any more, so they receive no further bytes.
     output.drain(reporter)?;
     let time = match (cgroup.processor_time(), time_before) {
         (Some(after), Some(before)) => after.saturating_sub(before),
@@ -123,8 +123,8 @@ fn difference(after: Option<u64>, before: Option<u64>) -> Option<u64> {
     Some(after?.saturating_sub(before?))
 }
 
-/// Returns what the command has used so far: by the control group's account, else by adding up all processes. That sum
-/// misses processes whose parents refuse to wait for them, so it is the second choice.
+/// Returns the processor time of the command so far: by the control group, or else the sum over all processes. The sum
+/// misses processes whose parents never wait for them.
 fn processor_time(now: Option<Duration>, before: Option<Duration>, reaped: Duration) -> Duration {
     match (now, before) {
         (Some(now), Some(before)) => now.saturating_sub(before),
@@ -132,7 +132,7 @@ fn processor_time(now: Option<Duration>, before: Option<Duration>, reaped: Durat
     }
 }
 
-/// Returns the time of all living processes but init, and of their own reaped children.
+/// Returns the time of all living processes except init, and of their own reaped children.
 fn living_processor_time() -> Duration {
     let Ok(entries) = fs_err::read_dir("/proc") else {
         return Duration::ZERO;
@@ -143,7 +143,8 @@ fn living_processor_time() -> Duration {
         .filter(|process| *process != 1)
         .filter_map(|process| fs_err::read_to_string(format!("/proc/{process}/stat")).ok())
         .filter_map(|stat| {
-            // utime, stime, cutime and cstime are fields 14 to 17; the second may hold anything but ends the last `)`.
+            // utime, stime, cutime and cstime are fields 14 to 17. The second field may contain anything, but ends at
+            // the last `)`.
             let fields = stat.rsplit_once(')')?.1;
             Some(fields.split_whitespace().skip(11).take(4).filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>())
         })
@@ -213,7 +214,7 @@ impl Output {
         Self { step, limits, pipes, buffer: vec![0; 256 << 10], seen: 0, dropped: 0 }
     }
 
-    /// Waits for output, an ended child, or the time; tells whether a child ended.
+    /// Waits for output, an ended child, or the time. Tells whether a child ended.
     fn wait(&mut self, children: impl AsFd, time: Duration) -> std::io::Result<bool> {
         let children = children.as_fd();
         let mut waiting = vec![PollFd::new(&children, PollFlags::IN)];
@@ -231,7 +232,7 @@ impl Output {
         Ok(ready[0])
     }
 
-    /// Takes what is there from every pipe that is ready, once.
+    /// Reads once from every pipe that is ready.
     fn read(&mut self, reporter: &mut Reporter) -> Result<(), StepError> {
         for pipe in &mut self.pipes {
             if !std::mem::take(&mut pipe.ready) {
@@ -262,7 +263,7 @@ impl Output {
         self.pipes.iter_mut().try_for_each(|pipe| pipe.send(reporter, self.step)).map_err(StepError::Report)
     }
 
-    /// Takes the rest, which ends because all writers are dead.
+    /// Reads the rest. It ends because all writers are dead.
     fn drain(&mut self, reporter: &mut Reporter) -> Result<(), StepError> {
         while self.pipes.iter().any(|pipe| pipe.read.is_some()) {
             for pipe in &mut self.pipes {

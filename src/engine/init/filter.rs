@@ -3,7 +3,7 @@
 //! A call that is not listed fails with `ENOSYS`, so that programs fall back as on older kernels: to `clone` instead of
 //! `clone3`, whose flags no filter can see. A deny-list would let calls pass that only later kernels know. The list
 //! leaves out calls that make namespaces and mounts, load kernel code, or look into other processes. It also leaves out
-//! calls that keep secrets or memory outside of the account, calls that administer the machine, and obsolete ones.
+//! calls that hide secrets or memory from the account, calls that administer the machine, and obsolete ones.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,7 +17,7 @@ const LAST: libc::c_long = 462;
 
 /// Calls that no command needs.
 const LEFT_OUT: [libc::c_long; 68] = [
-    // Namespaces, mounts, roots.
+    // Calls for namespaces, mounts and roots.
     libc::SYS_unshare,
     libc::SYS_setns,
     libc::SYS_mount,
@@ -32,7 +32,7 @@ const LEFT_OUT: [libc::c_long; 68] = [
     libc::SYS_fspick,
     libc::SYS_mount_setattr,
     libc::SYS_clone3,
-    // Kernel code and its interfaces to hardware.
+    // Calls for kernel code and its interfaces to hardware.
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
@@ -46,7 +46,7 @@ const LEFT_OUT: [libc::c_long; 68] = [
     libc::SYS_userfaultfd,
     libc::SYS_fanotify_init,
     libc::SYS_fanotify_mark,
-    // Other processes.
+    // Calls on other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -54,19 +54,19 @@ const LEFT_OUT: [libc::c_long; 68] = [
     libc::SYS_process_mrelease,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // Keys, and memory that hides.
+    // Calls for keys, and for memory that is hidden from the account.
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
     libc::SYS_memfd_secret,
-    // Memory of certain nodes.
+    // Calls for memory on certain nodes.
     libc::SYS_mbind,
     libc::SYS_set_mempolicy,
     libc::SYS_get_mempolicy,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
     libc::SYS_set_mempolicy_home_node,
-    // The machine: its clock, names, log, disks, power.
+    // Calls that administer the machine: clock, names, log, disks, power.
     libc::SYS_settimeofday,
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,
@@ -82,11 +82,11 @@ const LEFT_OUT: [libc::c_long; 68] = [
     libc::SYS_swapoff,
     libc::SYS_vhangup,
     libc::SYS_open_by_handle_at,
-    // Old, and nobody's.
+    // Obsolete calls.
     libc::SYS_nfsservctl,
     libc::SYS_lookup_dcookie,
     libc::SYS_remap_file_pages,
-    // Below: only of this architecture.
+    // From here on, calls that only this architecture has.
     libc::SYS_iopl,
     libc::SYS_ioperm,
     libc::SYS_modify_ldt,
@@ -95,7 +95,7 @@ const LEFT_OUT: [libc::c_long; 68] = [
     libc::SYS_ustat,
 ];
 
-/// Memory that belongs to no process, and so to no account that init could keep.
+/// Calls that create memory without a process, which init's account can't count.
 const UNACCOUNTED: [libc::c_long; 2] = [libc::SYS_memfd_create, libc::SYS_shmget];
 
 /// Flags of `clone` that make namespaces.
@@ -107,13 +107,13 @@ const NAMESPACES: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u64;
 
-/// Domains that lead no further than this container.
+/// Socket domains that lead no further than this container.
 const DOMAINS: [libc::c_int; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
 
-/// Modes of execution that change nothing about protections.
+/// Personalities that change no protection.
 const PERSONALITIES: [u64; 5] = [0, 8, 0x2_0000, 0x2_0008, 0xffff_ffff];
 
-/// Returns the filter; `accounted` says that init itself adds up the memory of processes.
+/// Returns the filter. `accounted` tells that init itself counts the memory of processes.
 pub(super) fn compile(accounted: bool) -> io::Result<BpfProgram> {
     let filter = SeccompFilter::new(
         rules(accounted).map_err(io::Error::other)?,
@@ -139,7 +139,7 @@ fn rules(accounted: bool) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler
     rules.insert(libc::SYS_socket, domains?);
     let personalities: Result<_, _> = PERSONALITIES.iter().map(|mode| equal(0, *mode)).collect();
     rules.insert(libc::SYS_personality, personalities?);
-    // Typing into somebody else's terminal.
+    // `TIOCSTI` types into another process's terminal.
     let harmless =
         SeccompRule::new(vec![one(1, SeccompCmpOp::Ne, libc::TIOCSTI)?, one(1, SeccompCmpOp::Ne, libc::TIOCLINUX)?])?;
     rules.insert(libc::SYS_ioctl, vec![harmless]);

@@ -24,7 +24,7 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Listens on the port, where there is one.
+    /// Listens on the port, if there is one.
     pub(super) fn open(port: Option<u16>) -> Result<Option<Self>, String> {
         let Some(port) = port else { return Ok(None) };
         let open = || -> io::Result<Self> {
@@ -35,13 +35,13 @@ impl Door {
         open().map(Some).map_err(|error| format!("the door's port {port} can't be listened on: {error}"))
     }
 
-    /// Starts the child that passes connections on, and returns its number.
+    /// Starts the child that forwards connections, and returns its process number.
     pub(super) fn start(&self) -> io::Result<i32> {
         // SAFETY: this process has one thread, so the child may do whatever the parent may.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
-                // Its only way to tell of a failure is to end: connections are refused then.
+                // The child reports a failure only by its end. Connections are then refused.
                 let status = match serve(&self.listener) {
                     Ok(()) => 0,
                     Err(_) => 1,
@@ -55,7 +55,7 @@ impl Door {
 }
 
 fn serve(listener: &TcpListener) -> io::Result<()> {
-    // Frames are init's to send.
+    // Only init may send frames.
     let null = fs_err::OpenOptions::new().write(true).open("/dev/null")?.into_file().into_raw_fd();
     for descriptor in [1, 2] {
         // SAFETY: no memory is involved.
@@ -86,7 +86,7 @@ fn serve(listener: &TcpListener) -> io::Result<()> {
         while connections.len() < MAX_CONNECTIONS {
             match listener.accept() {
                 Ok((inside, _)) => {
-                    // Without the host's end the connection is dropped, which the command sees as refused.
+                    // Without the host's end the connection is dropped. The command sees it as refused.
                     if let Ok(connection) = Connection::open(inside) {
                         connections.push(connection);
                     }
@@ -104,7 +104,7 @@ struct Connection {
     outside: UnixStream,
     outward: Direction,
     inward: Direction,
-    /// What poll said of the two ends; it would say so again and again.
+    /// Whether poll reported the end of this side. It would repeat the report.
     inside_gone: bool,
     outside_gone: bool,
 }
@@ -129,13 +129,13 @@ impl Connection {
         (flags(&self.outward, &self.inward), flags(&self.inward, &self.outward))
     }
 
-    /// Moves what can be moved; tells whether the connection lives on.
+    /// Moves the available bytes. Tells whether the connection is still alive.
     fn advance(&mut self) -> bool {
         let Self { inside, outside, outward, inward, inside_gone, outside_gone } = self;
         let outward_lives = outward.advance(&mut &*inside, &mut &*outside, &|| outside.shutdown(Shutdown::Write));
         let inward_lives = inward.advance(&mut &*outside, &mut &*inside, &|| inside.shutdown(Shutdown::Write));
         match (outward_lives, inward_lives) {
-            // An end that is gone and has nothing more to give can't take anything either.
+            // A closed end without remaining bytes can't receive any either.
             (Ok(outward), Ok(inward)) => {
                 (outward || !*inside_gone) && (inward || !*outside_gone) && (outward || inward)
             }
@@ -201,7 +201,7 @@ impl Direction {
     }
 }
 
-/// A call that would block, or was interrupted, is tried again when poll says so.
+/// Tells that a call would block or was interrupted; it is retried after the next poll.
 fn later(error: io::Error) -> io::Result<bool> {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(true),

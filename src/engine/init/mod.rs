@@ -11,10 +11,8 @@
 mod account;
 mod cgroup;
 mod command;
-mod copy;
 mod filter;
 mod forward;
-mod protect;
 mod reap;
 mod removal;
 pub(in crate::engine) mod report;
@@ -45,24 +43,24 @@ use super::spec::{
 /// Exit status of an init that could not tell its reason in frames.
 pub const EXIT_UNUSABLE: u8 = 125;
 
-/// Tells whether this process was started to be an init. Must be asked before threads exist.
+/// Tells whether this process was started as an init. Must be called before threads exist.
 pub fn is_wanted() -> bool {
     std::env::args_os().nth(1).as_deref() == Some(OsStr::new(INIT_SUBCOMMAND))
 }
 
-/// Is the init until the program is over. Exit status 0 says that every frame was sent.
+/// Runs as the init until the program is over. Exit status 0 tells that every frame was sent.
 pub fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody else can be told; stderr is the engine's and not one of the task's.
+            // Nothing else can be told. The engine reads stderr; the task has no access to it.
             let _ = writeln!(io::stderr(), "container-init: {error}");
             ExitCode::from(EXIT_UNUSABLE)
         }
     }
 }
 
-/// What ends init without a report.
+/// Errors that end init without a report.
 #[derive(Debug, thiserror::Error)]
 enum InitError {
     #[error("this must be process 1 of a container: it ends every process that it can reach")]
@@ -74,7 +72,7 @@ enum InitError {
 }
 
 fn run() -> Result<(), InitError> {
-    // Before anything else: from here on nobody inside may look into this process.
+    // Before anything else: from here on, no process in the container may look into this one.
     let setup = |what| move |error: rustix::io::Errno| InitError::Setup(what, error.into());
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
         .map_err(setup("not dumpable"))?;
@@ -104,13 +102,13 @@ fn run() -> Result<(), InitError> {
     Ok(session.reporter.end(&end)?)
 }
 
-/// Keeps standard input for a command that converses, out of every other command's reach.
+/// Keeps standard input for a command that converses, and hides it from every other command.
 fn keep_input() -> Result<OwnedFd, String> {
     rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 10)
         .map_err(|error| format!("standard input could not be kept: {error}"))
 }
 
-/// Returns what init itself has to keep, as the engine that started it says.
+/// Returns the limits that init must enforce, as given by the engine.
 fn own_limits() -> Result<InitLimits, String> {
     match std::env::args().nth(2) {
         None => Ok(InitLimits::default()),
@@ -118,7 +116,7 @@ fn own_limits() -> Result<InitLimits, String> {
     }
 }
 
-/// Reads the program and leaves an empty stdin, so that no command can read what follows.
+/// Reads the program and leaves an empty stdin, so that no command can read the bytes that follow.
 fn read_program() -> Result<Program, String> {
     let mut line = Vec::new();
     let mut stdin = io::stdin().lock().take(MAX_PROGRAM_BYTES as u64 + 1);
@@ -145,7 +143,7 @@ struct Session {
     account: Account,
     shield: Shield,
     reporter: Reporter,
-    /// Standard input as it is after the program, until a command takes it.
+    /// Standard input after the program; `None` once a command has it.
     input: Option<OwnedFd>,
 }
 
@@ -179,12 +177,9 @@ impl Session {
     fn perform_step(&mut self, index: usize, step: &Step, succeeded: &[bool]) -> Result<StepResult, InitError> {
         let outcome = match step {
             Step::Unpack { archive, into } => unpack::unpack(archive, into).map(|()| StepResult::Done),
-            Step::Rename { from, to } => tree::rename(from, to).map(|()| StepResult::Done),
-            Step::CopyTree { from, to } => copy::copy_tree(from, to).map(|()| StepResult::Done),
             Step::Remove { path } => removal::remove(path).map(|()| StepResult::Done),
             Step::Empty { path } => removal::empty(path).map(|()| StepResult::Done),
             Step::MakeDirectory { path } => tree::open_directory(path, true).map(|_| StepResult::Done),
-            Step::Protect { path } => protect::protect(path).map(|()| StepResult::Done),
             Step::Write { path, content } => tree::write(path, content.as_bytes()).map(|()| StepResult::Done),
             Step::Run(command) => {
                 if command.only_after_success_of.is_some_and(|needed| succeeded.get(needed) != Some(&true)) {
@@ -210,7 +205,7 @@ impl Session {
     }
 }
 
-/// Keeps a text that holds a hostile path within what a frame carries.
+/// Shortens a text with a hostile path to the length that a frame may have.
 fn shortened(text: String) -> String {
     const LONGEST: usize = 2048;
     if text.len() <= LONGEST { text } else { text.chars().take(LONGEST / 4).chain("…".chars()).collect() }

@@ -23,7 +23,7 @@ pub(super) struct Ended {
 }
 
 impl Children {
-    /// Blocks every signal and watches for ended children. Children that init starts unblock theirs.
+    /// Blocks every signal and watches for ended children. Children of init unblock their own signals.
     pub(super) fn watch() -> io::Result<Self> {
         // SAFETY: the sets are initialised by sigfillset and sigemptyset before they are used, and the descriptor that
         // signalfd returns belongs to nobody else.
@@ -44,12 +44,12 @@ impl Children {
         }
     }
 
-    /// Returns what becomes readable when a child ends; call [`Children::acknowledge`] before reaping.
+    /// Returns the descriptor that becomes readable when a child ends. Call [`Children::acknowledge`] before reaping.
     pub(super) fn readiness(&self) -> BorrowedFd<'_> {
         self.signals.as_fd()
     }
 
-    /// Forgets the notice of ended children.
+    /// Clears the notification of ended children.
     pub(super) fn acknowledge(&self) -> io::Result<()> {
         let mut notice = [0; size_of::<libc::signalfd_siginfo>()];
         match rustix::io::read(&self.signals, &mut notice) {
@@ -81,12 +81,13 @@ impl Children {
         }
     }
 
-    /// Kills every other process of the container and reaps all of them; `each` sees them.
+    /// Kills every other process of the container and reaps all of them. `each` gets every one.
     pub(super) fn end_all(&self, mut each: impl FnMut(Ended)) -> io::Result<()> {
-        // Killing takes longer only while the kernel frees a process's memory or waits for a device.
+        // Killing takes long only while the kernel frees a process's memory or waits for a device.
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
-            // SAFETY: no memory is involved. As process 1 of a process namespace this reaches that namespace only.
+            // SAFETY: no memory is involved. As process 1 of a process namespace, this call reaches only that
+            // namespace.
             unsafe { libc::kill(-1, libc::SIGKILL) };
             loop {
                 match self.next_ended()? {
@@ -120,7 +121,7 @@ fn wait_readable(descriptor: &OwnedFd, time: Duration) -> io::Result<()> {
     }
 }
 
-/// Returns the time as poll takes it.
+/// Returns the time in the form that poll takes.
 pub(super) fn timespec(time: Duration) -> rustix::event::Timespec {
     rustix::event::Timespec {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::tree::{Entries, MAX_DEPTH, StepError, open_parent};
 
-/// Removes a file or a directory with everything in it; a missing one is fine.
+/// Removes a file or a directory tree. A missing one is no error.
 pub(super) fn remove(path: &str) -> Result<(), StepError> {
     let Some((parent, name)) = parent_of(path)? else { return Ok(()) };
     match rustix::fs::unlinkat(&parent, name, AtFlags::empty()) {
@@ -22,7 +22,7 @@ pub(super) fn remove(path: &str) -> Result<(), StepError> {
     }
 }
 
-/// Removes everything in a directory, which stays: something may be mounted there. A missing one is fine.
+/// Removes everything in a directory, but not the directory, which may be a mount point. A missing one is no error.
 pub(super) fn empty(path: &str) -> Result<(), StepError> {
     let Some((parent, name)) = parent_of(path)? else { return Ok(()) };
     match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {

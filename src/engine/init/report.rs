@@ -7,7 +7,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use super::super::frame::{self, FrameError, MAX_OUTPUT};
 use super::super::spec::{ProgramEnd, StepReport, Stream};
 
-/// Why init can't be heard any more.
+/// Why init can't report any more.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::engine) enum ReportError {
     #[error(transparent)]
@@ -73,7 +73,7 @@ pub(super) struct ContentWriter<'a> {
     reporter: &'a mut Reporter,
     step: usize,
     buffer: Vec<u8>,
-    /// Why the last write failed; [`std::io::Error`] can't carry it through other people's code with its type.
+    /// The error of the last write. [`std::io::Error`] can't carry its type through other people's code.
     failure: Option<ReportError>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> ContentWriter<'a> {
         Self { reporter, step, buffer: Vec::with_capacity(MAX_OUTPUT), failure: None }
     }
 
-    /// Returns the failure that a write ended with, if one did.
+    /// Returns the error that ended writing, if any.
     pub(super) fn failure(self) -> Option<ReportError> {
         self.failure
     }

@@ -25,7 +25,7 @@ pub(super) fn file(reporter: &mut Reporter, step: usize, path: &str, max_bytes: 
     Ok(if size > max_bytes { StepResult::Cut { size } } else { StepResult::Done })
 }
 
-/// What lies behind a link or a file where a directory should be is refused; a missing directory is absent.
+/// Refuses a link, and a file in a directory's place. A missing directory is absent.
 fn found(parent: Result<(OwnedFd, &OsStr), StepError>) -> Result<(OwnedFd, &OsStr), StepError> {
     parent.map_err(|error| match error {
         StepError::Failed { errno: Some(libc::ENOENT), .. } => StepError::Absent,
@@ -77,7 +77,7 @@ pub(super) fn archive(
     tree::walk(root, &mut |entry| {
         let content = match entry.kind {
             FileType::RegularFile => {
-                // One that can't be read is found before anything is sent.
+                // An unreadable file is found before anything is sent.
                 tree::open_file(entry.parent, entry.name, &Path::new(root).join(entry.path))?;
                 u64::try_from(entry.stat.st_size).unwrap_or(0)
             }
@@ -85,7 +85,7 @@ pub(super) fn archive(
             FileType::Directory => 0,
             _ => return Ok(()),
         };
-        // A long name takes a header and blocks of its own.
+        // A long name needs a header and blocks of its own.
         let name = entry.path.as_os_str().len() as u64 + 2;
         let name = if name < 100 { 0 } else { BLOCK + name.next_multiple_of(BLOCK) };
         size = size.saturating_add(BLOCK + name).saturating_add(content.div_ceil(BLOCK).saturating_mul(BLOCK));
@@ -114,7 +114,7 @@ fn append<W: Write>(builder: &mut tar::Builder<W>, root: &str, entry: &tree::Ent
     header.set_mode(entry.stat.st_mode & 0o777);
     header.set_uid(TASK_USER.into());
     header.set_gid(TASK_USER.into());
-    // What is put over a tree later could be told from it by its time.
+    // Equal times for all files: otherwise files that replace others later could be recognised.
     header.set_mtime(TREE_TIME);
     header.set_size(0);
     match entry.kind {
@@ -144,7 +144,7 @@ fn append<W: Write>(builder: &mut tar::Builder<W>, root: &str, entry: &tree::Ent
     }
 }
 
-/// What the owner of the files can do to them is no failure of ours.
+/// A file that its owner made unreadable is not a failure of ours.
 fn refused_if_unfit(error: StepError) -> StepError {
     match error {
         StepError::Failed { errno: Some(libc::ENOTDIR | libc::ELOOP | libc::EACCES | libc::EMFILE), error } => {
@@ -154,7 +154,7 @@ fn refused_if_unfit(error: StepError) -> StepError {
     }
 }
 
-/// Sends what `send` writes, and tells a failure to report from one to read.
+/// Sends the output of `send`. Distinguishes errors of reporting from errors of reading.
 fn sending(
     reporter: &mut Reporter,
     step: usize,

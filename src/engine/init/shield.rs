@@ -29,18 +29,18 @@ const ON_A_PROCESS: [libc::c_long; 5] = [
 /// Calls whose first argument is a kind and whose second a process, a group or a user.
 const ON_A_KIND: [libc::c_long; 2] = [libc::SYS_setpriority, libc::SYS_ioprio_set];
 
-/// The filters, made once.
+/// The compiled filters.
 pub(super) struct Shield {
     allowed: BpfProgram,
 }
 
 impl Shield {
-    /// Makes the filters; `accounted` says that init itself adds up the memory of processes.
+    /// Compiles the filters. `accounted` tells that init itself counts the memory of processes.
     pub(super) fn new(accounted: bool) -> io::Result<Self> {
         Ok(Self { allowed: super::filter::compile(accounted)? })
     }
 
-    /// Puts the filters in force for this thread and all that it becomes and starts.
+    /// Puts the filters in force for this thread and its descendants.
     pub(super) fn raise(&self) -> io::Result<()> {
         raise(program())?;
         seccompiler::apply_filter(&self.allowed).map_err(io::Error::other)
@@ -61,7 +61,7 @@ fn program() -> Vec<sock_filter> {
     let refuse = |errno: i32| step(RETURN, libc::SECCOMP_RET_ERRNO | errno as u32, 0, 0);
     let allow = step(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0);
     let mut filter = vec![
-        // Other architectures' numbers would pass unseen.
+        // Calls of other architectures have other numbers, which this filter would not recognise.
         step(LOAD, 4, 0, 0),
         step(EQUAL, ARCHITECTURE, 1, 0),
         refuse(libc::ENOSYS),
@@ -79,7 +79,7 @@ fn program() -> Vec<sock_filter> {
         ]);
     }
     for call in ON_A_KIND {
-        // The kind of one process is 0 for the one call and 1 for the other; whole groups and users are refused.
+        // A single process is kind 0 for one call and kind 1 for the other. Groups and users are refused.
         let one_process = u32::from(call == libc::SYS_ioprio_set);
         filter.extend([
             step(EQUAL, call as u32, 0, 6),

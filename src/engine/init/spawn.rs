@@ -17,7 +17,7 @@ use super::tree::StepError;
 /// Most descriptors that a command may have open.
 const MAX_OPEN_FILES: libc::rlim_t = 4096;
 
-/// How far the kernel's own limit of processor time lies above init's, which can name the cause.
+/// How far the kernel's own limit of processor time exceeds init's limit. Only init can name the cause.
 const CPU_MARGIN_SECONDS: u64 = 5;
 
 /// A command that was started.
@@ -28,7 +28,7 @@ pub(super) struct Started {
     pub(super) events: Option<OwnedFd>,
 }
 
-/// Where the child is when something fails; init says it in words.
+/// The child's step that failed. Init describes it in words.
 #[repr(u8)]
 #[derive(Clone, Copy)]
 enum Stage {
@@ -55,7 +55,7 @@ impl Stage {
     }
 }
 
-/// Starts the command in a session of its own, with nothing of init's but the pipes and the input that it is given.
+/// Starts the command in a session of its own. Of init's descriptors it gets only the pipes and its input.
 pub(super) fn spawn(
     command: &Command,
     input: Option<OwnedFd>,
@@ -106,7 +106,7 @@ pub(super) fn spawn(
     if process == 0 {
         let (stage, error) = child.become_command();
         let [a, b, c, d] = error.raw_os_error().unwrap_or(0).to_le_bytes();
-        // Init sees the pipe's end where even this fails.
+        // If even this fails, init sees the end of the pipe.
         let _ = rustix::io::write(&status.1, &[stage as u8, a, b, c, d]);
         // SAFETY: ends the child without running anything that was registered in the parent.
         unsafe { libc::_exit(127) }
@@ -123,7 +123,7 @@ pub(super) fn spawn(
             other => break other.map_err(|error| failed("its start", error.into()))?,
         }
     };
-    // The pipe's end without a word is the successful exec, or a child that was killed before: its status tells.
+    // If the pipe ends without a byte, exec succeeded or the child was killed before. The child's status tells which.
     if received == failure.len() {
         let [stage, errno @ ..] = failure;
         return Err(failed(Stage::words(stage), io::Error::from_raw_os_error(i32::from_le_bytes(errno))));
@@ -134,13 +134,13 @@ pub(super) fn spawn(
     Ok(Started { process, stdout: stdout.0, stderr: stderr.0, events })
 }
 
-/// Returns a pipe, its ends above the descriptors that the child arranges.
+/// Returns a pipe with descriptors above those that the child arranges.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok((rustix::io::fcntl_dupfd_cloexec(read, 10)?, rustix::io::fcntl_dupfd_cloexec(write, 10)?))
 }
 
-/// Looks a bare name up in the command's own `PATH`. What is not found keeps its name, and exec says why.
+/// Looks a bare name up in the command's own `PATH`. An unknown name stays unchanged, and exec reports the error.
 fn find_program(program: &str, environment: &[(String, String)]) -> PathBuf {
     if program.contains('/') {
         return program.into();
@@ -170,7 +170,7 @@ struct Child<'a> {
 }
 
 impl Child<'_> {
-    /// Returns only where something failed.
+    /// Returns only after a failure.
     fn become_command(&self) -> (Stage, io::Error) {
         let checked = |stage: Stage, result: libc::c_long| {
             if result < 0 { Err((stage, io::Error::last_os_error())) } else { Ok(()) }
@@ -192,8 +192,8 @@ impl Child<'_> {
                 let close =
                     libc::syscall(libc::SYS_close_range, first_closed, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
                 if close < 0 {
-                    // Kernels before 5.11: descriptors of init are made close-on-exec one by one as well, so this is
-                    // a second line. Any other cause is told.
+                    // For kernels before 5.11. Init also marks each of its descriptors as close-on-exec, so this is a
+                    // second protection. Any other cause is reported.
                     let error = io::Error::last_os_error();
                     if !matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL | libc::EPERM)) {
                         return Err((Stage::Descriptors, error));
@@ -208,13 +208,13 @@ impl Child<'_> {
                 if let Some(bytes) = self.data_bytes {
                     limit(libc::RLIMIT_DATA, bytes)?;
                 }
-                // The file belongs to root while the process is not dumpable; exec would end that state anyway.
+                // Root owns this file while the process is not dumpable. Exec would end that state anyway.
                 checked(Stage::OutOfMemoryScore, libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0).into())?;
                 #[expect(clippy::disallowed_methods, reason = "the stage names the file")]
                 std::fs::write("/proc/self/oom_score_adj", "1000").map_err(|error| (Stage::OutOfMemoryScore, error))?;
                 checked(Stage::Directory, libc::chdir(self.directory.as_ptr()).into())?;
                 for signal in 1..=64 {
-                    // Two of them can't be set, which changes nothing.
+                    // Two signals can't be set, which changes nothing.
                     libc::signal(signal, libc::SIG_DFL);
                 }
                 let mut none: libc::sigset_t = std::mem::zeroed();
@@ -232,7 +232,7 @@ impl Child<'_> {
     }
 }
 
-/// Sets a limit for good, or keeps a harder one.
+/// Sets a limit permanently, or keeps a lower one.
 fn limit(resource: libc::__rlimit_resource_t, value: libc::rlim_t) -> Result<(), (Stage, io::Error)> {
     let mut current = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointers are to live values.

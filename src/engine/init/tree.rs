@@ -1,29 +1,29 @@
 //! Files and directories inside the container, reached component by component and never through a symbolic link.
 //!
-//! After a command ran, every name below scratch may be any kind of file. All processes are dead while init looks, so
-//! nothing changes and one look is enough. Files are opened with `O_NOFOLLOW` all the same.
+//! After a command ran, every name below scratch may be any kind of file. All processes are dead while init reads, so
+//! nothing changes between two reads. Files are opened with `O_NOFOLLOW` all the same.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::report::ReportError;
 
-/// Directories nested deeper than this are left alone.
+/// Directories nested deeper than this are not read.
 pub(in crate::engine) const MAX_DEPTH: usize = 200;
 
 /// Why a step was not done.
 #[derive(Debug)]
 pub(in crate::engine) enum StepError {
-    /// What to send is not there.
+    /// The file or directory to send does not exist.
     Absent,
     /// Hostile or unfit content.
     Refused(String),
-    /// Anything else.
+    /// Any other failure.
     Failed { error: String, errno: Option<i32> },
     /// Init can't report any more.
     Report(ReportError),
@@ -47,7 +47,7 @@ impl StepError {
     }
 }
 
-/// Returns the directory, reached without following any symbolic link; missing ones are made where `create` says so.
+/// Returns the directory, reached without following any symbolic link. With `create`, missing directories are created.
 pub(in crate::engine) fn open_directory(path: impl AsRef<Path>, create: bool) -> Result<OwnedFd, StepError> {
     let path = path.as_ref();
     if !path.is_absolute() {
@@ -58,7 +58,7 @@ pub(in crate::engine) fn open_directory(path: impl AsRef<Path>, create: bool) ->
     open_below(&root, path.strip_prefix("/").unwrap_or(path), create).map_err(|errno| StepError::at(path, errno))
 }
 
-/// As [`open_directory`], from a directory; the path is relative.
+/// As [`open_directory`], for a path relative to a directory.
 pub(in crate::engine) fn open_below(root: &OwnedFd, path: &Path, create: bool) -> Result<OwnedFd, Errno> {
     let mut current = rustix::io::fcntl_dupfd_cloexec(root, 0)?;
     for component in path.components() {
@@ -70,7 +70,7 @@ pub(in crate::engine) fn open_below(root: &OwnedFd, path: &Path, create: bool) -
         if create {
             match rustix::fs::mkdirat(&current, name, Mode::from_raw_mode(0o755)) {
                 Ok(()) | Err(Errno::EXIST) => {}
-                // A read-only parent may well hold the directory already.
+                // The directory may exist already in a read-only parent.
                 Err(Errno::ROFS | Errno::ACCESS) if is_directory(&current, name) => {}
                 Err(errno) => return Err(errno),
             }
@@ -85,7 +85,7 @@ fn is_directory(parent: &OwnedFd, name: &OsStr) -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-/// Opens a directory in a directory, to look names up in it.
+/// Opens a directory in a directory for lookups of names.
 fn open_child(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name, flags, Mode::empty())
@@ -102,15 +102,7 @@ pub(in crate::engine) fn open_parent(path: &str, create: bool) -> Result<(OwnedF
     Ok((open_directory(parent, create)?, name))
 }
 
-/// Renames, also across directories, but replaces nothing.
-pub(in crate::engine) fn rename(from: &str, to: &str) -> Result<(), StepError> {
-    let (from_parent, from_name) = open_parent(from, false)?;
-    let (to_parent, to_name) = open_parent(to, true)?;
-    rustix::fs::renameat_with(&from_parent, from_name, &to_parent, to_name, RenameFlags::NOREPLACE)
-        .map_err(|errno| StepError::at(format!("{from} -> {to}"), errno))
-}
-
-/// Writes a file anew.
+/// Writes a file, and replaces an existing one.
 pub(in crate::engine) fn write(path: &str, content: &[u8]) -> Result<(), StepError> {
     use std::io::Write as _;
     let (parent, name) = open_parent(path, true)?;
@@ -120,7 +112,7 @@ pub(in crate::engine) fn write(path: &str, content: &[u8]) -> Result<(), StepErr
         .map_err(|error| StepError::failed(format!("`{path}`: {error}"), error.raw_os_error()))
 }
 
-/// Creates a file that did not exist; another that has the name, but no directory, is removed first.
+/// Creates a file. Removes an existing entry of that name first, unless it is a directory.
 pub(in crate::engine) fn create_file(parent: &OwnedFd, name: &OsStr, mode: Mode) -> Result<OwnedFd, Errno> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(parent, name, flags, mode) {
@@ -143,10 +135,11 @@ impl Entries {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::openat(parent, name, flags, Mode::empty()) {
             Ok(directory) => {
-                // Readable is not enough: names are looked up and removed in it too.
+                // The directory must also be searchable and writable, because names in it are opened and removed.
                 let mode = rustix::fs::fstat(&directory)?.st_mode;
                 if mode & 0o700 != 0o700 {
-                    // Not ours to change, as in a read-only input: what then fails says so itself.
+                    // A directory of another owner, as in a read-only input, can't be changed. A later operation then
+                    // reports the error.
                     let _ = rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode | 0o700));
                 }
                 Ok(Self { directory })
@@ -180,7 +173,7 @@ impl Entries {
     }
 }
 
-/// Something below a directory, as [`walk`] shows it.
+/// An entry below a directory, as [`walk`] passes it.
 pub(in crate::engine) struct Entry<'a> {
     /// The directory that holds it.
     pub(in crate::engine) parent: &'a OwnedFd,
@@ -192,7 +185,8 @@ pub(in crate::engine) struct Entry<'a> {
     pub(in crate::engine) kind: FileType,
 }
 
-/// Shows everything below a directory, each directory before what it holds, names in order; nothing through links.
+/// Passes everything below a directory to a function: each directory before its content, names in order, links not
+/// followed.
 pub(in crate::engine) fn walk(
     root: &str,
     each: &mut dyn FnMut(Entry<'_>) -> Result<(), StepError>,
@@ -236,9 +230,9 @@ fn walk_directory(
     Ok(())
 }
 
-/// Opens a regular file for reading; everything else is refused, and so is a file that its owner made unreadable.
+/// Opens a regular file for reading. Refuses everything else, and a file that its owner made unreadable.
 pub(in crate::engine) fn open_file(parent: &OwnedFd, name: &OsStr, shown: &Path) -> Result<(OwnedFd, Stat), StepError> {
-    // Without waiting: opening a pipe would hang.
+    // Does not wait: opening a pipe would hang.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::openat(parent, name, flags, Mode::empty()).map_err(|errno| match errno {
         Errno::NOENT => StepError::Absent,
@@ -253,17 +247,17 @@ pub(in crate::engine) fn open_file(parent: &OwnedFd, name: &OsStr, shown: &Path)
     Ok((file, stat))
 }
 
-/// Where a tree is written, in an order in which neighbours share their directory.
+/// The directory to which a tree is written. Entries that come in order of their directories share open ones.
 pub(in crate::engine) struct Destination {
     root: OwnedFd,
     shown: std::path::PathBuf,
     last: Option<(std::path::PathBuf, OwnedFd)>,
-    /// Directories and their modes and times, which are set when nothing changes them any more.
+    /// Directories with their modes and times, which are set last.
     directories: Vec<(std::path::PathBuf, Mode, rustix::fs::Timestamps)>,
 }
 
 impl Destination {
-    /// Opens the directory, which is created where missing.
+    /// Opens the directory, and creates a missing one.
     pub(in crate::engine) fn open(path: &str) -> Result<Self, StepError> {
         Ok(Self { root: open_directory(path, true)?, shown: path.into(), last: None, directories: Vec::new() })
     }
@@ -284,7 +278,7 @@ impl Destination {
         Ok(())
     }
 
-    /// Writes a file that `fill` fills.
+    /// Creates a file, which `fill` writes.
     pub(in crate::engine) fn file(
         &mut self,
         path: &Path,
@@ -320,7 +314,7 @@ impl Destination {
             .map_err(|errno| self.at(path, errno))
     }
 
-    /// Gives a file that was written before a second name.
+    /// Gives an earlier file a second name.
     pub(in crate::engine) fn hard_link(&mut self, path: &Path, target: &Path) -> Result<(), StepError> {
         let opened = target.parent().map_or(Err(Errno::INVAL), |parent| open_below(&self.root, parent, false));
         let from = opened.map_err(|errno| self.at(target, errno))?;
@@ -336,7 +330,7 @@ impl Destination {
         linked.map_err(|errno| self.at(path, errno))
     }
 
-    /// Returns the open directory that a path's last component lies in, made where missing, and that component.
+    /// Returns the open directory of a path's last component, created if missing, and that component.
     pub(in crate::engine) fn parent<'a>(&mut self, path: &'a Path) -> Result<(&OwnedFd, &'a OsStr), StepError> {
         let Some(Component::Normal(name)) = path.components().next_back() else {
             return Err(self.at(path, Errno::INVAL));
@@ -352,7 +346,7 @@ impl Destination {
         }
     }
 
-    /// Gives the directories their modes and times, the innermost first.
+    /// Gives the directories their modes and times, innermost first.
     pub(in crate::engine) fn finish(mut self) -> Result<(), StepError> {
         for (path, mode, times) in std::mem::take(&mut self.directories).into_iter().rev() {
             let set = || -> Result<(), Errno> {

@@ -1,8 +1,8 @@
 //! Control groups of containers: where they can be created, their limits, and the removal of dead owners' groups.
 //!
-//! Version 1 has a hierarchy per controller, and a group is created below this process's own in each. Version 2 has one
-//! hierarchy. There, a group can be created only below a group that delegates its controllers and is writable for this
-//! user.
+//! Version 1 has a hierarchy for each controller, and in each of them a group is created below this process's own
+//! group. Version 2 has one hierarchy. There, a group can be created only below a group that delegates its controllers
+//! and is writable for this user.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -19,11 +19,17 @@ use super::delegation;
 use super::machine::{Tree, write};
 use crate::data_dir::Owner;
 
-/// What names of our groups begin with; the owner's process namespace, the owner and a number follow.
+/// Beginning of the names of our groups. The owner's process namespace, the owner and a number follow.
 const PREFIX: &str = "testevo-sandbox-";
 
-/// The number in the name of the group that an owner itself is in; containers never get that far.
+/// The number in the name of the group with the owner itself. Containers' numbers never get that high.
 const OWN_NUMBER: u64 = u64::MAX;
+
+/// Limit on the memory of a container's TCP and UDP sockets, where groups of version 1 count it separately.
+const SOCKET_MEMORY_BYTES: u64 = 64 << 20;
+
+/// The kernel's file for that limit.
+const SOCKET_MEMORY: &str = "memory.kmem.tcp.limit_in_bytes";
 
 /// Period of the processor quota, in microseconds.
 const PERIOD: u64 = 100_000;
@@ -31,13 +37,14 @@ const PERIOD: u64 = 100_000;
 /// How long a group may stay busy after its last process has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Controllers with hierarchies of version 1 that groups are made in.
+/// Controllers of version 1 that containers use.
 const CONTROLLERS: [&str; 4] = ["memory", "pids", "cpu", "cpuacct"];
 
-/// How deep below a hierarchy's mount dead owners' groups are looked for; those of a service manager's users lie 6 deep.
+/// How deep below a hierarchy's mount dead owners' groups are searched for. Groups below a service manager's users lie
+/// 6 deep.
 const MOST_DEPTH: usize = 10;
 
-/// How many groups of a hierarchy are looked into for that: a busy machine has some hundred.
+/// The most groups of a hierarchy that are searched. A busy machine has some hundred.
 const MOST_GROUPS: usize = 2000;
 
 /// A group to create, with all values to write into it.
@@ -51,27 +58,29 @@ pub(super) struct Group {
     pub(super) values: Vec<(String, String)>,
     /// The file that counts processes ended by the memory limit.
     pub(super) memory_events: Option<String>,
-    /// Where the container sees it, below `/sys/fs/cgroup`; empty is that directory itself.
+    /// The group's path for the container, below `/sys/fs/cgroup`; empty for that directory itself.
     pub(super) shown_as: String,
 }
 
-/// The directories for new groups, and the limits that these can hold.
+/// The directories for new groups, and the limits that groups there can enforce.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) version: u8,
-    /// Controllers, such as `memory`, with the directory that groups are made in. In version 2 all have the same.
+    /// Controllers, such as `memory`, with the directory for new groups. In version 2 all have the same directory.
     pub(super) parents: Vec<(String, PathBuf)>,
-    /// Whether there is an account of swap that can be limited.
+    /// Whether swap is counted and can be limited.
     swap: bool,
-    /// This process's process namespace, in which alone its number means something; 0 where it can't be told.
+    /// Whether the memory of sockets can be limited.
+    sockets: bool,
+    /// This process's process namespace, in which alone its number has a meaning; 0 if unknown.
     namespace: u64,
-    /// Where hierarchies are mounted that a run in another group may have made groups in.
+    /// Mount points of the hierarchies that may contain groups of earlier runs.
     hierarchies: Vec<PathBuf>,
 }
 
 impl Layout {
-    /// Finds where groups can be made, from `/proc/self/mountinfo`, `/proc/self/cgroup` and the hierarchies. In version 2
-    /// it has groups hand controllers on where they only have to be told, and `owner` may move into a group of its own.
+    /// Finds the directories for new groups, from `/proc/self/mountinfo`, `/proc/self/cgroup` and the hierarchies. In
+    /// version 2 it may tell groups to delegate controllers, and may move `owner` into a group of its own.
     pub(super) fn find(tree: &dyn Tree, owner: &Owner) -> Self {
         let read = |path: &str| tree.read(Path::new(path)).unwrap_or_default();
         let (mounts, groups) = (read("/proc/self/mountinfo"), read("/proc/self/cgroup"));
@@ -83,10 +92,12 @@ impl Layout {
                 .filter_map(|controller| Some((controller.to_owned(), of(controller)?)))
                 .filter(|(_, parent)| tree.is_ours(parent))
                 .collect();
-            let swap = parents.iter().any(|(controller, parent)| {
-                controller == "memory" && tree.read(&parent.join("memory.memsw.limit_in_bytes")).is_some()
-            });
-            return Self { version: 1, parents, swap, namespace, hierarchies };
+            let memory_has = |file: &str| {
+                let mut memory = parents.iter().filter(|(controller, _)| controller == "memory");
+                memory.any(|(_, parent)| tree.read(&parent.join(file)).is_some())
+            };
+            let (swap, sockets) = (memory_has("memory.memsw.limit_in_bytes"), memory_has(SOCKET_MEMORY));
+            return Self { version: 1, parents, swap, sockets, namespace, hierarchies };
         }
         let none = Self { namespace, hierarchies, ..Self::default() };
         let Some(own) = directory(&mounts, &groups, None) else { return none };
@@ -94,15 +105,16 @@ impl Layout {
         match delegation::parent(tree, &own, &leaf) {
             Some((parent, controllers)) => {
                 let parents = controllers.into_iter().map(|name| (name.to_owned(), parent.clone())).collect();
-                // `memory.swap.max` is there wherever the kernel accounts for swap, and tells nothing in the root.
-                Self { version: 2, parents, swap: true, ..none }
+                // The file `memory.swap.max` shows that the kernel counts swap, but the root group lacks it. The memory
+                // of sockets counts as memory there.
+                Self { version: 2, parents, swap: true, sockets: true, ..none }
             }
             None => none,
         }
     }
 
-    /// Returns the limits that groups created here can't hold, by name. `swap_used` says whether the machine has any
-    /// swap.
+    /// Returns the names of limits that groups created here can't enforce. `swap_used` tells whether the machine has
+    /// any swap.
     pub(super) fn unenforced(&self, swap_used: bool) -> Vec<String> {
         let has = |controller: &str| self.parents.iter().any(|(name, _)| name == controller);
         let mut missing = Vec::new();
@@ -110,6 +122,7 @@ impl Layout {
             ("cpu", has("cpu")),
             ("memory", has("memory")),
             ("processes", has("pids")),
+            ("socket memory", has("memory") && self.sockets),
             ("swap", has("memory") && (self.swap || !swap_used)),
         ] {
             if !held {
@@ -149,7 +162,8 @@ impl Layout {
         let values: Vec<(&str, String)> = match (self.version, controller) {
             (1, "memory") => {
                 let swap = self.swap.then(|| ("memory.memsw.limit_in_bytes", memory.clone()));
-                [("memory.limit_in_bytes", memory)].into_iter().chain(swap).collect()
+                let sockets = self.sockets.then(|| (SOCKET_MEMORY, SOCKET_MEMORY_BYTES.to_string()));
+                [("memory.limit_in_bytes", memory)].into_iter().chain(swap).chain(sockets).collect()
             }
             (1, "cpu") => vec![("cpu.cfs_period_us", PERIOD.to_string()), ("cpu.cfs_quota_us", quota.to_string())],
             (_, "pids") => vec![("pids.max", limits.processes.to_string())],
@@ -160,8 +174,8 @@ impl Layout {
         values.into_iter().map(|(file, value)| (file.to_owned(), value)).collect()
     }
 
-    /// Removes groups of dead owners with their processes, and returns the number of containers. Groups created from
-    /// elsewhere are removed only if they have no processes.
+    /// Removes groups of dead owners with their processes, and returns the number of containers. Groups that were
+    /// created from elsewhere are removed only if they have no processes.
     pub(super) fn sweep(&self) -> io::Result<usize> {
         let mut names = BTreeSet::new();
         let parents: BTreeSet<&PathBuf> = self.parents.iter().map(|(_, parent)| parent).collect();
@@ -181,19 +195,19 @@ impl Layout {
         Ok(names.len())
     }
 
-    /// Removes what dead owners left anywhere in a hierarchy, the groups nearest to its mount first, as far as there are
-    /// not too many. Nothing is ended: what lies outside this process's own scope may be anybody's, and containers die
-    /// with their owners. What can't be looked into or removed is in nobody's way.
+    /// Removes dead owners' empty groups anywhere in a hierarchy, up to a maximum number, the nearest to its mount
+    /// first. It ends no process, because processes outside of this one's own scope may be anybody's, and containers
+    /// die with their owners. Groups that can't be read or removed do no harm.
     fn sweep_hierarchy(&self, hierarchy: &Path, most_groups: usize, names: &mut BTreeSet<String>) {
         let Some(device) = device_of(hierarchy) else { return };
         let (mut open, mut opened) = (VecDeque::from([(hierarchy.to_owned(), 0)]), 1);
         while let Some((group, depth)) = open.pop_front() {
             let entries = fs::read_dir(group).into_iter().flatten();
-            // The kind is the entry's own: links lead out of it.
+            // The type is the entry's own, because links lead out of the hierarchy.
             let below = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
             for entry in below {
                 let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-                // Something else may be mounted on a group.
+                // Another file system may be mounted on a group.
                 if device_of(&path) != Some(device) {
                     continue;
                 }
@@ -209,20 +223,21 @@ impl Layout {
         }
     }
 
-    /// Tells whether the group of this name is a dead owner's. Of owners in other namespaces nothing can be told.
+    /// Tells whether the group of this name belongs to a dead owner. False for owners in other namespaces, because
+    /// their life can't be checked.
     fn is_left_over(&self, name: &str) -> bool {
         owner_of(name)
             .is_some_and(|(namespace, owner)| namespace != 0 && namespace == self.namespace && !owner.is_alive())
     }
 }
 
-/// Returns the device of the file system that contains a path; a link is not followed. `None` for a missing path.
+/// Returns the device of the file system that contains a path, without following a link. `None` for a missing path.
 fn device_of(path: &Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt as _;
     fs::symlink_metadata(path).ok().map(|found| found.dev())
 }
 
-/// Returns what a version 1 hierarchy is called: its mount's own name, which may be `cpu,cpuacct`.
+/// Returns the name of a version 1 hierarchy: the name of its mount, such as `cpu,cpuacct`.
 fn parent_mount(parent: &Path, controller: &str) -> String {
     let names = |part: &std::ffi::OsStr| part.to_str().is_some_and(|part| part.split(',').any(|one| one == controller));
     parent.iter().find(|part| names(part)).map_or(controller.to_owned(), |part| part.to_string_lossy().into_owned())
@@ -232,7 +247,7 @@ fn group_name(namespace: u64, owner: &Owner, number: u64) -> String {
     format!("{PREFIX}{namespace}-{owner}-{number}")
 }
 
-/// Returns who made the group of this name, if it is one of ours: the process namespace, and the process in it.
+/// Returns the owner of the group of this name if it is one of ours: the process namespace, and the process in it.
 fn owner_of(name: &str) -> Option<(u64, Owner)> {
     let (owner, number) = name.strip_prefix(PREFIX)?.rsplit_once('-')?;
     number.parse::<u64>().ok()?;
@@ -241,17 +256,17 @@ fn owner_of(name: &str) -> Option<(u64, Owner)> {
 }
 
 impl Group {
-    /// Makes the group with its limits.
+    /// Creates the group with its limits.
     pub(super) fn make(&self) -> io::Result<()> {
         fs::create_dir(&self.directory)?;
         self.values.iter().try_for_each(|(file, value)| match write(&self.directory.join(file), value) {
-            // Kernels without an account of swap have no such file, and no swap to limit by it.
+            // Kernels that do not count swap lack this file, and have no swap to limit by it.
             Err(error) if error.kind() == io::ErrorKind::NotFound && file.contains("swap") => Ok(()),
             other => other,
         })
     }
 
-    /// Opens the way into it for a process that is still to be made.
+    /// Opens the entrance to the group for a process that does not exist yet.
     pub(super) fn open(&self) -> io::Result<Entrance> {
         let open =
             |options: &mut fs::OpenOptions, path: &Path| options.open(path).map(|file| OwnedFd::from(file.into_file()));
@@ -261,7 +276,7 @@ impl Group {
         })
     }
 
-    /// Tells whether the memory limit ended some process in it.
+    /// Tells whether the memory limit ended a process in it.
     pub(super) fn memory_limit_met(&self) -> bool {
         let Some(file) = &self.memory_events else { return false };
         fs::read_to_string(self.directory.join(file)).ok().and_then(|text| keyed(&text, "oom_kill")).unwrap_or(0) > 0
@@ -273,18 +288,18 @@ impl Group {
     }
 }
 
-/// The way of a process into a group. Moving another process makes the kernel wait until all processors pass a quiet
-/// point, some 10 ms in which no process of the machine starts or ends.
+/// How a process enters a group. Moving another process makes the kernel wait until all processors pass a quiet point.
+/// That takes some 10 ms, in which no process of the machine starts or ends.
 #[derive(Debug)]
 pub(super) enum Entrance {
-    /// Version 2: it is born in the group with this directory.
+    /// Version 2: the process is created in the group with this directory.
     ByBirth(OwnedFd),
-    /// Version 1: a thread that moves nobody but itself is let in at once, by this file.
+    /// Version 1: a thread that moves only itself enters at once, through this file.
     ByItself(OwnedFd),
 }
 
 impl Entrance {
-    /// Moves the calling thread in, which must be its process's only one.
+    /// Moves the calling thread into the group. It must be its process's only thread.
     pub(super) fn enter(&self) -> io::Result<()> {
         match self {
             Self::ByBirth(_) => Ok(()),
@@ -293,7 +308,7 @@ impl Entrance {
     }
 }
 
-/// Ends what runs in a group and removes it.
+/// Ends the processes of a group and removes it.
 fn clear(directory: &Path) -> io::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -308,11 +323,11 @@ fn clear(directory: &Path) -> io::Result<()> {
         let processes = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
         for process in processes.lines().filter_map(|line| line.parse::<i32>().ok()) {
             if let Some(process) = rustix::process::Pid::from_raw(process) {
-                // One that has ended meanwhile is what is wanted.
+                // A process that has ended meanwhile is no error.
                 let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
             }
         }
-        // Nothing tells when a group is empty in version 1.
+        // In version 1 nothing reports when a group becomes empty.
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -28,19 +28,19 @@ use super::super::{Container, ContainerControl, ContainerExit, EngineError, Outp
 use super::cgroup::Group;
 use super::plan::{MAX_LINE, Message, Plan, RUNTIME_SUBCOMMAND};
 
-/// How a container whose runtime was killed has ended.
+/// Exit status of a container whose runtime was killed.
 const KILLED: i64 = 128 + libc::SIGKILL as i64;
 
-/// How long a container may take to be made.
+/// The longest time for creating a container.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Containers of an engine. The trackers are closed from the beginning, which only means that waiting for them ends when they
-/// are empty: what is added later counts all the same.
+/// The containers of an engine. The trackers are closed from the beginning, so that waiting ends whenever they are
+/// empty. Containers that are added later still count.
 #[derive(Clone, Debug)]
 pub(super) struct Containers {
-    /// Those that are being made, run, or are being removed.
+    /// Containers that are being created, run, or are being removed.
     pub(super) all: TaskTracker,
-    /// Those of them that are being made, have ended or are made to end: nobody can say yet that they stay.
+    /// Of these, the containers that may be about to end: those that are being created, have ended or are being ended.
     pub(super) leaving: TaskTracker,
 }
 
@@ -53,8 +53,8 @@ impl Default for Containers {
     }
 }
 
-/// Whether a container is among those that leave. It is from the moment at which somebody has it ended, which is before
-/// its supervisor hears of that, until its supervisor has removed it.
+/// Whether a container counts as leaving. It does from the request to end it, before its supervisor hears of that,
+/// until its supervisor has removed it.
 #[derive(Clone)]
 struct Leaving {
     tracker: TaskTracker,
@@ -97,7 +97,7 @@ pub(super) async fn start(
     let (read, write) = socket.into_split();
     let mut runtime = Runtime { child, words: BufReader::new(read), socket: Some(write), groups: plan.groups };
     let heard = tokio::time::timeout(START_TIMEOUT, runtime.hear()).await.unwrap_or_else(|_| {
-        // A mount that hangs: with its runtime what was begun goes, too.
+        // A mount hangs. Killing the runtime also removes the rest of the container.
         drop(runtime.child.start_kill());
         None
     });
@@ -124,7 +124,7 @@ pub(super) async fn start(
     containers.all.spawn(async move {
         let exit = runtime.supervise(&end, &supervised).await;
         supervised.end();
-        // Where nobody waits for it the container has been tidied up all the same.
+        // If nobody waits for the exit, the container was cleaned up all the same.
         let _ = sender.send(exit);
     });
     let pieces = |from: pipe::Receiver, piece: fn(bytes::Bytes) -> OutputPiece, purpose: String| {
@@ -144,7 +144,7 @@ pub(super) async fn start(
     })
 }
 
-/// A runtime's process and this end of everything that it was given.
+/// A runtime's process, and the engine's ends of its descriptors.
 struct Launched {
     child: Child,
     socket: UnixStream,
@@ -165,7 +165,7 @@ fn launch(program: &Path, plan: &Plan) -> io::Result<Launched> {
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // An interrupt from the terminal is this process's to handle.
+        // This process handles interrupts from the terminal.
         .process_group(0)
         .spawn()?;
     request(&ours, plan, &[input_read, output_write, complaints_write])?;
@@ -179,7 +179,7 @@ fn launch(program: &Path, plan: &Plan) -> io::Result<Launched> {
     })
 }
 
-/// Sends what to make, and with its first byte the container's streams.
+/// Sends the plan, and with its first byte the container's streams.
 fn request(mut socket: &StdUnixStream, plan: &Plan, streams: &[OwnedFd; 3]) -> io::Result<()> {
     let mut line = serde_json::to_vec(plan)?;
     line.push(b'\n');
@@ -200,18 +200,18 @@ fn request(mut socket: &StdUnixStream, plan: &Plan, streams: &[OwnedFd; 3]) -> i
 struct Runtime {
     child: Child,
     words: BufReader<OwnedReadHalf>,
-    /// Closed to have the container ended.
+    /// Closing it ends the container.
     socket: Option<OwnedWriteHalf>,
     groups: Vec<Group>,
 }
 
 impl Runtime {
-    /// Returns its next message; `None` where it is gone or talks nonsense.
+    /// Returns the runtime's next message; `None` if the runtime is gone or the message is malformed.
     async fn hear(&mut self) -> Option<Message> {
         hear(&mut self.words).await
     }
 
-    /// Waits for its end, and says how it ended.
+    /// Waits for the runtime's end, and describes it.
     async fn finish(mut self) -> String {
         self.socket = None;
         drop(self.words);
@@ -221,13 +221,13 @@ impl Runtime {
         }
     }
 
-    /// Waits for the container's end, which it is made to when `end` is cancelled, and sees to it that nothing is left.
+    /// Waits for the container's end and makes sure that nothing is left. Ends the container when `end` is cancelled.
     async fn supervise(mut self, end: &CancellationToken, leaving: &Leaving) -> ContainerExit {
         let message = tokio::select! {
             message = hear(&mut self.words) => message,
             () = end.cancelled() => {
                 if let Some(mut socket) = self.socket.take() {
-                    // It also hears the end of the socket, but that comes only when both halves are closed.
+                    // The runtime also notices the end of the socket, but only after both halves are closed.
                     let _ = socket.write_all(b"k").await;
                     self.socket = Some(socket);
                 }
@@ -242,7 +242,7 @@ impl Runtime {
         self.finish().await;
         match message {
             Some(Message::Ended { exit_code, memory_limit_met }) => ContainerExit { exit_code, memory_limit_met },
-            // The container has gone with its runtime; its groups have not.
+            // The container ended with its runtime, but its groups remain.
             Some(Message::Started | Message::Failed(_)) | None => tidy_up(groups).await,
         }
     }
@@ -255,7 +255,7 @@ async fn hear(words: &mut BufReader<impl AsyncRead + Unpin>) -> Option<Message> 
     serde_json::from_slice(&line).ok()
 }
 
-/// Removes the groups of a container whose runtime could not.
+/// Removes the groups of a container whose runtime could not remove them.
 async fn tidy_up(groups: Vec<Group>) -> ContainerExit {
     let removed = tokio::task::spawn_blocking(move || {
         let memory_limit_met = groups.iter().any(Group::memory_limit_met);
@@ -269,7 +269,7 @@ async fn tidy_up(groups: Vec<Group>) -> ContainerExit {
     ContainerExit { exit_code: KILLED, memory_limit_met: removed.await.unwrap_or(false) }
 }
 
-/// The handle on a container. With it the container goes.
+/// The handle on a container. Dropping it ends the container.
 struct Control {
     kill: CancellationToken,
     leaving: Leaving,

@@ -15,13 +15,13 @@ const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 /// Returns the group for new groups, with the controllers that it delegates. `own` is this process's group. `leaf` is a
 /// group in `own`; this process moves there if it is the only process in `own`.
 pub(super) fn parent(tree: &dyn Tree, own: &Path, leaf: &Path) -> Option<(PathBuf, Vec<&'static str>)> {
-    // Engines of one process would stand in each other's way.
+    // Engines of one process would interfere with each other.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let ancestors = || own.ancestors().take_while(|group| tree.read(&group.join("cgroup.controllers")).is_some());
     let handing = || ancestors().find(|group| tree.is_ours(group) && hands_on(tree, group, "memory"));
     let parent = handing().or_else(|| {
-        // Nobody has said so yet: it may be that only nobody was asked.
+        // No controller is delegated yet, perhaps only because nobody requested it.
         let own = ancestors().next().filter(|own| tree.is_ours(own))?;
         let asked = hand_on(tree, own, "memory") || handing().is_some();
         if !asked && offers(tree, own, "memory") && step_aside(tree, own, leaf) {
@@ -39,17 +39,17 @@ fn has(tree: &dyn Tree, group: &Path, file: &str) -> Vec<String> {
     tree.read(&group.join(file)).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
-/// Tells whether a group can hand a controller on.
+/// Tells whether a group could delegate a controller.
 fn offers(tree: &dyn Tree, group: &Path, controller: &str) -> bool {
     has(tree, group, "cgroup.controllers").iter().any(|name| name == controller)
 }
 
-/// Tells whether a group hands a controller on.
+/// Tells whether a group delegates a controller.
 fn hands_on(tree: &dyn Tree, group: &Path, controller: &str) -> bool {
     has(tree, group, "cgroup.subtree_control").iter().any(|name| name == controller)
 }
 
-/// Has a group hand a controller on, and those above it where it does not have it itself; tells whether it does now.
+/// Makes a group delegate a controller, and the groups above it if necessary. Tells whether the group does so now.
 fn hand_on(tree: &dyn Tree, group: &Path, controller: &str) -> bool {
     if !tree.is_ours(group) {
         return false;

@@ -4,20 +4,23 @@
 //! these steps:
 //!
 //! 1. It waits until the runtime has mapped its users, and dies with the runtime.
-//! 2. It lets itself into its control groups of version 1.
-//! 3. Mounts, each with the flags that it needs and no more: none goes further than its namespace; layers as one read-only
-//!    tree; `/dev`, whose `null` covers files of the next two; `/proc`, in which the network's version 6 is switched off, what
-//!    tells of the machine covered, and what steers it read-only; `/sys`, read-only and covered as well, with the control
-//!    groups; last what was asked for, read-only inputs and scratch, outer places before inner ones.
-//! 4. The host's name, the loopback interface: all the network there is.
-//! 5. The tree becomes the root and the old one is let go.
-//! 6. A session and a session keyring of its own; no descriptor but the three streams.
-//! 7. The bounding and the ambient set of capabilities are emptied, while it may. It becomes the task's user. All other sets
-//!    are emptied: who was mapped to the task's user from the beginning loses none by becoming it.
-//! 8. No program may give rights back. It becomes dumpable, so that its files in `/proc` are its user's.
-//! 9. It dies with the runtime, once more: changing users had undone that.
-//! 10. Signals get their default meaning, and the init starts. It becomes undumpable, and keeps limits. Each command gets a
-//!     session, no descriptor but its own, limits of resources, and last the two filters of system calls.
+//! 2. It enters its control groups of version 1. From here on its groups are the top of all control groups that it
+//!    and its mounts show, so no name outside of them is visible.
+//! 3. Mounts, each with no more flags than it needs. No mount reaches beyond its namespace. The layers become one
+//!    read-only tree. `/dev` comes next, because its `null` covers files of the next two. `/proc` has the network's
+//!    version 6 switched off, files about the machine covered, and controls of the machine read-only. `/sys` is
+//!    read-only and covered as well, with the control groups. The requested mounts come last: read-only inputs as views
+//!    that do not show their paths, and scratch, outer places before inner ones.
+//! 4. The host's name, and the loopback interface, which is the whole network. Its sockets' buffers are limited.
+//! 5. The tree becomes the root, and the old root is unmounted.
+//! 6. A session and a session keyring of its own. No descriptor except the three streams.
+//! 7. It becomes the task's user. If its namespace has other users, as for containers of root, it moves to a new one
+//!    that has only the task's user. So no right that a process might gain applies to files or processes of the host's
+//!    root. All capability sets are emptied.
+//! 8. No program may regain rights. It becomes dumpable, so that its user owns its files in `/proc`.
+//! 9. It requests again to die with the runtime, because changing users had cancelled that.
+//! 10. Signals get their default handling, and the init starts. It becomes undumpable, and enforces limits. Each
+//!     command gets a session, only its own descriptors, resource limits, and last the two filters of system calls.
 
 use std::ffi::CString;
 use std::io;
@@ -30,11 +33,21 @@ use super::super::spec::{INIT_PATH, TASK_USER};
 use super::cgroup::Entrance;
 use super::mounts;
 use super::plan::{Failure, Plan, Stage};
+use super::users;
 
-/// What the host calls itself inside: the same everywhere, and a name that resolves without a network.
+/// The host's name in containers: equal for all, and resolvable without a network.
 const HOST_NAME: &str = "localhost";
 
-/// Becomes the init; returns only where a step failed.
+/// The flag that keeps capabilities unchanged when users change.
+const SECBIT_NO_SETUID_FIXUP: libc::c_ulong = 1 << 2;
+
+/// The runtime's message that users are mapped.
+pub(super) const GO: u8 = b'g';
+
+/// The same message for a process that must leave users other than the task's.
+pub(super) const GO_AND_LEAVE_USERS: u8 = b'l';
+
+/// Becomes the init. Returns only after a failed step.
 pub(super) fn become_init(plan: &Plan, streams: [OwnedFd; 3], entrances: &[Entrance], go: &OwnedFd) -> Failure {
     match prepare(plan, streams, entrances, go) {
         Ok(()) => start(&plan.arguments),
@@ -44,7 +57,7 @@ pub(super) fn become_init(plan: &Plan, streams: [OwnedFd; 3], entrances: &[Entra
 
 fn prepare(plan: &Plan, streams: [OwnedFd; 3], entrances: &[Entrance], go: &OwnedFd) -> Result<(), Failure> {
     let at = |stage: Stage, detail: &'static str| move |error: rustix::io::Errno| Failure::new(stage, detail, error);
-    // The runtime is gone where the pipe ends without a word.
+    // If the pipe ends without a byte, the runtime is gone.
     let mut word = [0; 1];
     match rustix::io::read(go, &mut word) {
         Ok(1) => {}
@@ -56,6 +69,7 @@ fn prepare(plan: &Plan, streams: [OwnedFd; 3], entrances: &[Entrance], go: &Owne
         let refused = |error| Failure::new(Stage::Placement, group.directory.display().to_string(), error);
         entrance.enter().map_err(refused)?;
     }
+    hide_outer_groups()?;
     mounts::build(plan)?;
     rustix::system::sethostname(HOST_NAME.as_bytes()).map_err(at(Stage::HostName, HOST_NAME))?;
     raise_loopback()?;
@@ -67,10 +81,11 @@ fn prepare(plan: &Plan, streams: [OwnedFd; 3], entrances: &[Entrance], go: &Owne
     rustix::stdio::dup2_stdout(output).map_err(at(Stage::Init, "stdout"))?;
     rustix::stdio::dup2_stderr(complaints).map_err(at(Stage::Init, "stderr"))?;
     close_the_rest()?;
+    become_the_task(word == [GO_AND_LEAVE_USERS])?;
     give_up_capabilities()?;
-    become_the_task()?;
     rustix::thread::set_no_new_privs(true).map_err(at(Stage::Privileges, "no new privileges"))?;
-    // Nobody else is here yet; init closes itself again as its first act. Its files in /proc follow this.
+    // No other process is in the container yet, and init becomes undumpable as its first action. The owner of its files
+    // in /proc follows this flag.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(at(Stage::Privileges, "dumpable"))?;
     die_with_the_runtime(go)
 }
@@ -89,7 +104,21 @@ fn start(arguments: &[String]) -> Failure {
     failed(io::Error::last_os_error())
 }
 
-/// Asks to be killed when the runtime ends, and ends where it has already.
+/// Makes the process's own control groups the top of those that it sees. So no file shows paths of the groups above, or
+/// names that distinguish containers.
+fn hide_outer_groups() -> Result<(), Failure> {
+    // SAFETY: this process has one thread, and no memory is involved.
+    if unsafe { libc::unshare(libc::CLONE_NEWCGROUP) } == 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        // A kernel without control groups has none to show.
+        error if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        error => Err(Failure::new(Stage::Placement, "a namespace of control groups", error)),
+    }
+}
+
+/// Requests to be killed when the runtime ends. Ends at once if the runtime has ended already.
 fn die_with_the_runtime(go: &OwnedFd) -> Result<(), Failure> {
     let failed = |error| Failure::new(Stage::Namespaces, "dying with the runtime", error);
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
@@ -120,14 +149,14 @@ fn raise_loopback() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Leaves the session keyring of the user who started the engine. Kernels without keyrings have none to leave.
+/// Leaves the session keyring of the user who started the engine. Kernels without keyrings need no call.
 fn join_new_keyring() {
     const JOIN_SESSION_KEYRING: libc::c_long = 1;
     // SAFETY: no memory is involved but a null name.
     unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, std::ptr::null::<libc::c_char>()) };
 }
 
-/// Has every descriptor but the three streams closed by the start of the init.
+/// Marks every descriptor except the three streams for closing at the start of the init.
 fn close_the_rest() -> Result<(), Failure> {
     // SAFETY: no memory is involved.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
@@ -137,7 +166,32 @@ fn close_the_rest() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gives up every capability for good: the bounding set, and what would outlive a change of users.
+/// Becomes the task's user, without any other group. If `leaves` is set, moves to a namespace without other users.
+fn become_the_task(leaves: bool) -> Result<(), Failure> {
+    let failed = |what: &'static str| move |error: rustix::io::Errno| Failure::new(Stage::Identity, what, error);
+    match rustix::thread::set_thread_groups(&[]) {
+        // A user without root's rights may not drop groups. They give access to nothing in the container.
+        Ok(()) | Err(rustix::io::Errno::PERM) => {}
+        Err(error) => return Err(failed("groups")(error)),
+    }
+    // Keeps the rights in this namespace until the next one is made, because some machines require them for that.
+    // SAFETY: no memory is involved.
+    if leaves && unsafe { libc::prctl(libc::PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) } != 0 {
+        return Err(Failure::new(Stage::Identity, "keeping capabilities", io::Error::last_os_error()));
+    }
+    let (user, group) = (Uid::from_raw(TASK_USER), Gid::from_raw(TASK_USER));
+    rustix::thread::set_thread_res_gid(group, group, group).map_err(failed("group"))?;
+    rustix::thread::set_thread_res_uid(user, user, user).map_err(failed("user"))?;
+    if leaves {
+        // The owner of its files in /proc follows this flag, and the process writes some of them.
+        rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(failed("dumpable"))?;
+        users::leave_all_others()
+            .map_err(|error| Failure::new(Stage::Identity, "a namespace without other users", error))?;
+    }
+    Ok(())
+}
+
+/// Gives up every capability for good. The bounding set comes first, because changing it needs a capability.
 fn give_up_capabilities() -> Result<(), Failure> {
     for capability in 0..=63 {
         // SAFETY: no memory is involved.
@@ -154,20 +208,6 @@ fn give_up_capabilities() -> Result<(), Failure> {
     if cleared != 0 {
         return Err(Failure::new(Stage::Capabilities, "ambient set", io::Error::last_os_error()));
     }
-    Ok(())
-}
-
-/// Becomes the task's user, without any other group, and without any capability.
-fn become_the_task() -> Result<(), Failure> {
-    let failed = |what: &'static str| move |error: rustix::io::Errno| Failure::new(Stage::Identity, what, error);
-    match rustix::thread::set_thread_groups(&[]) {
-        // A user without root's rights may not drop groups; they open nothing in here.
-        Ok(()) | Err(rustix::io::Errno::PERM) => {}
-        Err(error) => return Err(failed("groups")(error)),
-    }
-    let (user, group) = (Uid::from_raw(TASK_USER), Gid::from_raw(TASK_USER));
-    rustix::thread::set_thread_res_gid(group, group, group).map_err(failed("group"))?;
-    rustix::thread::set_thread_res_uid(user, user, user).map_err(failed("user"))?;
     let none = rustix::thread::CapabilitySets {
         effective: rustix::thread::CapabilitySet::empty(),
         permitted: rustix::thread::CapabilitySet::empty(),
@@ -176,11 +216,11 @@ fn become_the_task() -> Result<(), Failure> {
     rustix::thread::set_capabilities(None, none).map_err(|error| Failure::new(Stage::Capabilities, "all sets", error))
 }
 
-/// Gives every signal its default meaning: what the caller's own caller ignored must not reach the task. The C library
-/// refuses to touch signals that it keeps for itself, so the kernel is asked.
+/// Gives every signal its default handling, because ignored signals of the caller must not reach the task. The C
+/// library refuses to change signals of its own, so this calls the kernel directly.
 fn default_signals() {
     const SIGNALS: libc::c_int = 64;
-    // The kernel's own form of an action: handler, flags, restorer, mask; all zero is the default one.
+    // The kernel's own form of an action: handler, flags, restorer, mask. All zero is the default.
     let action = [0u64; 4];
     for signal in 1..=SIGNALS {
         // SAFETY: the action is of the kernel's size and outlives the call. Two signals can't be changed; they are default.

@@ -1,7 +1,8 @@
-//! Unpacked layers: each one once, under its digest, shared by images.
+//! Unpacked layers: each is unpacked once, under its digest, and shared by images.
 //!
 //! ```text
 //! store/unpacked/<diff id>/            a layer's tree, never changed after it got this name
+//! store/unpacked/manifests/<diff id>…  what the tree consists of (`inventory`)
 //! store/unpacked/images/<config>.json  which layers an image has, and its names
 //! store/unpacked/.stage/               where containers mount, each for itself
 //! store/unpacked/.unfinished-…         what a maker is unpacking
@@ -9,27 +10,36 @@
 //!
 //! Makers take a lock, so that no layer is unpacked twice at once. A tree gets its name by one rename, after its digest
 //! was checked. An unfinished tree has no living maker if the lock can be taken. Engines hold another lock, shared,
-//! while they may start containers, and a tree loses its name only while no other engine runs.
+//! while they may start containers. A tree loses its name only while no other engine runs.
+//!
+//! A process compares each tree with its inventory before its first use. It unpacks a damaged one again from its blob
+//! (`soundness`).
+
+mod soundness;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use fs_err as fs;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+pub use self::soundness::{DamagedFile, VerifiedLayers};
 use super::super::{EngineError, EngineImage, ImageRemoval};
+use super::inventory::{self, Checked};
 use super::{mounts::STAGE, unpack};
 use crate::data_dir::{Owner, write_atomically};
 use crate::digest::Digest;
+use crate::event::EventSink;
 
 /// Version of an image's record.
 const IMAGE_SCHEMA: u32 = 1;
 
-/// What names of unfinished trees begin with; the owner and a number follow.
+/// Beginning of the names of unfinished trees. The owner and a number follow.
 const UNFINISHED: &str = ".unfinished-";
 
 /// The makers' lock.
@@ -44,9 +54,12 @@ pub(super) struct Layers {
     root: PathBuf,
     owner: Owner,
     in_use: fs::File,
+    events: EventSink,
+    /// Layers that this process has checked or unpacked.
+    sound: Mutex<BTreeSet<Digest>>,
 }
 
-/// What is known of an image.
+/// The record of an image.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Record {
     schema: u32,
@@ -55,23 +68,23 @@ struct Record {
     size_bytes: u64,
 }
 
-/// Where a layer's bytes are, compressed or not.
+/// The source of a layer's bytes, compressed or not.
 pub(super) struct Source<'a> {
     pub(super) diff_id: Digest,
     pub(super) open: &'a dyn Fn() -> Result<Box<dyn Read>, EngineError>,
 }
 
 impl Layers {
-    /// Opens the directory, which is made where missing, and removes what dead makers left.
-    pub(super) fn open(root: &Path, owner: &Owner) -> Result<Self, EngineError> {
+    /// Opens the directory, creates it if missing, and removes unfinished trees of dead makers.
+    pub(super) fn open(root: &Path, owner: &Owner, events: &EventSink) -> Result<Self, EngineError> {
         let open = || -> io::Result<Self> {
             fs::create_dir_all(root.join("images"))?;
             fs::create_dir_all(root.join(STAGE))?;
-            // Containers of root are made by a process that is only looked up by its own rights.
+            // Root's containers are made by a process that may lack access to the path's links.
             let root = fs::canonicalize(root)?;
             let in_use = open_lock(&root.join(IN_USE))?;
             flock(&in_use, FlockOperation::LockShared)?;
-            let layers = Self { root, owner: owner.clone(), in_use };
+            let layers = Self { root, owner: owner.clone(), in_use, events: events.clone(), sound: Mutex::default() };
             layers.sweep()?;
             Ok(layers)
         };
@@ -82,13 +95,13 @@ impl Layers {
         &self.root
     }
 
-    /// Removes what dead makers left. Only a maker has something unfinished, and only one at a time can be one; whether
-    /// it lives could not be told from its number in another namespace or on another machine.
+    /// Removes unfinished trees of dead makers. Only the holder of the makers' lock has one, so under the lock all are
+    /// left over. A maker's life can't be checked by its process number in another namespace or on another machine.
     fn sweep(&self) -> io::Result<()> {
         let lock = open_lock(&self.root.join(LOCK))?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            // Somebody is at work. The next one may sweep.
+            // Another maker is at work. A later call can sweep.
             Err(Errno::WOULDBLOCK) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
@@ -97,7 +110,7 @@ impl Layers {
             if entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
                 && let Err(error) = remove_tree(&entry.path())
             {
-                // It may be another user's. It is in nobody's way.
+                // It may belong to another user, and does no harm.
                 tracing::warn!("what a dead process left can't be removed: {error}");
             }
         }
@@ -119,7 +132,7 @@ impl Layers {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(EngineError::Layers { doing: "reading an image's record".into(), source }),
         };
-        // One that can't be read, or is of another version, is as good as none: the image is loaded again.
+        // If the record can't be read or is of another version, the image is loaded again.
         let record: Option<Record> = serde_json::from_slice(&bytes).ok();
         Ok(record.filter(|record| {
             record.schema == IMAGE_SCHEMA && record.layers.iter().all(|layer| self.tree(layer).is_dir())
@@ -132,7 +145,7 @@ impl Layers {
             .map_err(|source| EngineError::Layers { doing: "writing an image's record".into(), source })
     }
 
-    /// Returns the names of the image's layers, lowest first; `None` where it is not loaded.
+    /// Returns the names of the image's layers, lowest first; `None` if it is not loaded.
     pub(super) fn of(&self, image: &Digest) -> Result<Option<Vec<String>>, EngineError> {
         Ok(self.record(image)?.map(|record| record.layers.iter().map(Digest::hex).collect()))
     }
@@ -145,7 +158,7 @@ impl Layers {
         }))
     }
 
-    /// Gives the image a name, which another one loses.
+    /// Gives the image a name. Another image with that name loses it.
     pub(super) fn tag(&self, image: &Digest, name: &str) -> Result<(), EngineError> {
         let _lock = self.lock()?;
         for (other, mut record) in self.all()? {
@@ -160,7 +173,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Takes a name off the image, if it has it.
+    /// Removes a name from the image, if it has the name.
     pub(super) fn untag(&self, image: &Digest, name: &str) -> Result<(), EngineError> {
         let _lock = self.lock()?;
         let Some(mut record) = self.record(image)? else { return Ok(()) };
@@ -184,13 +197,16 @@ impl Layers {
         Ok(all)
     }
 
-    /// Unpacks the layers that are not there and remembers the image.
+    /// Unpacks missing or damaged layers, and writes the image's record.
     pub(super) fn add(&self, image: &Digest, sources: &[Source<'_>], size_bytes: u64) -> Result<(), EngineError> {
         let _lock = self.lock()?;
         for source in sources {
             if !self.tree(&source.diff_id).is_dir() {
                 self.unpack(source)?;
+            } else if !matches!(self.check(&source.diff_id)?, Checked::Sound { .. }) {
+                self.unpack_again(source)?;
             }
+            self.remember(source.diff_id);
         }
         if self.record(image)?.is_some() {
             return Ok(());
@@ -200,25 +216,40 @@ impl Layers {
     }
 
     fn unpack(&self, source: &Source<'_>) -> Result<(), EngineError> {
+        self.unpack_to(source, &|unfinished| {
+            let name = || {
+                inventory::write(&self.root, &source.diff_id, unfinished)?;
+                fs::rename(unfinished, self.tree(&source.diff_id))
+            };
+            name().map_err(soundness::checking)
+        })
+    }
+
+    /// Unpacks a layer beside the others and hands it to `keep`.
+    fn unpack_to(
+        &self,
+        source: &Source<'_>,
+        keep: &dyn Fn(&Path) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let unfinished = self.root.join(format!("{UNFINISHED}{}-{number}", self.owner));
-        let doing = || format!("unpacking the layer {}", source.diff_id);
-        let failed = |source| EngineError::Layers { doing: doing(), source };
+        let failed =
+            |error| EngineError::Layers { doing: format!("unpacking the layer {}", source.diff_id), source: error };
         let unpacked = unpack::unpack((source.open)()?, &unfinished).map_err(failed).and_then(|found| {
             if found == source.diff_id {
-                return fs::rename(&unfinished, self.tree(&source.diff_id)).map_err(failed);
+                return keep(&unfinished);
             }
             let wrong = io::Error::new(io::ErrorKind::InvalidData, format!("its content has the digest {found}"));
             Err(failed(wrong))
         });
         unpacked.inspect_err(|_| {
-            // The first error is the one to tell; what stays is hidden and swept later.
+            // The first error is the one to report. The rest is hidden, and swept later.
             let _ = remove_tree(&unfinished);
         })
     }
 
-    /// Forgets the image and removes layers that no other has.
+    /// Removes the image's record, and layers that no other image has.
     pub(super) fn remove(&self, image: &Digest) -> Result<ImageRemoval, EngineError> {
         let _lock = self.lock()?;
         if self.record(image)?.is_none() {
@@ -236,8 +267,8 @@ impl Layers {
         Ok(ImageRemoval::Removed)
     }
 
-    /// Removes all layers but these, with the images that have them, and returns which; with `dry_run` only which.
-    /// `None` where somebody else may use them.
+    /// Removes all layers except these, with the images that have them, and returns the removed ones. With `dry_run`,
+    /// only returns them. `None` if another process may use them.
     pub(super) fn prune(
         &self,
         used: &BTreeSet<Digest>,
@@ -260,12 +291,12 @@ impl Layers {
             }
         }
         let doomed = self.take_names(&alone, &superfluous)?;
-        // From here on others may come: they find no record and no tree of what goes.
+        // From here on other engines may open the layers. They find no record or tree of the removed ones.
         drop(alone);
         remove_doomed(&doomed).map(Some)
     }
 
-    /// Returns the layers that are meant, with their trees, sorted.
+    /// Returns the selected layers with their trees, sorted.
     fn trees(&self, meant: &dyn Fn(&Digest) -> bool) -> Result<BTreeMap<Digest, PathBuf>, EngineError> {
         let mut trees = BTreeMap::new();
         for entry in fs::read_dir(&self.root).map_err(removing)? {
@@ -279,8 +310,8 @@ impl Layers {
         Ok(trees)
     }
 
-    /// Takes the names of the layers that are meant: half a layer must never be taken for a whole one. Returns where
-    /// their trees are then.
+    /// Renames the trees of the selected layers, so that a half-removed one is never taken for a whole layer. Returns
+    /// their new paths.
     fn take_names(
         &self,
         _alone: &Alone<'_>,
@@ -290,6 +321,8 @@ impl Layers {
         for (layer, path) in &mut trees {
             let doomed = self.root.join(format!("{UNFINISHED}{}-{}", self.owner, layer.hex()));
             fs::rename(&*path, &doomed).map_err(removing)?;
+            self.sound.lock().unwrap_or_else(PoisonError::into_inner).remove(layer);
+            inventory::forget(&self.root, layer).map_err(removing)?;
             *path = doomed;
         }
         Ok(trees)
@@ -305,11 +338,11 @@ impl Layers {
         take().map_err(|source| EngineError::Layers { doing: "locking the unpacked layers".into(), source })
     }
 
-    /// Keeps other engines from opening these layers; `None` where one has them open. Only who has the makers' lock may
-    /// ask, so two never wait for each other.
+    /// Keeps other engines from opening these layers; `None` if one has them open. The caller must hold the makers'
+    /// lock, so two never wait for each other.
     fn alone(&self) -> Result<Option<Alone<'_>>, EngineError> {
         let taken = flock(&self.in_use, FlockOperation::NonBlockingLockExclusive);
-        // Made in any case: a failed change has let go of the shared lock.
+        // Created in any case, because a failed change of the lock releases the shared one.
         let alone = Alone(&self.in_use);
         match taken {
             Ok(()) => Ok(Some(alone)),
@@ -321,12 +354,12 @@ impl Layers {
     }
 }
 
-/// As long as this lives no other engine has the layers open. Then the lock is shared again.
+/// While this value exists, no other engine has the layers open. Dropping it makes the lock a shared one again.
 struct Alone<'a>(&'a fs::File);
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        // Nobody holds it for long but by sharing it.
+        // Only shared locks are held for long.
         while let Err(error) = flock(self.0, FlockOperation::LockShared) {
             if error != Errno::INTR {
                 tracing::warn!("the lock of unpacked layers could not be shared again: {error}");
@@ -340,7 +373,7 @@ fn removing(source: io::Error) -> EngineError {
     EngineError::Layers { doing: "removing unpacked layers".into(), source }
 }
 
-/// Removes trees that have lost their names, and returns the layers with the bytes that they took.
+/// Removes renamed trees, and returns the layers with their sizes in bytes.
 fn remove_doomed(doomed: &BTreeMap<Digest, PathBuf>) -> Result<Vec<(Digest, u64)>, EngineError> {
     let mut removed = Vec::new();
     for (layer, path) in doomed {
@@ -355,7 +388,7 @@ fn open_lock(path: &Path) -> io::Result<fs::File> {
     fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 
-/// Removes a tree whose directories may be closed, or a file; one that is gone is fine.
+/// Removes a tree, even with unreadable directories, or a file. A missing one is no error.
 fn remove_tree(path: &Path) -> io::Result<()> {
     let removed = match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => fs::remove_file(path),

@@ -1,4 +1,4 @@
-//! Loads images: from the store's blobs, or from an archive as `docker load` takes it.
+//! Loads images from the store's blobs, or from an archive in the form of `docker load`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -18,16 +18,16 @@ use super::layers::{Layers, Source};
 use crate::data_dir::Owner;
 use crate::digest::Digest;
 
-/// Longest configuration or manifest of an image that is read, in bytes.
+/// Largest configuration or manifest of an image in bytes.
 const MAX_DESCRIPTION: u64 = 16 << 20;
 
-/// Largest number of files in an image's archive: each is open until the image is loaded.
+/// Largest number of files in an image's archive. Each is open until the image is loaded.
 const MAX_FILES: usize = 256;
 
 /// Opens a layer's bytes.
 type Open<'a> = Box<dyn Fn() -> Result<Box<dyn Read>, EngineError> + 'a>;
 
-/// Unpacks an image's layers from the store, where they stay as they are.
+/// Unpacks an image's layers from the store, whose blobs stay unchanged.
 pub(super) async fn from_store(layers: &Arc<Layers>, image: StoredImage) -> Result<(), EngineError> {
     let layers = Arc::clone(layers);
     off_the_runtime(move || {
@@ -54,7 +54,7 @@ pub(super) async fn from_store(layers: &Arc<Layers>, image: StoredImage) -> Resu
     .await
 }
 
-/// The part of `manifest.json` that is needed.
+/// The needed part of `manifest.json`.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ArchiveManifest {
@@ -62,7 +62,7 @@ struct ArchiveManifest {
     layers: Vec<String>,
 }
 
-/// The part of an image's configuration that is needed.
+/// The needed part of an image's configuration.
 #[derive(Deserialize)]
 struct Configuration {
     rootfs: RootFileSystem,
@@ -73,7 +73,7 @@ struct RootFileSystem {
     diff_ids: Vec<Digest>,
 }
 
-/// Unpacks an image's layers from an archive. The archive is spooled first, because its index stands at its end.
+/// Unpacks an image's layers from an archive. The archive is spooled first, because its index is at its end.
 pub(super) async fn from_archive(
     layers: &Arc<Layers>,
     owner: &Owner,
@@ -92,11 +92,11 @@ pub(super) async fn from_archive(
     .await
 }
 
-/// A file without a name: it vanishes with its last user, so nobody has to tell whether that one lives.
+/// A file without a name. It vanishes with its last user, so no sweep has to check whether that user lives.
 struct Unnamed(Arc<fs::File>);
 
 impl Unnamed {
-    /// Makes the file, which has the name `path` for a moment. A sweep may take that name at once.
+    /// Creates the file, which has the name `path` for a moment. A sweep may remove that name at once.
     fn create(path: &Path) -> io::Result<Self> {
         let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         match fs::remove_file(path) {
@@ -105,13 +105,13 @@ impl Unnamed {
         }
     }
 
-    /// Returns a reader of its own, from the beginning.
+    /// Returns a reader of its own, from the beginning of the file.
     fn reader(&self) -> impl Read + use<> {
         FromStart { file: Arc::clone(&self.0), position: 0 }
     }
 }
 
-/// Reads a file without moving the position that its other users have.
+/// Reads a file without moving the position of its other users.
 struct FromStart {
     file: Arc<fs::File>,
     position: u64,
@@ -125,7 +125,7 @@ impl Read for FromStart {
     }
 }
 
-/// Writes the archive's files down, and returns them by name.
+/// Writes the archive's files to disk, and returns them by name.
 fn keep_files(archive: &mut dyn Read, spool: &Path) -> io::Result<BTreeMap<String, Unnamed>> {
     let mut files = BTreeMap::new();
     let mut archive = tar::Archive::new(archive);
@@ -183,7 +183,10 @@ fn load(layers: &Layers, image: Digest, files: &BTreeMap<String, Unnamed>) -> Re
     Err(not_loaded("the archive holds another image"))
 }
 
-async fn off_the_runtime(work: impl FnOnce() -> Result<(), EngineError> + Send + 'static) -> Result<(), EngineError> {
+/// Runs long work on a thread of its own.
+pub(super) async fn off_the_runtime<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
+) -> Result<T, EngineError> {
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(EngineError::Layers { doing: "unpacking".into(), source: io::Error::other(error) }))

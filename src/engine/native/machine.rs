@@ -5,17 +5,17 @@ use std::path::Path;
 
 use fs_err as fs;
 
-/// What [`super::cgroup::Layout::find`] asks the machine; a value, so that recorded trees can stand for it.
+/// The machine's files that [`super::cgroup::Layout::find`] reads. A trait, so that tests can use recorded trees.
 pub(super) trait Tree {
     /// Returns a file's content, if it can be read.
     fn read(&self, path: &Path) -> Option<String>;
-    /// Tells whether this user may make directories in it and move processes into them.
+    /// Tells whether this user may create directories in it and move processes into them.
     fn is_ours(&self, path: &Path) -> bool;
-    /// Writes into a file that exists.
+    /// Writes to an existing file.
     fn write(&self, path: &Path, value: &str) -> io::Result<()>;
-    /// Makes a directory.
+    /// Creates a directory.
     fn make(&self, path: &Path) -> io::Result<()>;
-    /// Returns the number of the process namespace, 0 where it can't be told.
+    /// Returns the number of the process namespace; 0 if unknown.
     fn namespace(&self) -> u64;
 }
 
@@ -47,7 +47,7 @@ impl Tree for Machine {
     }
 }
 
-/// Writes a value into a file that exists.
+/// Writes a value to an existing file.
 pub(super) fn write(path: &Path, value: &str) -> io::Result<()> {
     use std::io::Write as _;
     fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())

@@ -1,14 +1,15 @@
 //! The built-in engine: containers without a daemon, as root and as any other user.
 //!
 //! Each container has a runtime: this program started anew with one thread. The runtime creates the namespaces and
-//! outlives init. The engine talks to it over a socket; when the socket closes for any reason, the runtime ends the
-//! container. `inside` lists the protections in their order. Where no control groups can be created, init enforces the
-//! limits by its own account, and [`Isolation::unenforced`] names the limits that the account can't hold.
+//! outlives init. The engine talks to it over a socket. When the socket closes for any reason, the runtime ends the
+//! container. `inside` lists the protections in their order. If no control groups can be created, init enforces the
+//! limits by its own account, and [`Isolation::unenforced`] names the limits that the account can't enforce.
 
 mod cgroup;
 mod container;
 mod delegation;
 mod inside;
+mod inventory;
 mod layers;
 mod load;
 mod machine;
@@ -33,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use self::cgroup::Layout;
 use self::container::Containers;
 use self::layers::Layers;
+pub use self::layers::{DamagedFile, VerifiedLayers};
 use self::machine::Machine;
 use self::plan::Plan;
 pub use self::plan::Stage;
@@ -40,6 +42,7 @@ use super::spec::{ContainerSpec, DOOR_SOCKET, INIT_PATH, INIT_SUBCOMMAND, InitLi
 use super::{Container, Engine, EngineDescription, EngineError, EngineImage, ImageRemoval, Isolation, StoredImage};
 use crate::data_dir::Owner;
 use crate::digest::Digest;
+use crate::event::EventSink;
 
 /// The built-in engine with its unpacked layers.
 pub struct NativeEngine {
@@ -54,28 +57,21 @@ pub struct NativeEngine {
 
 impl NativeEngine {
     /// Opens the engine. `unpacked` is the directory of unpacked layers; `owner` is this process; `init` is this
-    /// program's file from [`super::own_executable`].
+    /// program's file from [`super::own_executable`]; `events` receives messages about damaged layers.
     ///
     /// # Errors
     /// [`EngineError::Layers`], [`EngineError::InitFile`].
-    pub fn open(unpacked: &Path, owner: &Owner, init: &Path) -> Result<Self, EngineError> {
+    pub fn open(unpacked: &Path, owner: &Owner, init: &Path, events: &EventSink) -> Result<Self, EngineError> {
         let init = fs_err::canonicalize(init).map_err(|error| EngineError::InitFile { reason: error.to_string() })?;
         super::check_static(&init)?;
         Ok(Self {
-            layers: Arc::new(Layers::open(unpacked, owner)?),
+            layers: Arc::new(Layers::open(unpacked, owner, events)?),
             layout: Layout::find(&Machine, owner),
             owner: owner.clone(),
             init,
             containers: Containers::default(),
             end: CancellationToken::new(),
         })
-    }
-
-    /// Disables control groups, as for a user who can't create any. For tests.
-    #[must_use]
-    pub fn without_groups(mut self) -> Self {
-        self.layout = Layout::default();
-        self
     }
 
     /// Removes all unpacked layers except `used`, and returns them with their size on disk in bytes; with `dry_run`
@@ -87,9 +83,19 @@ impl NativeEngine {
         self.layers.prune(used, dry_run)
     }
 
+    /// Runs a check of an image's layers that may take as long as reading them.
+    async fn off_the_runtime<T: Send + 'static>(
+        &self,
+        image: Digest,
+        ask: fn(&Layers, &Digest) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let layers = Arc::clone(&self.layers);
+        load::off_the_runtime(move || ask(&layers, &image)).await
+    }
+
     fn unenforced(&self) -> Vec<String> {
         let mut missing = self.layout.unenforced(swap_is_used());
-        // The kernel counts processes by user, and holds everybody to it but the machine's root.
+        // The kernel counts processes by user, and exempts only the machine's root.
         if !rustix::process::geteuid().is_root() {
             missing.retain(|name| name != "processes");
         }
@@ -108,7 +114,7 @@ impl NativeEngine {
         inputs.extend(spec.mounts.iter().cloned());
         let foreign = rustix::process::geteuid().is_root();
         for mount in &inputs {
-            super::check_readable(&mount.source, foreign)?;
+            super::check_mount(&mount.source, foreign)?;
         }
         inputs.extend(spec.door.iter().map(|door| input(door, DOOR_SOCKET)));
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -132,7 +138,19 @@ impl NativeEngine {
     }
 }
 
-/// Tells whether the machine could put a container's memory on a disk.
+/// Reads all unpacked layers in a directory and compares them with their inventories. With `repair`, damaged ones are
+/// removed unless another process may use them.
+///
+/// # Errors
+/// [`EngineError::Layers`].
+pub fn verify_layers(unpacked: &Path, owner: &Owner, repair: bool) -> Result<VerifiedLayers, EngineError> {
+    if !unpacked.exists() {
+        return Ok(VerifiedLayers::default());
+    }
+    Layers::open(unpacked, owner, &EventSink::none())?.verify(repair)
+}
+
+/// Tells whether the machine could swap a container's memory to a disk.
 fn swap_is_used() -> bool {
     fs_err::read_to_string("/proc/swaps").map_or(true, |text| text.lines().count() > 1)
 }
@@ -140,11 +158,16 @@ fn swap_is_used() -> bool {
 #[async_trait]
 impl Engine for NativeEngine {
     async fn start(&self, spec: &ContainerSpec) -> Result<Container, EngineError> {
+        if !self.layers.is_known(&spec.image)?
+            && let Some(file) = self.off_the_runtime(spec.image, Layers::damage).await?
+        {
+            return Err(EngineError::ImageDamaged { image: spec.image, file });
+        }
         let plan = self.plan(spec)?;
         let purpose = spec.purpose.clone();
         let (init, containers, end) = (self.init.clone(), self.containers.clone(), self.end.child_token());
-        // As a task of its own this is gone through even where the caller gives up in the midst of it; what nobody
-        // receives ends with the answer that is dropped.
+        // A task of its own, so that it completes even if the caller gives up. If nobody receives the container,
+        // dropping the answer ends it.
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let (name, starting) = (purpose.clone(), self.containers.leaving.token());
         self.containers.all.spawn(async move {
@@ -157,7 +180,7 @@ impl Engine for NativeEngine {
     }
 
     async fn has_image(&self, image: &Digest) -> Result<bool, EngineError> {
-        Ok(self.layers.of(image)?.is_some())
+        Ok(self.layers.is_known(image)? || self.off_the_runtime(*image, Layers::is_whole).await?)
     }
 
     async fn load_image(

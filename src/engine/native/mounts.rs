@@ -1,6 +1,6 @@
 //! The container's file system, mounted in a namespace of its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,32 +8,38 @@ use std::path::{Component, Path, PathBuf};
 
 use fs_err as fs;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount};
-use rustix::process::{chdir, pivot_root};
+use rustix::process::{Gid, Uid, chdir, pivot_root};
 
-use super::super::spec::TASK_USER;
+use super::super::spec::{SOCKET_BUFFERS, TASK_USER};
 use super::plan::{Failure, Plan, Stage};
 
-/// An empty directory beside the layers, on which containers mount; what one mounts there no other sees.
+/// An empty directory beside the layers, on which containers mount. Each container sees only its own mounts there.
 pub(super) const STAGE: &str = ".stage";
 
-/// Memory behind `/dev/shm`, as the other engine has it.
+/// Size of `/dev/shm`, equal in the other engine.
 const SHARED_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Directories of the stage beside the root: an empty one, one for views of directories, and one for views from which a
+/// file is taken.
+const EMPTY: &str = "empty";
+const BELOW: &str = "below";
+const VIEWS: &str = "views";
 
 /// Devices that every program may expect.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Files that tell of the machine or of its other users' secrets: they are covered by `/dev/null`.
+/// Files with facts about the machine or secrets of its other users. `/dev/null` covers them.
 const COVERED_FILES: [&str; 6] =
     ["proc/kcore", "proc/keys", "proc/key-users", "proc/latency_stats", "proc/timer_list", "proc/sched_debug"];
 
-/// The same for directories: they are covered by empty ones.
+/// Directories of the same kind. Empty ones cover them.
 const COVERED_DIRECTORIES: [&str; 5] =
     ["proc/acpi", "proc/asound", "proc/scsi", "sys/firmware", "sys/devices/virtual/powercap"];
 
-/// Parts of `/proc` that can steer the machine: read-only for every user.
+/// Parts of `/proc` that control the machine. They are read-only for every user.
 const READ_ONLY: [&str; 5] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"];
 
-/// Who the host is, without a network.
+/// Content of `/etc/hosts`.
 const HOSTS: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n";
 
 /// Mounts everything below the stage and makes the new root the working directory.
@@ -44,7 +50,9 @@ pub(super) fn build(plan: &Plan) -> Result<(), Failure> {
     chdir(&plan.unpacked).map_err(|error| staging(error.into()))?;
     tmpfs(Path::new(STAGE), MountFlags::NOSUID | MountFlags::NODEV, "mode=0755,size=1m").map_err(staging)?;
     let (skeleton, root) = (Path::new(STAGE).join("skeleton"), Path::new(STAGE).join("root"));
-    fs::create_dir(&root).map_err(staging)?;
+    for directory in ["root", EMPTY, BELOW, VIEWS] {
+        fs::create_dir(Path::new(STAGE).join(directory)).map_err(staging)?;
+    }
     draw_skeleton(&skeleton, plan)?;
     mount_layers(plan, &root)?;
     chdir(&root).map_err(|error| staging(error.into()))?;
@@ -54,16 +62,16 @@ pub(super) fn build(plan: &Plan) -> Result<(), Failure> {
     mount_given(plan)
 }
 
-/// Makes the tree below the stage the root and lets the old one go.
+/// Makes the tree below the stage the root, and unmounts the old root.
 pub(super) fn enter() -> Result<(), Failure> {
     let failed = |what: &'static str| move |error: rustix::io::Errno| Failure::new(Stage::Root, what, error);
-    // The old root comes to lie on the new one, and is taken off it.
+    // The old root is stacked on the new one, and then unmounted.
     pivot_root(".", ".").map_err(failed("pivot_root"))?;
     unmount(".", UnmountFlags::DETACH).map_err(failed("the old root"))?;
     chdir("/").map_err(failed("/"))
 }
 
-/// A place in the container's tree that something is mounted on.
+/// A place in the container's tree for a mount.
 struct Given<'a> {
     target: PathBuf,
     what: What<'a>,
@@ -74,7 +82,7 @@ enum What<'a> {
     Scratch(u64),
 }
 
-/// Returns what the plan wants mounted, outer places before inner ones; paths relative to the root.
+/// Returns the plan's mounts, outer places before inner ones, with paths relative to the root.
 fn given(plan: &Plan) -> Result<Vec<Given<'_>>, Failure> {
     let relative = |target: &str| -> Result<PathBuf, Failure> {
         let fits = |part: &Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
@@ -97,7 +105,7 @@ fn given(plan: &Plan) -> Result<Vec<Given<'_>>, Failure> {
     Ok(all)
 }
 
-/// Makes the layer that lies on all others: places to mount on, and the few files that say where this is.
+/// Creates the top layer: mount points, and a few files about the host.
 fn draw_skeleton(skeleton: &Path, plan: &Plan) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::new(Stage::Staging, "skeleton", error);
     for directory in ["dev", "proc", "sys", "etc"] {
@@ -113,7 +121,7 @@ fn draw_skeleton(skeleton: &Path, plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes a directory or file to mount on, where there is none.
+/// Creates a directory or file as a mount point, if it is missing.
 fn make_place(place: &Path, what: &What<'_>) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::new(Stage::Mounts, place.display().to_string(), error);
     let is_file = match what {
@@ -137,9 +145,9 @@ fn make_place(place: &Path, what: &What<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Mounts the skeleton on the layers. Without an upper directory the tree can't be written to by anybody.
+/// Mounts the layers below the skeleton. Without an upper directory, nobody can write to the tree.
 fn mount_layers(plan: &Plan, root: &Path) -> Result<(), Failure> {
-    // Relative names: options have to fit into a page, and a data directory may lie deep.
+    // Relative names, because options have to fit into a page and a data directory may have a long path.
     let names: Vec<&str> = plan.layers.iter().map(String::as_str).collect();
     let options = format!("userxattr,lowerdir={STAGE}/skeleton:{}", names.join(":"));
     let failed = |error: io::Error| Failure::new(Stage::Layers, plan.unpacked.display().to_string(), error);
@@ -149,24 +157,81 @@ fn mount_layers(plan: &Plan, root: &Path) -> Result<(), Failure> {
 }
 
 fn mount_given(plan: &Plan) -> Result<(), Failure> {
+    let mut inputs = Inputs::default();
     for Given { target, what } in given(plan)? {
         let failed = |error: io::Error| Failure::new(Stage::Mounts, format!("/{}", target.display()), error);
         make_place(&target, &what)?;
         match what {
             What::Input(source) => {
-                mount_bind(source, &target).map_err(|error| failed(error.into()))?;
+                inputs.mount(source, &target).map_err(failed)?;
                 protect(&target, READ_ONLY_INPUT).map_err(failed)?;
             }
             What::Scratch(size) => {
-                // Empty files, directories and links take kernel memory but no page: bounded by number.
+                // Empty files, directories and links use kernel memory but no page, so their number is limited.
                 let inodes = (size / 4096).max(16 << 10);
                 let mode = if target == Path::new("tmp") { "1777" } else { "0755" };
-                let options = format!("size={size},nr_inodes={inodes},mode={mode},uid={TASK_USER},gid={TASK_USER}");
+                let options = format!("size={size},nr_inodes={inodes},mode={mode}");
                 tmpfs(&target, MountFlags::NOSUID | MountFlags::NODEV, &options).map_err(failed)?;
+                // As mount options, these ids would be shown with their outside values, which distinguish containers.
+                let owner = (Some(Uid::from_raw(TASK_USER)), Some(Gid::from_raw(TASK_USER)));
+                rustix::fs::chown(&target, owner.0, owner.1).map_err(|error| failed(error.into()))?;
             }
         }
     }
     Ok(())
+}
+
+/// Mounted inputs. Every process that sees a mount can read the path of its source, from the top of the source's file
+/// system. That path names the host's directories and distinguishes containers. So an input is mounted as a view: a
+/// file system of its own that shows a directory. The input is the view's top or a file in it.
+#[derive(Default)]
+struct Inputs {
+    /// Views of the directories of input files.
+    of_files: BTreeMap<PathBuf, PathBuf>,
+    number: usize,
+}
+
+impl Inputs {
+    fn mount(&mut self, source: &Path, target: &Path) -> io::Result<()> {
+        let source = fs::canonicalize(source)?;
+        let kind = fs::metadata(&source)?.file_type();
+        let viewed = if kind.is_dir() {
+            self.view(&source, target)
+        } else if let (true, Some(parent), Some(name)) = (kind.is_file(), source.parent(), source.file_name()) {
+            self.view_of_files(parent).and_then(|view| Ok(mount_bind(view.join(name), target)?))
+        } else {
+            // A view of a socket is not the socket.
+            return Ok(mount_bind(&source, target)?);
+        };
+        match viewed {
+            // Some file systems can't be shown by another one, and views can't be nested more than twice. Such an input
+            // shows its path.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(mount_bind(&source, target)?),
+            other => other,
+        }
+    }
+
+    fn view_of_files(&mut self, parent: &Path) -> io::Result<PathBuf> {
+        if let Some(view) = self.of_files.get(parent) {
+            return Ok(view.clone());
+        }
+        let view = Path::new("..").join(VIEWS).join(self.of_files.len().to_string());
+        fs::create_dir(&view)?;
+        self.view(parent, &view)?;
+        self.of_files.insert(parent.to_owned(), view.clone());
+        Ok(view)
+    }
+
+    fn view(&mut self, directory: &Path, place: &Path) -> io::Result<()> {
+        let below = Path::new("..").join(BELOW).join(self.number.to_string());
+        self.number += 1;
+        fs::create_dir(&below)?;
+        mount_bind(directory, &below)?;
+        // Options are shown unchanged, so they must not name paths of the host.
+        let options = text(Path::new(&format!("userxattr,lowerdir={}:../{EMPTY}", below.display())))?;
+        let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+        Ok(mount("overlay", place, "overlay", flags, Some(options.as_c_str()))?)
+    }
 }
 
 fn mount_devices() -> Result<(), (String, io::Error)> {
@@ -202,6 +267,10 @@ fn mount_processes() -> Result<(), Failure> {
     mount("proc", "proc", "proc", flags, None).map_err(|error| Failure::new(Stage::Processes, "/proc", error))?;
     let failed = |path: &str, error: io::Error| Failure::new(Stage::Processes, format!("/{path}"), error);
     silence_version_6()?;
+    for (name, value) in SOCKET_BUFFERS {
+        fs::write(Path::new("proc/sys/net/ipv4").join(name), value)
+            .map_err(|error| Failure::new(Stage::Loopback, name, error))?;
+    }
     cover("proc/", Stage::Processes)?;
     for path in READ_ONLY.iter().filter(|path| Path::new(path).exists()) {
         mount_bind(*path, *path).map_err(|error| failed(path, error.into()))?;
@@ -210,7 +279,7 @@ fn mount_processes() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has the loopback interface speak version 4 only, as containers of the other engine without a network do.
+/// Makes the loopback interface use version 4 only, as in the other engine's containers without a network.
 fn silence_version_6() -> Result<(), Failure> {
     match fs::write("proc/sys/net/ipv6/conf/all/disable_ipv6", "1") {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -220,7 +289,7 @@ fn silence_version_6() -> Result<(), Failure> {
     }
 }
 
-/// Covers what tells too much, below a beginning of the path.
+/// Covers files that reveal too much, below a given path.
 fn cover(beginning: &str, stage: Stage) -> Result<(), Failure> {
     let there = |path: &&str| path.starts_with(beginning) && Path::new(path).exists();
     for path in COVERED_FILES.iter().copied().filter(there) {
@@ -233,13 +302,14 @@ fn cover(beginning: &str, stage: Stage) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Mounts `/sys` read-only, and in it the container's own control groups, so that it sees its limits as elsewhere.
+/// Mounts `/sys` read-only, with the container's own control groups in it, so that programs see their limits as in
+/// other engines.
 fn mount_system(plan: &Plan) -> Result<(), Failure> {
     let failed = |path: String, error: io::Error| Failure::new(Stage::System, path, error);
     let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     match mount("sysfs", "sys", "sysfs", flags, None) {
         Ok(()) => cover("sys/", Stage::System)?,
-        // A container around this one covers parts of its /sys: nothing is as good as a part.
+        // A container around this one covers parts of its /sys, so none of it is mounted.
         Err(rustix::io::Errno::PERM) => {
             tmpfs(Path::new("sys"), flags - MountFlags::RDONLY, "mode=0755,size=64k")
                 .and_then(|()| fs::create_dir_all("sys/fs/cgroup"))
@@ -280,7 +350,7 @@ const MOUNT_ATTR_NODEV: u64 = 4;
 const MOUNT_ATTR_NOEXEC: u64 = 8;
 const READ_ONLY_INPUT: u64 = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
-/// Adds protections to a mount and takes none away: those that a mount from outside has may not be undone in here.
+/// Adds protections to a mount without removing any: those of a mount from outside must not be undone.
 fn protect(place: &Path, attributes: u64) -> io::Result<()> {
     #[repr(C)]
     struct Attributes {
@@ -305,7 +375,7 @@ fn protect(place: &Path, attributes: u64) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Returns a path as the kernel takes it.
+/// Returns a path in the form that the kernel takes.
 pub(super) fn text(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }

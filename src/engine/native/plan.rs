@@ -11,10 +11,10 @@ use super::cgroup::Group;
 /// The hidden subcommand by which this program becomes the runtime of one container.
 pub(super) const RUNTIME_SUBCOMMAND: &str = "container-runtime";
 
-/// Longest line that either side takes, in bytes.
+/// Longest line that either side accepts, in bytes.
 pub(super) const MAX_LINE: usize = 1 << 20;
 
-/// A container to make.
+/// A container to create.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
     /// The directory of unpacked layers, absolute.
@@ -25,34 +25,34 @@ pub(super) struct Plan {
     pub(super) inputs: Vec<ReadOnlyMount>,
     /// Writable directories.
     pub(super) scratch: Vec<Scratch>,
-    /// Control groups to make; empty where none can be made.
+    /// Control groups to create; empty if none can be created.
     pub(super) groups: Vec<Group>,
     /// The init's arguments, its own name first.
     pub(super) arguments: Vec<String>,
 }
 
-/// What the runtime says, in this order: one of the first two, then the last.
+/// The runtime's messages: one of the first two, then the last.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
 pub(super) enum Message {
     /// The container's init runs.
     Started,
-    /// There is no container.
+    /// The container could not be created.
     Failed(Failure),
     /// The container has ended and nothing of it is left.
     Ended {
-        /// Exit status; 128 and the signal's number where a signal ended it.
+        /// Exit status, or 128 plus the signal's number if a signal ended it.
         exit_code: i64,
-        /// The memory limit ended some process in it.
+        /// Whether the memory limit ended a process in it.
         memory_limit_met: bool,
     },
 }
 
-/// A step of making a container that failed.
+/// A failed step of creating a container.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Failure {
     pub(super) stage: Stage,
-    /// The operating system's error number, 0 where there was none.
+    /// The operating system's error number, 0 if there is none.
     pub(super) errno: i32,
     /// The path or value in question.
     pub(super) detail: String,
@@ -64,7 +64,8 @@ impl Failure {
     }
 }
 
-/// Returns the operating system's number of an error. One that names its file hides the number; its kind tells enough.
+/// Returns the operating system's number of an error. An error that names its file hides the number; then its kind is
+/// used.
 fn number_of(error: &io::Error) -> i32 {
     let by_kind = || match error.kind() {
         io::ErrorKind::NotFound => libc::ENOENT,
@@ -98,33 +99,33 @@ impl std::fmt::Display for Failure {
 pub enum Stage {
     /// The runtime receives its request.
     Request,
-    /// Control groups are made and get their limits.
+    /// Control groups are created and get their limits.
     Groups,
-    /// A process in namespaces of its own.
+    /// A process in namespaces of its own is created.
     Namespaces,
     /// Its users are mapped to users outside.
     Users,
     /// The process is moved into the control groups.
     Placement,
-    /// Mounts go no further than its namespace.
+    /// Mounts are limited to its namespace.
     Private,
-    /// A place for the new root.
+    /// The place for the new root is prepared.
     Staging,
     /// The layers become one tree.
     Layers,
-    /// Inputs and scratch.
+    /// Inputs and scratch are mounted.
     Mounts,
-    /// `/dev`.
+    /// `/dev` is mounted.
     Devices,
-    /// `/proc`.
+    /// `/proc` is mounted.
     Processes,
-    /// `/sys`.
+    /// `/sys` is mounted.
     System,
-    /// Its own view of its control groups.
+    /// The process gets its own view of its control groups.
     Accounts,
-    /// The host's name.
+    /// The host's name is set.
     HostName,
-    /// The loopback interface.
+    /// The loopback interface is started.
     Loopback,
     /// The tree becomes the root, and nothing else can be reached.
     Root,
@@ -132,7 +133,7 @@ pub enum Stage {
     Capabilities,
     /// The process becomes the task's user.
     Identity,
-    /// No program may give rights back.
+    /// No program may regain rights.
     Privileges,
     /// The init is started.
     Init,
@@ -168,7 +169,7 @@ impl Stage {
     /// Returns the user's remedy for a failure with this error number; `None` if none is known.
     pub fn remedy(self, errno: i32) -> Option<&'static str> {
         match (self, errno) {
-            (Self::Namespaces, libc::ENOSPC | libc::EUSERS) => Some(
+            (Self::Namespaces | Self::Identity, libc::ENOSPC | libc::EUSERS) => Some(
                 "user namespaces are switched off or used up: `sysctl -w user.max_user_namespaces=15000` (and the \
                  other user.max_*_namespaces)",
             ),

@@ -1,4 +1,4 @@
-//! A real container with an empty image, by which `doctor` tests this machine.
+//! Creates a real container with an empty image, with which `doctor` tests this machine.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -23,7 +23,7 @@ impl NativeEngine {
     ///
     /// # Errors
     /// [`EngineError::NativeStep`] with the step that failed; every other error of [`session::run`];
-    /// [`EngineError::StartFailed`] where the command did not complete.
+    /// [`EngineError::StartFailed`] if the command did not complete.
     pub async fn probe(&self, spool: &Path) -> Result<Duration, EngineError> {
         let image = Digest::of(b"an image of nothing");
         let open = || -> Result<Box<dyn Read>, EngineError> { Ok(Box::new(io::Cursor::new(EMPTY))) };

@@ -17,14 +17,14 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::cgroup::{Entrance, Group};
-use super::inside;
+use super::inside::{self, GO, GO_AND_LEAVE_USERS};
 use super::plan::{Failure, MAX_LINE, Message, Plan, RUNTIME_SUBCOMMAND, Stage};
-use super::users;
+use super::users::{self, Users};
 
-/// Since Linux 5.7: the process is born in a control group of version 2.
+/// Since Linux 5.7: creates the process in a control group of version 2.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// Tells whether this process was started to be a runtime. Must be asked before threads exist.
+/// Tells whether this process was started as a runtime. Must be called before threads exist.
 pub fn is_wanted() -> bool {
     std::env::args_os().nth(1).as_deref() == Some(OsStr::new(RUNTIME_SUBCOMMAND))
 }
@@ -72,7 +72,7 @@ struct Engine {
 }
 
 impl Engine {
-    /// Hears what to make: a line of JSON, with the three streams at its first byte.
+    /// Receives the plan: a line of JSON, with the three streams at its first byte.
     fn receive(&mut self) -> io::Result<(Plan, [OwnedFd; 3])> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -102,13 +102,13 @@ impl Engine {
     fn say(&mut self, message: &Message) {
         if let Ok(mut line) = serde_json::to_vec(message) {
             line.push(b'\n');
-            // Nobody may be listening any more; the end is tidied up all the same.
+            // The engine may be gone. The container is cleaned up all the same.
             let _ = self.socket.write_all(&line);
         }
     }
 }
 
-/// The control groups that were made so far.
+/// The control groups that were created so far.
 #[derive(Default)]
 struct Groups<'a> {
     made: Vec<&'a Group>,
@@ -130,7 +130,7 @@ impl Groups<'_> {
     }
 }
 
-/// A container that runs.
+/// A running container.
 struct Running {
     process: libc::pid_t,
     descriptor: OwnedFd,
@@ -140,7 +140,7 @@ struct Running {
 
 fn start<'a>(plan: &'a Plan, streams: [OwnedFd; 3], groups: &mut Groups<'a>) -> Result<Running, Failure> {
     for group in &plan.groups {
-        // Before it is made: half a group must go as well.
+        // Recorded before creation, because an incomplete group must be removed as well.
         groups.made.push(group);
         group.make().map_err(|error| Failure::new(Stage::Groups, group.directory.display().to_string(), error))?;
     }
@@ -188,7 +188,7 @@ fn start<'a>(plan: &'a Plan, streams: [OwnedFd; 3], groups: &mut Groups<'a>) -> 
         drop((go_write, status_read));
         let failure = inside::become_init(plan, streams, &entrances, &go_read);
         let told = serde_json::to_vec(&failure).unwrap_or_default();
-        // The other end sees an init that never began where even this fails.
+        // If even this fails, the other end sees an init that never began.
         let _ = rustix::io::write(&status_write, &told);
         // SAFETY: ends the child without running anything that was registered in the parent.
         unsafe { libc::_exit(127) }
@@ -200,22 +200,26 @@ fn start<'a>(plan: &'a Plan, streams: [OwnedFd; 3], groups: &mut Groups<'a>) -> 
     let begun = running.begin(status_read);
     if begun.is_err() {
         running.kill();
-        // Its own failure is the one to tell.
+        // The failure of the start is the one to report.
         let _ = running.reap();
     }
     begun.map(|()| running)
 }
 
 impl Running {
-    /// Gives the process its users and groups, lets it go on, and waits until it is the init or has failed.
+    /// Gives the process its users and groups, lets it continue, and waits until it is the init or has failed.
     fn begin(&self, status: OwnedFd) -> Result<(), Failure> {
-        users::map(self.process).map_err(|error| Failure::new(Stage::Users, "", error))?;
-        rustix::io::write(&self.alive, b"g").map_err(|error| Failure::new(Stage::Namespaces, "go", error))?;
+        let users = users::map(self.process).map_err(|error| Failure::new(Stage::Users, "", error))?;
+        let word = match users {
+            Users::Task => GO,
+            Users::Many => GO_AND_LEAVE_USERS,
+        };
+        rustix::io::write(&self.alive, &[word]).map_err(|error| Failure::new(Stage::Namespaces, "go", error))?;
         let mut told = Vec::new();
         std::fs::File::from(status)
             .read_to_end(&mut told)
             .map_err(|error| Failure::new(Stage::Init, "its report", error))?;
-        // The pipe's end without a word is the successful start.
+        // If the pipe ends without a byte, the start succeeded.
         if told.is_empty() {
             return Ok(());
         }
@@ -224,7 +228,7 @@ impl Running {
     }
 
     fn kill(&self) {
-        // SAFETY: no memory is involved; a process that has ended already is what is wanted.
+        // SAFETY: no memory is involved. A process that has ended already is no error.
         unsafe {
             libc::syscall(
                 libc::SYS_pidfd_send_signal,
@@ -236,7 +240,7 @@ impl Running {
         }
     }
 
-    /// Waits until the init has ended, which it is made to when the engine says so or is gone.
+    /// Waits until the init has ended. Ends it when the engine requests that or is gone.
     fn wait(&self, engine: &Engine) -> io::Result<i64> {
         let mut listening = true;
         loop {
@@ -252,7 +256,7 @@ impl Running {
                 return self.reap();
             }
             if listening && !waiting[1].revents().is_empty() {
-                // A word, or the end of all words: both mean the same.
+                // A message and the end of the socket mean the same.
                 self.kill();
                 listening = false;
             }

@@ -12,14 +12,14 @@ use tar::EntryType;
 use super::super::init::tree::{Destination, StepError};
 use crate::digest::{Digest, HashingWriter};
 
-/// What whiteouts of the image specification begin with.
+/// Beginning of whiteouts in the image specification.
 const WHITEOUT: &[u8] = b".wh.";
 
-/// The whiteout of everything that lower layers have in its directory.
+/// The whiteout of everything in its directory in lower layers.
 const OPAQUE: &[u8] = b".wh..wh..opq";
 
-/// The attribute by which an overlay in a user namespace knows an opaque directory.
-const OPAQUE_ATTRIBUTE: &str = "user.overlay.opaque";
+/// The attribute that marks an opaque directory for an overlay in a user namespace.
+pub(super) const OPAQUE_ATTRIBUTE: &str = "user.overlay.opaque";
 
 /// Unpacks a tar archive, compressed by gzip or not, into a new directory, and returns the digest of the archive without
 /// compression.
@@ -32,9 +32,9 @@ pub(super) fn unpack(layer: Box<dyn Read>, into: &Path) -> io::Result<Digest> {
     fs_err::create_dir(into)?;
     let destination = Destination::open(&into.to_string_lossy()).map_err(of_step)?;
     unpack_entries(&mut hashed, destination, into)?;
-    // What follows the archive's end mark belongs to its digest as well.
+    // Bytes after the archive's end mark belong to its digest as well.
     io::copy(&mut hashed, &mut io::sink())?;
-    // A power cut must not leave a named tree without its content.
+    // A power failure must not leave a named tree without its content.
     let directory = rustix::fs::open(into, rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC, Mode::empty())?;
     rustix::fs::syncfs(&directory)?;
     Ok(hashed.hasher.finish().1)
@@ -52,7 +52,7 @@ fn unpack_entries(layer: &mut dyn Read, mut destination: Destination, root: &Pat
         let times = at(entry.header().mtime()?);
         match entry.header().entry_type() {
             EntryType::Directory => {
-                // Its maker must be able to fill and to remove it.
+                // The maker must be able to fill and remove the directory.
                 destination.directory(&path, mode | 0o700, times).map_err(of_step)?;
             }
             EntryType::Regular | EntryType::Continuous => match whiteout(&path) {
@@ -81,7 +81,7 @@ fn unpack_entries(layer: &mut dyn Read, mut destination: Destination, root: &Pat
     destination.finish().map_err(of_step)
 }
 
-/// What an entry of a certain name takes away from lower layers.
+/// What a whiteout removes from lower layers.
 enum Whiteout {
     /// This path.
     Name(PathBuf),
@@ -101,14 +101,14 @@ fn whiteout(path: &Path) -> Option<Whiteout> {
 
 fn make_whiteout(destination: &mut Destination, path: &Path) -> io::Result<()> {
     let (parent, name) = destination.parent(path).map_err(of_step)?;
-    // A device of number 0, 0: the one kind that everybody may make.
+    // A device of number 0, 0, which every user may create.
     Ok(rustix::fs::mknodat(parent, name, FileType::CharacterDevice, Mode::empty(), rustix::fs::makedev(0, 0))?)
 }
 
 fn make_opaque(destination: &mut Destination, root: &Path, path: &Path, times: Timestamps) -> io::Result<()> {
     destination.directory(path, 0o755, times).map_err(of_step)?;
     let marked = root.join(path);
-    // The way there holds no links: it was made component by component just now.
+    // The path contains no links, because its components were just created.
     rustix::fs::statat(CWD, &marked, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(rustix::fs::lsetxattr(&marked, OPAQUE_ATTRIBUTE, b"y", XattrFlags::empty())?)
 }

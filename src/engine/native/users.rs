@@ -2,7 +2,8 @@
 //!
 //! Without root's rights, the task's user is this process's own. With root's rights, it is a user that no other
 //! container and nobody else has. All other users map to themselves, so that files of any owner can be mounted while
-//! the container is created. Afterwards no process in the container has the right to become another user.
+//! the container is created. Then the container's first process leaves them behind. It moves to a namespace of its own
+//! with only the task's user, and everything in the container runs there.
 
 use std::io;
 
@@ -10,42 +11,70 @@ use fs_err as fs;
 
 use super::super::spec::TASK_USER;
 
-/// Users of containers that root starts: this and the runtime's process number.
+/// Offset of the users of root's containers. The runtime's process number is added.
 const FIRST_USER: u32 = 0x7E57_0000;
 
-/// Some users in a row: inside, outside, how many.
+/// Consecutive users: first inside, first outside, number.
 type Extent = (u32, u32, u32);
 
+/// The users of a new user namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Users {
+    /// Only the task's user.
+    Task,
+    /// The task's user and others of the machine, including root.
+    Many,
+}
+
 /// Gives a process in a new user namespace its users and groups.
-pub(super) fn map(process: libc::pid_t) -> io::Result<()> {
+pub(super) fn map(process: libc::pid_t) -> io::Result<Users> {
+    let mut users = Users::Task;
     let path = |file: &str| format!("/proc/{process}/{file}");
     let own = std::process::id();
     for (kind, id) in [("uid", rustix::process::geteuid().as_raw()), ("gid", rustix::process::getegid().as_raw())] {
         let known = extents(&fs::read_to_string(format!("/proc/self/{kind}_map"))?);
         if let Some(all) = privileged(id, &known, FIRST_USER.saturating_add(own)) {
             match write(&path(&format!("{kind}_map")), &lines(&all)) {
-                Ok(()) => continue,
-                // Root without the right to be somebody else, as in some containers.
+                Ok(()) => {
+                    users = Users::Many;
+                    continue;
+                }
+                // Root without the right to become another user, as in some containers.
                 Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
                 Err(error) => return Err(error),
             }
         }
         if kind == "gid" {
-            // Who may not map groups at will must not be able to drop them either.
+            // A process that may not map arbitrary groups must give up dropping groups.
             write(&path("setgroups"), "deny")?;
         }
         write(&path(&format!("{kind}_map")), &lines(&[(TASK_USER, id, 1)]))?;
     }
+    Ok(users)
+}
+
+/// Moves this process into a user namespace with only the task's user and group. The process must be that user already,
+/// and own its files in `/proc`.
+pub(super) fn leave_all_others() -> io::Result<()> {
+    // SAFETY: this process has one thread, and no memory is involved.
+    if unsafe { libc::unshare(libc::CLONE_NEWUSER) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let alone = lines(&[(TASK_USER, TASK_USER, 1)]);
+    // A process that may not map arbitrary groups must give up dropping groups.
+    for (file, content) in [("setgroups", "deny"), ("uid_map", &alone), ("gid_map", &alone)] {
+        write(&format!("/proc/self/{file}"), content)?;
+    }
     Ok(())
 }
 
-/// Writes a file of the kernel's. Not fs_err: the number of the error is needed, and the step names the file.
+/// Writes a kernel file. Not fs_err, because the error's number is needed, and the step names the file.
 fn write(path: &str, content: &str) -> io::Result<()> {
     use std::io::Write as _;
     std::fs::OpenOptions::new().write(true).open(path)?.write_all(content.as_bytes())
 }
 
-/// Reads a map of this process's own namespace: which users exist here.
+/// Reads the map of this process's own namespace: the users that exist here.
 fn extents(text: &str) -> Vec<(u32, u32)> {
     text.lines()
         .filter_map(|line| {
@@ -56,8 +85,8 @@ fn extents(text: &str) -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// Returns a map in which everybody is themselves, but the task's user and `stand_in` have changed places; `None` for
-/// who is not root, or knows neither of the two. Where `stand_in` does not exist the last user that does takes its place.
+/// Returns a map in which the task's user and `stand_in` change places, and all others stay. If `stand_in` does not
+/// exist, the last existing user takes its place. `None` if this process is not root, or knows neither of the two.
 fn privileged(own: u32, known: &[(u32, u32)], stand_in: u32) -> Option<Vec<Extent>> {
     let exists = |user: u32| known.iter().any(|(first, count)| user >= *first && user - first < *count);
     if own != 0 || !exists(TASK_USER) {
@@ -72,7 +101,7 @@ fn privileged(own: u32, known: &[(u32, u32)], stand_in: u32) -> Option<Vec<Exten
     for (first, count) in known {
         let extent_of = u64::from(*first)..u64::from(*first) + u64::from(*count);
         let mut from = extent_of.start;
-        // One of the two may be in this extent, or both, or none.
+        // The extent may contain one of the two users, both, or none.
         for cut in [u64::from(TASK_USER), u64::from(stand_in)].into_iter().filter(|cut| extent_of.contains(cut)) {
             all.extend(extent(from, cut));
             from = cut + 1;
@@ -82,9 +111,9 @@ fn privileged(own: u32, known: &[(u32, u32)], stand_in: u32) -> Option<Vec<Exten
     Some(all)
 }
 
-/// Returns the extent of users that stay themselves; `None` where there are none.
+/// Returns the extent of users that map to themselves; `None` for an empty one.
 fn extent(from: u64, end: u64) -> Option<Extent> {
-    // Users have 32 bits, and so has every number that is read of them.
+    // Users have 32 bits, and so have all numbers that are read here.
     (from < end).then(|| (from as u32, from as u32, (end - from) as u32))
 }
 

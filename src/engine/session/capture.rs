@@ -1,4 +1,4 @@
-//! Captures the output of a container's steps: small streams in memory, long ones in files, each up to its limit.
+//! Captures the output of a container's steps, each stream up to its limit: small ones in memory, long ones in files.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use super::StepOutput;
 /// Streams up to this many bytes stay in memory.
 pub(super) const IN_MEMORY: usize = 64 << 10;
 
-/// Longest listing, in bytes for each file that it may hold.
+/// Longest listing, in bytes for each of its files.
 const MAX_PATH: u64 = 4097;
 
 /// A captured stream.
@@ -25,7 +25,7 @@ pub enum Captured {
     Memory(Vec<u8>),
     /// A file with its bytes.
     File {
-        /// Where it lies.
+        /// Its path.
         path: PathBuf,
         /// Its length in bytes.
         length: u64,
@@ -46,7 +46,7 @@ impl Captured {
         self.length() == 0
     }
 
-    /// Returns all bytes, for streams whose limit is small. Read longer streams through [`Captured::open`].
+    /// Returns all bytes, for streams with a small limit. Read longer streams through [`Captured::open`].
     ///
     /// # Errors
     /// I/O errors of reading the spool file.
@@ -55,6 +55,16 @@ impl Captured {
             Self::Memory(bytes) => Ok(Cow::Borrowed(bytes)),
             Self::File { path, .. } => fs_err::read(path).map(Cow::Owned),
         }
+    }
+
+    /// Returns the first bytes, up to `most`.
+    ///
+    /// # Errors
+    /// I/O errors of reading the spool file.
+    pub fn beginning(&self, most: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open()?.take(most).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     /// Opens the stream for reading.
@@ -69,16 +79,16 @@ impl Captured {
     }
 }
 
-/// Collects what frames bring, step by step.
+/// Collects the content of frames, step by step.
 pub(super) struct Collector {
     purpose: String,
     spool: PathBuf,
-    /// Keeps runs of this process apart that share a directory.
+    /// Distinguishes runs of this process that share a directory.
     number: u64,
     steps: Vec<Slot>,
 }
 
-/// A step while it is listened to.
+/// An unfinished step.
 struct Slot {
     limit: u64,
     begun: bool,
@@ -86,7 +96,7 @@ struct Slot {
     streams: [Stored; 4],
 }
 
-/// A stream while it grows.
+/// An unfinished stream.
 #[derive(Default)]
 struct Stored {
     length: u64,
@@ -103,12 +113,9 @@ impl Collector {
                 Step::SendFile { max_bytes, .. } | Step::SendArchive { max_bytes, .. } => *max_bytes,
                 Step::SendListing { max_files, .. } => max_files.saturating_mul(MAX_PATH),
                 Step::Unpack { .. }
-                | Step::Rename { .. }
-                | Step::CopyTree { .. }
                 | Step::Remove { .. }
                 | Step::Empty { .. }
                 | Step::MakeDirectory { .. }
-                | Step::Protect { .. }
                 | Step::Write { .. } => 0,
             };
             Slot { limit, begun: false, report: None, streams: Default::default() }
@@ -126,7 +133,7 @@ impl Collector {
         EngineError::TooMuch { purpose: self.purpose.clone(), what }
     }
 
-    /// Keeps bytes of a step's stream.
+    /// Stores bytes of a step's stream.
     pub(super) async fn add(&mut self, step: u32, stream: Stream, bytes: &[u8]) -> Result<(), EngineError> {
         let index = step as usize;
         let Some(slot) = self.steps.get_mut(index).filter(|slot| slot.report.is_none()) else {
@@ -146,7 +153,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Keeps a step's report.
+    /// Stores a step's report.
     pub(super) fn end_step(&mut self, report: StepReport) -> Result<(), EngineError> {
         let index = report.index;
         match self.steps.get_mut(index).filter(|slot| slot.report.is_none()) {
@@ -178,7 +185,7 @@ impl Collector {
 }
 
 impl Stored {
-    /// Moves what is in memory to the file.
+    /// Moves the bytes in memory to the file.
     async fn write(&mut self, path: PathBuf) -> io::Result<()> {
         let named =
             |error: io::Error, path: &Path| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()));

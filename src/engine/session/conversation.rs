@@ -13,7 +13,7 @@ use super::super::frame::{Decoder, Frame};
 use super::super::spec::{ContainerSpec, Step, StepResult, Stream};
 use super::super::{Container, Engine, EngineError, OutputPiece};
 
-/// How much of what the command says besides is kept, in bytes.
+/// The most bytes of the command's other output that are kept.
 const MAX_REMARKS: usize = 16 << 10;
 
 /// The most bytes that may wait to be read.
@@ -25,7 +25,7 @@ pub struct Conversation {
     container: Container,
     decoder: Decoder,
     waiting: BytesMut,
-    /// The end of what was said on the command's standard streams and by init.
+    /// The end of the output on the command's standard streams and on init's stderr.
     remarks: Vec<u8>,
     ended: bool,
 }
@@ -56,7 +56,7 @@ impl Conversation {
     /// reading.
     ///
     /// # Errors
-    /// [`EngineError::AttachLost`] where nobody listens any more.
+    /// [`EngineError::AttachLost`] if the other side is gone.
     pub async fn say(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
         let sent = async {
             self.container.input.write_all(bytes).await?;
@@ -71,7 +71,7 @@ impl Conversation {
     /// Receives exactly `length` bytes.
     ///
     /// # Errors
-    /// [`EngineError::AttachLost`] where the container or `patience` ended first; the conversation is over then.
+    /// [`EngineError::AttachLost`] if the container or `patience` ended first. The conversation is over then.
     pub async fn hear(&mut self, length: usize, patience: Duration) -> Result<Vec<u8>, EngineError> {
         match timeout(patience, self.fill(length)).await {
             Ok(filled) => filled?,

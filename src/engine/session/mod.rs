@@ -19,7 +19,7 @@ use super::frame::{Decoder, Frame};
 use super::spec::{ContainerSpec, MAX_PROGRAM_BYTES, ProgramEnd, StepReport, StepResult};
 use super::{Container, ContainerExit, Engine, EngineError, OutputPiece};
 
-/// How long a container may take to end after its init has said its last word, or was killed.
+/// How long a container may take to end after init's last frame, or after it was killed.
 const END_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How much of init's stderr is kept, in bytes.
@@ -32,16 +32,16 @@ pub struct ContainerRun {
     pub steps: Vec<StepOutput>,
     /// How the program ended.
     pub end: RunEnd,
-    /// The container's exit status; 0 where the program ended by itself.
+    /// The container's exit status; 0 if the program ended by itself.
     pub exit_code: i64,
-    /// Whether the memory limit ended some process in it, as far as the engine knows.
-    /// [`CommandEnd::memory_limit_kills`] is more exact where it is set.
+    /// Whether the memory limit ended a process in it, as far as the engine knows. [`CommandEnd::memory_limit_kills`]
+    /// is more exact if it is set.
     ///
     /// [`CommandEnd::memory_limit_kills`]: super::spec::CommandEnd::memory_limit_kills
     pub memory_limit_met: bool,
-    /// From the request for the container to its end.
+    /// Time from the request for the container to its end.
     pub wall: Duration,
-    /// From the request for the container to init's first word.
+    /// Time from the request for the container to init's first frame.
     pub until_begun: Option<Duration>,
 }
 
@@ -55,7 +55,7 @@ impl ContainerRun {
     /// no count or did not survive, the engine's count for the whole container decides.
     pub fn memory_limit_met_in(&self, index: usize) -> bool {
         match self.step(index).and_then(StepOutput::result) {
-            // Where nobody counts, a command that ended well was not the one.
+            // Without a count, a command that succeeded was not ended by the limit.
             Some(StepResult::Ended(end)) => match end.memory_limit_kills {
                 Some(kills) => kills > 0,
                 None => self.memory_limit_met && end.exit_code != Some(0),
@@ -74,13 +74,14 @@ impl ContainerRun {
 /// How a container's program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunEnd {
-    /// As init told.
+    /// Init reported the end.
     Program(ProgramEnd),
-    /// The container met its own wall limit: a process hung, or the limit is below those of its commands.
+    /// The container exceeded its own wall limit: a process hung, or the limit is below those of its commands.
     Deadline,
-    /// The memory limit ended init itself: all memory together was too large, scratch included.
+    /// The memory limit ended init itself, because all memory of the container together, scratch included, was too
+    /// large.
     OutOfMemory,
-    /// Somebody killed the container.
+    /// The container was killed.
     Killed {
         /// The signal.
         signal: i64,
@@ -94,12 +95,12 @@ pub enum RunEnd {
     },
 }
 
-/// What one step gave.
+/// The output of one step.
 #[derive(Debug)]
 pub struct StepOutput {
     /// Its index in the program.
     pub index: usize,
-    /// How it ended; `None` where the container ended first.
+    /// How it ended; `None` if the container ended first.
     pub report: Option<StepReport>,
     /// The command's standard output.
     pub stdout: Captured,
@@ -112,7 +113,7 @@ pub struct StepOutput {
 }
 
 impl StepOutput {
-    /// Returns the step's result; `None` where the container ended first.
+    /// Returns the step's result; `None` if the container ended first.
     pub fn result(&self) -> Option<&StepResult> {
         self.report.as_ref().map(|report| &report.result)
     }
@@ -123,14 +124,14 @@ impl StepOutput {
 ///
 /// # Errors
 /// [`EngineError`] for faults of the engine or of its inputs. A container that ended before its program is no error but
-/// [`ContainerRun::end`].
+/// a [`ContainerRun::end`].
 pub async fn run(engine: &dyn Engine, spec: &ContainerSpec, spool: &Path) -> Result<ContainerRun, EngineError> {
     let requested = Instant::now();
     let container = engine.start(spec).await?;
     go_through(container, spec, spool, requested).await
 }
 
-/// Runs the program of `spec` in a started container, which was `requested` at that time.
+/// Runs the program of `spec` in a started container. `requested` is the time of the request for it.
 ///
 /// # Errors
 /// As [`run`].
@@ -160,7 +161,7 @@ pub async fn go_through(
             container.input.write_all(&program).await?;
             container.input.flush().await
         };
-        // An init that does not listen has died: its end says why.
+        // An init that does not read its input has died. The container's end shows the reason.
         if let Err(error) = sent.await {
             tracing::debug!(purpose = spec.purpose, %error, "the program could not be sent");
         }
@@ -173,7 +174,7 @@ pub async fn go_through(
         }
         Err(_) => {
             container.control.kill().await?;
-            // What it had said before is on its way.
+            // Init's earlier output still arrives.
             match timeout(END_TIMEOUT, listener.listen(&mut container)).await {
                 Ok(heard) => heard?,
                 Err(_) => tracing::warn!(purpose = spec.purpose, "the output of a killed container did not end"),
@@ -202,7 +203,7 @@ pub async fn go_through(
     })
 }
 
-/// Waits for the container's end. One that goes on although its output ended lost its connection to us.
+/// Waits for the container's end. A container that continues after its output ended has lost its connection to us.
 async fn end_of(container: &mut Container, spec: &ContainerSpec) -> Result<ContainerExit, EngineError> {
     match timeout(END_TIMEOUT, container.control.wait()).await {
         Ok(exit) => exit,
@@ -214,7 +215,7 @@ async fn end_of(container: &mut Container, spec: &ContainerSpec) -> Result<Conta
     }
 }
 
-/// Returns the reason why a container ended before its program.
+/// Returns why a container ended before its program.
 fn cause(exit: &ContainerExit, overdue: bool, complaint: &[u8]) -> RunEnd {
     const KILLED: i64 = 128 + 9;
     match exit.exit_code {
@@ -225,7 +226,7 @@ fn cause(exit: &ContainerExit, overdue: bool, complaint: &[u8]) -> RunEnd {
     }
 }
 
-/// Everything that is learned from a container's output.
+/// The state of reading a container's output.
 struct Listener<'a> {
     spec: &'a ContainerSpec,
     requested: Instant,
@@ -237,7 +238,7 @@ struct Listener<'a> {
 }
 
 impl Listener<'_> {
-    /// Listens until init's last word, or until the output ends without one.
+    /// Reads until init's last frame, or until the output ends without one.
     async fn listen(&mut self, container: &mut Container) -> Result<(), EngineError> {
         while let Some(piece) = container.output.next().await {
             match piece? {

@@ -9,10 +9,14 @@ use std::path::Path;
 
 use fs_err as fs;
 
+use crate::workspace::TREE_TIME;
 use crate::workspace::class_file::{ClassFacts, MOST_CLASS_BYTES};
 
 /// The most entries that an archive may have.
 const MOST_ENTRIES: usize = 500_000;
+
+/// The length of an entry's header in bytes, right before its content.
+const HEADER_BYTES: u64 = 512;
 
 /// The largest part that is packed as a jar, in bytes.
 const MOST_JAR_BYTES: u64 = 1 << 30;
@@ -77,6 +81,20 @@ pub struct CompiledTree {
     end: u64,
 }
 
+/// Appends a regular file that belongs to the task's user and has the time of every tree.
+///
+/// # Errors
+/// I/O errors of writing, or of a path that no archive can hold.
+pub fn append_file(builder: &mut tar::Builder<impl Write>, path: &str, content: &[u8]) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(content.len() as u64);
+    header.set_mode(0o644);
+    header.set_uid(1000);
+    header.set_gid(1000);
+    header.set_mtime(TREE_TIME);
+    builder.append_data(&mut header, path, content)
+}
+
 /// Returns an error about what an archive holds.
 fn malformed(reason: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason.into())
@@ -99,9 +117,14 @@ impl CompiledTree {
         for entry in archive.entries_with_seek()? {
             let entry = entry?;
             let (content, length) = (entry.raw_file_position(), entry.size());
-            let end = content + length.next_multiple_of(512);
+            // A file with holes, or one whose size stands in an extension: nobody here writes such, and positions would be wrong.
+            if entry.header().entry_size()? != length {
+                return Err(malformed("an entry of the compiled tree has two sizes").into());
+            }
+            let stored = length.checked_next_multiple_of(512).and_then(|stored| content.checked_add(stored));
+            let end = stored.ok_or_else(|| malformed("an entry of the compiled tree is too large"))?;
             let path = entry.path_bytes();
-            // Names that are no text can't be those of sources or classes that matter; their bytes are kept as they are.
+            // A name that is not text belongs to no source or class that matters. Its bytes are kept unchanged.
             let path = String::from_utf8_lossy(&path).trim_end_matches('/').to_owned();
             let kind = entry.header().entry_type();
             let (regular, directory) = (kind.is_file(), kind.is_dir());
@@ -256,6 +279,43 @@ impl CompiledTree {
         Ok(self.end)
     }
 
+    /// Writes the archive with other contents for some files, given by path relative to the tree. A replaced file keeps
+    /// its position, owner, mode and time. New files come last.
+    ///
+    /// # Errors
+    /// I/O errors of reading the archive and of writing to `out`; an error if a path belongs to an entry that is no
+    /// regular file.
+    pub fn write_with(&self, files: &BTreeMap<&str, &[u8]>, out: &mut impl Write) -> io::Result<()> {
+        let mut others: Vec<(Place, &[u8])> = Vec::new();
+        let mut further = tar::Builder::new(Vec::new());
+        for (path, content) in files {
+            match self.at(path) {
+                EntryKind::File(place) => others.push((place, content)),
+                EntryKind::Nothing => append_file(&mut further, path, content)?,
+                EntryKind::Directory | EntryKind::Unclear => {
+                    return Err(malformed(format!("`{path}` is no regular file of the compiled tree")));
+                }
+            }
+        }
+        others.sort_by_key(|(place, _)| place.start);
+        let mut at = 0;
+        for (place, content) in others {
+            let header = place.content - HEADER_BYTES;
+            self.copy_range(at, header, out)?;
+            let mut bytes = [0; HEADER_BYTES as usize];
+            std::os::unix::fs::FileExt::read_exact_at(self.file.file(), &mut bytes, header)?;
+            let mut header = tar::Header::from_byte_slice(&bytes).clone();
+            header.set_size(content.len() as u64);
+            header.set_cksum();
+            out.write_all(header.as_bytes())?;
+            out.write_all(content)?;
+            out.write_all(&[0; 512][..content.len().next_multiple_of(512) - content.len()])?;
+            at = place.content + place.length.next_multiple_of(512);
+        }
+        self.copy_range(at, self.end, out)?;
+        out.write_all(&further.into_inner()?)
+    }
+
     /// Writes the files below a directory as a jar: stored and sorted, without those that `masked` names by path
     /// relative to the tree. A missing directory gives an empty jar.
     ///
@@ -285,7 +345,7 @@ impl CompiledTree {
         let mut size = 0;
         for (path, place) in self.files_below(directory) {
             let whole = if directory.is_empty() { path.to_owned() } else { format!("{directory}/{path}") };
-            // A compiler heeds a jar's manifest (versions, further jars), but none in a directory.
+            // A compiler obeys the manifest of a jar (versions, further jars), but ignores one in a directory.
             if masked(&whole) || path == "META-INF/MANIFEST.MF" {
                 continue;
             }

@@ -20,10 +20,10 @@ use crate::engine::spec::{
     Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step,
 };
 use crate::engine::{Engine, EngineError};
-use crate::execution::container::Environment;
-use crate::execution::container::environment;
+use crate::execution::build::recording::OUTPUT_OPTIONS;
 use crate::execution::container::places::HOME;
 use crate::execution::container::temporary::unique;
+use crate::execution::container::{Environment, JVM_OPTIONS, environment};
 
 const SCHEMA: u32 = 1;
 const JAR: &str = "/testevo/compiler.jar";
@@ -31,7 +31,7 @@ const INPUTS: &str = "/testevo/inputs";
 const MAIN_CLASS: &str = "testevo.compiler.Main";
 const MIB: u64 = 1 << 20;
 
-/// A JVM that compiled for hours is replaced: processors may keep what they like in it.
+/// A JVM that compiled for hours is replaced, because annotation processors may keep state in it.
 const MOST_REQUESTS: u32 = 400;
 
 /// How long a compiler's container may live, in seconds.
@@ -40,8 +40,20 @@ const LIFE_SECONDS: u64 = 24 * 3600;
 /// How long the JVM may take to start.
 const START: Duration = Duration::from_secs(120);
 
-/// How long one request may take. What takes longer is Maven's to judge.
+/// How long one request may take. A longer compilation is left to Maven.
 const REQUEST: Duration = Duration::from_secs(120);
+
+/// The shortest limit for one request.
+const SHORTEST: Duration = Duration::from_secs(30);
+
+/// How many times as long as the revision's own text another text may take.
+const TIMES_LONGER: u32 = 20;
+
+/// Returns how long a text may compile, given how long the revision's own text took. A text that takes many times as
+/// long is left to Maven, and a small module need not wait as long for that as a large one.
+pub fn patience(own: Duration) -> Duration {
+    own.saturating_mul(TIMES_LONGER).clamp(SHORTEST, REQUEST)
+}
 
 /// The longest answer, in bytes.
 const MOST_ANSWER: usize = 128 << 20;
@@ -58,7 +70,7 @@ pub struct Input {
 /// A request to the warm compiler.
 #[derive(Clone, Debug, Default)]
 pub struct CompileRequest {
-    /// Arguments as javac gets them, without sources; paths in `inputs` are replaced.
+    /// Arguments for javac without the sources. Paths in `inputs` are replaced.
     pub arguments: Vec<String>,
     /// Jars that stand in for directories of the project.
     pub inputs: BTreeMap<String, Input>,
@@ -70,6 +82,8 @@ pub struct CompileRequest {
     pub files: Files,
     /// Sources to compile, in order.
     pub sources: Vec<String>,
+    /// The time limit of this request; `None` for the general limit.
+    pub patience: Option<Duration>,
 }
 
 /// Files by path.
@@ -110,16 +124,16 @@ pub enum CompileAnswer {
     Lost(String),
 }
 
-/// Compilers of this process, at most so many at once.
+/// The compilers of this process, up to a maximum number.
 pub struct Compilers {
     engine: Arc<dyn Engine>,
     jar: PathBuf,
     temporary: PathBuf,
     slots: Semaphore,
     most: usize,
-    /// A compiler that had so many requests is replaced.
+    /// A compiler is replaced after this many requests.
     most_requests: u32,
-    /// How long a compiler may be silent that was asked.
+    /// How long a compiler may take for an answer.
     patience: Duration,
     idle: Mutex<Vec<WarmCompiler>>,
 }
@@ -157,12 +171,13 @@ impl Compilers {
             Some(compiler) => compiler,
             None => WarmCompiler::start(self.engine.as_ref(), environment, &self.jar, &self.temporary).await?,
         };
-        let answer = match compiler.compile(request, self.patience).await {
+        let patience = request.patience.unwrap_or(self.patience).min(self.patience);
+        let answer = match compiler.compile(request, patience).await {
             Ok(answer) => answer,
             Err(error) => CompileAnswer::Lost(error.to_string()),
         };
         compiler.requests += 1;
-        // One that is not given back ends with its value.
+        // A compiler that is not returned to the pool ends when its value is dropped.
         let is_sound = !matches!(answer, CompileAnswer::Broken(_) | CompileAnswer::Lost(_));
         if is_sound && compiler.requests < self.most_requests {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(compiler);
@@ -170,7 +185,7 @@ impl Compilers {
         Ok(answer)
     }
 
-    /// Takes an idle compiler of the image; where there is none, makes room for one.
+    /// Takes an idle compiler of the image. If there is none, makes room for a new one.
     fn take(&self, image: Digest) -> Option<WarmCompiler> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = idle.iter().rposition(|compiler| compiler.image == image) {
@@ -187,7 +202,7 @@ impl Compilers {
 struct WarmCompiler {
     image: Digest,
     conversation: Conversation,
-    /// What the container sees as its inputs.
+    /// The directory on the host that the container sees as its inputs.
     inputs: PathBuf,
     linked: BTreeSet<String>,
     requests: u32,
@@ -195,7 +210,7 @@ struct WarmCompiler {
 
 impl Drop for WarmCompiler {
     fn drop(&mut self) {
-        // What can't be removed now goes with this process's temporary directory.
+        // If removal fails here, the directory is removed with this process's temporary directory.
         if let Err(error) = fs::remove_dir_all(&self.inputs) {
             tracing::debug!("{error}");
         }
@@ -234,7 +249,8 @@ impl WarmCompiler {
         Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
-    /// Removes links to inputs whose files are gone: masked revisions come and go, and a link alone keeps their bytes.
+    /// Removes links to inputs whose files are gone. Masked revisions come and go, and a remaining link would keep
+    /// their bytes on disk.
     fn forget_orphans(&mut self) -> std::io::Result<()> {
         let mut kept = BTreeSet::new();
         for name in std::mem::take(&mut self.linked) {
@@ -255,7 +271,7 @@ impl WarmCompiler {
         for (path, input) in &request.inputs {
             let name = format!("{}.jar", input.name);
             if self.linked.insert(name.clone()) {
-                // Seen in the container at once, for the directory is mounted there.
+                // The directory is mounted, so the container sees the link at once.
                 fs::hard_link(&input.file, self.inputs.join(&name)).map_err(EngineError::Spool)?;
             }
             replaced.insert(path.as_str(), format!("{INPUTS}/{name}"));
@@ -273,25 +289,8 @@ impl WarmCompiler {
 
 fn container(execution: &Environment, jar: &Path, inputs: &Path) -> ContainerSpec {
     let mut argv = vec![format!("{}/bin/java", execution.java_home)];
-    argv.extend(
-        [
-            "-Xmx1024m",
-            "-XX:+UseSerialGC",
-            "-XX:ActiveProcessorCount=2",
-            "-XX:TieredStopAtLevel=1",
-            "-XX:-UsePerfData",
-            "-Dfile.encoding=UTF-8",
-            "-Duser.language=en",
-            "-Duser.country=US",
-            "-Duser.timezone=UTC",
-            "-Djava.awt.headless=true",
-            "-cp",
-            JAR,
-            MAIN_CLASS,
-            "3",
-        ]
-        .map(str::to_owned),
-    );
+    let options = ["-Xmx1024m", "-XX:+UseSerialGC"].into_iter().chain(JVM_OPTIONS);
+    argv.extend(options.chain(["-cp", JAR, MAIN_CLASS, "3"]).map(str::to_owned));
     let steps = vec![
         Step::MakeDirectory { path: HOME.to_owned() },
         Step::Converse(Command {
@@ -336,9 +335,6 @@ fn replace(argument: &str, replaced: &BTreeMap<&str, String>) -> String {
     start + &paths.collect::<Vec<_>>().join(":")
 }
 
-/// Options whose value is a directory to write to.
-const WRITTEN: [&str; 3] = ["-d", "-s", "-h"];
-
 fn encode(request: &CompileRequest, replaced: &BTreeMap<&str, String>) -> Vec<u8> {
     let mut payload = Vec::new();
     let count = |payload: &mut Vec<u8>, count: usize| {
@@ -351,7 +347,7 @@ fn encode(request: &CompileRequest, replaced: &BTreeMap<&str, String>) -> Vec<u8
     count(&mut payload, request.arguments.len());
     let mut before = "";
     for argument in &request.arguments {
-        let written = WRITTEN.contains(&before);
+        let written = OUTPUT_OPTIONS.contains(&before);
         let argument_sent = if written { argument.clone() } else { replace(argument, replaced) };
         bytes(&mut payload, argument_sent.as_bytes());
         before = argument;
@@ -375,7 +371,7 @@ fn encode(request: &CompileRequest, replaced: &BTreeMap<&str, String>) -> Vec<u8
     message
 }
 
-/// Returns what an answer says, `None` where it is malformed.
+/// Returns the decoded answer, or `None` if it is malformed.
 fn decode(answer: &[u8]) -> Option<CompileAnswer> {
     let mut rest = Rest(answer);
     let status = rest.byte()?;

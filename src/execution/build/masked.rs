@@ -1,11 +1,12 @@
-//! A compiled revision without one file, so that a container shows nothing of the file but the swapped text. It lacks
-//! the file's source, its classes, those of sources that depend on it, reports about its class, and the build's lists
-//! of it. Source: protocol §2.1.
+//! A compiled revision without one file, so that a container finds nothing of that file except the swapped text. These
+//! are left out: the file's source, its classes, classes of sources that depend on it, reports about its class, and the
+//! build's lists of it. Source: protocol §2.1.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use fs_err as fs;
 
@@ -22,30 +23,32 @@ use crate::workspace::built::is_built_of;
 use crate::workspace::cells::class_at;
 use crate::workspace::java_source::{declared_types, mentions, package_of};
 
-/// Where Maven's compiler plugin keeps lists of what it compiled, below wherever a module is built.
+/// Directory of the compiler plugin's lists of compiled files, in every directory where a module is built.
 const LISTS: &str = "maven-status";
 
 /// The compiler plugin's pattern of all sources.
 const EVERY_SOURCE: &str = "**/*.java";
 
-/// What configures Lombok, wherever it lies above a source.
+/// Lombok's settings file, which applies to all sources below it.
 const LOMBOK_SETTINGS: &str = "lombok.config";
 
-/// How much of the file's part of the tests is compiled with a text, so that the build's own classes result.
+/// How much of the file's part of the tests must be compiled with a text to get the build's own classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// The text and the sources that depend on it.
     Dependents,
-    /// The whole part: class files then contain, say, parameter names that class files of other sources lack.
+    /// The whole part. Its class files contain details that other class files lack, such as parameter names.
     Part,
 }
 
-/// How a compilation of the file's own text, or of another source if there is no such file, gave the build's classes.
+/// How a compilation gave the build's own classes: of the file's own text, or of another source if there is no such
+/// file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// How much was compiled.
     pub reach: Reach,
-    /// Whether annotation processors made files then; these may come from the file's own text, and lie in the tree.
+    /// Whether annotation processors made files in that compilation. They may be made from the file's own text, and be
+    /// in the tree.
     pub generates: bool,
 }
 
@@ -64,15 +67,17 @@ pub struct MaskedRevision {
     /// The jars that replace directories of the project when its tests are compiled.
     pub inputs: BTreeMap<String, Input>,
     whole: CompiledTree,
-    /// How compiling the file's own text gives the build's classes, or why the direct path does not fit.
+    /// How a compilation of the file's own text gives the build's classes, or why the direct path does not fit.
     pub proven: OnceCell<Result<Proof, String>>,
-    /// The files that annotation processors make of any source. It is proven that they also make these of the file left
-    /// out, so that the tree has nothing of that file.
+    /// How long that compilation took.
+    pub took: OnceLock<Duration>,
+    /// The files that annotation processors make of any source. It is checked that they make the same files of the
+    /// masked file, so that the tree contains nothing of it.
     pub processors: OnceCell<Result<Files, String>>,
-    /// Classes that must come out when it is shown what the compiler makes, by path relative to the tree: those that were left
-    /// out, and where there is no such file, those of the source that stands for it.
+    /// Classes that a proof must produce, by path relative to the tree: the classes that were left out, or those of the
+    /// stand-in source.
     expected: BTreeSet<String>,
-    /// The source that stands for a file that is not there.
+    /// The source that stands in for a missing file.
     shown: Option<(String, Place)>,
     /// Names of the types that the file left out declares.
     types: BTreeSet<String>,
@@ -100,13 +105,13 @@ impl MaskedRevision {
             return Err(PreparedError::Unfit(unfit.clone()));
         }
         let path = format!("{PROJECT}/{test_file}");
-        let whole = CompiledTree::open(&store.path(&revision.tree))?;
+        let whole = CompiledTree::open(&store.sound(&revision.tree)?)?;
         let own = whole.file(test_file);
         let (part, call) = match part_of(&revision.test_calls, &path) {
             Ok((part, call)) => (part, call.clone()),
             Err(unfit) => return Err(PreparedError::Unfit(unfit.to_owned())),
         };
-        // The compiler may find sources that were left out by itself, where one that it gets mentions them.
+        // The compiler may find left-out sources by itself, if one of its sources mentions them.
         let chosen = call.includes.iter().any(|pattern| pattern != EVERY_SOURCE) || !call.excludes.is_empty();
         if own.is_some() != call.sources.contains(&path) || chosen {
             return Err(PreparedError::Unfit("not every test source is compiled".to_owned()));
@@ -127,7 +132,7 @@ impl MaskedRevision {
         if let Some(copied) = copied(&whole, &revision, test_file)? {
             return Err(PreparedError::Unfit(copied));
         }
-        // Sources are no larger: preparing looked at all of them.
+        // No source is larger, because preparing the revision read all of them.
         if let Some((large, _)) = settings(&whole).find(|(_, place)| place.length > MOST_READ_BYTES) {
             return Err(PreparedError::Unfit(format!("`{large}` is too large to be read")));
         }
@@ -138,8 +143,8 @@ impl MaskedRevision {
         else {
             return Err(PreparedError::Unfit("the build takes sources of tests away".to_owned()));
         };
-        // What depends on the file is compiled in every request: constants of its own text are in these classes, and classes
-        // that stand for lambdas or switches of theirs may not be made again.
+        // Every request compiles the file's dependents, for two reasons. Their classes contain constants of the file's
+        // own text. Synthetic classes of their lambdas and switches may not be made again.
         let (dependents, _) = mentioning(&whole, &sources, types.clone())?;
         for (source, text) in &dependents {
             match classes_of(&whole, output, source, text)? {
@@ -156,7 +161,7 @@ impl MaskedRevision {
         }
         let in_lists = |path: &str| path.rsplit('/').skip(1).any(|directory| directory == LISTS);
         let masked = classes.clone();
-        // No build of ours leaves such files outside of what tests have on their class path, but a repository may have them.
+        // Our builds leave such files only on the tests' class path, but a repository may contain some elsewhere.
         let paths = revision.class_path.iter().chain([&revision.output, &revision.test_output]);
         let outputs: Vec<String> = paths.map(|path| in_tree(path).to_owned()).collect();
         let in_outputs = |path: &str| {
@@ -173,9 +178,7 @@ impl MaskedRevision {
                 None => (None, BTreeSet::new()),
             },
         };
-        let jars = revision.jars.iter();
-        let mut inputs: BTreeMap<String, Input> =
-            jars.map(|(path, digest)| (path.clone(), Input { file: store.path(digest), name: digest.hex() })).collect();
+        let mut inputs = revision.inputs(store)?;
         let name = format!("tests-{}-{}", unique(), revision.key.hex());
         inputs.insert(revision.test_output.clone(), Input { file: test_classes.path().to_owned(), name });
         let this = Self {
@@ -186,6 +189,7 @@ impl MaskedRevision {
             test_classes,
             inputs,
             proven: OnceCell::new(),
+            took: OnceLock::new(),
             processors: OnceCell::new(),
             whole,
             expected,
@@ -241,7 +245,8 @@ impl MaskedRevision {
         settings.map(|(path, place)| Ok((format!("{PROJECT}/{path}"), self.whole.read(place)?))).collect()
     }
 
-    /// Tells whether `classes` are all the build's own, and include every expected class. False for no classes.
+    /// Tells whether all of `classes` equal the build's own, and every expected class is among them. False for no
+    /// classes.
     ///
     /// # Errors
     /// I/O errors of reading the compiled tree.
@@ -261,8 +266,8 @@ impl MaskedRevision {
 
     /// Returns the other test sources that must be compiled again with `text` in the file's place, by path and content.
     ///
-    /// These are the sources that mention a type that the file declares now or did before, and the sources that mention
-    /// a type of those in turn, because inherited members can be used without naming their type. `None` where a source
+    /// These are the sources that mention a type that the file declares now or declared before. Sources that mention a
+    /// type of those count as well, because inherited members can be used without naming their type. `None` if a source
     /// of a later part mentions such a type: only Maven compiles several parts.
     ///
     /// # Errors
@@ -279,8 +284,8 @@ impl MaskedRevision {
         Ok(Some(found))
     }
 
-    /// Sorts the sources as Maven's compiler plugin passes them to the compiler: as a hash set of paths if the recorded
-    /// order is one, else in the recorded order with the file last.
+    /// Sorts the sources as Maven's compiler plugin passes them to the compiler. If the recorded order is that of a
+    /// hash set of paths, it is kept for the new set; otherwise the file comes last.
     pub fn ordered(&self, sources: &mut [String]) {
         let recorded = &self.call.sources;
         let mut all = recorded.clone();
@@ -300,8 +305,8 @@ fn settings(whole: &CompiledTree) -> impl Iterator<Item = (&str, Place)> {
     whole.files_below("").filter(|(path, _)| path.rsplit('/').next() == Some(LOMBOK_SETTINGS))
 }
 
-/// Returns why leaving the file out of the tests would not leave out all that the build made of it, if so: it is compiled
-/// as a main class too, or copied as a resource.
+/// Returns why masking the file would not remove everything that the build made of it: it is also compiled as a main
+/// class, or copied as a resource. `None` if masking removes everything.
 fn copied(whole: &CompiledTree, revision: &CompiledRevision, test_file: &str) -> Result<Option<String>, TreeError> {
     let path = format!("{PROJECT}/{test_file}");
     if revision.main_calls.iter().any(|call| call.sources.contains(&path)) {
@@ -353,10 +358,10 @@ fn mentioning(
     Ok((found, every))
 }
 
-/// A source that stands for a file that is not there, and its classes.
+/// A source that stands in for a missing file, and its classes.
 type ShownSource = ((String, Place), BTreeSet<String>);
 
-/// Returns the smallest source that classes come from, one beside `path` before all others, and these classes.
+/// Returns the smallest source with classes, and these classes. Sources in the directory of `path` come first.
 fn shown(whole: &CompiledTree, output: &str, sources: &Sources, path: &str) -> Result<Option<ShownSource>, TreeError> {
     let directory = |path: &str| path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
     let own = directory(path);
@@ -371,7 +376,7 @@ fn shown(whole: &CompiledTree, output: &str, sources: &Sources, path: &str) -> R
     Ok(None)
 }
 
-/// Returns the compilation that a file, absolute, is a part of, or why there is none.
+/// Returns the compilation that a file (absolute path) belongs to, or why there is none.
 fn part_of<'a>(calls: &'a [CompilerCall], path: &str) -> Result<(usize, &'a CompilerCall), &'static str> {
     if let Some(found) = calls.iter().enumerate().find(|(_, call)| call.sources.iter().any(|source| source == path)) {
         return Ok(found);
@@ -385,13 +390,13 @@ fn part_of<'a>(calls: &'a [CompilerCall], path: &str) -> Result<(usize, &'a Comp
     }
 }
 
-/// Returns the binary names that the class of a file, absolute, has by where it lies below the roots of its sources.
+/// Returns the binary names that a file's class may have, given its absolute path and the source roots.
 fn classes_at(call: &CompilerCall, path: &str) -> BTreeSet<String> {
     let below = |root: &String| path.strip_prefix(root.as_str())?.strip_prefix('/')?.strip_suffix(".java");
     call.source_roots.iter().filter_map(below).map(|path| path.replace('/', ".")).collect()
 }
 
-/// Returns the paths of the classes below `output` that come from a source, `None` where that can't be told.
+/// Returns the paths of the classes below `output` that come from a source; `None` if that is unknown.
 fn classes_of(
     whole: &CompiledTree,
     output: &str,

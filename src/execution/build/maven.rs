@@ -11,10 +11,10 @@ use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::{HOME, MAVEN_REPOSITORY, PROJECT, RECORDER, RECORDING, TREE};
 use crate::workspace::ModuleLocation;
 
-/// Relative to each module: Maven resolves it against the module that it works on, so that every module of the reactor
-/// gets a file of its own and only the task's module's is read.
+/// Relative to each module: Maven resolves this path against the module that it builds. So every module of the reactor
+/// writes a file of its own, and only the task's module's file is read.
 const CLASS_PATH_FILE: &str = "target/testevo-sandbox.classpath";
-/// Pinned: bound to no version, Maven would take the newest one of the day.
+/// Pinned, because Maven would otherwise take the newest version of the day.
 const BUILD_CLASSPATH_GOAL: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath";
 
 /// The arguments that tell Maven the task's module.
@@ -47,8 +47,8 @@ impl ModuleArguments {
         }
         let below = Path::new(&self.directory).strip_prefix(&self.start).ok().and_then(Path::to_str);
         let selected = match below {
-            // Naming the root would build only the aggregator's own module anyway; without `-pl` its siblings are
-            // built as well, which `-pl . -am` avoids.
+            // For the root Maven would build only the aggregator's module anyway. `-pl . -am` keeps it from building
+            // the root's siblings.
             Some("") => self.start.is_empty().then_some("."),
             below => below,
         };
@@ -61,7 +61,7 @@ impl ModuleArguments {
     /// Returns what distinguishes this module's build from others': the directory and the arguments. Locks name build
     /// sets in this form.
     pub fn identity(&self) -> String {
-        // Whether the root's POM reaches the module was all there was to tell.
+        // Identities name only whether the root's POM reaches the module.
         let mut identity = format!("{}\n{}", self.directory, self.start.is_empty());
         let own = self.start.is_empty() || self.start == self.directory;
         if !own || self.whole || !self.profiles.is_empty() {
@@ -107,7 +107,8 @@ pub fn maven_command(
     argv.extend(settings.arguments.iter().cloned());
     argv.extend(module.maven());
     argv.extend(goals.iter().map(|goal| (*goal).to_owned()));
-    // Maven itself reads this; one processor less busy with compiling the compiler, and a heap below the limit.
+    // Maven itself reads this variable. The options save processor time for compiling the JVM's own code, and keep the
+    // heap below the limit.
     let options = "-Xmx1536m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ActiveProcessorCount=2 \
                    -Dfile.encoding=UTF-8 -Duser.language=en -Duser.country=US -Duser.timezone=UTC \
                    -Djava.awt.headless=true -Dorg.slf4j.simpleLogger.showThreadName=false";

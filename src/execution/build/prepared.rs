@@ -24,6 +24,7 @@ use crate::digest::Digest;
 use crate::engine::session::Captured;
 use crate::event::EventSink;
 use crate::execution::build::compiled_tree::TreeError;
+use crate::execution::build::compiler::Input;
 use crate::execution::build::maven::ModuleArguments;
 use crate::execution::build::recording::{CompilerCall, Recording};
 use crate::execution::build::surefire::{JvmSettings, Surefire};
@@ -85,7 +86,7 @@ impl From<PreparedError> for io::Error {
     }
 }
 
-/// A code revision to prepare.
+/// A code revision that is to be prepared.
 #[derive(Clone, Debug)]
 pub struct RevisionInput {
     /// Git's id of its tree.
@@ -142,12 +143,24 @@ pub struct CompiledRevision {
     pub generates: bool,
     /// Why the direct path does not fit this build; `None` if it fits.
     pub unfit: Option<String>,
+    /// Maven's processor time for this build in milliseconds; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_cpu_ms: Option<u64>,
 }
 
 impl CompiledRevision {
     /// Returns the blobs that it consists of.
     fn blobs(&self) -> impl Iterator<Item = Digest> {
         [self.tree, self.recording].into_iter().chain(self.jars.values().copied())
+    }
+
+    /// Returns the jars that stand for class directories of the project.
+    ///
+    /// # Errors
+    /// A jar is missing or damaged.
+    pub(in crate::execution) fn inputs(&self, store: &Store) -> Result<BTreeMap<String, Input>, StoreError> {
+        let input = |digest: &Digest| Ok(Input { file: store.sound(digest)?, name: digest.hex() });
+        self.jars.iter().map(|(path, digest)| Ok((path.clone(), input(digest)?))).collect()
     }
 }
 
@@ -178,8 +191,8 @@ impl PreparedRevisions {
         self.made.store()
     }
 
-    /// Returns the prepared revision, and makes it if the store does not have it whole. `archive` writes the revision's
-    /// own tree and returns its file. A fault of ours is returned, not kept.
+    /// Returns the prepared revision; prepares it if the store lacks a part of it. `archive` writes the revision's own
+    /// tree and returns its file. A fault of ours is returned, not kept.
     ///
     /// # Errors
     /// [`PreparedError`].
@@ -201,11 +214,6 @@ impl PreparedRevisions {
         self.made.get(key, make).await
     }
 
-    /// Forgets a prepared revision whose blobs were given up; the next request makes it anew.
-    pub fn forget(&self, key: Digest) {
-        self.made.forget(key);
-    }
-
     async fn make(
         &self,
         executor: &Executor,
@@ -221,7 +229,7 @@ impl PreparedRevisions {
                 return Ok(Prepared::Failed { outcome: Outcome::InfraFail(reason), detail });
             }
         };
-        let logs = CellLogs::prepared(executor.logs.as_deref(), &key.hex()[..16])?;
+        let logs = CellLogs::prepared(executor.logs.as_ref(), &key.hex()[..16])?;
         let request = BuildRequest {
             purpose: "prepare",
             environment,
@@ -231,21 +239,24 @@ impl PreparedRevisions {
             other_text: None,
             logs: &logs,
         };
-        Ok(match executor.build(&request).await?.end {
+        let build = executor.build(&request).await?;
+        let build_cpu_ms = build.cost.map(|cost| cost.cpu_ms);
+        Ok(match build.end {
             BuildEnd::Built(build) => {
-                // What runs alone has no packing of trees beside it either.
+                // An exclusive run must not share the machine with the packing of trees.
                 let _shared = executor.exclusive.read().await;
                 let (surefire, heap_mib) = (environment.surefire, executor.limits.launch_heap_mib);
                 let (store, module, source) = (self.store().clone(), revision.module.path(), tree.path().to_owned());
                 let describe = move || describe(&store, *build, (key, module), &source, (surefire, heap_mib));
-                Prepared::Compiled(Box::new(blocking(describe).await?))
+                let described = blocking(describe).await?;
+                Prepared::Compiled(Box::new(CompiledRevision { build_cpu_ms, ..described }))
             }
-            BuildEnd::Failed { outcome, detail } => Prepared::Failed { outcome, detail },
+            BuildEnd::Failed { outcome, detail, .. } => Prepared::Failed { outcome, detail },
         })
     }
 }
 
-/// Puts what Maven built into the store and says what is there.
+/// Stores Maven's output and returns its description.
 fn describe(
     store: &Store,
     build: MavenBuild,
@@ -280,6 +291,7 @@ fn describe(
         settings,
         generates,
         unfit,
+        build_cpu_ms: None,
     })
 }
 
@@ -287,18 +299,18 @@ fn describe(
 fn key(executor: &Executor, environment: &Environment, revision: &RevisionInput) -> Digest {
     let Environment { image, maven_arguments, surefire, .. } = environment;
     let (module, recorder) = (revision.module.identity(), file_name(&executor.jars.recorder));
-    let tools = (recorder, executor.identity, executor.limits);
+    let tools = (recorder, executor.identity, executor.limits.of_builds());
     made::key::<Prepared>(&(image, &revision.tree, module, maven_arguments, surefire, tools))
 }
 
-/// Puts what a container sent into the store.
+/// Stores a file that a container sent.
 fn keep(store: &Store, captured: &Captured) -> Result<(Digest, u64), PreparedError> {
     let mut writer = store.writer()?;
     io::copy(&mut captured.open()?, &mut writer)?;
     Ok(writer.commit()?)
 }
 
-/// Returns a path of the container relative to the tree; what lies elsewhere is in no tree.
+/// Returns a path of the container relative to the tree; empty for a path outside of the tree.
 pub(in crate::execution) fn in_tree(path: &str) -> &str {
     path.strip_prefix(PROJECT).map_or("\0", |rest| rest.trim_start_matches('/'))
 }

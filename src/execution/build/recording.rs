@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 /// Supported version of the records.
 pub const RECORDING_SCHEMA: u32 = 2;
 
+/// Options of javac whose value is a directory to write to.
+pub(in crate::execution) const OUTPUT_OPTIONS: [&str; 3] = ["-d", "-s", "-h"];
+
 /// The content of a recording; unknown records are skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
@@ -29,7 +32,7 @@ pub struct Recording {
 /// A module of the reactor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Module {
-    /// `groupId:artifactId`.
+    /// Its `groupId:artifactId`.
     pub project: String,
     /// Its directory, absolute.
     pub basedir: String,
@@ -93,7 +96,7 @@ pub struct CompilerCall {
     /// Processors by name, where they are named.
     #[serde(default)]
     pub processors: Vec<String>,
-    /// `none`, `only`, or nothing.
+    /// The value of `-proc`: `none` or `only`.
     pub proc: Option<String>,
     /// Whether the compiler runs in a process of its own.
     #[serde(default)]
@@ -103,7 +106,7 @@ pub struct CompilerCall {
     pub fail_on_error: bool,
 }
 
-/// What a compiler's call says that does not say whether errors end the build.
+/// The default of [`CompilerCall::fail_on_error`].
 fn always() -> bool {
     true
 }

@@ -41,13 +41,13 @@ const WITH_VALUE: [&str; 7] = [
     "--upgrade-module-path",
 ];
 
-/// Options that say what to run, with the next word.
+/// Options that choose the main class or class path, with their value in the next word.
 const OVERRIDDEN: [&str; 8] = ["-cp", "-classpath", "--class-path", "-p", "--module-path", "-jar", "-m", "--module"];
 
 /// Beginnings of options that load an agent.
 const AGENTS: [&str; 5] = ["-javaagent:", "-agentlib:", "-agentpath:", "-Xrun", "-Xdebug"];
 
-/// Beginnings of options that set the first size of the heap: with a smaller limit the JVM would not start.
+/// Beginnings of options that set the initial heap: the JVM would not start if it exceeded the limit.
 const INITIAL_HEAP: [&str; 3] = ["-Xms", "-XX:InitialHeapSize=", "-XX:InitialRAMPercentage="];
 
 impl JvmSettings {
@@ -77,12 +77,12 @@ impl JvmSettings {
     }
 }
 
-/// Returns the arguments of a line that apply.
+/// Returns the arguments in a line that apply to launches.
 fn arguments(line: &str, heap_mib: u64) -> Vec<String> {
     let mut kept = Vec::new();
     let mut words = words(line).into_iter();
     while let Some(word) = words.next() {
-        // A property that nobody set: with Surefire the JVM would take it for the main class and end.
+        // A property that is not set. Under Surefire, the JVM would take it for the main class and exit.
         let unresolved = word.contains("@{") || word.starts_with("${");
         if OVERRIDDEN.contains(&word.as_str()) {
             words.next();
@@ -101,7 +101,7 @@ fn arguments(line: &str, heap_mib: u64) -> Vec<String> {
     kept
 }
 
-/// Returns the largest heap that an option sets, in bytes; what can't be understood is too large.
+/// Returns the largest heap that an option sets, in bytes. A value that is not understood counts as too large.
 fn heap_of(word: &str) -> Option<u64> {
     let size = word.strip_prefix("-Xmx").or_else(|| word.strip_prefix("-XX:MaxHeapSize="));
     let Some(size) = size else {
@@ -117,7 +117,7 @@ fn heap_of(word: &str) -> Option<u64> {
     Some(digits.parse::<u64>().map_or(u64::MAX, |count| count.saturating_mul(1 << shift)))
 }
 
-/// Splits a line as Surefire does: blanks separate, quotes of either kind hold together and vanish.
+/// Splits a line as Surefire does: blanks separate words; quotes of either kind hold words together and are removed.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -139,7 +139,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Returns an absolute path inside the project; `None` for one that is not.
+/// Returns the path as an absolute one inside the project; `None` if it leads elsewhere.
 fn inside(path: &str, module: &str) -> Option<String> {
     let absolute = if path.starts_with('/') { path.to_owned() } else { format!("{module}/{path}") };
     let plain = absolute.split('/').all(|part| part != ".." && part != ".") && !absolute.contains('\0');

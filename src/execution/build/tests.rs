@@ -9,6 +9,7 @@ use crate::data_dir::DataDir;
 use crate::engine::frame::Frame;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{StepResult, Stream};
+use crate::execution::attempt::Confirmed;
 use crate::execution::scripted::{environment, executor, out_of_time, task};
 use crate::outcome::CompileReason;
 use crate::task::Cell;
@@ -16,11 +17,23 @@ use crate::task::Cell;
 /// Builds by a script and returns outcome, attempts and containers. The script is told how many containers were started before, and
 /// the lock that second runs of timeouts hold alone.
 async fn build(script: impl Fn(usize, &RwLock<()>) -> Said + Send + Sync + 'static) -> (Outcome, u32, usize) {
+    let (build, containers) = build_of(None, script).await;
+    let BuildEnd::Failed { outcome, .. } = build.end else { panic!("nothing was compiled") };
+    assert!(!build.believed, "nothing was confirmed before");
+    (outcome, build.attempts, containers)
+}
+
+/// Does the same for a submission of which something is confirmed.
+async fn build_of(
+    confirmed: Option<Confirmed>,
+    script: impl Fn(usize, &RwLock<()>) -> Said + Send + Sync + 'static,
+) -> (Build, usize) {
     let directory = tempfile::tempdir().unwrap();
     let alone = Arc::new(RwLock::new(()));
     let lock = Arc::clone(&alone);
     let engine = Arc::new(Scripted::new(move |number, _| script(number, &lock)));
-    let executor = Executor { exclusive: alone, ..executor(&engine, &DataDir::open(directory.path()).unwrap()) };
+    let data_dir = DataDir::open(directory.path()).unwrap();
+    let executor = Executor { exclusive: alone, confirmed, ..executor(&engine, &data_dir) };
     let logs = CellLogs::create(None, &task().id, Cell::Nn).unwrap();
     let request = BuildRequest {
         purpose: "compile",
@@ -32,8 +45,7 @@ async fn build(script: impl Fn(usize, &RwLock<()>) -> Said + Send + Sync + 'stat
         logs: &logs,
     };
     let build = executor.build(&request).await.unwrap();
-    let BuildEnd::Failed { outcome, .. } = build.end else { panic!("nothing was compiled") };
-    (outcome, build.attempts, engine.started().len())
+    (build, engine.started().len())
 }
 
 /// What init says of a program whose Maven ended like this.
@@ -72,4 +84,31 @@ async fn a_build_that_ran_out_of_time_is_believed_after_a_second_run_alone() {
     assert_eq!(believed.await, (Outcome::CompileFail(CompileReason::TargetFile), 2, 2));
     let twice = build(|_, _| Said { frames: ended(out_of_time()), ends: true });
     assert_eq!(twice.await, (Outcome::InfraFail(InfraReason::Build), 2, 2), "two runs are enough");
+}
+
+#[tokio::test]
+async fn a_file_that_exhausts_the_compiler_has_the_machine_to_itself_once() {
+    let compiling = br#"{"event":"recording_started","schema":2}
+{"event":"session_started","projects":[{"project":"g:a","basedir":"/work/project","output":"o","test_output":"t"}]}
+{"event":"mojo_started","project":"g:a","plugin":"org.apache.maven.plugins:maven-compiler-plugin:3","goal":"testCompile"}
+"#;
+    let bomb = |_: usize, _: &RwLock<()>| {
+        let mut frames = ended(out_of_time());
+        frames.extend(output(3, Stream::Content, compiling));
+        frames.extend([step_end(3, StepResult::Done), completed()]);
+        Said { frames, ends: true }
+    };
+    let confirmed = Confirmed::default();
+    for (attempts, believed) in [(2, false), (1, true)] {
+        let (build, containers) = build_of(Some(confirmed.clone()), bomb).await;
+        assert!(build.is_exhausted());
+        assert_eq!((build.attempts, containers, build.believed), (attempts, attempts as usize, believed));
+    }
+    // A build that is slow elsewhere says nothing of the file.
+    let confirmed = Confirmed::default();
+    let slow = |_: usize, _: &RwLock<()>| Said { frames: ended(out_of_time()), ends: true };
+    for _ in 0..2 {
+        let (build, containers) = build_of(Some(confirmed.clone()), slow).await;
+        assert_eq!((containers, build.believed, confirmed.compilations.is_confirmed()), (2, false, false));
+    }
 }

@@ -21,7 +21,7 @@ async fn records(builds: bool, swapped: bool, module: bool) -> Vec<CellRecord> {
         "launch" => {
             let launches = launches(spec);
             let passing = launches.iter().filter(|(_, class, _)| class == "ATest");
-            Said { frames: passing.flat_map(passed).chain([completed()]).collect(), ends: true }
+            Said { frames: passing.flat_map(|launch| passed(spec, launch)).chain([completed()]).collect(), ends: true }
         }
         _ => Said { frames: Vec::new(), ends: true },
     }));
@@ -32,6 +32,7 @@ async fn records(builds: bool, swapped: bool, module: bool) -> Vec<CellRecord> {
         archive: TemporaryFile::named(directory.path(), "tree", "tar"),
         tree: "c".repeat(40),
         swapped: swapped.then(|| Digest::of(b"text")),
+        text: swapped.then(|| b"text".to_vec()),
         module: module.then(ModuleArguments::default),
         test_file: task.test_file.to_string(),
         class: "ATest".to_owned(),

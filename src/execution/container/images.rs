@@ -67,7 +67,7 @@ pub async fn ensure_loaded(
                 out.flush().map_err(|source| ImageError::Io { doing: "loading an image".to_owned(), source })
             });
             if written.is_err() {
-                // The engine must not take a torn archive for a whole one.
+                // The engine must not take a truncated archive for a complete one.
                 let _ = sender.blocking_send(Err(io::Error::other("the image could not be written")));
             }
             written
@@ -83,7 +83,7 @@ pub async fn ensure_loaded(
         .map_err(|error| ImageError::Io { doing: "loading an image".to_owned(), source: io::Error::other(error) })?;
     match (loaded, written) {
         (Ok(()), _) => Ok(true),
-        // A writer that found a broken blob is the cause of whatever the engine says.
+        // If the writer found a broken blob, it is the cause of the engine's error.
         (Err(_), Err(error @ ImageError::Store(_))) => Err(error.into()),
         (Err(error), _) => Err(error.into()),
     }

@@ -21,6 +21,7 @@ use crate::engine::spec::{
 };
 use crate::engine::{Engine, EngineError};
 use crate::error::{ExitStatus, Failure};
+use crate::event::EventSink;
 use crate::execution::container::ToolJars;
 use crate::execution::launch::coverage::ANALYSER;
 
@@ -94,6 +95,7 @@ const SOURCES: &[(&str, &str)] = sources![
     "runner/src/testevo/runner/Failure.java",
     "runner/src/testevo/runner/Main.java",
     "runner/src/testevo/runner/RunReporter.java",
+    "runner/src/testevo/runner/Seal.java",
     "runner/src/testevo/runner/Sources.java",
     "runner/src/testevo/runner/Target.java",
     "runner/src/testevo/runner/Trial.java",
@@ -136,10 +138,10 @@ impl Described for Remembered {
     }
 }
 
-/// Returns the jars compiled in the image of this recipe, if the store has all of them. It needs no image.
-pub fn remembered(image_recipe: &Digest, store: &Store) -> Option<ToolJars> {
-    // What can't be read is as good as nothing: the jars are compiled again and replace it.
-    let found = made::find::<Remembered>(store, key(image_recipe)).ok().flatten();
+/// Returns the jars compiled in the image of this recipe, if the store has all of them. The image itself is not needed.
+pub fn remembered(image_recipe: &Digest, store: &Store, events: &EventSink) -> Option<ToolJars> {
+    // If the record can't be read, the jars are compiled again and replace it.
+    let found = made::find::<Remembered>(store, key(image_recipe), events).ok().flatten();
     found.map(|jars| jars.paths(store))
 }
 
@@ -169,7 +171,7 @@ impl Remembered {
     }
 }
 
-/// Returns the key of what decides the jars' bytes: the image that has the compiler, and the sources.
+/// Returns the key of the jars: a digest of the image with the compiler, and of the sources.
 fn key(image_recipe: &Digest) -> Digest {
     let sources: BTreeMap<&str, Digest> =
         SOURCES.iter().map(|(path, text)| (*path, Digest::of(text.as_bytes()))).collect();

@@ -37,8 +37,8 @@ pub(in crate::execution) fn emptied() -> impl Iterator<Item = Step> {
     SCRATCH.into_iter().map(|path| Step::Empty { path: path.to_owned() })
 }
 
-/// Returns a path of the container relative to the tree, without `.` and `..`; `None` where it leads elsewhere. Compilers
-/// work in the tree's directory, so that a path that does not begin at the root is one of the tree's.
+/// Returns a path of the container relative to the tree, without `.` and `..`; `None` if it leads out of the tree.
+/// Compilers work in the tree's directory, so relative paths belong to the tree.
 pub(in crate::execution) fn within(path: &str) -> Option<String> {
     let path = if path.starts_with('/') { path.to_owned() } else { format!("{PROJECT}/{path}") };
     let mut parts = Vec::new();
@@ -58,8 +58,8 @@ pub(in crate::execution) fn within(path: &str) -> Option<String> {
     }
 }
 
-/// Returns the beginning of every launch's class path. JUnit first: neither the project's own older JUnit nor test code
-/// may stand before the launcher's.
+/// Returns the beginning of every launch's class path. JUnit comes first, so that neither the project's own older JUnit
+/// nor test code can replace the launcher's.
 pub(in crate::execution) fn launcher_class_path(console: &str) -> String {
     format!("{RUNNER}:{console}")
 }

@@ -1,10 +1,10 @@
 //! Launch containers that are started ahead of their launch.
 //!
-//! Such a container has its image, limits and our own jars. Its input directory is its own and still empty, and its
-//! init waits for the program. It serves one launch and is then removed, like every other container. The pool saves the
-//! wait for the engine, which starts the container while the last launch still runs. A container that waited too long
-//! is not used: its engine knows only the launch's limit from the container's start, and other processes may sweep it
-//! away after that.
+//! Such a container has its image, its limits and our own jars. Its input directory is empty and belongs to it alone,
+//! and its init waits for the program. It serves one launch and is then removed, like every other container. The pool
+//! saves a launch the wait for the engine, because containers start while an earlier launch still runs. A container
+//! that waited too long is not used. Its engine counts the time limit from the container's start, and other processes
+//! may remove the container after that limit.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,10 +20,10 @@ use crate::engine::{Container, Engine, EngineError};
 use crate::execution::container::places::INPUTS;
 use crate::execution::container::temporary::unique;
 
-/// How long a container may have waited for its program: far less than what its engine allows beyond its limits.
+/// How long a container may wait for its program. Engines allow far more than this beyond their limits.
 const MOST_WAITING: Duration = Duration::from_secs(600);
 
-/// A container that is being started, or waits already.
+/// A container that is starting or waiting.
 type Starting = JoinHandle<Result<Waiting, EngineError>>;
 
 /// What follows when a container is taken.
@@ -53,7 +53,7 @@ struct Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // What can't be removed now goes with this process's temporary directory.
+        // If removal fails here, the directory is removed with this process's temporary directory.
         if let Err(error) = fs::remove_dir_all(&self.inputs) {
             tracing::debug!("{error}");
         }
@@ -63,7 +63,7 @@ impl Drop for Waiting {
 impl Drop for ContainerPool {
     fn drop(&mut self) {
         for (_, starting) in self.waiting.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            // One that is being started is removed by its engine, one that was started by its value.
+            // The engine removes a container that is still starting; dropping the value removes a started one.
             starting.abort();
         }
     }
@@ -104,7 +104,7 @@ impl ContainerPool {
         };
         let mut waiting = match waited {
             Some(waiting) => waiting,
-            // None was there, or it did not start: whether that comes again shows now.
+            // No container waited, or it failed to start. If the failure is permanent, this start reports it.
             None => start(self.engine.as_ref(), spec, &self.temporary).await?,
         };
         if then == Then::StartNext {
@@ -134,7 +134,7 @@ impl ContainerPool {
     pub async fn settled(&self) {
         let starting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         for (kind, one) in starting {
-            // One that did not start is not missed: whoever wants one starts it, and hears why not.
+            // A failed start does no harm: the launch starts its own container, and reports the cause.
             if let Ok(Ok(waiting)) = one.await {
                 let there = tokio::spawn(std::future::ready(Ok(waiting)));
                 self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push((kind, there));

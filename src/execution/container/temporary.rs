@@ -26,7 +26,7 @@ impl Spool {
 
 impl Drop for Spool {
     fn drop(&mut self) {
-        // What can't be removed now goes with this process's temporary directory.
+        // If removal fails here, the directory is removed with this process's temporary directory.
         if let Err(error) = fs::remove_dir_all(&self.0) {
             tracing::debug!("{error}");
         }
@@ -52,7 +52,7 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // What can't be removed now goes with this process's temporary directory.
+        // If removal fails here, the file is removed with this process's temporary directory.
         if let Err(error) = fs::remove_file(&self.0)
             && error.kind() != std::io::ErrorKind::NotFound
         {

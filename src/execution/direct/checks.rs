@@ -2,10 +2,11 @@
 //! revision's own text. Annotation processors must make nothing of the new text.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use super::Direct;
 use super::requests::{NOTHING, made_by_processors, nothing_request, other_request, test_request};
-use crate::execution::build::compiler::{CompileAnswer, Files};
+use crate::execution::build::compiler::{CompileAnswer, Files, patience};
 use crate::execution::build::masked::{MaskedRevision, Proof, Reach};
 use crate::execution::build::prepared::PreparedError;
 use crate::execution::container::Environment;
@@ -13,7 +14,7 @@ use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, NoAnswer};
 use crate::thread::blocking;
 
-/// Why compiling a part of the tests is not enough.
+/// Why compiling one part of the tests is not enough.
 const LATER: &str = "tests that are compiled after the file's part mention it";
 const UNSHOWN: &str = "the revision has no source of tests that shows what the warm compiler makes";
 const OTHERWISE: &str = "the warm compiler does not make of the revision's own text what the build made";
@@ -27,7 +28,8 @@ impl Direct {
     /// build's classes of the revision's own text. The proof covers all unknown conditions that affect a compiler. If
     /// the revision has no such file, another source replaces the file in the proof.
     ///
-    /// Returns the answer, and the files that annotation processors made.
+    /// Returns the answer, and the files that annotation processors made. A broken or lost compiler is an answer only
+    /// if it is confirmed that the submission exhausts compilers.
     pub(super) async fn compile_proven(
         &self,
         executor: &Executor,
@@ -35,7 +37,7 @@ impl Direct {
         masked: &Arc<MaskedRevision>,
         text: &[u8],
     ) -> Result<(CompileAnswer, Files), ExecutionError> {
-        // What came of the text itself, where it is what was compiled to show it.
+        // The result for `text` itself, if `text` was compiled for the proof.
         let made = Mutex::new(None);
         let proven = masked.proven.get_or_try_init(|| async {
             let own = masked.own_text()?;
@@ -50,13 +52,17 @@ impl Direct {
                 let Some(request) = request.await? else {
                     return Ok(Err(if own.is_some() { LATER } else { UNSHOWN }.to_owned()));
                 };
+                let started = Instant::now();
                 let answer = self.compile(executor, environment, &request).await;
                 match &answer {
                     Ok(CompileAnswer::Compiled { classes, generated }) => {
                         let processed = made_by_processors(&request, classes, generated);
-                        // Where processors make classes and no sources of them, nothing else shows that these are theirs.
+                        // Processors may make classes without sources of them. Then nothing else shows that the classes
+                        // are the processors'.
                         let hidden = generated.is_empty() && !processed.is_empty();
                         if masked.as_built(classes)? && !hidden {
+                            // If another compilation set the time before, that value stays.
+                            let _ = masked.took.set(started.elapsed());
                             let generates = own.is_some() && !processed.is_empty();
                             if own.as_deref() == Some(text) {
                                 let answer = answer.ok().map(|answer| (answer, processed));
@@ -66,7 +72,7 @@ impl Direct {
                         }
                     }
                     Ok(CompileAnswer::Errors(_)) => {}
-                    // What may pass is not kept: the next cell asks again.
+                    // A temporary fault is not kept: the next cell asks again.
                     Ok(CompileAnswer::Broken(cause) | CompileAnswer::Lost(cause)) => return Err(lost(cause)),
                     Err(error) => return Err(lost(&error.to_string())),
                 }
@@ -78,16 +84,22 @@ impl Direct {
             return Ok(answer);
         }
         let (owned, content) = (Arc::clone(masked), text.to_owned());
-        let Some(request) = blocking::<_, PreparedError>(move || Ok(test_request(&owned, content, reach)?)).await?
+        let Some(mut request) = blocking::<_, PreparedError>(move || Ok(test_request(&owned, content, reach)?)).await?
         else {
             return Err(NoAnswer::unfit(LATER).into());
         };
+        request.patience = masked.took.get().map(|own| patience(*own));
+        let exhausts = executor.confirmed.as_ref().is_some_and(|confirmed| confirmed.compilations.is_confirmed());
         let reason = match self.compile(executor, environment, &request).await {
             Ok(CompileAnswer::Compiled { classes, generated }) => {
                 let processed = made_by_processors(&request, &classes, &generated);
                 return Ok((CompileAnswer::Compiled { classes, generated }, processed));
             }
             Ok(answer @ CompileAnswer::Errors(_)) => return Ok((answer, Files::new())),
+            // Maven compiled the same text already, on other code.
+            Ok(answer @ (CompileAnswer::Broken(_) | CompileAnswer::Lost(_))) if exhausts => {
+                return Ok((answer, Files::new()));
+            }
             Ok(CompileAnswer::Broken(cause)) => NoAnswer::unfit(format!("the warm compiler broke: {cause}")),
             Ok(CompileAnswer::Lost(cause)) => return Err(lost(&cause)),
             Err(error) => NoAnswer::fault(format!("the warm compiler can't be reached: {error}")),
@@ -95,8 +107,9 @@ impl Direct {
         Err(reason.into())
     }
 
-    /// Checks that annotation processors made nothing of a text that they do not make of any source, nor had made of the
-    /// text in its place: lists of everything they saw can't be made from a part of the sources.
+    /// Checks that annotation processors make only such files of a text that they make of any source, and did the same
+    /// for the original text. Otherwise the tree may contain processors' lists of all sources, which a part of the
+    /// sources can't reproduce.
     pub(super) async fn check_processors(
         &self,
         executor: &Executor,
@@ -120,7 +133,7 @@ impl Direct {
                     Ok(CompileAnswer::Compiled { classes, generated }) => {
                         made.push(made_by_processors(&request, &classes, &generated));
                     }
-                    // What may pass is not kept: the next cell asks again.
+                    // A temporary fault is not kept: the next cell asks again.
                     Ok(CompileAnswer::Lost(cause)) => return Err(lost(&cause)),
                     Ok(other) => return Ok(Err(format!("what annotation processors do can't be told: {other:?}"))),
                     Err(error) => return Err(lost(&error.to_string())),

@@ -9,7 +9,7 @@ use crate::execution::container::places;
 use crate::workspace::class_file::ClassFacts;
 use crate::workspace::java_source::package_of;
 
-/// A source that no annotation processor can make anything of.
+/// A source of which no annotation processor can make anything.
 pub(super) const NOTHING: &[u8] = b"class TestevoNothing {}\n";
 
 /// Returns the request that compiles nothing but [`NOTHING`].
@@ -24,10 +24,11 @@ pub(super) fn nothing_request(masked: &MaskedRevision) -> CompileRequest {
         directories: call.generated_sources.iter().chain(&call.source_roots).cloned().collect(),
         files: vec![(path.clone(), NOTHING.to_vec())],
         sources: vec![path],
+        patience: None,
     }
 }
 
-/// Returns the request that compiles `text` in the masked file's place with its dependents; `None` where only Maven can
+/// Returns the request that compiles `text` in the masked file's place with its dependents; `None` if only Maven can
 /// compile the dependents.
 pub(super) fn test_request(
     masked: &MaskedRevision,
@@ -43,8 +44,8 @@ pub(super) fn test_request(
     request(masked, files).map(Some)
 }
 
-/// Returns the request that proves the compiler for a revision without the file: a source in the file's place, or all
-/// others. `None` where no source can replace the file.
+/// Returns the request that proves the compiler for a revision without the file. It compiles a source in the file's
+/// place, or all other sources. `None` if no source can replace the file.
 pub(super) fn other_request(masked: &MaskedRevision, reach: Reach) -> std::io::Result<Option<CompileRequest>> {
     let Some(shown) = masked.shown()? else { return Ok(None) };
     let files = match reach {
@@ -54,8 +55,8 @@ pub(super) fn other_request(masked: &MaskedRevision, reach: Reach) -> std::io::R
     request(masked, files).map(Some)
 }
 
-/// Returns the files that annotation processors made of a request's sources, by absolute path: files that javac did not
-/// make itself, and classes that name none of the sources.
+/// Returns the files that annotation processors made of a request's sources, by absolute path: generated files, and
+/// classes that name none of the sources.
 pub(super) fn made_by_processors(request: &CompileRequest, classes: &Files, generated: &Files) -> Files {
     let sources: BTreeSet<(String, &str)> = request
         .files
@@ -88,10 +89,12 @@ fn request(masked: &MaskedRevision, mut files: Files) -> std::io::Result<Compile
         directories,
         files,
         sources,
+        patience: None,
     })
 }
 
-/// Returns a call's arguments such that sources that patch a module, and are compiled already, patch it by their classes.
+/// Returns a call's arguments, changed for sources that patch a module: classes that are compiled already patch it
+/// instead.
 fn patched(call: &CompilerCall) -> Vec<String> {
     let mut arguments = call.arguments.clone();
     let of_patch = |at: usize| at > 0 && call.arguments[at - 1] == "--patch-module";

@@ -10,6 +10,7 @@ use crate::execution::container::Environment;
 use crate::execution::executor::Executor;
 use crate::execution::launch::{LaunchOptions, MethodLaunch};
 use crate::execution::run::logs::{CellLogs, method_name};
+use crate::execution::time_class::launch_took;
 use crate::outcome::Outcome;
 use crate::outcome::launch::shortened;
 use crate::task::MethodId;
@@ -17,21 +18,31 @@ use crate::task::MethodId;
 /// An agent on a method's JVM.
 #[derive(Clone, Debug)]
 pub(in crate::execution) struct Agent {
-    /// Names logs of its launches, and the agent in messages.
+    /// Names the agent in messages, and the logs of its launches.
     pub(in crate::execution) name: &'static str,
     /// The JVM's argument.
     pub(in crate::execution) argument: String,
-    /// The file that it writes, and how much it may: absolute path and bytes.
+    /// The file that the agent writes: absolute path, and largest size in bytes.
     pub(in crate::execution) writes: (String, u64),
     /// Further mounts of the container, such as the agent's jar.
     pub(in crate::execution) mounts: Vec<ReadOnlyMount>,
 }
 
-/// An agent's output for a method's launch, or the reason for none and whether another try may help.
+/// A method's launch with an agent.
+pub(in crate::execution) struct WithAgent {
+    /// The method.
+    pub(in crate::execution) method: MethodId,
+    /// The agent's output.
+    pub(in crate::execution) data: AgentData,
+    /// Duration of the launch in milliseconds, if the method passed: see [`launch_took`].
+    pub(in crate::execution) took_ms: Option<u64>,
+}
+
+/// An agent's output for a method's launch; or the reason for none, and whether another try may help.
 pub(in crate::execution) type AgentData = Result<Vec<u8>, (String, bool)>;
 
 impl Agent {
-    /// Says that a method that passes does not with the agent.
+    /// Reports that a passing method does not pass with the agent.
     pub(in crate::execution) fn not_passed(&self, outcome: Outcome, detail: &str) -> (String, bool) {
         let cause = format!("with the {} agent: {outcome}: {detail}", self.name);
         (shortened(&cause), matches!(outcome, Outcome::InfraFail(_)))
@@ -50,24 +61,25 @@ impl Executor {
         built: &Built,
         (class, logs): (&str, &CellLogs),
         methods: impl Iterator<Item = &'a MethodId>,
-    ) -> std::io::Result<Vec<(MethodId, AgentData)>> {
+    ) -> std::io::Result<Vec<WithAgent>> {
         let options = LaunchOptions {
             jvm_arguments: vec![agent.argument.clone()],
             files: vec![agent.writes.clone()],
             mounts: agent.mounts.clone(),
-            ..LaunchOptions::default()
         };
         let mut data = Vec::new();
         for method in methods {
             let name = format!("{}-{}", agent.name, method_name(class, method));
             let launch = MethodLaunch { class, method, options: &options, name: &name };
             let mut one = self.launch(environment, built, &launch, logs).await?;
+            let took = one.measured.launch_cpu_ms.zip(one.measured.launch_ms).filter(|_| one.outcome == Outcome::Pass);
+            let took_ms = took.map(|(cpu, wall)| launch_took(cpu, wall));
             let written = match (one.outcome, one.files.pop().flatten()) {
                 (Outcome::Pass, Some(data)) => Ok(data),
                 (Outcome::Pass, None) => Err((format!("the {} agent wrote no data, or too much", agent.name), false)),
                 (outcome, _) => Err(agent.not_passed(outcome, &one.detail)),
             };
-            data.push((method.clone(), written));
+            data.push(WithAgent { method: method.clone(), data: written, took_ms });
         }
         Ok(data)
     }

@@ -22,7 +22,7 @@ use crate::execution::container::steps::command_end;
 use crate::execution::container::temporary::Spool;
 use crate::execution::executor::Executor;
 use crate::execution::fault::{engine_fault, not_done};
-use crate::execution::launch::agent::{Agent, AgentData};
+use crate::execution::launch::agent::{Agent, WithAgent};
 use crate::execution::run::logs::CellLogs;
 use crate::focal::FocalLines;
 use crate::focal::own::OwnMethod;
@@ -37,7 +37,7 @@ pub use xml::{XmlError, attribute, read_xml};
 const AGENT_JAR: &str = "/opt/jacoco/agent.jar";
 /// JaCoCo's command line.
 pub(in crate::execution) const ANALYSER: &str = "/opt/jacoco/cli.jar";
-/// Where the agent writes.
+/// The file that the agent writes.
 const DATA: &str = "/work/jacoco/jacoco.exec";
 /// The most data that one launch may write, in bytes: a bit for each branch of each class.
 const MOST_DATA_BYTES: u64 = 32 << 20;
@@ -117,13 +117,13 @@ pub fn focal_coverage(focal: &[FocalLines], lines: &BTreeMap<SourceFile, Lines>)
     focal.iter().map(of).collect()
 }
 
-/// Returns the coverage agent. It makes the directory that it writes in, in the container's fresh scratch.
+/// Returns the coverage agent. The agent creates its output directory in the container's empty scratch space.
 pub(in crate::execution) fn agent() -> Agent {
     let argument = agent_of(DATA, false);
     Agent { name: "coverage", argument, writes: (DATA.to_owned(), MOST_DATA_BYTES), mounts: Vec::new() }
 }
 
-/// Returns the argument that has the agent write to a file, or append to what other JVMs wrote there.
+/// Returns the agent's argument for a file. With `append`, the agent keeps the data that other JVMs wrote there.
 pub fn agent_of(file: &str, append: bool) -> String {
     format!("-javaagent:{AGENT_JAR}=destfile={file},append={append},output=file,dumponexit=true,jmx=false")
 }
@@ -156,12 +156,12 @@ impl Executor {
         self.analyse(environment, built, data, covering.files).await
     }
 
-    /// Analyses what the agent wrote of several launches, all in one container.
+    /// Analyses the agent's data of several launches in one container.
     async fn analyse(
         &self,
         environment: &Environment,
         built: &Built,
-        data: Vec<(MethodId, AgentData)>,
+        data: Vec<WithAgent>,
         files: &[SourceFile],
     ) -> std::io::Result<Vec<MethodCoverage>> {
         let mut covered = Vec::new();
@@ -170,7 +170,7 @@ impl Executor {
         let tree = built.archives.first().cloned().unwrap_or_default();
         let mut mounts = vec![ReadOnlyMount { source: tree, target: TREE.to_owned() }];
         let spool = Spool::create(&self.temporary)?;
-        for (method, data) in data {
+        for WithAgent { method, data, .. } in data {
             match data {
                 Ok(data) => {
                     let source = spool.path().join(format!("{}.exec", methods.len()));
@@ -214,7 +214,7 @@ impl Executor {
             true => Came::Fault,
             false => Came::Answer,
         };
-        covered.extend(attempt(&self.exclusive, once, came).await?);
+        covered.extend(attempt(&self.exclusive, None, once, came).await?.answer);
         Ok(covered)
     }
 }
@@ -235,7 +235,7 @@ fn analysed(run: &ContainerRun, java: usize, sent: usize, files: &[SourceFile]) 
     Ok((read_xml(&xml, files).map_err(|error| error.to_string()), false))
 }
 
-/// Returns the program that makes XML of each method's data, and the indexes of each JVM and its XML.
+/// Returns the program that turns each method's data into XML, and for each the indexes of its JVM and its XML.
 fn analysing_program(
     java_home: &str,
     class_path: &[String],
@@ -248,10 +248,11 @@ fn analysing_program(
         Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() },
     ];
     let directories = class_directories(class_path);
-    // A JVM knows other releases' versions of a class in jars alone; for JaCoCo they are other classes of the same name.
+    // A JVM finds versions of a class for other releases only in jars. In a directory, JaCoCo takes them for different
+    // classes of the same name.
     steps.extend(directories.iter().map(|path| Step::Remove { path: format!("{path}/META-INF/versions") }));
     let directories = package_directories(&directories, files);
-    // A module without main sources has no directory of classes, and JaCoCo takes what is none for a file.
+    // A module without main sources has no class directory, and JaCoCo takes a missing directory for a file.
     steps.extend(directories.iter().map(|path| Step::MakeDirectory { path: path.clone() }));
     let directories: Vec<&String> = directories.iter().collect();
     let mut indexes = Vec::new();
@@ -265,14 +266,14 @@ fn analysing_program(
     (Program { schema: PROGRAM_SCHEMA, door_port: None, steps }, indexes)
 }
 
-/// Returns the directories of main classes on a test class path: the module's own and its siblings'. The first
+/// Returns the directories of main classes on a test class path: those of the module and of its siblings. The first
 /// directory on the class path has the test classes and is left out.
 pub fn class_directories(class_path: &[String]) -> Vec<&String> {
     class_path.iter().skip(1).filter(|path| path.starts_with(PROJECT) && !path.ends_with(".jar")).collect()
 }
 
-/// Returns the directories of these files' packages in each directory of classes, none below another: what else lies there,
-/// such as a resource that is no sound class or archive, must not keep JaCoCo from analysing them.
+/// Returns the directories of these files' packages in each class directory, without subdirectories of one another.
+/// JaCoCo fails on a resource that only looks like a class or an archive, so it sees no other directories.
 fn package_directories(directories: &[&String], files: &[SourceFile]) -> Vec<String> {
     let packages: BTreeSet<&str> = files.iter().map(|file| file.package.as_str()).collect();
     let is_below = |package: &str, other: &str| {
@@ -290,7 +291,7 @@ fn package_directories(directories: &[&String], files: &[SourceFile]) -> Vec<Str
     directories.iter().flat_map(of).collect()
 }
 
-/// Returns the command that makes XML of an agent's data and directories of classes.
+/// Returns the command that turns an agent's data and class directories into XML.
 pub fn report_command(
     java_home: &str,
     data: &str,

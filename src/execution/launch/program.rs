@@ -1,16 +1,15 @@
 //! The program of a launch container, as values for init: it unpacks the compiled tree, runs the launcher and sends
 //! reports. Source: protocol §2.3.
 
-use std::path::Path;
-
 use crate::engine::spec::{Command, PROGRAM_SCHEMA, Program, Step};
 use crate::execution::build::surefire::JvmSettings;
-use crate::execution::container::environment;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::{
-    CLASS_ARCHIVE, HOME, PROJECT, RUNNER_CLASS, TEMPORARY, XML_DIRECTORY, launcher_class_path, within,
+    CLASS_ARCHIVE, HOME, PROJECT, RUNNER_CLASS, TEMPORARY, XML_DIRECTORY, launcher_class_path,
 };
+use crate::execution::container::{JVM_OPTIONS, environment};
 use crate::manifest::Launcher;
+use crate::outcome::launch::seal::Seal;
 
 /// The parameters of one launch.
 #[derive(Clone, Debug)]
@@ -31,6 +30,8 @@ pub struct Launch<'a> {
     pub settings: &'a JvmSettings,
     /// Whether the container has a class archive.
     pub class_archive: bool,
+    /// The key that the runner signs events with.
+    pub seal: Option<Seal>,
 }
 
 impl Launch<'_> {
@@ -38,21 +39,10 @@ impl Launch<'_> {
         self.settings.working_directory.as_deref().unwrap_or(self.module)
     }
 
-    /// Returns the steps that prepare directories for a method: its writable working directory, and read-only class
-    /// directories (protocol §2.3).
-    pub fn directories(&self) -> Vec<Step> {
-        // Surefire makes the directory that it is told to work in.
-        let mut steps: Vec<Step> =
-            self.settings.working_directory.iter().map(|path| Step::MakeDirectory { path: path.clone() }).collect();
-        let written = [self.module, self.working_directory()].map(within);
-        // Dependencies lie in the image or are jars, which init leaves alone.
-        let own = self
-            .class_path
-            .iter()
-            .filter_map(|element| within(element))
-            .filter(|element| !written.iter().flatten().any(|directory| Path::new(directory).starts_with(element)));
-        steps.extend(own.map(|element| Step::Protect { path: format!("{PROJECT}/{element}") }));
-        steps
+    /// Returns the step that creates the working directory if a setting names one, as Surefire does. The rest of the
+    /// tree exists already; it is writable and removed with the container (protocol §2.3).
+    pub fn directories(&self) -> Option<Step> {
+        self.settings.working_directory.as_ref().map(|path| Step::MakeDirectory { path: path.clone() })
     }
 }
 
@@ -65,23 +55,11 @@ pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command 
     if !launch.settings.chooses_collector() {
         argv.push("-XX:+UseSerialGC".to_owned());
     }
-    argv.extend(
-        [
-            "-XX:ActiveProcessorCount=2",
-            // A method's JVM lives too briefly for the second compiler to pay.
-            "-XX:TieredStopAtLevel=1",
-            "-XX:-UsePerfData",
-            "-Dfile.encoding=UTF-8",
-            "-Duser.language=en",
-            "-Duser.country=US",
-            "-Duser.timezone=UTC",
-            "-Djava.awt.headless=true",
-        ]
-        .map(str::to_owned),
-    );
+    argv.extend(JVM_OPTIONS.map(str::to_owned));
     argv.push(format!("-Djava.io.tmpdir={TEMPORARY}"));
     if launch.class_archive {
-        // One that does not fit is passed over, and without the last word newer JVMs would say so on the test's stdout.
+        // The JVM ignores an archive that does not fit. Without the last argument newer JVMs would report that on the
+        // test's stdout.
         argv.extend([
             format!("-XX:SharedArchiveFile={CLASS_ARCHIVE}"),
             "-Xshare:auto".to_owned(),
@@ -100,6 +78,9 @@ pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command 
         argv.push(name.to_owned());
         argv.push(value.to_owned());
     }
+    if launch.seal.is_some() {
+        argv.extend(["--seal", SEAL].map(str::to_owned));
+    }
     let mut environment = environment(launch.java_home, &[]);
     for (name, value) in &launch.settings.environment {
         environment.retain(|(known, _)| known != name);
@@ -116,6 +97,9 @@ pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command 
     }
 }
 
+/// The file with the runner's key. The runner removes it after reading.
+const SEAL: &str = "/work/seal";
+
 /// Indexes of the steps of [`launch_program`].
 #[derive(Clone, Debug)]
 pub struct LaunchSteps {
@@ -128,7 +112,7 @@ pub struct LaunchSteps {
 }
 
 /// Returns the program of a container that launches one method on a tree. Archives (absolute paths) are unpacked in
-/// order, each over the last. Files (absolute path, most bytes) are sent at the end.
+/// order, each over the previous one. Files (absolute path, largest size) are sent at the end.
 pub fn launch_program(
     launch: &Launch<'_>,
     archives: &[String],
@@ -139,6 +123,7 @@ pub fn launch_program(
         [HOME, TEMPORARY, XML_DIRECTORY].map(|path| Step::MakeDirectory { path: path.to_owned() }).into();
     steps.extend(archives.iter().map(|archive| Step::Unpack { archive: archive.clone(), into: PROJECT.to_owned() }));
     steps.extend(launch.directories());
+    steps.extend(launch.seal.iter().map(|seal| Step::Write { path: SEAL.to_owned(), content: seal.text() }));
     let java = steps.len();
     steps.push(Step::Run(launch_command(launch, limits)));
     steps.extend(reports());
@@ -166,8 +151,8 @@ pub const PLATFORM_1: &str = "/opt/junit/console.jar";
 /// The console of JUnit Platform 6.
 const PLATFORM_6: &str = "/opt/junit6/console.jar";
 
-/// Returns the console jar that the manifest names, or else the one whose launcher fits the class path. Projects on
-/// JUnit 6 need Platform 6, which needs Java 17.
+/// Returns the console jar that the manifest names. If it names none, returns the one whose launcher fits the class
+/// path. Projects on JUnit 6 need Platform 6, which needs Java 17.
 pub fn console_for(class_path: &[String], jdk: u32, launcher: Launcher) -> &'static str {
     let on_six = class_path.iter().any(|element| {
         let file = element.rsplit('/').next().unwrap_or(element);

@@ -70,11 +70,11 @@ enum ArchiveError {
 /// The class archives of a data directory, as one process uses them.
 pub struct ClassArchives {
     made: Made<ClassArchive>,
-    /// Toolchains whose launches go without one.
+    /// Toolchains whose launches use no class archive.
     without: Mutex<BTreeSet<Digest>>,
 }
 
-/// What a class archive is made with.
+/// The inputs for making a class archive.
 #[derive(Clone, Copy)]
 pub(in crate::execution) struct ArchiveMaker<'a> {
     pub(in crate::execution) engine: &'a dyn Engine,
@@ -96,7 +96,8 @@ impl ClassArchives {
         environment.jdk >= FIRST_JDK && !without.contains(&environment.toolchain)
     }
 
-    /// Returns the class archive that launches with this console map, made where it was not; `None` where they go without.
+    /// Returns the class archive that launches with this console map, and makes it if the store lacks it. `None` if
+    /// launches use none.
     pub(in crate::execution) async fn get(
         &self,
         maker: &ArchiveMaker<'_>,
@@ -131,7 +132,8 @@ impl ClassArchives {
     ) -> Result<PathBuf, ArchiveError> {
         let key = key(maker, environment, console)?;
         let make = async || {
-            // Whoever waited for one that could not be made goes without as well: keys say so of all.
+            // If the archive could not be made, launches that waited for it use none either: keys state this for all
+            // launches.
             if !self.serve(environment) {
                 return Err(ArchiveError::Refused("none could be made".to_owned()));
             }
@@ -141,17 +143,8 @@ impl ClassArchives {
             }
             Ok(Fresh::Kept(ClassArchive { archive: made? }))
         };
-        let path = self.made.store().path(&self.made.get(key, make).await?.archive);
-        if path.exists() {
-            return Ok(path);
-        }
-        // It was given up since this process found it.
-        self.made.forget(key);
-        let path = self.made.store().path(&self.made.get(key, make).await?.archive);
-        match path.exists() {
-            true => Ok(path),
-            false => Err(ArchiveError::Refused(format!("`{}` is gone", path.display()))),
-        }
+        let archive = self.made.get(key, make).await?.archive;
+        Ok(self.made.store().path(&archive))
     }
 
     async fn make(
@@ -194,14 +187,14 @@ impl ClassArchives {
     }
 }
 
-/// A test of our own that a JVM launches for the sake of the classes that it loads.
+/// A test of our own. A JVM launches it in order to load the classes of a launch.
 const TRIAL: [&str; 4] = ["--class", "testevo.runner.Trial", "--method", "launches"];
 
-/// Where an archive is made.
+/// The file of a new archive.
 const MADE: &str = "/work/archive/classes.jsa";
-/// The classes that launching loaded, one a line.
+/// The classes that a launch loaded, one a line.
 const LOADED: &str = "/work/archive/classes.lst";
-/// The most bytes of an archive; they have some 20 MiB.
+/// The largest archive, in bytes. Archives have some 20 MiB.
 const MOST_BYTES: u64 = 128 << 20;
 
 /// Returns the program that makes an archive, and the index of the step that sends it.
@@ -233,9 +226,10 @@ fn program(java_home: &str, console: &str, limits: &ExecutionLimits) -> (Program
         Step::MakeDirectory { path: XML_DIRECTORY.to_owned() },
         Step::MakeDirectory { path: "/work/archive".to_owned() },
         java(&["-Xshare:off", &loaded], &trial),
-        // This collector alone can put objects of the JVM itself into an archive; launches read them with any.
+        // Only this collector can put the JVM's own objects into an archive. Launches can use the archive with any
+        // collector.
         java(&["-XX:+UseG1GC", "-Xshare:dump", &made, &named], &[]),
-        // Without the archive this JVM ends in failure.
+        // This JVM fails if it can't use the archive.
         java(&["-XX:+UseSerialGC", "-Xshare:on", &named], &trial),
         Step::SendFile { path: MADE.to_owned(), max_bytes: MOST_BYTES },
     ];
@@ -243,7 +237,7 @@ fn program(java_home: &str, console: &str, limits: &ExecutionLimits) -> (Program
     (Program { schema: PROGRAM_SCHEMA, door_port: None, steps }, sent)
 }
 
-/// Returns what the JVM that failed said, or what else went wrong.
+/// Returns the failed JVM's message, or another reason for the failure.
 fn refused(run: &ContainerRun) -> io::Result<String> {
     let failed = run.steps.iter().find(|output| match output.result() {
         Some(StepResult::Ended(end)) => end.exit_code != Some(0),
@@ -254,14 +248,14 @@ fn refused(run: &ContainerRun) -> io::Result<String> {
     Ok(shortened(String::from_utf8_lossy(&said).trim()))
 }
 
-/// Returns the key of an archive: everything that decides what it holds, and which launches it fits.
+/// Returns the key of an archive: a digest of everything that decides its content, and to which launches it fits.
 fn key(maker: &ArchiveMaker<'_>, environment: &Environment, console: &str) -> io::Result<Digest> {
     let runner = &maker.jars.runner;
     let modified = fs::metadata(runner)?.modified()?;
-    // In seconds since the epoch: a JVM takes no archive of a jar with another time than the one it sees.
+    // In seconds since the epoch. A JVM rejects an archive if a jar's modification time differs from the recorded one.
     let modified = modified.duration_since(SystemTime::UNIX_EPOCH).map_err(io::Error::other)?.as_secs();
     let Environment { toolchain, java_home, .. } = environment;
-    // The commands' flags stand in what the identity is of.
+    // The identity covers the commands' flags.
     let inputs = (toolchain, java_home, console, file_name(runner), modified, maker.identity);
     Ok(made::key::<ClassArchive>(&inputs))
 }

@@ -7,6 +7,8 @@ use tokio::sync::RwLock;
 use super::*;
 use crate::data_dir::DataDir;
 use crate::engine::scripted::{Said, Scripted, completed, step_end};
+use crate::engine::spec::CommandEnd;
+use crate::execution::attempt::Confirmed;
 use crate::execution::scripted::{built, environment, executor, launches, out_of_time, passed, task};
 use crate::outcome::InfraReason;
 use crate::task::Cell;
@@ -17,12 +19,23 @@ async fn launch(
     trusts_first_timeout: bool,
     script: impl Fn(usize, &ContainerSpec, &RwLock<()>) -> Said + Send + Sync + 'static,
 ) -> (Vec<(Outcome, u32)>, usize) {
+    let (records, containers) = launch_of(None, trusts_first_timeout, script).await;
+    assert!(records.iter().all(|record| !record.measured.believed), "nothing was confirmed before");
+    (records.iter().map(|record| (record.outcome, record.attempts)).collect(), containers)
+}
+
+/// Does the same for a submission of which something is confirmed, and returns the records.
+async fn launch_of(
+    confirmed: Option<Confirmed>,
+    trusts_first_timeout: bool,
+    script: impl Fn(usize, &ContainerSpec, &RwLock<()>) -> Said + Send + Sync + 'static,
+) -> (Vec<CellRecord>, usize) {
     let directory = tempfile::tempdir().unwrap();
     let data_dir = DataDir::open(directory.path()).unwrap();
     let alone = Arc::new(RwLock::new(()));
     let lock = Arc::clone(&alone);
     let engine = Arc::new(Scripted::new(move |number, spec| script(number, spec, &lock)));
-    let executor = Executor { exclusive: alone, trusts_first_timeout, ..executor(&engine, &data_dir) };
+    let executor = Executor { exclusive: alone, trusts_first_timeout, confirmed, ..executor(&engine, &data_dir) };
     let (task, environment, built) = (task(), environment(), built(&data_dir.temporary()));
     let identity = CellIdentity {
         task: &task,
@@ -35,7 +48,7 @@ async fn launch(
     let logs = CellLogs::create(None, &task.id, Cell::Nn).unwrap();
     let launches = ("ATest", task.test_methods.as_slice(), 1);
     let records = executor.launch_all(&identity, &built, launches, &Measured::default(), &logs).await.unwrap();
-    (records.iter().map(|record| (record.outcome, record.attempts)).collect(), engine.started().len())
+    (records, engine.started().len())
 }
 
 #[tokio::test]
@@ -46,7 +59,7 @@ async fn every_method_has_a_container_of_its_own() {
         let nested = "ATest$Inner";
         match (number, class.as_str(), method.as_str()) {
             (0, "ATest", "m") | (3, "ATest", "n") => {
-                Said { frames: [passed(launch), vec![completed()]].concat(), ends: true }
+                Said { frames: [passed(spec, launch), vec![completed()]].concat(), ends: true }
             }
             (1 | 2, class, "m") if class == nested => {
                 assert_eq!(alone.try_read().is_ok(), number == 1, "the second run is alone");
@@ -72,10 +85,37 @@ async fn faults_of_the_infrastructure_have_two_retries() {
 async fn a_busy_launch_far_below_its_limit_is_believed_at_once() {
     let (launched, containers) = launch(true, |_, spec, _| {
         let StepResult::Ended(end) = out_of_time() else { panic!("a command that was ended has ended") };
-        let busy = StepResult::Ended(crate::engine::spec::CommandEnd { cpu_ms: u64::MAX, ..end });
+        let busy = StepResult::Ended(CommandEnd { cpu_ms: u64::MAX, ..end });
         Said { frames: vec![step_end(launches(spec)[0].0, busy)], ends: true }
     })
     .await;
     assert_eq!(launched, [(Outcome::ExecFail(ExecReason::Timeout), 1); 3]);
     assert_eq!(containers, 3);
+}
+
+#[tokio::test]
+async fn a_submission_whose_methods_all_sleep_has_the_machine_to_itself_once() {
+    let confirmed = Confirmed::default();
+    let sleeps = |_: usize, spec: &ContainerSpec, alone: &RwLock<()>| {
+        let step = launches(spec)[0].0;
+        let is_alone = alone.try_read().is_err();
+        let StepResult::Ended(end) = out_of_time() else { panic!("a command that was ended has ended") };
+        // What the container says tells whether anything else could run.
+        let cpu_ms = u64::from(is_alone);
+        Said { frames: vec![step_end(step, StepResult::Ended(CommandEnd { cpu_ms, ..end }))], ends: true }
+    };
+    let of = |records: Vec<CellRecord>| -> Vec<(Outcome, u32, bool, Option<u64>)> {
+        let of = |one: CellRecord| (one.outcome, one.attempts, one.measured.believed, one.measured.launch_cpu_ms);
+        records.into_iter().map(of).collect()
+    };
+    let timeout = Outcome::ExecFail(ExecReason::Timeout);
+    let (records, containers) = launch_of(Some(confirmed.clone()), false, sleeps).await;
+    let believed = (timeout, 1, true, Some(0));
+    assert_eq!(of(records), [(timeout, 2, false, Some(1)), believed, believed]);
+    assert_eq!(containers, 4);
+    assert!(confirmed.launches.is_confirmed() && !confirmed.mutants.is_confirmed());
+
+    // Also on the other side, or in another repeat.
+    let (records, _) = launch_of(Some(confirmed), false, sleeps).await;
+    assert_eq!(of(records), [believed; 3]);
 }

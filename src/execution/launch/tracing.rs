@@ -1,5 +1,5 @@
-//! Traces with our tracer which methods of the project a launch enters, and which of these tests call. JaCoCo can't say
-//! so: it knows no caller, and marks no line of a method that throws before its first probe. Source: protocol §4.
+//! Traces with our own tracer the project's methods that a launch enters, and which of them tests call. JaCoCo can't
+//! tell: it records no callers, and marks no line of a method that throws before its first probe. Source: protocol §4.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,9 @@ use crate::execution::container::places::TRACER;
 use crate::execution::launch::agent::Agent;
 use crate::focal::own::Entered;
 
-/// Where the tracer writes.
+/// The file that the tracer writes.
 const TRACE: &str = "/work/tracer.txt";
-/// The most that it may write, in bytes.
+/// The file's largest size in bytes.
 const MOST_TRACE_BYTES: u64 = 16 << 20;
 
 /// The methods that a launch entered.
@@ -24,7 +24,7 @@ const MOST_TRACE_BYTES: u64 = 16 << 20;
 pub struct Trace {
     /// The methods of the project's main classes.
     pub entered: Vec<Entered>,
-    /// Test classes that were loaded, each with what it extends and implements.
+    /// Test classes that were loaded, each with its superclass and interfaces.
     pub tests: BTreeMap<String, BTreeSet<String>>,
     /// Classes that the tracer could not change; their methods are unknown.
     pub untraced: Vec<String>,
@@ -61,7 +61,7 @@ pub(in crate::execution) fn agent(jars: &ToolJars) -> Agent {
     Agent { name: "trace", argument, writes: (TRACE.to_owned(), MOST_TRACE_BYTES), mounts }
 }
 
-/// Returns the key of what a method enters, given the key of its launch.
+/// Returns the key of a method's trace, given the key of its launch.
 pub fn trace_key(launch: Digest, jars: &ToolJars) -> Digest {
     key("trace", 2, &(launch, file_name(&jars.tracer)))
 }
@@ -86,7 +86,7 @@ pub fn read_trace(text: &[u8]) -> Result<Trace, TraceError> {
             ["untraced", class] => trace.untraced.push((*class).to_owned()),
             ["entered", class, source, method, descriptor, lines, callers] => {
                 let (package, file) = source.rsplit_once('/').unwrap_or(("", source));
-                // Class files have no greater number.
+                // Class files have no greater line numbers.
                 let lines = lines.split(',').filter(|line| !line.is_empty()).map(|line| line.parse().map(u16::into));
                 let callers = callers.split(',').filter(|caller| !caller.is_empty());
                 trace.entered.push(Entered {

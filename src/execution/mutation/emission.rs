@@ -24,8 +24,9 @@ pub const MOST_ARCHIVE_BYTES: u64 = 256 << 20;
 /// The most mutants of one file.
 const MOST_MUTANTS: usize = 20_000;
 
-/// Runs the mutator as its command does, and records of each mutant that it writes, or leaves out as a copy of the source,
-/// which line it takes for mutated. That can't be told from the text: some mutants add a line after an unchanged one.
+/// Runs the mutator as its command does. For each mutant that it writes, or leaves out as a copy of the source, records
+/// the line that it takes for mutated. The text does not show that line: some mutants add a line after an unchanged
+/// one.
 const DRIVER: &str = "\
 import runpy
 import sys
@@ -48,11 +49,11 @@ finally:
 pub struct Emission {
     /// Mutants, in order.
     pub(super) mutants: Vec<Emitted>,
-    /// Lines of the copies of the source that it left out, one for each.
+    /// Lines of the left-out copies of the source, one for each copy.
     pub(super) copies: Vec<usize>,
 }
 
-/// Runs the mutator on `source`, at most [`ATTEMPTS`] times where the fault is ours.
+/// Runs the mutator on `source`; after a fault of ours again, at most [`ATTEMPTS`] times in all.
 ///
 /// # Errors
 /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
@@ -135,14 +136,14 @@ async fn emit_once(
     }
 }
 
-/// Returns the environment that the mutator runs in.
+/// Returns the mutator's environment variables.
 pub fn mutator_environment() -> Vec<(String, String)> {
     let variables = [
         ("HOME", "/work"),
         ("LANG", "en_US.UTF-8"),
         ("LC_ALL", "en_US.UTF-8"),
         ("PATH", "/usr/bin:/bin"),
-        // The mutator iterates over sets.
+        // The mutator iterates over sets, whose order depends on this seed.
         ("PYTHONHASHSEED", "0"),
         ("TZ", "UTC"),
     ];
@@ -155,14 +156,15 @@ fn read(archive: &StepOutput, name: &str) -> Result<Emission, ExecutionError> {
     Ok(emission(files.get(RECORD).map_or("", String::as_str), numbered(&files, name))?)
 }
 
-/// Returns the mutants of a source file among files that the mutator wrote, by number.
+/// Returns the mutants of a source file among the files that the mutator wrote, by number.
 pub fn numbered(files: &BTreeMap<String, String>, name: &str) -> BTreeMap<usize, String> {
     let prefix = format!("{}.mutant.", name.strip_suffix(".java").unwrap_or(name));
     let number = |file: &str| file.strip_prefix(&prefix)?.strip_suffix(".java")?.parse::<usize>().ok();
     files.iter().filter_map(|(file, text)| Some((number(file)?, text.clone()))).collect()
 }
 
-/// Reads the files of an archive in which none is larger than a mutant, by their names alone.
+/// Reads the files of an archive, named without their directories. A file that is larger than a mutant may be is an
+/// error.
 pub fn texts(archive: &StepOutput) -> Result<BTreeMap<String, String>, ExecutionError> {
     let bytes = archive.content.bytes()?;
     let mut files = BTreeMap::new();

@@ -1,9 +1,10 @@
-//! Compiles mutants one by one, and launches on each the methods that pass without a mutant.
+//! Compiles mutants one by one, and launches on each of them the methods that pass without a mutant.
 
 use super::{MainCompilation, MainCompiler};
+use crate::execution::attempt::Confirmed;
+use crate::execution::build::merged::OpenTree;
 use crate::execution::container::Environment;
-use crate::execution::container::temporary::TemporaryFile;
-use crate::execution::direct::{Direct, SwappedTree, write_files};
+use crate::execution::direct::{Direct, SwappedTree};
 use crate::execution::executor::Executor;
 use crate::execution::fault::ExecutionError;
 use crate::execution::launch::{LaunchOptions, MethodLaunch};
@@ -12,13 +13,13 @@ use crate::focal::FocalLines;
 use crate::outcome::Outcome;
 use crate::task::MethodId;
 
-/// Seconds after which a launch on a mutant is ended: this many, or three times the launch's time without a mutant if
-/// that is more, but at most its own limit. A looping mutant is killed, and a run of ten such mutants must end.
-/// Universal Mutator's own analysis uses the same limit.
+/// Wall time limit of a launch on a mutant, in seconds. It is this value, or three times the launch's time without a
+/// mutant if that is more, but at most the launch's own limit. A looping mutant counts as killed, and a run of ten such
+/// mutants must end. Universal Mutator's own analysis uses the same limit.
 pub const MUTANT_SECONDS: u64 = 30;
 
-/// What else runs on a machine makes no launch so many times slower: a limit that far above what it takes without a mutant is
-/// believed when it is met first. Otherwise each mutant that loops would have the machine to itself for as long again.
+/// Load alone never slows a launch by this factor. If a limit is that far above the launch's time without a mutant, the
+/// first timeout counts. Otherwise each looping mutant would need a second run with nothing else running.
 const TIMES_SLOWER: u64 = 10;
 
 /// A method that passes on new code.
@@ -41,8 +42,10 @@ pub struct MutantLaunches<'a> {
     pub executor: &'a Executor,
     /// The repository's environment.
     pub environment: &'a Environment,
-    /// New code with the test file in it.
+    /// New code with the test file.
     pub swapped: &'a SwappedTree,
+    /// The same tree, opened to put mutants into it.
+    pub tree: &'a OpenTree,
     /// Binary name of the test file's class.
     pub class: &'a str,
     /// The methods.
@@ -52,26 +55,25 @@ pub struct MutantLaunches<'a> {
 }
 
 impl MutantLaunches<'_> {
-    /// Returns the outcomes of the methods on a mutant, in order; `None` where the mutant does not compile. The
-    /// mutant's number names its logs.
+    /// Returns the methods' outcomes on another text of a source, such as a mutant, in the order of the methods. `None`
+    /// if the text does not compile. `name` names its logs.
     ///
     /// # Errors
     /// I/O errors of writing logs and temporary files.
     pub async fn on(
         &self,
         compiler: &MainCompiler<'_>,
-        (number, text): (usize, &str),
+        (name, text): (&str, &str),
     ) -> Result<Option<Vec<Outcome>>, ExecutionError> {
         let MainCompilation::Compiled(files) = compiler.compile(text).await? else { return Ok(None) };
-        let replaced = TemporaryFile::named(&self.executor.temporary, "mutant", "tar");
-        write_files(replaced.path(), files.iter().map(|(path, content)| (path.as_str(), content.as_slice())))?;
-        let options = LaunchOptions { replaced: Some(replaced.path().to_owned()), ..LaunchOptions::default() };
+        let built = self.tree.with(&self.swapped.built, files, &self.executor.temporary).await?;
+        let options = LaunchOptions::default();
         let mut outcomes = Vec::new();
         for one in self.methods {
-            let name = format!("mutant-{number}-{}", method_name(self.class, &one.method));
+            let name = format!("{name}-{}", method_name(self.class, &one.method));
             let launch = MethodLaunch { class: self.class, method: &one.method, options: &options, name: &name };
             let executor = limited(self.executor, one.launch_ms);
-            let launched = executor.launch(self.environment, &self.swapped.built, &launch, self.logs).await?;
+            let launched = executor.launch(self.environment, &built, &launch, self.logs).await?;
             outcomes.push(launched.outcome);
         }
         Ok(Some(outcomes))
@@ -79,22 +81,24 @@ impl MutantLaunches<'_> {
 }
 
 /// Returns the executor with the limits of a launch on a mutant.
-pub(super) fn limited(executor: &Executor, launch_ms: Option<u64>) -> Executor {
+pub(in crate::execution) fn limited(executor: &Executor, launch_ms: Option<u64>) -> Executor {
     let mut limited = executor.clone();
     let limit = &mut limited.limits.launch_command;
-    // Processor time keeps its own limit: several threads use it up faster than the clock goes.
+    // The limit on processor time stays, because several threads use it up faster than wall time passes.
     limit.wall_seconds = seconds(limit.wall_seconds, launch_ms);
+    // Timeouts of launches without a mutant and with one confirm nothing about each other.
+    limited.confirmed = limited.confirmed.map(|of| Confirmed { launches: of.mutants, ..Confirmed::default() });
     limited.trusts_first_timeout = launch_ms.is_some_and(|took| is_far_above(limit.wall_seconds, took));
     limited
 }
 
-/// Returns after how many seconds a launch on a mutant is ended, given its limit without one and how long it took then: see
-/// [`MUTANT_SECONDS`].
+/// Returns the wall time limit in seconds of a launch on a mutant, given the limit and the duration without a mutant:
+/// see [`MUTANT_SECONDS`].
 fn seconds(own: u64, launch_ms: Option<u64>) -> u64 {
     own.min(MUTANT_SECONDS.max(launch_ms.unwrap_or_default().saturating_mul(3) / 1000))
 }
 
-/// Tells whether a limit is believed when it is met first: see [`TIMES_SLOWER`].
+/// Tells whether the first timeout at this limit counts: see [`TIMES_SLOWER`].
 fn is_far_above(seconds: u64, launch_ms: u64) -> bool {
     seconds.saturating_mul(1000) / TIMES_SLOWER >= launch_ms
 }

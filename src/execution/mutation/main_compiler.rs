@@ -1,7 +1,7 @@
-//! Compiles other texts of one main source, with the result that the build would have.
+//! Compiles other texts of one main source, with the same result as the build.
 //!
 //! A text with the source's own declarations affects no other source. It is compiled alone, against the other sources'
-//! classes. Other texts are compiled with all sources of the call. So is every text if compiling the source alone does
+//! classes. Other texts are compiled with all sources of the call. Every text is, if compiling the source alone does
 //! not give the build's classes (module descriptors, warnings as errors, processors that look at all sources).
 
 use std::sync::Arc;
@@ -29,13 +29,13 @@ pub enum MainCompilation {
     Errors,
 }
 
-/// What a request came to, after attempts.
+/// The result of a request, after all tries.
 enum Answer {
     Compiled(Files),
     Errors(Vec<Diagnostic>),
-    /// The compiler breaks on it.
+    /// The compiler breaks on the request.
     Broken(String),
-    /// The compiler was lost in every attempt.
+    /// The compiler was lost in every try.
     Lost(String),
 }
 
@@ -50,9 +50,9 @@ pub struct MainCompiler<'a> {
     path: String,
     tree: Arc<CompiledTree>,
     source: Vec<u8>,
-    /// The source's declarations, where texts with the same ones can be compiled alone.
+    /// The source's declarations; `None` if no text can be compiled alone.
     declarations: Option<String>,
-    /// All sources together are known to come out as the build has them.
+    /// Whether all sources together are known to give the build's classes.
     whole_is_built: AtomicBool,
 }
 
@@ -70,11 +70,11 @@ impl<'a> MainCompiler<'a> {
         source: &[u8],
     ) -> Result<Self, ExecutionError> {
         let path = format!("{PROJECT}/{path}");
-        // Of several executions the last one's classes are what is there.
+        // If the plugin had several executions, the last one wrote the classes.
         let Some(call) = revision.main_calls.iter().rev().find(|call| call.sources.contains(&path)) else {
             return Err(NoAnswer::unfit(format!("`{}` is no source that was compiled", in_tree(&path))).into());
         };
-        let archive = direct.archive(revision);
+        let archive = direct.archive(revision)?;
         let tree = tokio::task::spawn_blocking(move || CompiledTree::open(&archive)).await;
         let tree = match tree.map_err(std::io::Error::other)? {
             Ok(tree) => Arc::new(tree),
@@ -107,8 +107,8 @@ impl<'a> MainCompiler<'a> {
         Ok(this)
     }
 
-    /// Says why all sources together do not come out as the build has them, where they don't: what the build does to the others'
-    /// classes would be missing of every text that is compiled with them.
+    /// Fails if all sources together do not give the build's classes. Every text that is compiled with them would then
+    /// lack the build's changes to the other classes.
     async fn checked(&self) -> Result<(), ExecutionError> {
         if self.whole_is_built.load(Ordering::Relaxed) {
             return Ok(());
@@ -127,7 +127,7 @@ impl<'a> MainCompiler<'a> {
                 let said = errors.first().map_or("", |error| error.message.as_str());
                 NoAnswer::unfit(format!("the main sources do not compile a second time: {said}"))
             }
-            // Not every time, perhaps: it must not decide who judges.
+            // This failure may not repeat, so it must not decide which compiler judges.
             Answer::Broken(cause) => NoAnswer::never(format!("the warm compiler breaks: {cause}")),
             Answer::Lost(cause) => NoAnswer::fault(format!("the warm compiler was lost: {cause}")),
         };
@@ -142,7 +142,7 @@ impl<'a> MainCompiler<'a> {
         let mut answer = None;
         if let Some(own) = &self.declarations {
             let alone = self.alone(text.as_bytes()).await?;
-            // Errors of the text itself are there whatever else is compiled.
+            // Errors of the text itself appear whatever else is compiled.
             let settled = match &alone {
                 Answer::Compiled(files) => {
                     files.iter().all(|(path, _)| path.ends_with(".class"))
@@ -162,7 +162,7 @@ impl<'a> MainCompiler<'a> {
         match answer {
             Answer::Compiled(files) => Ok(MainCompilation::Compiled(files)),
             Answer::Errors(_) | Answer::Broken(_) => Ok(MainCompilation::Errors),
-            // What the compiler is lost on in every attempt is at fault itself, if the source is still compiled.
+            // If the compiler is lost on a text in every try and still compiles the source, the text is at fault.
             Answer::Lost(cause) => match self.recompiled().await? {
                 Answer::Compiled(_) => Ok(MainCompilation::Errors),
                 _ => Err(NoAnswer::fault(format!("the warm compiler was lost: {cause}")).into()),
@@ -199,18 +199,19 @@ impl<'a> MainCompiler<'a> {
         self.request(files, sources).await
     }
 
-    /// Compiles, in a compiler of its own where one breaks; what comes out is what differs from the tree.
+    /// Compiles; after a broken compiler, in a new one. Returns the files that differ from the tree.
     async fn request(&self, files: Files, sources: Vec<String>) -> Result<Answer, ExecutionError> {
         let call = self.call;
         let mut directories: Vec<String> = call.generated_sources.iter().chain(&call.source_roots).cloned().collect();
         directories.dedup();
         let request = CompileRequest {
             arguments: call.arguments.clone(),
-            inputs: self.direct.inputs(self.revision),
+            inputs: self.direct.inputs(self.revision)?,
             output: call.output.clone(),
             directories,
             files,
             sources,
+            patience: None,
         };
         let mut attempt = 1;
         loop {
@@ -230,7 +231,7 @@ impl<'a> MainCompiler<'a> {
         }
     }
 
-    /// Returns the files that the tree does not have as they are.
+    /// Returns the files that the tree lacks, or has with other content.
     fn changed(&self, files: impl Iterator<Item = (String, Vec<u8>)>) -> std::io::Result<Files> {
         let mut changed = Files::new();
         for (path, content) in files {

@@ -1,5 +1,5 @@
-//! Mutants of new code. Universal Mutator makes them in a container. The warm compiler judges them with the arguments
-//! of the build, or Maven does where the warm compiler does not fit. Methods are launched on them. Source: protocol §4.
+//! Mutants of new code. Universal Mutator makes them in a container. The warm compiler, or Maven if the warm compiler
+//! does not fit, decides which ones compile. Methods are launched on a sample of these. Source: protocol §4.
 //!
 //! The mutator's own compile check is not used, because it would run a compiler for each mutant. Its effect is
 //! reproduced here: a line on which garbage compiles has no mutants. `emission` runs the mutator, [`MainCompiler`] is
@@ -40,17 +40,17 @@ pub struct Mutants {
     pub texts: Vec<String>,
 }
 
-/// The compiler that says whether a text of a main source compiles.
+/// The compiler that decides whether a text of a main source compiles.
 #[derive(Clone, Copy)]
 pub enum Judge<'a> {
     /// The warm compiler, on a prepared revision.
     Warm {
-        /// The direct path, which has the compilers.
+        /// The direct path with its compilers.
         direct: &'a Direct,
         /// The revision.
         revision: &'a CompiledRevision,
     },
-    /// Maven, where the direct path does not fit.
+    /// Maven, if the direct path does not fit.
     Maven(ReferenceBuild<'a>),
 }
 
@@ -70,11 +70,11 @@ enum Compiler<'a> {
     Maven(MavenCompiler<'a>),
 }
 
-/// Texts that are in memory at once, at most.
+/// The most texts in memory at once.
 const MOST_TEXTS: usize = 16;
 
 impl Compiler<'_> {
-    /// Says why so many texts are not compiled, where they are too many: before the first one is.
+    /// Returns why this number of texts is too many to compile, before the first is compiled; `None` if it is not.
     fn refuses(&self, texts: usize) -> Option<NoAnswer> {
         match self {
             Self::Warm(_) => None,
@@ -104,11 +104,11 @@ pub struct MutatedFile<'a> {
     pub path: &'a str,
     /// Its bytes in the new revision.
     pub source: &'a [u8],
-    /// Its focal lines that the new revision adds, ascending.
+    /// Ascending: the focal lines that the new revision adds.
     pub lines: &'a [usize],
 }
 
-/// Returns the lines to mutate, by file: those of focal methods that the new revision adds.
+/// Returns the lines to mutate, by file: the focal lines that the new revision adds.
 pub fn lines_to_mutate(focal: &[FocalLines]) -> BTreeMap<String, Vec<usize>> {
     let mut files: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
     for lines in focal.iter().filter(|lines| !lines.added.is_empty()) {
@@ -128,25 +128,25 @@ pub fn mutants_key(environment: &Environment, build: Digest, file: &MutatedFile<
 pub struct JudgedMutants {
     /// The source as the mutator reads it.
     pub source: String,
-    /// All mutants that the rules make, in order.
+    /// All mutants of the mutator's rules, in order.
     pub made: Vec<Emitted>,
-    /// Lines of the copies of the source that it left out, one for each.
+    /// Lines of the left-out copies of the source, one for each copy.
     pub copies: Vec<usize>,
     /// Lines on which garbage compiles.
     pub dead_lines: BTreeSet<usize>,
-    /// Places in `made` of distinct mutants on living lines that compile, ascending.
+    /// Positions in `made`, ascending: distinct mutants on living lines that compile.
     pub valid: Vec<usize>,
-    /// Places in `made` of distinct mutants on living lines that do not compile.
+    /// Positions in `made`, ascending: distinct mutants on living lines that do not compile.
     pub invalid: Vec<usize>,
 }
 
 impl JudgedMutants {
-    /// Returns the mutants on living lines with their places, in order.
+    /// Returns the mutants on living lines with their positions, in order.
     pub fn emitted(&self) -> impl Iterator<Item = (usize, &Emitted)> {
         self.made.iter().enumerate().filter(|(_, mutant)| !self.dead_lines.contains(&mutant.line))
     }
 
-    /// Returns the texts of the mutants at these places.
+    /// Returns the texts of the mutants at these positions.
     pub fn texts<'a>(&'a self, places: &'a [usize]) -> impl Iterator<Item = &'a str> {
         places.iter().map(|place| self.made[*place].text.as_str())
     }
@@ -156,7 +156,7 @@ impl JudgedMutants {
         self.copies.iter().filter(|line| !self.dead_lines.contains(line)).count()
     }
 
-    /// Returns the set with the sample of the valid ones.
+    /// Returns the set with the sample of valid mutants.
     fn sampled(&self, file: &MutatedFile<'_>) -> Mutants {
         let (living, copies) = (self.emitted().count(), self.copies_left_out());
         let redundant = living - self.valid.len() - self.invalid.len();
@@ -179,7 +179,7 @@ impl JudgedMutants {
     }
 }
 
-/// Makes a file's mutants and keeps the sample of the valid ones.
+/// Makes a file's mutants, and samples the valid ones.
 ///
 /// # Errors
 /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
@@ -192,7 +192,7 @@ pub async fn make(
     Ok(judge(by, executor, environment, file).await?.sampled(file))
 }
 
-/// Returns who says which texts of a file compile.
+/// Returns the compiler that judges the texts of a file.
 async fn compiler<'a>(
     by: Judge<'a>,
     executor: &'a Executor,
@@ -208,7 +208,7 @@ async fn compiler<'a>(
     })
 }
 
-/// Makes a file's mutants and says which compile.
+/// Makes a file's mutants, and finds those that compile.
 ///
 /// # Errors
 /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
@@ -225,7 +225,7 @@ pub async fn judge(
         return Err(NoAnswer::never("the source is too large").into());
     }
     let source = as_mutated(source);
-    // The mutator and the first compilation know nothing of each other: each leaves a processor to the other.
+    // The mutator and the first compilation are independent, so they run side by side.
     let (compiler, emission) =
         tokio::join!(compiler(by, executor, environment, file), emit(executor, environment, file, &source));
     let (compiler, Emission { mutants: made, copies }) = (compiler?, emission?);
@@ -233,7 +233,7 @@ pub async fn judge(
     let mut dead_lines = BTreeSet::new();
     let mutated: BTreeSet<usize> = mutated_lines(&made).into_iter().chain(copies.iter().copied()).collect();
     let mutated: Vec<usize> = mutated.into_iter().collect();
-    // Before anything is compiled nobody knows which lines are dead: all count as living.
+    // Before the first compilation no line is known to be dead, so all count as living.
     let distinct_ones = distinct(&source, made.iter().enumerate()).len();
     if let Some(reason) = compiler.refuses(mutated.len() + distinct_ones) {
         return Err(reason.into());

@@ -1,5 +1,6 @@
-//! Mutants on the reference path, where the direct path does not fit. Maven says which mutants compile, each on a fresh
-//! tree, and the reference path runs methods on the sampled ones. It is slow and gives the same mutants.
+//! Mutants on the reference path, for tasks that the direct path does not fit. Maven decides which mutants compile,
+//! each on a fresh tree, and the reference path runs methods on the sampled ones. It is slow and gives the same
+//! mutants.
 
 use std::path::Path;
 
@@ -25,23 +26,23 @@ use crate::outcome::compile::{MainSources, main_sources};
 use crate::outcome::{CompileReason, InfraReason, Outcome};
 use crate::task::MethodId;
 
-/// Texts of one container, at most: whoever wants the machine alone waits for them.
+/// The most texts in one container. An exclusive run waits for the whole container.
 const MOST_TOGETHER: usize = 4;
 
-/// Texts of one container together, in bytes: its program holds them.
+/// The most bytes of texts in one container: its program contains them.
 const MOST_TEXT_BYTES: usize = 4 << 20;
 
-/// Texts of one source that Maven is asked for, at most: some hours.
+/// The most texts of one source that Maven compiles. This takes some hours.
 const MOST_BUILDS: usize = 2_000;
 
 /// The largest recording, in bytes.
 const MOST_RECORDING_BYTES: u64 = 32 << 20;
 
-/// What Maven is asked for: the main sources and what becomes of their classes, or where siblings' tests are needed for that,
-/// those as well.
+/// Maven's goals. The first compiles the main sources and processes their classes. If siblings' tests are needed for
+/// that, the second goal compiles them as well.
 const GOALS: [&str; 2] = ["process-classes", "test-compile"];
 
-/// No Java, whatever it stands in.
+/// A text that is no Java, whatever surrounds it.
 const NO_JAVA: &str = "}\n)(\n";
 
 /// New code as Maven builds it.
@@ -60,7 +61,7 @@ impl ReferenceBuild<'_> {
     pub(super) fn key(&self, executor: &Executor, environment: &Environment) -> Digest {
         let (module, recorder) = (self.module.identity(), file_name(&executor.jars.recorder));
         let arguments = &environment.maven_arguments;
-        key("maven", 2, &(self.tree, module, arguments, recorder, executor.identity, executor.limits))
+        key("maven", 2, &(self.tree, module, arguments, recorder, executor.identity, executor.limits.of_builds()))
     }
 }
 
@@ -80,14 +81,14 @@ pub(super) fn too_many(builds: usize) -> Option<NoAnswer> {
     (builds > MOST_BUILDS).then(cause)
 }
 
-/// Whether anything else may run beside a container.
+/// Whether other executions may run beside a container.
 #[derive(Clone, Copy)]
 enum Alone {
     No,
     Yes,
 }
 
-/// What one container said of the first texts that it was given, and why it said nothing of the others.
+/// The results of the first texts in a container, and why there is none for the other texts.
 struct Said {
     builds: Vec<MainSources>,
     fault: Option<String>,
@@ -120,7 +121,7 @@ impl<'a> MavenCompiler<'a> {
         Err(NoAnswer::never(format!("Maven does not build the code as it is: {}", causes.join("; "))).into())
     }
 
-    /// Returns the compiler if it finds errors where they are.
+    /// Returns the compiler if it finds the control's errors.
     async fn controlled(self) -> Result<Self, ExecutionError> {
         if self.compiles(NO_JAVA).await? {
             let path = in_tree(&self.path);
@@ -149,8 +150,8 @@ impl<'a> MavenCompiler<'a> {
         Ok(compile)
     }
 
-    /// Tells whether a text compiles, in containers of its own. One on which the build ends otherwise every time is at fault
-    /// itself, if the source as it is still builds.
+    /// Tells whether a text compiles, in containers of its own. If every build of the text fails in another way, the
+    /// text is at fault, provided that the source itself still builds.
     async fn compiles(&self, text: &str) -> Result<bool, ExecutionError> {
         let ended = match self.build_of(Some(text)).await? {
             MainSources::Compile => return Ok(true),
@@ -163,8 +164,9 @@ impl<'a> MavenCompiler<'a> {
         }
     }
 
-    /// Builds one text, or the source as it is, until the build says something of main sources, in at most [`ATTEMPTS`]
-    /// containers; after a limit with nothing else running. That it ends otherwise is believed only where each of them says so.
+    /// Builds one text, or the source itself for `None`, until the build has a result for main sources, in at most
+    /// [`ATTEMPTS`] containers. After an exceeded limit, the next try runs with nothing else running. Another failure
+    /// counts only if every try has it.
     async fn build_of(&self, text: Option<&str>) -> Result<MainSources, ExecutionError> {
         let (mut alone, mut fault) = (Alone::No, None);
         let mut last = None;
@@ -188,7 +190,7 @@ impl<'a> MavenCompiler<'a> {
         }
     }
 
-    /// Builds texts in one container, the source as it is for none.
+    /// Builds texts in one container; `None` stands for the source itself.
     async fn once(&self, texts: &[Option<&str>], alone: Alone) -> std::io::Result<Said> {
         let limits = &self.executor.limits;
         let (program, steps) = self.program(texts);
@@ -229,8 +231,8 @@ impl<'a> MavenCompiler<'a> {
         Ok(Said { builds, fault: None })
     }
 
-    /// Returns the program, and for each text the indexes of Maven and of what its recorder wrote. No build sees what another
-    /// left.
+    /// Returns the program, and for each text the indexes of Maven's step and of its recording. Scratch is emptied
+    /// between builds.
     fn program(&self, texts: &[Option<&str>]) -> (Program, Vec<(usize, usize)>) {
         let settings = MavenSettings {
             java_home: self.environment.java_home.clone(),
@@ -252,7 +254,7 @@ impl<'a> MavenCompiler<'a> {
     }
 }
 
-/// Returns texts as one container takes them.
+/// Splits texts into groups, one for each container.
 fn together<'a, 'b>(texts: &'b [&'a str]) -> Vec<&'b [&'a str]> {
     let (mut groups, mut first, mut bytes) = (Vec::new(), 0, 0);
     for (index, text) in texts.iter().enumerate() {
@@ -281,11 +283,12 @@ pub async fn run(
     let mutated = CellRequest { methods: &names, repeats: 1, other_text: Some(mutant), ..*request };
     let slowest = methods.iter().filter_map(|one| one.launch_ms).max();
     let mut limited = limited(executor, slowest);
-    // All methods have the slowest one's limit, as one build serves them all; a time that is not known may be longer.
+    // All methods get the limit of the slowest one, because one build serves them all. A method of unknown duration may
+    // be slower.
     limited.trusts_first_timeout &= methods.iter().all(|one| one.launch_ms.is_some());
     let records = limited.run_cell(&mutated).await?;
     let outcome = |record: CellRecord| match record.outcome {
-        // The test compiled before: that a compiler runs out of something is no mutant's doing.
+        // The test compiled without the mutant, so an exhausted compiler is not the mutant's fault.
         Outcome::CompileFail(CompileReason::Resource) => Outcome::InfraFail(InfraReason::Build),
         outcome => outcome,
     };

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
+use crate::execution::run::logs::is_full;
 use crate::execution::run::reading;
 pub use crate::execution::run::reading::RunDirectoryError;
 use crate::execution::run::record::{CellRecord, ExecutionPath, RECORD_SCHEMA};
@@ -29,18 +30,21 @@ const RUN_SCHEMA: u32 = 1;
 /// The inputs' file in a run's directory.
 pub(in crate::execution) const INPUTS_FILE: &str = "inputs.json";
 
+/// The records' file in a run's directory.
+const RECORDS_FILE: &str = "records.jsonl";
+
 /// A line of a run's `records.jsonl`.
 pub trait RunRecord: Serialize + DeserializeOwned {
     /// The newest schema that this program writes.
     const SCHEMA: u32;
 
-    /// What the record is of: of several with equal names the last counts.
+    /// Names the execution of a record. Of several records with the same name, the last counts.
     type Name: Ord;
 
     /// Returns its schema.
     fn schema(&self) -> u32;
 
-    /// Returns what it is of.
+    /// Returns the name of the record's execution.
     fn name(&self) -> Self::Name;
 }
 
@@ -81,6 +85,8 @@ pub struct RunDirectory {
     path: PathBuf,
     description: RunDescription,
     records: fs::File,
+    /// Length of the complete records in bytes.
+    whole_bytes: u64,
     _lock: fs::File,
 }
 
@@ -127,7 +133,7 @@ impl RunDirectory {
         if !fresh {
             for (run_id, path) in unfinished(&runs, &asked)? {
                 match Self::hold(path, &asked, &run_id) {
-                    // Another process has it, ended it or removed it meanwhile.
+                    // Another process has used, finished or removed it in the meantime.
                     Err(RunDirectoryError::InUse(_) | RunDirectoryError::Finished { .. }) => {}
                     Err(RunDirectoryError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
                     other => return other,
@@ -137,7 +143,7 @@ impl RunDirectory {
         let started = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S").to_string();
         let mut run_id = format!("{command}-{started}");
         let mut number = 1;
-        // Making the directory decides who has the name: two runs may begin in the same second.
+        // The first process to create the directory gets the name, because two runs may begin in the same second.
         while let Err(error) = fs::create_dir(runs.join(&run_id)) {
             if error.kind() != std::io::ErrorKind::AlreadyExists {
                 return Err(error.into());
@@ -148,7 +154,7 @@ impl RunDirectory {
         Self::hold(runs.join(&run_id), &asked, &run_id)
     }
 
-    /// Takes a run's directory, which is there, for this process alone, and begins the run where nobody did before.
+    /// Takes an existing run directory for this process alone, and begins the run if no process has done so.
     fn hold<R: RunRecord>(path: PathBuf, asked: &Asked<'_>, run_id: &str) -> Result<(Self, Vec<R>), RunDirectoryError> {
         let options =
             |path: PathBuf| fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
@@ -156,16 +162,16 @@ impl RunDirectory {
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(RunDirectoryError::InUse(run_id.to_owned()));
         }
-        // Only now: until the lock was had another process may have begun the run, or ended it.
+        // Read under the lock: before, another process may have begun or finished the run.
         let description = match asked.continued(&path, run_id)? {
             Some(found) => found,
             None => asked.begin(&path, run_id)?,
         };
-        let mut records = options(path.join("records.jsonl"))?;
-        let (found, whole_bytes) = read_records(&mut records, &path.join("records.jsonl"))?;
+        let mut records = options(path.join(RECORDS_FILE))?;
+        let (found, whole_bytes) = read_records(&mut records, &path.join(RECORDS_FILE))?;
         records.set_len(whole_bytes)?;
         records.seek(std::io::SeekFrom::End(0))?;
-        Ok((Self { path, description, records, _lock: lock }, found))
+        Ok((Self { path, description, records, whole_bytes, _lock: lock }, found))
     }
 
     /// Returns the run's id.
@@ -178,14 +184,27 @@ impl RunDirectory {
         &self.path
     }
 
-    /// Appends one record. A kill leaves it whole or not at all.
+    /// Appends one record. After a kill or on a full disk, the record is either complete or absent.
     ///
     /// # Errors
-    /// I/O errors of writing `records.jsonl`.
+    /// [`RunDirectoryError::Full`] if the disk has no space; other I/O errors of writing `records.jsonl`.
     pub fn append(&mut self, record: &impl RunRecord) -> Result<(), RunDirectoryError> {
         let mut line = serde_json::to_vec(record).map_err(std::io::Error::other)?;
         line.push(b'\n');
-        self.records.write_all(&line)?;
+        if let Err(source) = self.records.write_all(&line) {
+            // If this fails, the next process removes the incomplete record, as after a kill.
+            let cut = self.records.set_len(self.whole_bytes);
+            let sought = self.records.seek(std::io::SeekFrom::Start(self.whole_bytes));
+            if let Err(error) = cut.and(sought.map(drop)) {
+                tracing::debug!("{error}");
+            }
+            let path = self.path.join(RECORDS_FILE);
+            return Err(match is_full(&source) {
+                true => RunDirectoryError::Full { path, source },
+                false => source.into(),
+            });
+        }
+        self.whole_bytes += line.len() as u64;
         Ok(())
     }
 
@@ -201,7 +220,7 @@ impl RunDirectory {
     }
 }
 
-/// What a run is to be.
+/// The run that a command wants.
 struct Asked<'a> {
     command: &'a str,
     inputs: &'a [u8],
@@ -214,7 +233,8 @@ impl Asked<'_> {
         found.inputs == self.digest && found.command == self.command
     }
 
-    /// Returns what the run in a directory was begun for; `None` where none was, an error where it can't be continued.
+    /// Returns the description of the run in a directory if it can be continued; `None` if no run was begun there. A
+    /// run that can't be continued is an error.
     fn continued(&self, path: &Path, run_id: &str) -> Result<Option<RunDescription>, RunDirectoryError> {
         let run_id = || run_id.to_owned();
         match read_description(path)? {
@@ -267,12 +287,12 @@ pub(in crate::execution) fn read_description(path: &Path) -> Result<Option<RunDe
     }
 }
 
-/// Returns the unfinished runs of what is asked for, id and directory, newest first.
+/// Returns the unfinished runs with the wanted inputs by id and directory, newest first.
 fn unfinished(runs: &Path, asked: &Asked<'_>) -> Result<Vec<(String, PathBuf)>, RunDirectoryError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(runs)? {
         let path = entry?.path();
-        // A run that can't be read is not ours to continue; `runs list` names it.
+        // A run that can't be read is not continued. `runs list` shows it.
         if let Ok(Some(run)) = read_description(&path)
             && asked.is_of(&run)
             && run.finished.is_none()
@@ -284,8 +304,8 @@ fn unfinished(runs: &Path, asked: &Asked<'_>) -> Result<Vec<(String, PathBuf)>, 
     Ok(found.into_iter().rev().map(|(_, run_id, path)| (run_id, path)).collect())
 }
 
-/// Returns the whole records of the file, the last one of each, and the length of what all take; a torn last line is left
-/// out.
+/// Returns the complete records of the file, the last one of each name, and the length of all. An incomplete last line
+/// is left out.
 pub(in crate::execution) fn read_records<R: RunRecord>(
     file: &mut fs::File,
     path: &Path,
@@ -295,7 +315,7 @@ pub(in crate::execution) fn read_records<R: RunRecord>(
     Ok((latest(records), whole_bytes))
 }
 
-/// Reads the whole records of the file one by one and returns the length of what they take; a torn last line is left out.
+/// Reads the complete records of the file one by one and returns their length. An incomplete last line is left out.
 pub(in crate::execution) fn each_record<R: RunRecord>(
     file: &mut fs::File,
     path: &Path,
@@ -324,7 +344,7 @@ pub(in crate::execution) fn each_record<R: RunRecord>(
     Ok(whole_bytes)
 }
 
-/// Keeps the last record of each execution, sorted, because an interrupted cell is executed again as a whole.
+/// Keeps the last record of each name, sorted. An interrupted cell is executed again as a whole, so records may repeat.
 pub fn latest<R: RunRecord>(records: Vec<R>) -> Vec<R> {
     let mut by_name = BTreeMap::new();
     for record in records {

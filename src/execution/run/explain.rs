@@ -1,4 +1,4 @@
-//! Explains one task of a run: each execution's record beside the logs and commands of its cell.
+//! Explains one task of a run: each record with the logs and commands of its execution.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::task::TaskId;
 pub struct Explained {
     /// The execution's record.
     pub record: CellRecord,
-    /// Outcomes that the published label asks for; empty where it asks for none.
+    /// Outcomes that the published label demands; empty if it demands none.
     pub expected: &'static [&'static str],
     /// Whether the outcome is one of `expected`.
     pub met: bool,
@@ -45,10 +45,11 @@ pub fn explain(run: &StoredRun, task: &TaskId) -> Result<Vec<Explained>, RunDire
             Some(directory) => {
                 let (compile, begin) = match record.measured.path {
                     ExecutionPath::Maven => (last_command(directory, "compile")?, ""),
-                    // The revision was compiled for many cells, and the rest by a compiler that no command line starts.
+                    // The revision was compiled once for many cells, and the file by a compiler without a command line.
                     ExecutionPath::Direct => (None, "direct-"),
                 };
-                // Logs of the test file's own class go by the method alone, and which class that is stands in no record.
+                // A method of the test file's own class has logs without a class in their name, but records do not name
+                // that class.
                 let (class, method) = (record.method.class(), record.method.method());
                 let of = |name: String| last_command(directory, &format!("{begin}{name}-{}", record.repeat));
                 let launch = match of(format!("{class}.{method}"))? {
@@ -71,7 +72,7 @@ pub fn explain(run: &StoredRun, task: &TaskId) -> Result<Vec<Explained>, RunDire
     Ok(explained)
 }
 
-/// Returns the logs' directory. The record only says that there are logs: where, follows from the record itself.
+/// Returns the logs' directory. The record only tells that logs exist; their place follows from its other fields.
 fn directory(run: &StoredRun, record: &CellRecord, logs: &str) -> Option<PathBuf> {
     let relative = format!("{}/{}", record.task_id, record.cell.name());
     let directory = run.path.join("logs").join(&relative);

@@ -41,15 +41,15 @@ pub struct RunInputs {
     pub paths: Vec<ExecutionPath>,
     /// Launches of every method and cell.
     pub repeats: u32,
-    /// Our programs; `None` where nothing is executed, and in runs of earlier programs that did not record them.
+    /// Our programs; `None` if nothing is executed, and in runs of earlier programs that did not record them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<RunTools>,
 }
 
-/// Returns the images that a run's inputs name, whoever wrote them: their configurations are blobs.
+/// Returns the images in the inputs of any run. Their configurations are blobs.
 ///
 /// # Errors
-/// They are no inputs of a run.
+/// The bytes are not the inputs of a run.
 pub fn images_of(inputs: &[u8]) -> serde_json::Result<Vec<Digest>> {
     #[derive(Deserialize)]
     struct Naming {
@@ -62,7 +62,7 @@ pub fn images_of(inputs: &[u8]) -> serde_json::Result<Vec<Digest>> {
 /// Programs of our own that decide results, and the protections that the engine can't give.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTools {
-    /// The identity of executions; earlier programs wrote the digest of the whole program.
+    /// The identity of executions. Earlier programs wrote the digest of the whole program here.
     #[serde(rename = "init")]
     pub identity: Digest,
     /// The launcher's jar by digest.

@@ -20,7 +20,7 @@ use crate::execution::run::record::CellRecord;
 use crate::outcome::label::cells_of;
 use crate::task::{Cell, Task};
 
-/// The name of the run that began last.
+/// Names the run that began last.
 pub const LATEST: &str = "latest";
 
 /// The state of a run.
@@ -56,7 +56,7 @@ pub struct RunEntry {
     pub run_id: String,
     /// The run's state.
     pub state: RunState,
-    /// The run's description; `None` where it can't be read.
+    /// The run's description; `None` if it can't be read.
     pub description: Option<RunDescription>,
     /// Why the run can't be read.
     pub reason: Option<String>,
@@ -189,7 +189,7 @@ pub fn remove(data_dir: &DataDir, run_id: &str, dry_run: bool) -> Result<u64, Ru
     }
     let bytes = size(&path)?;
     if !dry_run {
-        // First out of sight in one step: what a kill leaves of it is swept and never taken for a run.
+        // Moved away first, in one step. After a kill the rest is swept, and never mistaken for a run.
         let doomed = data_dir.temporary().join(format!("removed-{run_id}"));
         fs::rename(&path, &doomed)?;
         fs::remove_dir_all(&doomed)?;
@@ -227,7 +227,7 @@ fn state(path: &Path, description: &RunDescription) -> Result<RunState, RunDirec
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RunState::Unfinished),
         Err(error) => return Err(error.into()),
     };
-    // The kernel drops a lock with its owner, so a file that is left over says nothing.
+    // The kernel drops a lock with its owner, so the lock file alone tells nothing.
     let free = flock(&lock, FlockOperation::NonBlockingLockShared).is_ok();
     Ok(if free { RunState::Unfinished } else { RunState::Running })
 }
@@ -253,7 +253,7 @@ fn malformed(path: &Path, reason: impl ToString) -> RunDirectoryError {
     RunDirectoryError::Malformed { path: path.to_owned(), reason: reason.to_string() }
 }
 
-/// Returns the bytes of all regular files below `directory`; what vanishes meanwhile counts nothing.
+/// Returns the bytes of all regular files below `directory`. Files that vanish meanwhile count nothing.
 fn size(directory: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     let mut directories = vec![directory.to_owned()];

@@ -16,6 +16,14 @@ pub enum RunDirectoryError {
     /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+    /// The disk has no space for a record. Earlier records are complete.
+    #[error("`{path}` can't be written any more: {source}")]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
     /// The run id can't be a directory's name.
     #[error("`{0}` is no run id: use letters, digits, `.`, `_`, `-`, at most 100")]
     InvalidId(String),
@@ -42,7 +50,7 @@ pub enum RunDirectoryError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The parser's words.
+        /// The parser's message.
         reason: String,
     },
     /// A newer program wrote it.
@@ -52,7 +60,7 @@ pub enum RunDirectoryError {
         path: PathBuf,
         /// Its schema.
         found: u32,
-        /// Ours.
+        /// The newest schema that this program knows.
         known: u32,
     },
 }
@@ -60,7 +68,7 @@ pub enum RunDirectoryError {
 impl Failure for RunDirectoryError {
     fn exit_status(&self) -> ExitStatus {
         match self {
-            Self::Io(_) => ExitStatus::Infrastructure,
+            Self::Io(_) | Self::Full { .. } => ExitStatus::Infrastructure,
             Self::InvalidId(_)
             | Self::Unknown(_)
             | Self::InUse(_)
@@ -73,6 +81,7 @@ impl Failure for RunDirectoryError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Io(_) => "check the data directory's permissions and free space",
+            Self::Full { .. } => "make space on that disk; the same command goes on where it stopped",
             Self::InvalidId(_) => return None,
             Self::Unknown(_) => "`testevo-sandbox runs list` shows what there is",
             Self::InUse(_) => "wait for it, or name another run",
@@ -89,7 +98,7 @@ const MOST_FILE_BYTES: u64 = 256 << 20;
 /// The longest line, in bytes.
 const MOST_LINE_BYTES: u64 = 16 << 20;
 
-/// Opens a file; `None` where there is none.
+/// Opens a file; `None` if there is none.
 ///
 /// # Errors
 /// [`RunDirectoryError::Malformed`] for a path that is not a regular file, [`RunDirectoryError::Io`].
@@ -110,7 +119,7 @@ pub(in crate::execution) fn open(path: &Path) -> Result<Option<fs::File>, RunDir
     }
 }
 
-/// Reads a file; `None` where there is none.
+/// Reads a file; `None` if there is none.
 ///
 /// # Errors
 /// [`RunDirectoryError::Malformed`] for a path that is not a regular file or too large, [`RunDirectoryError::Io`].
@@ -124,10 +133,10 @@ pub(in crate::execution) fn read(path: &Path) -> Result<Option<Vec<u8>>, RunDire
     }
 }
 
-/// Reads a line into `line`, its end included; false where none is left. The file's last line may have no end.
+/// Reads a line into `line`, with its line end; false if none is left. The file's last line may lack the line end.
 ///
 /// # Errors
-/// [`RunDirectoryError::Malformed`] for one that is too long, [`RunDirectoryError::Io`].
+/// [`RunDirectoryError::Malformed`] for a line that is too long, [`RunDirectoryError::Io`].
 pub(in crate::execution) fn read_line(
     reader: &mut impl BufRead,
     line: &mut Vec<u8>,

@@ -37,11 +37,15 @@ pub struct CellRecord {
     pub outcome: Outcome,
     /// One or a few lines for people: the first error, the thrown class and message. Control characters escaped.
     pub detail: String,
+    /// Whether an error lies in code that the method reaches, for `compile_fail(target_file)`. `None` for other
+    /// outcomes and in records of earlier programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributed: Option<bool>,
     /// Containers started for the record, infrastructure retries included.
     pub attempts: u32,
-    /// The execution key: equal keys mean equal inputs. `None` where nothing was executed.
+    /// The execution key: equal keys mean equal inputs. `None` if nothing was executed.
     pub key: Option<Digest>,
-    /// Times and machine; equal inputs may differ here.
+    /// Times and facts about the machine; these may differ for equal inputs.
     pub measured: Measured,
 }
 
@@ -52,7 +56,7 @@ pub enum ExecutionPath {
     /// The reference: Maven in every cell.
     #[default]
     Maven,
-    /// A revision compiled once, one file compiled again.
+    /// The revision is compiled once, and one file is compiled again for each cell.
     Direct,
 }
 
@@ -65,16 +69,27 @@ impl std::fmt::Display for ExecutionPath {
     }
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// Values that each run measures anew.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The path that ran.
     #[serde(default)]
     pub path: ExecutionPath,
-    /// Why the direct path was asked for and the reference ran.
+    /// Number of events without the runner's signature. Other code wrote them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub forged_events: u64,
+    /// Whether the method passed but its report is missing, although the runner wrote one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unreported: bool,
+    /// Why the reference path ran although the direct path was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
-    /// Wall time until the cell's revision was at hand, prepared or found, in milliseconds. Direct path only.
+    /// Wall time in milliseconds until the cell's revision was available, prepared or found in the store. Direct path
+    /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare_ms: Option<u64>,
     /// Wall time of the launch's container, from the request to its end, in milliseconds. Direct path only.
@@ -83,24 +98,28 @@ pub struct Measured {
     /// Wall time until the container's init began, in milliseconds. Direct path only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin_ms: Option<u64>,
-    /// Wall time in milliseconds, shared by all methods of the cell: of the cell's compile container on the reference
-    /// path, of the compilation on the direct path.
+    /// Wall time in milliseconds of the cell's compile container (reference path) or compilation (direct path). All
+    /// methods of the cell share it.
     pub compile_ms: Option<u64>,
-    /// Processor time of Maven and what it started, in milliseconds. Reference path only.
+    /// Processor time of Maven and its child processes, in milliseconds. Reference path only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile_cpu_ms: Option<u64>,
-    /// Largest resident size of Maven or of a process that it started, in bytes. Reference path only.
+    /// Largest resident size of Maven or one of its child processes, in bytes. Reference path only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile_peak_bytes: Option<u64>,
     /// Wall time of the method's JVM, in milliseconds.
     pub launch_ms: Option<u64>,
     /// Processor time of the method's JVM, in milliseconds.
     pub launch_cpu_ms: Option<u64>,
-    /// Largest resident size of the method's JVM or of a process that it started, in bytes.
+    /// Largest resident size of the method's JVM or one of its child processes, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_peak_bytes: Option<u64>,
-    /// Whether the container's memory limit killed something.
+    /// Whether the container's memory limit killed a process.
     pub oom_killed: bool,
+    /// Whether a timeout or an exhausted compiler counted without a second run, because an earlier one of the
+    /// submission was confirmed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub believed: bool,
     /// Output bytes that were dropped.
     pub dropped_bytes: u64,
     /// The engine, such as `docker 20.10.24`.

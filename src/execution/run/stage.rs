@@ -48,16 +48,16 @@ pub(in crate::execution) struct Stage<'a> {
     pub(in crate::execution) jobs: usize,
     /// The receiver of progress events.
     pub(in crate::execution) events: &'a EventSink,
-    /// Ends it.
+    /// Its cancellation ends the stage.
     pub(in crate::execution) cancellation: &'a CancellationToken,
 }
 
 impl Stage<'_> {
-    /// Runs the jobs, each under a display name, and returns all records, given ones included, sorted and each
+    /// Runs the jobs, each under a display name. Returns all records, including the given ones, sorted and with each
     /// execution once. `summary` describes a job's result.
     ///
     /// # Errors
-    /// [`RunError`]; records made until then are in the run's directory.
+    /// [`RunError`]. The run's directory then contains all records until the error.
     pub(in crate::execution) async fn run<R: RunRecord, J: Future<Output = Result<Vec<R>, RunError>>>(
         &self,
         run: &mut RunDirectory,

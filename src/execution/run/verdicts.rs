@@ -43,7 +43,7 @@ pub fn render(
         let (task, cell) = (&record.task_id, record.cell.name());
         let name = format!("{task} {cell} {} {} {}", record.method, record.repeat, record.path);
         if let Some(fields) = value.as_object_mut() {
-            // A message may hold an address or a time, and the key names the init, which differs between builds.
+            // A message may contain an address or a time. The key names the init, which differs between builds.
             let parts: serde_json::Map<String, Value> = ["attempts", "detail", "key", "measured"]
                 .into_iter()
                 .filter_map(|field| Some((field.to_owned(), fields.remove(field)?)))
@@ -55,7 +55,7 @@ pub fn render(
     let mut summary = serde_json::to_value(summary)?;
     if let Some(fields) = summary.as_object_mut() {
         fields.remove("run_id");
-        // A lost compiler makes a cell unfit this time; what did not fit is with the executions.
+        // A lost compiler makes a cell unfit only in this run. Records of executions name the reasons.
         fields.remove("unfit");
         for list in fields.values_mut().filter_map(Value::as_array_mut).flatten().filter_map(Value::as_object_mut) {
             list.remove("detail");
@@ -92,6 +92,7 @@ mod tests {
                 path: Default::default(),
                 outcome: Outcome::Pass,
                 detail: format!("took {ms}"),
+                attributed: None,
                 attempts: 1,
                 key: None,
                 measured: Measured { compile_cpu_ms: Some(ms), launch_peak_bytes: Some(ms), ..Measured::default() },

@@ -1,19 +1,25 @@
 //! The cache of results by execution key, shared by runs: `results/<first two digits>/<key>.json` in the data
 //! directory.
 //!
-//! A key is a digest of everything that decides an execution, so one changed byte of a patch, limit, flag or tool gives
-//! another key. Results that the infrastructure failed are never kept.
+//! A file's first line is the digest of the rest. A file with another digest counts as absent.
+//!
+//! A key is a digest of everything that decides an execution. One changed byte of a patch, limit, flag or tool gives
+//! another key. Results of infrastructure faults are never kept.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fs_err as fs;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::data_dir::write_below;
-use crate::digest::Digest;
-use crate::execution::run::record::Measured;
+use crate::digest::{Digest, seal, unseal};
+use crate::execution::run::logs::is_full;
+use crate::execution::run::record::{CellRecord, Measured};
 use crate::outcome::Outcome;
+use crate::task::TaskId;
 
 const CACHE_SCHEMA: u32 = 1;
 /// The largest kept result, in bytes.
@@ -29,20 +35,31 @@ pub struct CachedResult {
     pub outcome: Outcome,
     /// Lines for people.
     pub detail: String,
+    /// As in [`CellRecord::attributed`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributed: Option<bool>,
     /// Containers that its execution started.
     pub attempts: u32,
-    /// Times and machine of then; logs are the other run's and left out.
+    /// Times and machine of that execution, without logs, which belong to the other run.
     pub measured: Measured,
 }
 
 impl CachedResult {
-    /// Returns a result to cache; `None` for an outcome that the inputs do not decide.
-    pub fn new(key: Digest, outcome: Outcome, detail: &str, attempts: u32, measured: &Measured) -> Option<Self> {
-        if matches!(outcome, Outcome::InfraFail(_)) {
+    /// Returns a record's result to cache. `None` for a record without a key, and for an outcome that does not follow
+    /// from the inputs.
+    pub fn of(record: &CellRecord) -> Option<Self> {
+        if matches!(record.outcome, Outcome::InfraFail(_)) {
             return None;
         }
-        let measured = Measured { logs: None, ..measured.clone() };
-        Some(Self { schema: CACHE_SCHEMA, key, outcome, detail: detail.to_owned(), attempts, measured })
+        Some(Self {
+            schema: CACHE_SCHEMA,
+            key: record.key?,
+            outcome: record.outcome,
+            detail: record.detail.clone(),
+            attributed: record.attributed,
+            attempts: record.attempts,
+            measured: Measured { logs: None, ..record.measured.clone() },
+        })
     }
 }
 
@@ -51,12 +68,23 @@ impl CachedResult {
 pub struct ResultCache {
     root: PathBuf,
     reading: bool,
+    /// The entries that this run has written, by task.
+    tasks: Arc<Mutex<BTreeMap<TaskId, Put>>>,
+}
+
+/// The entries that a run has written for a task.
+#[derive(Debug)]
+enum Put {
+    /// Their keys.
+    Keys(Vec<Digest>),
+    /// None, and none will be written: this run can't trust any result of the task.
+    Distrusted,
 }
 
 impl ResultCache {
     /// Returns the cache below a data directory. Without `reading`, results are only written.
     pub fn new(root: PathBuf, reading: bool) -> Self {
-        Self { root, reading }
+        Self { root, reading, tasks: Arc::default() }
     }
 
     fn path(&self, key: Digest) -> PathBuf {
@@ -74,7 +102,7 @@ impl ResultCache {
     }
 
     /// Returns the value cached under a key. An unreadable value counts as absent: the work is done again and replaces
-    /// the file.
+    /// the file. A damaged one is removed.
     ///
     /// # Errors
     /// I/O errors of reading the key's file.
@@ -85,11 +113,19 @@ impl ResultCache {
         let path = self.path(key);
         let bytes = match fs::metadata(&path) {
             Ok(metadata) if metadata.len() <= MOST_BYTES => fs::read(&path)?,
-            Ok(_) => return Ok(None),
+            Ok(_) => {
+                remove(&path)?;
+                return Ok(None);
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        match serde_json::from_slice(&bytes) {
+        let Some(value) = unseal(&bytes) else {
+            tracing::warn!(path = %path.display(), "a kept result is damaged and is made again");
+            remove(&path)?;
+            return Ok(None);
+        };
+        match serde_json::from_slice(value) {
             Ok(found) => Ok(Some(found)),
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "a kept result can't be understood and is made again");
@@ -98,47 +134,154 @@ impl ResultCache {
         }
     }
 
-    /// Caches a result.
+    /// Caches a result of a task.
     ///
     /// # Errors
     /// I/O errors of writing the key's file.
-    pub fn put(&self, result: &CachedResult) -> std::io::Result<()> {
-        self.put_value(result.key, result)
+    pub fn put(&self, task: &TaskId, result: &CachedResult) -> std::io::Result<()> {
+        self.put_value(task, result.key, result)
     }
 
-    /// Caches a value under a key.
+    /// Caches a value of a task under a key, unless the task is distrusted. A full disk is no error, because records
+    /// come first: the next run computes the value again.
     ///
     /// # Errors
-    /// I/O errors of writing the key's file.
-    pub fn put_value(&self, key: Digest, value: &impl Serialize) -> std::io::Result<()> {
-        let path = self.path(key);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
+    /// I/O errors of writing the key's file, except a full disk.
+    pub fn put_value(&self, task: &TaskId, key: Digest, value: &impl Serialize) -> std::io::Result<()> {
+        match self.tasks().entry(task.clone()).or_insert_with(|| Put::Keys(Vec::new())) {
+            Put::Keys(keys) => keys.push(key),
+            Put::Distrusted => return Ok(()),
         }
-        write_below(&self.root, &path, &serde_json::to_vec(value)?)
+        self.write(key, value)?;
+        // Another job may have distrusted the task meanwhile, before this file could be removed.
+        let distrusted = matches!(self.tasks().get(task), Some(Put::Distrusted));
+        if distrusted { self.remove(key) } else { Ok(()) }
+    }
+
+    /// Removes all entries that this run has written for a task, and prevents new ones.
+    ///
+    /// # Errors
+    /// I/O errors of removing files.
+    pub fn distrust(&self, task: &TaskId) -> std::io::Result<()> {
+        match self.tasks().insert(task.clone(), Put::Distrusted) {
+            Some(Put::Keys(keys)) => keys.into_iter().try_for_each(|key| self.remove(key)),
+            Some(Put::Distrusted) | None => Ok(()),
+        }
+    }
+
+    /// Removes the entry of a key, whichever run wrote it.
+    ///
+    /// # Errors
+    /// I/O errors of removing the key's file.
+    pub fn remove(&self, key: Digest) -> std::io::Result<()> {
+        remove(&self.path(key))
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, BTreeMap<TaskId, Put>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, key: Digest, value: &impl Serialize) -> std::io::Result<()> {
+        let (path, bytes) = (self.path(key), seal(&serde_json::to_vec(value)?));
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+        match made.and_then(|()| write_below(&self.root, &path, &bytes)) {
+            Err(error) if is_full(&error) => {
+                tracing::warn!(path = %path.display(), %error, "a result is not kept for other runs");
+                Ok(())
+            }
+            written => written,
+        }
+    }
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{ExecReason, InfraReason};
+    use crate::execution::run::record::{ExecutionPath, RECORD_SCHEMA};
+    use crate::outcome::{CompileReason, InfraReason};
+    use crate::task::{Cell, Track};
+
+    fn record(key: Option<Digest>, outcome: Outcome) -> CellRecord {
+        CellRecord {
+            schema: RECORD_SCHEMA,
+            task_id: "t1".parse().unwrap(),
+            repository: "o/n".parse().unwrap(),
+            track: Track::TestGeneration,
+            cell: Cell::No,
+            method: "ATest#m".parse().unwrap(),
+            repeat: 1,
+            path: ExecutionPath::Direct,
+            outcome,
+            detail: "x".to_owned(),
+            attributed: Some(false),
+            attempts: 1,
+            key,
+            measured: Measured::default(),
+        }
+    }
+
+    fn task() -> TaskId {
+        "t1".parse().unwrap()
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_task_that_is_distrusted() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = ResultCache::new(directory.path().to_owned(), true);
+        let other: TaskId = "t2".parse().unwrap();
+        let keys = [b"a", b"b", b"c"].map(|name| Digest::of(name));
+        cache.put_value(&task(), keys[0], &1).unwrap();
+        cache.put_value(&other, keys[1], &2).unwrap();
+        cache.distrust(&task()).unwrap();
+        cache.put_value(&task(), keys[2], &3).unwrap();
+        assert_eq!(keys.map(|key| cache.value::<u32>(key).unwrap()), [None, Some(2), None]);
+        cache.remove(keys[1]).unwrap();
+        cache.remove(keys[1]).unwrap();
+        assert_eq!(cache.value::<u32>(keys[1]).unwrap(), None);
+    }
 
     #[test]
     fn results_are_found_by_their_key_alone_and_only_where_asked() {
         let directory = tempfile::tempdir().unwrap();
         let cache = ResultCache::new(directory.path().to_owned(), true);
         let key = Digest::of(b"a");
-        let outcome = Outcome::ExecFail(ExecReason::Assertion);
-        let result = CachedResult::new(key, outcome, "x", 1, &Measured::default()).unwrap();
+        let outcome = Outcome::CompileFail(CompileReason::TargetFile);
+        let result = CachedResult::of(&record(Some(key), outcome)).unwrap();
+        assert_eq!(result.attributed, Some(false));
         assert_eq!(cache.get(key).unwrap(), None);
-        cache.put(&result).unwrap();
+        cache.put(&task(), &result).unwrap();
         assert_eq!(cache.get(key).unwrap(), Some(result));
         assert_eq!(cache.get(Digest::of(b"b")).unwrap(), None);
         assert_eq!(ResultCache::new(directory.path().to_owned(), false).get(key).unwrap(), None);
         let fault = Outcome::InfraFail(InfraReason::Engine);
-        assert_eq!(CachedResult::new(key, fault, "", 3, &Measured::default()), None);
+        assert_eq!(CachedResult::of(&record(Some(key), fault)), None);
+        assert_eq!(CachedResult::of(&record(None, outcome)), None);
         fs::write(cache.path(key), b"{").unwrap();
         assert_eq!(cache.get(key).unwrap(), None);
+    }
+
+    #[test]
+    fn a_damaged_result_is_no_hit_and_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = ResultCache::new(directory.path().to_owned(), true);
+        let key = Digest::of(b"a");
+        let path = cache.path(key);
+        // Another digit is still a value.
+        let damages: [fn(String) -> String; 3] =
+            [|text| text.replacen("1234", "1235", 1), |text| text[..text.len() - 2].to_owned(), |_| String::new()];
+        for damage in damages {
+            cache.put_value(&task(), key, &[1234, 5]).unwrap();
+            assert_eq!(cache.value::<Vec<u32>>(key).unwrap(), Some(vec![1234, 5]));
+            fs::write(&path, damage(fs::read_to_string(&path).unwrap())).unwrap();
+            assert_eq!(cache.value::<Vec<u32>>(key).unwrap(), None);
+            assert!(!path.exists());
+        }
     }
 }

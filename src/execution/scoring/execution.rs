@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use fs_err as fs;
 
-use super::direct_cell::{self, SubmissionCell};
+use super::direct_cell::{self, Executed, SubmissionCell};
 use super::job::{Job, Shared, Todo};
 use super::on_mutants::{JudgedBy, MutantRunner, MutatedMethods, MutationRequest, asks_maven, mutated};
-use super::order::shuffle;
 use super::record::ScoreRecord;
 use super::reuse::LinesToMutate;
 use super::unmeasured::{Due, unmeasured};
@@ -17,6 +16,7 @@ use super::{Scoring, blocking, cell_of, file_name, first_bytes};
 use crate::execution::build::maven::ModuleArguments;
 use crate::execution::build::prepared::{CompiledRevision, RevisionInput};
 use crate::execution::container::Environment;
+use crate::execution::control::ControlRequest;
 use crate::execution::direct::DirectCell;
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, Fault, NoAnswer, Remedy, answered};
@@ -24,6 +24,7 @@ use crate::execution::launch::coverage::CoverageRequest;
 use crate::execution::mutation::launches::Passing;
 use crate::execution::mutation::reference::ReferenceBuild;
 use crate::execution::mutation::{Judge, lines_to_mutate};
+use crate::execution::order::shuffle;
 use crate::execution::request::{CellIdentity, CellInput, CellRequest};
 use crate::execution::run::record::{CellRecord, ExecutionPath};
 use crate::execution::run::stage::RunError;
@@ -31,11 +32,11 @@ use crate::execution::trees::CellFacts;
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{MethodId, Side, Task};
 
-/// What ends a job before it is done.
+/// The cause of a job's early end.
 enum JobEnd {
-    /// A fault of ours: its records say so.
+    /// A fault of ours, which the job's records name.
     Fault(Fault),
-    /// The run ends too.
+    /// An error that also ends the run.
     Run(RunError),
 }
 
@@ -52,8 +53,8 @@ impl<E: Into<RunError>> From<E> for JobEnd {
 }
 
 impl Scoring<'_> {
-    /// Does a job and returns its records: every method that it is about has an outcome then, and every one that passes
-    /// its measurements, be they lost.
+    /// Executes a job and returns its records. Every method of the job has an outcome then, and every passing method
+    /// its measurements, which may be lost ones.
     pub(super) async fn execute(&self, job: &Job<'_>, shared: &Shared<'_>) -> Result<Vec<ScoreRecord>, RunError> {
         let mut records = Vec::new();
         let cause = match self.execute_cell(job, shared, &mut records).await {
@@ -79,13 +80,16 @@ impl Scoring<'_> {
         let due = Due {
             coverage: self.coverage && !job.focal.is_empty(),
             mutation: self.mutation && !lines_to_mutate(&job.focal.lines).is_empty(),
+            controls: self.controls && job.code == Side::New,
         };
         let lost = unmeasured(job, due, &records, cause.as_deref());
         records.extend(lost);
+        // Done at once, so that a killed run keeps no result of the task either.
+        self.distrust_failing(&records)?;
         Ok(records)
     }
 
-    /// Takes or executes what a job is about, as far as a fault of ours lets it.
+    /// Reuses or executes the results of a job, until a fault of ours.
     async fn execute_cell(
         &self,
         job: &Job<'_>,
@@ -99,6 +103,10 @@ impl Scoring<'_> {
             let detail = "the repository has no image".to_owned();
             return Err(Fault { reason: InfraReason::Image, detail }.into());
         };
+        let confirmed = shared.confirmed(job.model, &job.task.id);
+        let (launch_seconds, compile_seconds) = job.time_class;
+        let limits = executor.limits.within(launch_seconds, compile_seconds);
+        let executor = &Executor { confirmed, limits, ..executor.clone() };
         let file = fs::read(shared.submissions.join(file_name(job.file)))?;
         let (trees, task, code, bytes) = (Arc::clone(&self.trees), job.task.clone(), job.code, file.clone());
         let described = blocking(move || trees.describe(&task, code, bytes)).await?;
@@ -108,21 +116,27 @@ impl Scoring<'_> {
         let lines = if self.mutation && is_known { lines_to_mutate(&job.focal.lines) } else { BTreeMap::new() };
         let mut todo = Todo { methods: job.methods.clone(), ..Todo::default() };
         if is_known {
-            (todo.cover, todo.mutate) = (job.cover.clone(), job.mutate.clone());
+            (todo.cover, todo.mutate, todo.control) = (job.cover.clone(), job.mutate.clone(), job.control.clone());
         }
-        // The order of methods is a part of the order of executions.
+        // The order of executions includes the order of methods.
         shuffle(&mut todo.methods, self.seed ^ first_bytes(job.file));
+        let extents = job.focal.extents(&job.task.test_methods);
         let mut unfit = None;
         let mut mutants_by_maven = false;
         let paths = self.direct.iter().map(|_| ExecutionPath::Direct).chain([ExecutionPath::Maven]);
         for path in paths {
             let identity = self.identity(job, &facts, environment, path);
-            self.take_kept((executor, &identity), job, (&files, &lines), &mut todo, records)?;
+            self.take_kept((executor, &identity), job, (&files, &lines, &extents), &mut todo, records)?;
+            for record in records.iter() {
+                if let ScoreRecord::Execution(record) = record {
+                    shared.note(record);
+                }
+            }
             let judges: &[JudgedBy] = match path {
                 ExecutionPath::Direct => &[JudgedBy::Warm],
                 ExecutionPath::Maven if mutants_by_maven => &[JudgedBy::Maven],
                 ExecutionPath::Maven => match self.judge(executor, environment, job, &facts, &todo).await? {
-                    // It may have turned out to be none for the build.
+                    // The direct path may have turned out not to fit the build.
                     Some(JudgedBy::Warm) => &[JudgedBy::Warm, JudgedBy::Maven],
                     Some(JudgedBy::Maven) => &[JudgedBy::Maven],
                     None => &[],
@@ -138,12 +152,21 @@ impl Scoring<'_> {
             let request = CoverageRequest { methods: &todo.cover, files: &files };
             let request = (!files.is_empty()).then_some(&request);
             let mutate = self.mutation_request(job, shared, &lines, &todo.mutate).await?;
-            let (executed, covered, on_mutants) = match (path, &self.direct) {
+            let control = ControlRequest {
+                passing: todo.control.clone(),
+                extents: &extents,
+                test_file: job.task.test_file.as_str(),
+                files: &files,
+                seed: self.seed ^ first_bytes(job.file),
+            };
+            let control = self.controls_new(job).then_some(&control);
+            let executed = match (path, &self.direct) {
                 (ExecutionPath::Direct, Some(direct)) => {
                     let (methods, repeats) = (&todo.methods, self.repeats);
                     let cell = SubmissionCell {
                         executed: DirectCell { identity, facts: &facts, methods, repeats },
                         cover: request,
+                        control,
                         mutate: mutate.as_ref(),
                     };
                     let executed = direct_cell::run_cell(direct, executor, &self.revisions, &cell).await;
@@ -154,10 +177,10 @@ impl Scoring<'_> {
                             continue;
                         }
                     };
-                    if let Some(request) = mutate.as_ref().filter(|_| asks_maven(&done.2)) {
-                        let (executed, covered, _) = done;
-                        todo = Todo { mutate: request.passing_with(&executed), ..Todo::default() };
-                        self.keep(executor, &identity, job, &files, (executed, covered), records)?;
+                    if let Some(request) = mutate.as_ref().filter(|_| asks_maven(&done.mutated)) {
+                        todo = Todo { mutate: request.passing_with(&done.records), ..Todo::default() };
+                        self.keep_controls((executor, &identity), job, (&files, &lines, &extents), &done, records)?;
+                        self.keep(executor, &identity, job, &files, (done.records, done.covered), records)?;
                         mutants_by_maven = true;
                         continue;
                     }
@@ -169,51 +192,55 @@ impl Scoring<'_> {
                     let written = blocking(move || trees.write(&task, code, &content, &described)).await?;
                     let input = written.map_err(|error| Fault::source(&error.to_string()))?;
                     let cell = self.request(job, &input, environment, &todo.methods);
-                    let done = self.on_reference_path(executor, &cell, request, mutate.as_ref()).await?;
-                    let (mut executed, covered, mutated) = done;
+                    let measured = (request, control);
+                    let mut done = self.on_reference_path(executor, &cell, measured, mutate.as_ref()).await?;
                     let reason = unfit.as_ref().map(|unfit| unfit.cause.clone());
-                    executed.iter_mut().for_each(|record| record.measured.unfit.clone_from(&reason));
-                    (executed, covered, mutated)
+                    done.records.iter_mut().for_each(|record| record.measured.unfit.clone_from(&reason));
+                    done
                 }
             };
-            self.keep(executor, &identity, job, &files, (executed, covered), records)?;
-            self.keep_mutated(executor, &identity, job, &lines, on_mutants, records)?;
+            self.keep_controls((executor, &identity), job, (&files, &lines, &extents), &executed, records)?;
+            self.keep(executor, &identity, job, &files, (executed.records, executed.covered), records)?;
+            self.keep_mutated(executor, &identity, job, &lines, executed.mutated, records)?;
             return Ok(());
         }
         Ok(())
     }
 
-    /// Executes a cell as Maven compiles it, then measures what is asked for.
+    /// Executes a cell on the reference path, then makes the requested measurements.
     async fn on_reference_path(
         &self,
         executor: &Executor,
         cell: &CellRequest<'_>,
-        cover: Option<&CoverageRequest<'_>>,
+        (cover, controls): (Option<&CoverageRequest<'_>>, Option<&ControlRequest<'_>>),
         mutate: Option<&MutationRequest<'_>>,
-    ) -> std::io::Result<direct_cell::Executed> {
-        let launches = !cell.methods.is_empty() || cover.is_some_and(|cover| !cover.methods.is_empty());
-        let (executed, covered) = match launches {
-            true => executor.run_and_cover(cell, cover).await?,
-            false => Default::default(),
-        };
+    ) -> std::io::Result<Executed> {
+        let launches = !cell.methods.is_empty()
+            || cover.is_some_and(|cover| !cover.methods.is_empty())
+            || controls.is_some_and(|controls| !controls.passing.is_empty());
+        let mut executed = Executed::default();
+        if launches {
+            (executed.records, executed.covered, executed.controlled) =
+                executor.run_and_measure(cell, cover, controls).await?;
+        }
         let control = match mutate {
             Some(request) if !launches => self.control(executor, cell, request).await?,
             _ => None,
         };
         if let Some((request, reason)) = mutate.zip(control) {
-            return Ok((executed, covered, request.without(&[], &reason)));
+            executed.mutated = request.without(&[], &reason);
+            return Ok(executed);
         }
-        let on_mutants = match mutate.zip(cell.input.module.as_ref()) {
-            Some((request, module)) if !request.passing_with(&executed).is_empty() => {
-                self.on_mutants(executor, cell, module, request, &executed).await?
-            }
-            _ => Vec::new(),
-        };
-        Ok((executed, covered, on_mutants))
+        if let Some((request, module)) = mutate.zip(cell.input.module.as_ref())
+            && !request.passing_with(&executed.records).is_empty()
+        {
+            executed.mutated = self.on_mutants(executor, cell, module, request, &executed.records).await?;
+        }
+        Ok(executed)
     }
 
-    /// Says why methods that passed elsewhere meet no mutants as Maven compiles them, where one does not pass there without:
-    /// each mutant would be killed.
+    /// Checks methods that passed on the direct path with Maven's build and without a mutant. Returns why no mutants
+    /// are run if one fails: each mutant would count as killed.
     async fn control(
         &self,
         executor: &Executor,
@@ -230,7 +257,7 @@ impl Scoring<'_> {
         }))
     }
 
-    /// Runs methods that pass as Maven compiles them on mutants.
+    /// Runs passing methods on mutants, on the reference path.
     async fn on_mutants(
         &self,
         executor: &Executor,
@@ -253,7 +280,8 @@ impl Scoring<'_> {
                 return Ok(done);
             }
         }
-        // On the revision's own tree, as a prepared one is: whose test file is there must decide nothing for the others.
+        // Mutants are judged on the revision's own tree, as in a prepared revision. They must not depend on any
+        // submission's test file.
         let (trees, task, side) = (Arc::clone(&self.revisions), cell.task.clone(), cell.cell.code());
         let archive = match tokio::task::spawn_blocking(move || trees.revision(&task, side)).await {
             Ok(Ok(archive)) => archive,
@@ -264,8 +292,8 @@ impl Scoring<'_> {
         mutated(MutantRunner::Reference { cell, judge }, (executor, environment), request, executed).await
     }
 
-    /// Returns who says which mutants compile where Maven compiles the cell; `None` where nothing is to be mutated yet, or a
-    /// fault of ours keeps it from being known.
+    /// Returns the compiler that judges mutants if Maven compiles the cell. `None` if nothing is to be mutated yet, or
+    /// a fault of ours hides the answer.
     async fn judge(
         &self,
         executor: &Executor,
@@ -280,7 +308,7 @@ impl Scoring<'_> {
         Ok(prepared.ok().map(|prepared| if prepared.is_some() { JudgedBy::Warm } else { JudgedBy::Maven }))
     }
 
-    /// Returns code as the direct path prepares it, `None` where that never fits it.
+    /// Returns the prepared revision; `None` if the direct path never fits it.
     async fn prepared(
         &self,
         executor: &Executor,
@@ -298,7 +326,7 @@ impl Scoring<'_> {
         }
     }
 
-    /// Returns what is mutated for a job; `None` where nothing is.
+    /// Returns the mutation request of a job; `None` if it has none.
     async fn mutation_request<'a>(
         &'a self,
         job: &Job<'_>,

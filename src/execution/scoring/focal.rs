@@ -3,19 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::record::{FocalRecord, OwnFocalRecord};
+use crate::execution::control::classes::FocalExtent;
 use crate::execution::launch::coverage::{SourceFile, source_files};
 use crate::focal::FocalLines;
 use crate::focal::own::OwnMethod;
 use crate::task::MethodId;
 
-/// A task's focal methods, as its test methods are measured against them.
+/// A task's focal methods, for the measurements of its test methods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TaskFocal {
-    /// All listed ones that were found, each extent once.
+    /// All listed focal methods that were found, each extent once.
     pub(super) lines: Vec<FocalLines>,
     own: BTreeMap<MethodId, Vec<OwnMethod>>,
-    /// Why own focal methods are unknown because of a fault of ours. Nothing is measured then, and due measurements are
-    /// lost.
+    /// Why own focal methods are unknown because of a fault of ours. Nothing is measured then, and the due measurements
+    /// are lost.
     pub(super) unknown: Option<String>,
 }
 
@@ -29,12 +30,12 @@ impl TaskFocal {
         }
     }
 
-    /// Returns a test method's own ones.
+    /// Returns a test method's own focal methods.
     pub(super) fn own(&self, method: &MethodId) -> &[OwnMethod] {
         self.own.get(method).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns those of a test method's own ones that the task lists: its mutants lie in these.
+    /// Returns those of a test method's own focal methods that the task lists. Its mutants lie in these.
     pub(super) fn mutated(&self, method: &MethodId) -> Vec<FocalLines> {
         let listed = self.own(method).iter().filter_map(|own| self.lines.get(own.listed?));
         let mut lines: Vec<FocalLines> = Vec::new();
@@ -46,7 +47,34 @@ impl TaskFocal {
         lines
     }
 
-    /// Returns the files in which something may be covered.
+    /// Returns the focal methods of each test method: the task's listed ones and its own.
+    pub(super) fn extents(&self, methods: &[MethodId]) -> BTreeMap<MethodId, Vec<FocalExtent>> {
+        let listed = || {
+            self.lines.iter().map(|lines| {
+                let file = lines.path.rsplit('/').next().unwrap_or(&lines.path).to_owned();
+                let (package, first_line, last_line) = (lines.package.clone(), lines.first_line, lines.last_line);
+                FocalExtent { package, file, first_line, last_line }
+            })
+        };
+        let own = |method: &MethodId| {
+            self.own(method)
+                .iter()
+                .map(|own| FocalExtent {
+                    package: own.package.clone(),
+                    file: own.file.clone(),
+                    first_line: own.first_line,
+                    last_line: own.last_line,
+                })
+                .collect::<Vec<_>>()
+        };
+        let of = |method: &MethodId| {
+            let extents: BTreeSet<FocalExtent> = listed().chain(own(method)).collect();
+            (method.clone(), extents.into_iter().collect())
+        };
+        methods.iter().map(of).collect()
+    }
+
+    /// Returns the files whose coverage is measured.
     pub(super) fn files(&self) -> Vec<SourceFile> {
         let own = self.own.values().flatten();
         let own = own.map(|own| SourceFile { package: own.package.clone(), name: own.file.clone() });

@@ -11,7 +11,7 @@ use crate::submission::ContentKind;
 use crate::submission::predictions::{Predictions, UnknownTask};
 use crate::task::{RepositoryName, TaskId};
 
-/// Equal inputs may continue an unfinished run.
+/// The inputs. An unfinished run can be continued only with equal inputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScoreInputs {
     /// Tasks, images, limits and repeats.
@@ -25,6 +25,9 @@ pub struct ScoreInputs {
     pub coverage: bool,
     /// Whether mutants are made and run.
     pub mutation: bool,
+    /// Whether methods that pass are launched under controls.
+    #[serde(default)]
+    pub controls: bool,
     /// The submissions, by model.
     pub models: BTreeMap<String, ModelInputs>,
     /// Predictions for unknown tasks.

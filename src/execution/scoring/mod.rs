@@ -1,4 +1,4 @@
-//! Scoring: executes submissions on new and on old code, several at once, and writes records at once.
+//! Scoring: executes submissions on new and on old code, several at once, and writes each record as soon as it exists.
 //!
 //! A submission is first resolved to the target file's new bytes without executing anything. Each of its target methods
 //! is then launched on both revisions' code, every launch in a container of its own, in a random and recorded order. An
@@ -8,11 +8,11 @@ pub mod cache;
 mod direct_cell;
 mod execution;
 mod focal;
+pub mod gold;
 pub mod inputs;
 mod job;
 mod new_code;
 mod on_mutants;
-pub mod order;
 mod own;
 pub mod record;
 mod recorded;
@@ -21,6 +21,7 @@ mod reuse;
 mod run_mutants;
 mod shadows;
 mod starting_file;
+mod time_classes;
 pub mod trees;
 mod unmeasured;
 pub mod unscored;
@@ -41,9 +42,10 @@ use super::trees::Trees;
 use crate::digest::Digest;
 use crate::event::EventSink;
 use crate::execution::run::directory::RunDirectory;
-use crate::execution::run::logs::plain;
+use crate::execution::run::logs::{Logs, plain};
 use crate::execution::run::record::Measured;
 use crate::execution::run::stage::{RunError, Stage};
+use crate::execution::time_class::TimeClasses;
 use crate::outcome::launch::shortened;
 use crate::outcome::{HarnessReason, Outcome};
 use crate::submission::GOLD;
@@ -53,17 +55,17 @@ use crate::workspace::WorkspaceError;
 
 use self::focal::TaskFocal;
 use self::job::{Job, Shared};
-use self::order::shuffle;
 use self::recorded::Done;
 use self::run_mutants::RunMutants;
+use crate::execution::order::shuffle;
 use cache::ResultCache;
 use record::{ExecutionRecord, SCORE_SCHEMA, ScoreRecord};
 use trees::SubmissionTrees;
 
-/// Subdirectory of a run, with the test files that it executes and those that submissions start from, by digest.
+/// Subdirectory of a run for test files by digest: those that it executes, and those from which submissions start.
 pub const SUBMISSIONS: &str = "submissions";
 
-/// Subdirectory of a run, with the sources of focal methods, for people: [`source_name`].
+/// Subdirectory of a run for the sources of focal methods, which reports show: [`source_name`].
 pub const SOURCES: &str = "sources";
 
 /// The parameters of scoring.
@@ -74,7 +76,7 @@ pub struct Scoring<'a> {
     pub predictions: &'a Predictions,
     /// Environments of the tasks' repositories.
     pub environments: &'a BTreeMap<RepositoryName, Environment>,
-    /// Executors of the tasks' repositories: their limits may differ.
+    /// Executors of the tasks' repositories, whose limits may differ.
     pub executors: &'a BTreeMap<RepositoryName, Arc<Executor>>,
     /// Launches of each method on each side.
     pub repeats: u32,
@@ -92,15 +94,19 @@ pub struct Scoring<'a> {
     pub cache: ResultCache,
     /// Whether to measure the coverage of focal lines by passing methods, those of the developers' tests included.
     pub coverage: bool,
+    /// Whether to launch passing methods under controls, those of the developers' tests included.
+    pub controls: bool,
     /// Whether to mutate the focal lines that new code adds, and to run passing methods on the mutants.
     pub mutation: bool,
+    /// Recorded time classes; `None` if the caller set a limit of launches, or none are recorded.
+    pub time_classes: Option<TimeClasses>,
 }
 
 impl Scoring<'_> {
     /// Executes everything that has no record in `known`, and returns all records.
     ///
     /// # Errors
-    /// [`RunError`]; records made until then are in the run's directory.
+    /// [`RunError`]. The run's directory then contains all records until the error.
     pub async fn run(
         &self,
         run: &mut RunDirectory,
@@ -109,19 +115,18 @@ impl Scoring<'_> {
         cancellation: &CancellationToken,
     ) -> Result<Vec<ScoreRecord>, RunError> {
         let mut records = known;
+        // An earlier invocation of the run may have recorded the failures.
+        self.distrust_failing(&records)?;
         let submissions = run.path().join(SUBMISSIONS);
         fs::create_dir_all(&submissions)?;
         self.resolve_all(run, &mut records, &submissions, cancellation).await?;
         let mut records = self.compile_starts(run, records, (events, cancellation)).await?;
-        let shared = Shared {
-            executors: self.executors_of_models(run.path()),
-            submissions: &submissions,
-            mutants: RunMutants::of(run.path(), &records),
-        };
-        let shared = &shared;
-        if self.coverage || self.mutation {
+        let (executors, mutants) = (self.executors_of_models(run.path(), events), RunMutants::of(run.path(), &records));
+        let shared = &Shared::new(executors, &submissions, mutants, &records);
+        if self.measures() {
             records = self.find_own(run, records, shared, (events, cancellation)).await?;
         }
+        self.settle_classes(run, &mut records).await?;
         let mut jobs = self.missing(run, &mut records)?;
         shuffle(&mut jobs, self.seed);
         let jobs = jobs.into_iter().map(|job| {
@@ -130,33 +135,39 @@ impl Scoring<'_> {
         });
         let stage = Stage { name: "score", jobs: self.jobs, events, cancellation };
         let records = stage.run(run, records, jobs, outcomes).await?;
+        self.distrust_failing(&records)?;
         shared.mutants.remove()?;
         Ok(records)
     }
 
+    /// Tells whether passing methods are measured.
+    fn measures(&self) -> bool {
+        self.coverage || self.mutation || self.controls
+    }
+
     fn pairs(&self) -> impl Iterator<Item = (&str, &Task)> {
         let all = self.models().flat_map(|model| self.tasks.iter().map(move |task| (model, task)));
-        // What nothing is executed of is not measured against anything either.
+        // A task without executions needs no reference either.
         all.filter(|(model, task)| {
             self.predictions.models.contains_key(*model) || self.environments.contains_key(&task.repository)
         })
     }
 
-    /// Returns the models, and the developers' tests as what they are measured against.
+    /// Returns the models, and the developers' tests, which they are compared with.
     fn models(&self) -> impl Iterator<Item = &str> {
-        let reference = (self.coverage || self.mutation) && !self.predictions.models.contains_key(GOLD);
+        let reference = self.measures() && !self.predictions.models.contains_key(GOLD);
         self.predictions.models.keys().map(String::as_str).chain(reference.then_some(GOLD))
     }
 
-    /// Tells whether a side's executions count for a model's submission. The reference is only measured, which needs new code,
-    /// and no figure of an update has to do with old code.
+    /// Tells whether a side's executions count for a model's submission. The developers' tests count on new code only,
+    /// where they are measured. Update tasks count on new code only, because no figure of them uses old code.
     fn counts(&self, model: &str, task: &Task, code: Side) -> bool {
         let has_old = task.track == Track::TestGeneration && self.predictions.models.contains_key(model);
         code == Side::New || has_old
     }
 
-    /// Returns the cells for which not every method and repeat has a record, or not every passing method a coverage. What
-    /// needs no execution gets its records.
+    /// Returns the cells in which a method or repeat has no record, or a passing method has no measurement. Executions
+    /// with a known result get their records here.
     fn missing<'a>(&'a self, run: &mut RunDirectory, records: &mut Vec<ScoreRecord>) -> Result<Vec<Job<'a>>, RunError> {
         let mut jobs = Vec::new();
         let mut unexecuted = Vec::new();
@@ -182,14 +193,14 @@ impl Scoring<'_> {
                     let outcome = Outcome::HarnessFail(HarnessReason::NoTargetMethod);
                     let detail = "the test file does not declare the method";
                     unexecuted.extend(self.unexecuted(model, task, code, &without, outcome, detail));
-                    let measured = (self.coverage || self.mutation) && code == Side::New;
+                    let measured = self.measures() && code == Side::New;
                     let focal = done.focal.get(&task.id).filter(|_| measured);
                     let focal = focal.zip(done.own.get(&task.id)).map(|(focal, own)| TaskFocal::of(focal, own));
                     let focal = focal.unwrap_or_default();
                     let unmeasured = |known: &BTreeSet<(&str, &TaskId, &MethodId)>| -> Vec<MethodId> {
                         let lacks = |method: &&MethodId| {
                             let name = (model, &task.id, *method);
-                            // What is launched again is measured by what comes of that.
+                            // A method that is launched again is measured after that launch.
                             done.passed.contains_key(&name) && !known.contains(&name) && !methods.contains(*method)
                         };
                         task.test_methods.iter().filter(lacks).cloned().collect()
@@ -202,11 +213,31 @@ impl Scoring<'_> {
                     let passing =
                         |method| Passing { launch_ms: launch_ms(&method), own: focal.mutated(&method), method };
                     let mutate: Vec<Passing> = mutate.map(passing).collect();
+                    let control = match self.controls && code == Side::New {
+                        true => unmeasured(&done.controlled),
+                        false => Vec::new(),
+                    };
+                    let control = control.into_iter().map(|method| (method.clone(), launch_ms(&method))).collect();
                     let executor = self.executors.get(&task.repository);
                     let isolation_missing =
                         executor.map(|executor| executor.isolation_missing.as_slice()).unwrap_or_default();
+                    let class = done.time_classes.get(&task.id);
+                    let time_class =
+                        class.map(|class| (class.launch_seconds, class.compile_seconds)).unwrap_or_default();
                     if let Some(file) = submission.post_image {
-                        let job = Job { model, task, code, file, methods, cover, mutate, focal, isolation_missing };
+                        let job = Job {
+                            model,
+                            task,
+                            code,
+                            file,
+                            methods,
+                            cover,
+                            mutate,
+                            control,
+                            focal,
+                            isolation_missing,
+                            time_class,
+                        };
                         if !job.is_empty() {
                             jobs.push(job);
                         }
@@ -244,6 +275,7 @@ impl Scoring<'_> {
                 repeat,
                 outcome,
                 detail: shortened(detail),
+                attributed: None,
                 attempts: 0,
                 key: None,
                 cached: false,
@@ -252,11 +284,12 @@ impl Scoring<'_> {
             .collect()
     }
 
-    /// Returns the executors again, each model with logs of its own.
-    fn executors_of_models(&self, run: &Path) -> BTreeMap<(&str, &RepositoryName), Executor> {
+    /// Returns copies of the executors, each model with logs of its own.
+    fn executors_of_models(&self, run: &Path, events: &EventSink) -> BTreeMap<(&str, &RepositoryName), Executor> {
+        let logs = Logs::new(run.join("logs"), events.clone());
         self.models()
             .flat_map(|model| {
-                let logs = run.join("logs").join(model_directory(model));
+                let logs = logs.below(&model_directory(model));
                 self.executors.iter().map(move |(repository, executor)| {
                     let executor = Executor { logs: Some(logs.clone()), ..executor.as_ref().clone() };
                     ((model, repository), executor)
@@ -266,8 +299,8 @@ impl Scoring<'_> {
     }
 }
 
-/// Returns the name of a model's log directory: the model's name as a path may hold it, and the first
-/// digits of its digest.
+/// Returns the name of a model's log directory: the model's name as a path may contain it, and the first digits of its
+/// digest.
 pub fn model_directory(model: &str) -> String {
     let name: String = plain(model).chars().take(60).collect();
     format!("{}-{}", name.trim_start_matches('.'), &Digest::of(model.as_bytes()).hex()[..8])
@@ -288,7 +321,7 @@ pub fn file_name(digest: Digest) -> String {
     format!("{}.java", digest.hex())
 }
 
-/// Returns the cell that a submission's has the code and the logs' name of: its own test stands where gold's would.
+/// Returns the cell with the same code and log names as a submission's. The submission's test replaces the developers'.
 fn cell_of(code: Side) -> Cell {
     match code {
         Side::New => Cell::Nn,

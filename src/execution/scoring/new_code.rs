@@ -11,7 +11,7 @@ use crate::execution::fault::answered;
 use crate::execution::trees::Trees;
 use crate::task::{Side, Task};
 
-/// A task's new code, for texts that are put in the target file's place.
+/// A task's new code, for compiling texts in the target file's place.
 pub(super) struct NewCode<'a> {
     /// Writes the revision's tree.
     pub(super) trees: &'a Arc<Trees>,
@@ -23,7 +23,7 @@ pub(super) struct NewCode<'a> {
     pub(super) module: &'a ModuleArguments,
 }
 
-/// Puts a text in the target file's place on new code and compiles it; `None` where only Maven can say what comes of it.
+/// Puts a text in the target file's place on new code and compiles it; `None` if only Maven can compile it.
 pub(super) async fn swap(
     direct: &Direct,
     (executor, environment): (&Executor, &Environment),

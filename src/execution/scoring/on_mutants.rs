@@ -1,6 +1,6 @@
 //! Runs a submission's passing methods on a task's mutants, on either path.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,50 +10,53 @@ use super::record::MutantOutcome;
 use super::run_mutants::RunMutants;
 use crate::artifact::key::key;
 use crate::digest::Digest;
+use crate::execution::build::merged::OpenTree;
 use crate::execution::container::Environment;
 use crate::execution::direct::{Direct, SwappedTree};
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, NoAnswer, Remedy, answered};
 use crate::execution::mutation::launches::{MUTANT_SECONDS, MutantLaunches, Passing};
 use crate::execution::mutation::reference;
-use crate::execution::mutation::{self, Judge, MainCompiler, Mutants, MutatedFile, mutants_key};
+use crate::execution::mutation::{self, Judge, MainCompiler, Mutants, MutatedFile, as_mutated, mutants_key};
 use crate::execution::request::{CellRequest, OtherText};
 use crate::execution::run::logs::CellLogs;
 use crate::execution::run::record::CellRecord;
 use crate::focal::FocalLines;
-use crate::metrics::mutation::MutantSet;
+use crate::metrics::mutation::{KeptMutant, MutantSet};
 use crate::outcome::Outcome;
 use crate::task::{MethodId, TaskId};
 
-/// How mutants are judged and run.
+/// How mutants are compiled and run.
 #[derive(Clone, Copy)]
 pub(super) enum MutantRunner<'a> {
-    /// By the warm compiler, and launched as the direct path launches.
+    /// The warm compiler compiles them, and the direct path launches methods.
     Direct {
         /// The path.
         direct: &'a Direct,
-        /// New code with the test file in it.
+        /// New code with the test file.
         swapped: &'a SwappedTree,
         /// Binary name of the test file's class.
         class: &'a str,
-        /// Where launches are logged.
+        /// The logs of launches.
         logs: &'a CellLogs,
     },
-    /// Each mutant in a cell of its own, which Maven builds.
+    /// Maven builds each mutant in a cell of its own.
     Reference {
         /// The cell without a mutant.
         cell: &'a CellRequest<'a>,
-        /// Who says which mutants compile: the warm compiler where only the test file does not fit the direct path.
+        /// The compiler that judges mutants. It is the warm compiler if only the test file does not fit the direct
+        /// path.
         judge: Judge<'a>,
     },
 }
 
-/// The judge of mutants, by name. New code alone decides it, not the path of a test, so that all tests of a task meet
-/// the same mutants.
+/// The judge of mutants, by name. It follows from new code alone, not from the path of a test, so that all tests of a
+/// task meet the same mutants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum JudgedBy {
-    /// The warm compiler, wherever new code itself fits the direct path and the compiler makes the classes that the build has.
+    /// The warm compiler. It judges if new code itself fits the direct path, and the compiler makes the build's
+    /// classes.
     Warm,
     /// Maven.
     Maven,
@@ -68,24 +71,24 @@ impl<'a> MutantRunner<'a> {
     }
 }
 
-/// What is mutated.
+/// The request for mutants of a task.
 pub(super) struct MutationRequest<'a> {
     /// The mutants that all tests of the run meet.
     pub(super) mutants: &'a RunMutants,
-    /// Where mutants are kept for other runs.
+    /// The cache of mutants for other runs.
     pub(super) cache: &'a ResultCache,
     /// The task.
     pub(super) task_id: TaskId,
     /// Its focal methods.
     pub(super) focal: TaskFocal,
-    /// The files, or why they can't be had.
+    /// The files, or why they are not available.
     pub(super) files: Result<Vec<FileToMutate>, NoAnswer>,
-    /// Methods to run on mutants that are not launched now.
+    /// Methods to run on mutants without launching them on new code now.
     pub(super) passing: Vec<Passing>,
 }
 
 impl MutationRequest<'_> {
-    /// Returns these methods and those that pass by records of a launch just now.
+    /// Returns these methods, and those that pass in the records of the present launch.
     pub(super) fn passing_with(&self, records: &[CellRecord]) -> Vec<Passing> {
         let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
         let passed = passed.map(|record| Passing {
@@ -96,7 +99,19 @@ impl MutationRequest<'_> {
         self.passing.iter().cloned().chain(passed).collect()
     }
 
-    /// Says of all of them why they meet no mutants.
+    /// Returns a request for one method that is not launched on new code now.
+    pub(super) fn of_method(&self, method: &MethodId) -> Self {
+        let own = self.focal.mutated(method);
+        Self {
+            task_id: self.task_id.clone(),
+            focal: self.focal.clone(),
+            files: self.files.clone(),
+            passing: vec![Passing { method: method.clone(), launch_ms: None, own }],
+            ..*self
+        }
+    }
+
+    /// Returns the same reason for missing mutants for every method.
     pub(super) fn without(&self, records: &[CellRecord], reason: &NoAnswer) -> MutatedMethods {
         self.passing_with(records).into_iter().map(|one| (one.method, Err(reason.clone()))).collect()
     }
@@ -108,12 +123,15 @@ pub(super) type FileToMutate = (String, Vec<usize>, Vec<u8>);
 /// A method's results on a task's mutants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Mutated {
-    /// Who said which mutants compile.
+    /// The judge of the mutants.
     pub(super) by: JudgedBy,
     /// The mutants.
     pub(super) sets: Vec<MutantSet>,
-    /// What became of the method on each kept one in its own focal methods, in order.
+    /// The method's outcome on each kept mutant in its own focal methods, in order.
     pub(super) mutants: Vec<MutantOutcome>,
+    /// The method's outcome on the text that mutants start from, if that differs from the source: the first that is not
+    /// a pass, if any.
+    pub(super) unmutated: Option<Outcome>,
 }
 
 impl Mutated {
@@ -121,10 +139,16 @@ impl Mutated {
     pub(super) fn outcomes(&self) -> Vec<Outcome> {
         self.mutants.iter().map(|mutant| mutant.outcome).collect()
     }
+
+    /// Returns the mutants that do not survive.
+    pub(super) fn killed(&self) -> BTreeSet<Digest> {
+        let killed = self.mutants.iter().filter(|mutant| mutant.outcome != Outcome::Pass);
+        killed.map(|mutant| mutant.id).collect()
+    }
 }
 
-/// Returns the key of what a method does to a task's mutants of lines in its own focal methods, given the key of its launch:
-/// which mutants are kept follows from the task and from who says which compile.
+/// Returns the key of a method's results on mutants in its own focal methods, given the key of its launch. The kept
+/// mutants follow from the task and the judge.
 pub(super) fn mutation_key(
     launch: Digest,
     by: JudgedBy,
@@ -132,18 +156,18 @@ pub(super) fn mutation_key(
     (lines, own): (&BTreeMap<String, Vec<usize>>, &[FocalLines]),
 ) -> Digest {
     let own: Vec<_> = own.iter().map(|own| (own.path.as_str(), own.first_line, own.last_line)).collect();
-    key("mutation", 6, &(MUTANT_SECONDS, launch, by, task_id, lines, own))
+    key("mutation", 7, &(MUTANT_SECONDS, launch, by, task_id, lines, own))
 }
 
-/// Methods and what became of them on mutants, or why there are none.
+/// Methods and their results on mutants, or why there are none.
 pub(super) type MutatedMethods = Vec<(MethodId, Result<Mutated, NoAnswer>)>;
 
-/// Tells whether the warm compiler was none for the build, so that Maven is to be asked. All methods meet the same mutants.
+/// Tells whether the warm compiler did not fit the build, so that Maven must judge. All methods meet the same mutants.
 pub(super) fn asks_maven(mutated: &MutatedMethods) -> bool {
     mutated.iter().any(|(_, result)| result.as_ref().is_err_and(|reason| reason.remedy == Remedy::AskMaven))
 }
 
-/// Makes the mutants, unless they are kept, and runs on each what passes without.
+/// Makes the mutants unless they are cached, and runs the passing methods on each.
 pub(super) async fn mutated(
     way: MutantRunner<'_>,
     (executor, environment): (&Executor, &Environment),
@@ -161,45 +185,112 @@ pub(super) async fn mutated(
     };
     Ok(match answered(met(way, (executor, environment), request, &passing).await)? {
         Ok((sets, found)) => {
-            let of = |mutants| Ok(Mutated { by, sets: sets.clone(), mutants });
+            let of = |(mutants, unmutated)| Ok(Mutated { by, sets: sets.clone(), mutants, unmutated });
             methods.zip(found.into_iter().map(of)).collect()
         }
         Err(reason) => methods.map(|method| (method, Err(reason.clone()))).collect(),
     })
 }
 
-/// Returns the mutants, and for each method what becomes of it on each.
+/// A method's outcomes on mutants, and on the text that they start from.
+type MetMutants = (Vec<MutantOutcome>, Option<Outcome>);
+
+/// Methods' outcomes on the mutants of a source. If the text that mutants start from differs from the source, there is
+/// an outcome of every method on that text. On each mutant there are outcomes of the methods that meet it.
+struct OnMutants {
+    unmutated: Vec<Outcome>,
+    became: Vec<Vec<Outcome>>,
+}
+
+/// Returns the first part of a mutant's log names.
+fn mutant_name(number: usize) -> String {
+    format!("mutant-{number}")
+}
+
+/// Returns the text that the mutants of a source start from, if it lacks characters of the source. A test of these
+/// characters would kill every mutant.
+fn unmutated(source: &[u8]) -> Option<String> {
+    std::str::from_utf8(source).ok().filter(|source| !source.is_ascii()).map(as_mutated)
+}
+
+/// Returns the mutants, and each method's outcomes on them.
 async fn met(
     way: MutantRunner<'_>,
     (executor, environment): (&Executor, &Environment),
     request: &MutationRequest<'_>,
     passing: &[Passing],
-) -> Result<(Vec<MutantSet>, Vec<Vec<MutantOutcome>>), ExecutionError> {
+) -> Result<(Vec<MutantSet>, Vec<MetMutants>), ExecutionError> {
     let sets = sets(way, (executor, environment), request).await?;
-    let mut found: Vec<Vec<MutantOutcome>> = vec![Vec::new(); passing.len()];
+    let mut found: Vec<MetMutants> = vec![(Vec::new(), None); passing.len()];
     let mut before = 0;
     for (mutants, source) in sets.iter().filter(|(mutants, _)| !mutants.texts.is_empty()) {
         let met = mutants.set.kept.iter().map(|mutant| meeting(passing, &mutants.set.path, mutant.line)).collect();
         let on = OnFile { mutants, source, before, met };
-        let became = match way {
+        let OnMutants { unmutated, became } = match way {
             MutantRunner::Direct { direct, swapped, class, logs } => {
                 let methods = passing;
-                let launches = MutantLaunches { direct, executor, environment, swapped, class, methods, logs };
+                let tree = &OpenTree::of(&swapped.built).await.map_err(std::io::Error::from)?;
+                let launches = MutantLaunches { direct, executor, environment, swapped, tree, class, methods, logs };
                 launched(launches, &on).await?
             }
             MutantRunner::Reference { cell, .. } => rebuilt(executor, cell, passing, &on).await?,
         };
         before += mutants.texts.len();
+        for (found, outcome) in found.iter_mut().zip(unmutated) {
+            // The first outcome that is not a pass stays.
+            found.1 = found.1.filter(|known| *known != Outcome::Pass).or(Some(outcome));
+        }
         for ((mutant, outcomes), met) in mutants.set.kept.iter().zip(became).zip(on.met) {
             for (outcome, place) in outcomes.into_iter().zip(met) {
-                found[place].push(MutantOutcome { id: mutant.id, outcome });
+                found[place].0.push(MutantOutcome { id: mutant.id, outcome });
             }
         }
     }
     Ok((sets.into_iter().map(|(mutants, _)| mutants.set).collect(), found))
 }
 
-/// Returns the mutants of each file, with its source, as all tests of the task meet them.
+/// Runs a request's one method on its mutants, or on the named ones of them, until one survives. Returns the method's
+/// outcome on each.
+pub(super) async fn survives(
+    way: MutantRunner<'_>,
+    (executor, environment): (&Executor, &Environment),
+    request: &MutationRequest<'_>,
+    named: Option<&BTreeSet<Digest>>,
+) -> Result<Vec<MutantOutcome>, ExecutionError> {
+    let MutantRunner::Direct { direct, swapped, class, logs } = way else {
+        return Err(NoAnswer::unfit("only the direct path runs single mutants").into());
+    };
+    let (sets, methods) = (sets(way, (executor, environment), request).await?, &request.passing);
+    let tree = &OpenTree::of(&swapped.built).await.map_err(std::io::Error::from)?;
+    let launches = MutantLaunches { direct, executor, environment, swapped, tree, class, methods, logs };
+    let (mut outcomes, mut before) = (Vec::new(), 0);
+    for (mutants, source) in &sets {
+        let (path, first) = (&mutants.set.path, before + 1);
+        before += mutants.texts.len();
+        let wanted = |mutant: &KeptMutant| {
+            !meeting(methods, path, mutant.line).is_empty() && named.is_none_or(|named| named.contains(&mutant.id))
+        };
+        let all = mutants.set.kept.iter().zip(&mutants.texts).enumerate();
+        let wanted: Vec<_> = all.filter(|(_, (mutant, _))| wanted(mutant)).collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        let compiler = MainCompiler::new(direct, executor, environment, &swapped.masked.revision, path, source).await?;
+        for (number, (mutant, text)) in wanted {
+            let changed = || NoAnswer::fault(format!("a mutant of {path} compiled before and does not now"));
+            let became = launches.on(&compiler, (&mutant_name(first + number), text)).await?.ok_or_else(changed)?;
+            let Some(outcome) = became.first().copied() else { continue };
+            outcomes.push(MutantOutcome { id: mutant.id, outcome });
+            // Only the survival of a mutant that the test kills says something.
+            if outcome == Outcome::Pass && named.is_some() {
+                return Ok(outcomes);
+            }
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Returns the mutants of each file with its source, equal for all tests of the task.
 async fn sets<'a>(
     way: MutantRunner<'_>,
     (executor, environment): (&Executor, &Environment),
@@ -211,7 +302,7 @@ async fn sets<'a>(
         let file = MutatedFile { task_id: &request.task_id, path, source, lines };
         let key = mutants_key(environment, judge.key(executor, environment), &file);
         let make = mutation::make(judge, executor, environment, &file);
-        sets.push((request.mutants.get(key, request.cache, make).await?, source.as_slice()));
+        sets.push((request.mutants.get((&request.task_id, key), request.cache, make).await?, source.as_slice()));
     }
     let own: Vec<MutantSet> = sets.iter().map(|(mutants, _)| mutants.set.clone()).collect();
     if !request.mutants.are_met(&request.task_id, &own) {
@@ -220,18 +311,18 @@ async fn sets<'a>(
     Ok(sets)
 }
 
-/// The kept mutants of a source, and who meets which.
+/// The kept mutants of a source, and the methods that meet each.
 struct OnFile<'a> {
     mutants: &'a Mutants,
     source: &'a [u8],
-    /// So many mutants of other sources came before.
+    /// Number of mutants of earlier sources.
     before: usize,
-    /// For each mutant the places of the methods that meet it.
+    /// For each mutant, the indexes of the methods that meet it.
     met: Vec<Vec<usize>>,
 }
 
 impl<'a> OnFile<'a> {
-    /// Returns number, text, and the methods that meet it, of each mutant.
+    /// Returns each mutant's number and text, and the methods that meet it.
     fn each<'b>(&'b self, methods: &'b [Passing]) -> impl Iterator<Item = (usize, &'a str, Vec<Passing>)> + 'b {
         let texts = self.mutants.texts.iter().zip(&self.met).enumerate();
         texts.map(|(number, (text, met))| {
@@ -241,48 +332,61 @@ impl<'a> OnFile<'a> {
     }
 }
 
-/// Returns the places of the methods in whose own focal methods a line is: only these are scored on its mutants.
+/// Returns the indexes of the methods with this line in their own focal methods. Only these are scored on the line's
+/// mutants.
 fn meeting(passing: &[Passing], path: &str, line: usize) -> Vec<usize> {
     let has =
         |one: &Passing| one.own.iter().any(|own| own.path == path && (own.first_line..=own.last_line).contains(&line));
     (0..passing.len()).filter(|place| has(&passing[*place])).collect()
 }
 
-/// Launches methods on the mutants that they meet and returns what becomes of them, in order.
-async fn launched(launches: MutantLaunches<'_>, on: &OnFile<'_>) -> Result<Vec<Vec<Outcome>>, ExecutionError> {
+/// Launches methods on the mutants that they meet and returns their outcomes, in order.
+async fn launched(launches: MutantLaunches<'_>, on: &OnFile<'_>) -> Result<OnMutants, ExecutionError> {
     let MutantLaunches { direct, executor, environment, swapped, .. } = launches;
     let (path, revision) = (&on.mutants.set.path, &swapped.masked.revision);
     if on.met.iter().all(Vec::is_empty) {
-        return Ok(vec![Vec::new(); on.met.len()]);
+        return Ok(OnMutants { unmutated: Vec::new(), became: vec![Vec::new(); on.met.len()] });
     }
     let compiler = MainCompiler::new(direct, executor, environment, revision, path, on.source).await?;
+    let unmutated = match unmutated(on.source) {
+        // If this text does not compile, a mutant compiles only by chance.
+        Some(text) => launches.on(&compiler, (&format!("unmutated-{}", on.before), &text)).await?.unwrap_or_default(),
+        None => Vec::new(),
+    };
     let mut became = Vec::new();
     for (number, text, methods) in on.each(launches.methods) {
         if methods.is_empty() {
             became.push(Vec::new());
             continue;
         }
-        let outcomes = (MutantLaunches { methods: &methods, ..launches }).on(&compiler, (number, text)).await?;
+        let outcomes =
+            (MutantLaunches { methods: &methods, ..launches }).on(&compiler, (&mutant_name(number), text)).await?;
         let changed = || NoAnswer::fault(format!("a mutant of {path} compiled before and does not now"));
         became.push(outcomes.ok_or_else(changed)?);
     }
-    Ok(became)
+    Ok(OnMutants { unmutated, became })
 }
 
-/// Has Maven build each mutant of a source that methods meet, and returns what becomes of these on it, in order.
+/// Lets Maven build each mutant of a source that methods meet, runs these methods, and returns their outcomes, in
+/// order.
 async fn rebuilt(
     executor: &Executor,
     cell: &CellRequest<'_>,
     methods: &[Passing],
     on: &OnFile<'_>,
-) -> std::io::Result<Vec<Vec<Outcome>>> {
+) -> std::io::Result<OnMutants> {
+    let path = &on.mutants.set.path;
+    let unmutated = match unmutated(on.source).filter(|_| on.met.iter().any(|met| !met.is_empty())) {
+        Some(text) => reference::run(executor, cell, methods, OtherText { number: 0, path, text: &text }).await?,
+        None => Vec::new(),
+    };
     let mut became = Vec::new();
     for (number, text, methods) in on.each(methods) {
-        let mutant = OtherText { number, path: &on.mutants.set.path, text };
+        let mutant = OtherText { number, path, text };
         became.push(match methods.is_empty() {
             true => Vec::new(),
             false => reference::run(executor, cell, &methods, mutant).await?,
         });
     }
-    Ok(became)
+    Ok(OnMutants { unmutated, became })
 }

@@ -12,17 +12,20 @@ use super::record::{OwnFocalRecord, SCORE_SCHEMA, ScoreRecord};
 use super::recorded::Done;
 use super::{Scoring, blocking};
 use crate::event::EventSink;
+use crate::execution::build::built::Built;
 use crate::execution::build::maven::ModuleArguments;
+use crate::execution::cell::FailedCell;
 use crate::execution::container::Environment;
 use crate::execution::direct::Swap;
 use crate::execution::executor::Executor;
-use crate::execution::launch::agent::AgentData;
+use crate::execution::launch::agent::{AgentData, WithAgent};
 use crate::execution::launch::tracing::{Trace, agent, read_trace, trace_key};
 use crate::execution::request::{CellIdentity, CellRequest};
 use crate::execution::run::directory::RunDirectory;
 use crate::execution::run::logs::CellLogs;
 use crate::execution::run::record::ExecutionPath;
 use crate::execution::run::stage::{RunError, Stage};
+use crate::execution::time_class::Took;
 use crate::execution::trees::CellFacts;
 use crate::focal::FocalLines;
 use crate::focal::own::{Basis, OwnFocal};
@@ -32,7 +35,7 @@ use crate::submission::GOLD;
 use crate::task::{Cell, MethodId, Side, Task, TaskId};
 use crate::workspace::cells::class_of_method;
 
-/// What a method of the developers' tests entered; or why that is not known, and whether trying again may help.
+/// The methods that a developers' test entered; or why they are unknown, and whether another try may help.
 type Traced = Result<Trace, (String, bool)>;
 
 /// The developers' test file of a task on new code.
@@ -44,9 +47,23 @@ struct Gold<'a> {
     facts: CellFacts,
 }
 
+/// The results of launching the developers' test file.
+struct Launched {
+    data: Vec<(MethodId, AgentData)>,
+    took: Took,
+}
+
+impl Launched {
+    fn of(launched: Vec<WithAgent>, built: &Built) -> Self {
+        let launch_ms = launched.iter().filter_map(|one| one.took_ms).max();
+        let data = launched.into_iter().map(|one| (one.method, one.data)).collect();
+        Self { data, took: Took { launch_ms, build_ms: built.build_cpu_ms } }
+    }
+}
+
 impl Scoring<'_> {
-    /// Finds the own focal methods of all tasks of which something is to be measured and that have no record of it yet, and
-    /// returns all records.
+    /// Finds the own focal methods of all tasks that need measurements and have no record of own focal methods yet.
+    /// Returns all records.
     pub(super) async fn find_own(
         &self,
         run: &mut RunDirectory,
@@ -127,7 +144,7 @@ impl Scoring<'_> {
         Ok(record(Ok(methods)))
     }
 
-    /// Returns what each target method of the developers' test file enters, unless that was found before.
+    /// Returns the methods that each target method of the developers' test file enters. A cached answer is reused.
     async fn trace(&self, gold: &Gold<'_>) -> std::io::Result<Vec<(MethodId, Traced)>> {
         let Gold { task, executor, environment, facts, .. } = gold;
         let Some(module) = &facts.module else {
@@ -148,12 +165,17 @@ impl Scoring<'_> {
         let unknown: Vec<MethodId> = unknown.cloned().collect();
         let mut traced: BTreeMap<MethodId, Traced> = BTreeMap::new();
         if !unknown.is_empty() {
-            for (method, data) in self.launch_traced(gold, module, &unknown).await? {
+            let launched = self.launch_traced(gold, module, &unknown).await?;
+            // Done before traces are cached, because a cached method is not launched again.
+            if unknown.len() == task.test_methods.len() {
+                self.record_class(task, launched.took).await?;
+            }
+            for (method, data) in launched.data {
                 let trace = data.and_then(|text| read_trace(&text).map_err(|error| (error.to_string(), false)));
-                // Also that it can't be told: another run must not find another answer.
+                // A missing answer is cached too, so that another run has the same answer.
                 match &trace {
-                    Ok(trace) => self.cache.put_value(key(&method), &Ok::<_, ()>(trace))?,
-                    Err((cause, false)) => self.cache.put_value(key(&method), &Err::<(), _>(cause))?,
+                    Ok(trace) => self.cache.put_value(&task.id, key(&method), &Ok::<_, ()>(trace))?,
+                    Err((cause, false)) => self.cache.put_value(&task.id, key(&method), &Err::<(), _>(cause))?,
                     Err((_, true)) => {}
                 }
                 traced.insert(method, trace);
@@ -164,31 +186,33 @@ impl Scoring<'_> {
         Ok(task.test_methods.iter().filter_map(|method| traced.remove_entry(method)).collect())
     }
 
-    /// Launches methods of the developers' test file with the tracer, on the direct path where that fits.
+    /// Launches methods of the developers' test file with the tracer, on the direct path if it fits.
     async fn launch_traced(
         &self,
         gold: &Gold<'_>,
         module: &ModuleArguments,
         methods: &[MethodId],
-    ) -> std::io::Result<Vec<(MethodId, AgentData)>> {
+    ) -> std::io::Result<Launched> {
         let Gold { task, executor, environment, text, facts } = gold;
         let agent = agent(&executor.jars);
         let none = |cause: &str, may_pass: bool| {
             let cause = |method: &MethodId| (method.clone(), Err((cause.to_owned(), may_pass)));
-            methods.iter().map(cause).collect()
+            Launched { data: methods.iter().map(cause).collect(), took: Took::default() }
         };
         if let Some(direct) = &self.direct {
             let on = NewCode { trees: &self.revisions, task, tree: &facts.tree, module };
             match swap(direct, (executor, environment), &on, text).await? {
                 Some(Swap::Compiled(swapped)) => {
-                    let logs = CellLogs::create(executor.logs.as_deref(), &task.id, Cell::Nn)?;
+                    let logs = CellLogs::create(executor.logs.as_ref(), &task.id, Cell::Nn)?;
                     let at = (facts.class.as_str(), &logs);
-                    return executor.launch_with(&agent, environment, &swapped.built, at, methods.iter()).await;
+                    let built = &swapped.built;
+                    let launched = executor.launch_with(&agent, environment, built, at, methods.iter()).await?;
+                    return Ok(Launched::of(launched, built));
                 }
                 Some(Swap::Failed { detail, .. }) => {
                     return Ok(none(&format!("the developers' test does not compile: {detail}"), false));
                 }
-                // Only Maven can say.
+                // Only Maven can compile it.
                 None => {}
             }
         }
@@ -211,11 +235,12 @@ impl Scoring<'_> {
         match executor.build_cell(&request, module).await? {
             (Ok(built), logs) => {
                 let at = (facts.class.as_str(), &logs);
-                executor.launch_with(&agent, environment, &built, at, methods.iter()).await
+                let launched = executor.launch_with(&agent, environment, &built, at, methods.iter()).await?;
+                Ok(Launched::of(launched, &built))
             }
-            (Err((outcome, detail)), _) => {
+            (Err(FailedCell { outcome, detail, .. }), _) => {
                 let failed = |method: &MethodId| (method.clone(), Err(agent.not_passed(outcome, &detail)));
-                Ok(methods.iter().map(failed).collect())
+                Ok(Launched { data: methods.iter().map(failed).collect(), took: Took::default() })
             }
         }
     }

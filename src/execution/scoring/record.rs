@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::execution::control::Controlled;
 use crate::execution::run::directory::RunRecord;
 use crate::execution::run::record::Measured;
 use crate::focal::own::OwnFocal;
@@ -12,6 +13,7 @@ use crate::metrics::mutation::{Kills, MutantSet};
 use crate::outcome::{HarnessReason, Outcome};
 use crate::submission::ContentKind;
 use crate::submission::extraction::Dropped;
+use crate::submission::mentions::Finding;
 use crate::task::{MethodId, RepositoryName, Side, TaskId, Track};
 
 /// Version of the records' schema.
@@ -37,6 +39,10 @@ pub enum ScoreRecord {
     Mutants(MutantsRecord),
     /// A passing method's results on the mutants.
     Mutation(MutationRecord),
+    /// A passing method's results under controls.
+    Controls(ControlsRecord),
+    /// Time limits of a task's submissions.
+    TimeClass(TimeClassRecord),
 }
 
 /// A resolved submission, before any execution.
@@ -52,20 +58,21 @@ pub struct SubmissionRecord {
     pub kind: ContentKind,
     /// Digest of the submitted bytes; `None` for gold, for an empty submission, and for bytes too large to keep.
     pub submitted: Option<Digest>,
-    /// Digest of the starting file; `None` where the starting tree has none.
+    /// Digest of the starting file; `None` if the starting tree has none.
     pub start: Option<Digest>,
-    /// Digest of the target file to execute, in the run's `submissions`; `None` where there is a fault.
+    /// Digest of the target file to execute, in the run's `submissions`; `None` if there is a fault.
     pub post_image: Option<Digest>,
     /// Why the submission can't be executed.
     pub fault: Option<SubmissionFault>,
     /// Target methods that the file certainly lacks.
     pub without: Vec<MethodId>,
-    /// Types of the project that the file declares again and that tests meet instead. The submission was tampered with.
+    /// Types of the project that the file declares again. Tests would meet these instead of the project's. Such a
+    /// submission counts as tampered with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadows: Vec<String>,
     /// Its other changed files, which were dropped.
     pub dropped: Vec<Dropped>,
-    /// Whether its line ends were adapted to the file's.
+    /// Whether its line ends were adapted to those of the file.
     pub line_ends_adapted: bool,
     /// Cost of making it, in US dollars.
     pub cost_usd: Option<f64>,
@@ -106,11 +113,15 @@ pub struct ExecutionRecord {
     pub outcome: Outcome,
     /// One or a few lines for people. Control characters escaped.
     pub detail: String,
+    /// Whether an error lies in code that the method reaches, for `compile_fail(target_file)`. `None` for other
+    /// outcomes and in records of earlier programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributed: Option<bool>,
     /// Containers started for it, infrastructure retries included.
     pub attempts: u32,
-    /// The execution key; `None` where nothing was executed.
+    /// The execution key; `None` if nothing was executed.
     pub key: Option<Digest>,
-    /// Whether the result was found by its key instead of executed.
+    /// Whether the result came from the cache instead of an execution.
     pub cached: bool,
     /// Times and machine.
     pub measured: Measured,
@@ -143,7 +154,7 @@ pub struct OwnFocalRecord {
     pub task_id: TaskId,
     /// Own focal methods per target method, as indexes into [`FocalRecord::lines`]. Empty where `lost`.
     pub methods: Vec<OwnFocal>,
-    /// Why they could not be found, where `lost`.
+    /// Why they could not be found, if `lost`.
     pub cause: Option<String>,
     /// Whether a fault of ours prevented finding them. The task is then not measured, and the next run tries again.
     pub lost: bool,
@@ -159,6 +170,19 @@ impl OwnFocalRecord {
     }
 }
 
+/// Limits on the time of launches and compilations of all submissions for a task in a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeClassRecord {
+    /// [`SCORE_SCHEMA`].
+    pub schema: u32,
+    /// The task.
+    pub task_id: TaskId,
+    /// Seconds of processor time of a launch; `None` for the repository's own limit, if no class was recorded.
+    pub launch_seconds: Option<u64>,
+    /// Seconds of processor time of Maven when it compiles a submission; `None` as above.
+    pub compile_seconds: Option<u64>,
+}
+
 /// Whether a generation task's starting file compiles on new code (protocol §3).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartRecord {
@@ -166,7 +190,7 @@ pub struct StartRecord {
     pub schema: u32,
     /// The task.
     pub task_id: TaskId,
-    /// `None` where there is no starting file, or where `lost`.
+    /// `None` without a starting file, or if `lost`.
     pub start_compiles: Option<bool>,
     /// The first error.
     pub detail: Option<String>,
@@ -186,16 +210,15 @@ pub struct CoverageRecord {
     pub task_id: TaskId,
     /// The target method.
     pub method: MethodId,
-    /// Per focal method of the task that was found, in the order of [`FocalRecord::lines`]; empty where nothing was
-    /// measured.
+    /// For each found focal method of the task, in the order of [`FocalRecord::lines`]; empty if nothing was measured.
     pub focal: Vec<FocalCoverage>,
-    /// Per own focal method, in the order of [`OwnFocal::own`]; empty where nothing was measured, `None` in records of earlier
-    /// programs, where all of `focal` counted.
+    /// For each own focal method, in the order of [`OwnFocal::own`]; empty if nothing was measured. `None` in records
+    /// of earlier programs, which counted all of `focal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<Vec<FocalCoverage>>,
-    /// Over executable lines of its own focal methods, percent.
+    /// Covered share of the executable lines of its own focal methods, percent.
     pub coverage: Option<f64>,
-    /// Over all lines of its own focal methods, percent.
+    /// Covered share of all lines of its own focal methods, percent.
     pub coverage_range: Option<f64>,
     /// Why nothing was measured.
     pub cause: Option<String>,
@@ -203,7 +226,7 @@ pub struct CoverageRecord {
     /// includes the task.
     #[serde(default)]
     pub lost: bool,
-    /// Whether the result was found by its key instead of measured.
+    /// Whether the result came from the cache instead of a measurement.
     pub cached: bool,
     /// Protections that the engine could not give, sorted, as in [`Measured::isolation_missing`]; empty in records of
     /// earlier programs.
@@ -211,7 +234,7 @@ pub struct CoverageRecord {
     pub isolation_missing: Vec<String>,
 }
 
-/// The mutants of a task: the same for all its methods, gold and every submission.
+/// The mutants of a task, equal for all its methods, gold and every submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MutantsRecord {
     /// [`SCORE_SCHEMA`].
@@ -233,22 +256,25 @@ pub struct MutationRecord {
     pub task_id: TaskId,
     /// The target method.
     pub method: MethodId,
-    /// Counts of mutants in its own focal methods, of killed and of strictly killed ones; `None` where not measured.
+    /// Numbers of mutants in its own focal methods, of killed and of strictly killed ones; `None` if not measured.
     pub kills: Option<Kills>,
-    /// The task's other kept mutants, which the method does not meet: `kept = count + elsewhere`.
+    /// Number of the task's other kept mutants, which the method does not meet: `kept = count + elsewhere`.
     #[serde(default)]
     pub elsewhere: usize,
-    /// In [0, 1]; `None` where there are no mutants or nothing was measured.
+    /// In [0, 1]; `None` without mutants or if nothing was measured.
     pub mutation_score: Option<f64>,
     /// The method's outcome on each mutant that it met, in the order of the sets.
     pub mutants: Vec<MutantOutcome>,
+    /// Its outcome on the text that mutants start from, if that lacks characters of the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmutated: Option<Outcome>,
     /// Why nothing was measured.
     pub cause: Option<String>,
     /// Whether a fault of ours prevented the measurement. The next run measures again, and no mean of this value
     /// includes the task.
     #[serde(default)]
     pub lost: bool,
-    /// Whether the result was found by its key instead of measured.
+    /// Whether the result came from the cache instead of a measurement.
     pub cached: bool,
     /// Protections that the engine could not give, sorted, as in [`Measured::isolation_missing`]; empty in records of
     /// earlier programs.
@@ -264,6 +290,51 @@ pub struct MutantOutcome {
     /// The outcome and its reason.
     #[serde(flatten)]
     pub outcome: Outcome,
+}
+
+/// A passing method's results under controls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ControlsRecord {
+    /// [`SCORE_SCHEMA`].
+    pub schema: u32,
+    /// The model.
+    pub model: String,
+    /// The task.
+    pub task_id: TaskId,
+    /// The target method.
+    pub method: MethodId,
+    /// Its result under each control; empty if nothing was launched.
+    pub controls: Vec<Controlled>,
+    /// Its results with an emptied body, if focal methods are reached without its body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emptied: Option<EmptiedRecord>,
+    /// What the classes of its test file mention.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    /// Why there are no results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// Whether a fault of ours prevented the controls. The next run launches them again.
+    #[serde(default)]
+    pub lost: bool,
+    /// Whether the result came from the cache instead of a launch.
+    pub cached: bool,
+    /// Protections that the engine could not give, sorted, as in [`Measured::isolation_missing`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub isolation_missing: Vec<String>,
+}
+
+/// A test method's results with an emptied body.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EmptiedRecord {
+    /// Its outcome on new code.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// Its coverage of its own focal methods in percent; `None` if it does not pass or nothing was measured.
+    pub coverage: Option<f64>,
+    /// Its outcomes on mutants that the method kills, until one survives. `None` if no mutant was run, for example
+    /// because it covers less.
+    pub mutants: Option<Vec<MutantOutcome>>,
 }
 
 /// The subject of a record.
@@ -292,6 +363,8 @@ impl RunRecord for ScoreRecord {
             Self::Coverage(record) => record.schema,
             Self::Mutants(record) => record.schema,
             Self::Mutation(record) => record.schema,
+            Self::Controls(record) => record.schema,
+            Self::TimeClass(record) => record.schema,
         }
     }
 
@@ -301,18 +374,24 @@ impl RunRecord for ScoreRecord {
             Self::Focal(record) => (1, "", &record.task_id),
             Self::Start(record) => (6, "", &record.task_id),
             Self::OwnFocal(record) => (7, "", &record.task_id),
+            Self::TimeClass(record) => (8, "", &record.task_id),
             Self::Execution(record) => (2, record.model.as_str(), &record.task_id),
             Self::Coverage(record) => (3, record.model.as_str(), &record.task_id),
             Self::Mutants(record) => (4, "", &record.task_id),
             Self::Mutation(record) => (5, record.model.as_str(), &record.task_id),
+            Self::Controls(record) => (9, record.model.as_str(), &record.task_id),
         };
         let (code, method, repeat) = match self {
-            Self::Submission(_) | Self::Focal(_) | Self::OwnFocal(_) | Self::Start(_) | Self::Mutants(_) => {
-                (None, None, 0)
-            }
+            Self::Submission(_)
+            | Self::Focal(_)
+            | Self::OwnFocal(_)
+            | Self::Start(_)
+            | Self::Mutants(_)
+            | Self::TimeClass(_) => (None, None, 0),
             Self::Execution(record) => (Some(record.code), Some(record.method.clone()), record.repeat),
             Self::Coverage(record) => (None, Some(record.method.clone()), 0),
             Self::Mutation(record) => (None, Some(record.method.clone()), 0),
+            Self::Controls(record) => (None, Some(record.method.clone()), 0),
         };
         ScoreName { kind, model: model.to_owned(), task_id: task_id.clone(), code, method, repeat }
     }

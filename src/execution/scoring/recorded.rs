@@ -2,20 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::record::{FocalRecord, OwnFocalRecord, ScoreRecord, SubmissionRecord};
+use super::record::{FocalRecord, OwnFocalRecord, ScoreRecord, SubmissionRecord, TimeClassRecord};
 use crate::outcome::Outcome;
 use crate::task::{MethodId, Side, TaskId};
 
-/// What a run has already.
+/// The finished work of a run.
 pub(super) struct Done<'a> {
     pub(super) submissions: BTreeMap<(&'a str, &'a TaskId), &'a SubmissionRecord>,
     pub(super) focal: BTreeMap<&'a TaskId, &'a FocalRecord>,
     pub(super) own: BTreeMap<&'a TaskId, &'a OwnFocalRecord>,
     pub(super) executions: BTreeSet<(&'a str, &'a TaskId, Side, &'a MethodId, u32)>,
-    /// Methods that passed on new code in the first repeat, with how long their JVM took, in milliseconds.
+    /// Methods that passed on new code in the first repeat, with the duration of their JVM in milliseconds.
     pub(super) passed: BTreeMap<(&'a str, &'a TaskId, &'a MethodId), Option<u64>>,
     pub(super) covered: BTreeSet<(&'a str, &'a TaskId, &'a MethodId)>,
     pub(super) mutated: BTreeSet<(&'a str, &'a TaskId, &'a MethodId)>,
+    pub(super) controlled: BTreeSet<(&'a str, &'a TaskId, &'a MethodId)>,
+    pub(super) time_classes: BTreeMap<&'a TaskId, &'a TimeClassRecord>,
 }
 
 impl<'a> Done<'a> {
@@ -29,6 +31,8 @@ impl<'a> Done<'a> {
             passed: BTreeMap::new(),
             covered: BTreeSet::new(),
             mutated: BTreeSet::new(),
+            controlled: BTreeSet::new(),
+            time_classes: BTreeMap::new(),
         };
         for record in records {
             match record {
@@ -41,7 +45,7 @@ impl<'a> Done<'a> {
                 ScoreRecord::OwnFocal(one) => {
                     done.own.insert(&one.task_id, one);
                 }
-                // What was never tried, because something of ours was not there then, may be there now.
+                // An execution that never began, because something of ours was missing, may be possible now.
                 ScoreRecord::Execution(one) if one.attempts == 0 && matches!(one.outcome, Outcome::InfraFail(_)) => {}
                 ScoreRecord::Execution(one) => {
                     done.executions.insert((&one.model, &one.task_id, one.code, &one.method, one.repeat));
@@ -51,11 +55,18 @@ impl<'a> Done<'a> {
                 }
                 ScoreRecord::Coverage(one) if one.lost => {}
                 ScoreRecord::Mutation(one) if one.lost => {}
+                ScoreRecord::Controls(one) if one.lost => {}
                 ScoreRecord::Coverage(one) => {
                     done.covered.insert((&one.model, &one.task_id, &one.method));
                 }
                 ScoreRecord::Mutation(one) => {
                     done.mutated.insert((&one.model, &one.task_id, &one.method));
+                }
+                ScoreRecord::Controls(one) => {
+                    done.controlled.insert((&one.model, &one.task_id, &one.method));
+                }
+                ScoreRecord::TimeClass(one) => {
+                    done.time_classes.insert(&one.task_id, one);
                 }
                 ScoreRecord::Mutants(_) | ScoreRecord::Start(_) => {}
             }
@@ -84,6 +95,7 @@ mod tests {
             repeat: 1,
             outcome,
             detail: String::new(),
+            attributed: None,
             attempts,
             key: None,
             cached: false,
@@ -101,6 +113,7 @@ mod tests {
             elsewhere: 0,
             mutation_score: None,
             mutants: Vec::new(),
+            unmutated: None,
             cause: Some("x".into()),
             lost,
             cached: false,

@@ -23,8 +23,8 @@ use crate::task::{Side, Task, TaskId};
 use crate::workspace::WorkspaceError;
 
 impl Scoring<'_> {
-    /// Resolves the submissions that have no record yet. A selected task that a model has nothing for counts as one for
-    /// which it handed in nothing.
+    /// Resolves the submissions that have no record yet. A selected task without a submission of the model counts as an
+    /// empty submission.
     pub(super) async fn resolve_all(
         &self,
         run: &mut RunDirectory,
@@ -41,7 +41,7 @@ impl Scoring<'_> {
             .collect();
         let pairs: Vec<(&str, &Task)> =
             self.pairs().filter(|(model, task)| !done.contains(&((*model).to_owned(), task.id.clone()))).collect();
-        if self.coverage || self.mutation {
+        if self.measures() {
             self.find_focal(run, records, cancellation).await?;
         }
         let mut resolving = futures_util::stream::iter(pairs)
@@ -56,7 +56,7 @@ impl Scoring<'_> {
             }
             let more = match resolved? {
                 Ok(record) => vec![ScoreRecord::Submission(record)],
-                // Nothing can be said of the submission now; a continued run tries again.
+                // The submission can't be resolved now. A continued run tries again.
                 Err(cause) => {
                     let outcome = Outcome::InfraFail(InfraReason::Source);
                     let sides = [Side::Old, Side::New].into_iter();
@@ -112,7 +112,7 @@ impl Scoring<'_> {
                     run.append(&record)?;
                     records.push(record);
                 }
-                // The same sources are needed for the executions, whose records then tell.
+                // Executions need the same sources, and their records name the failure.
                 Err(error) => tracing::warn!(task = %task.id, %error, "focal methods can't be looked for"),
             }
         }
@@ -165,11 +165,11 @@ impl Scoring<'_> {
     }
 }
 
-/// Keeps a test file by its digest.
+/// Stores a test file by its digest.
 fn keep(submissions: &Path, file: &[u8]) -> std::io::Result<Digest> {
     let digest = Digest::of(file);
     let path = submissions.join(file_name(digest));
-    // Equal bytes have one name, and a file appears as a whole.
+    // Equal bytes have the same name, and files are written atomically.
     if !path.exists() {
         write_below(submissions.parent().unwrap_or(submissions), &path, file)?;
     }

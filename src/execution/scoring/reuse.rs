@@ -1,13 +1,21 @@
-//! Reuses cached results and caches new ones; makes records of both.
+//! Reuses cached results and caches new ones, and makes records of both.
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::cache::CachedResult;
+use super::direct_cell::Executed;
 use super::job::{Job, Todo};
 use super::on_mutants::{JudgedBy, Mutated, mutation_key};
-use super::record::{CoverageRecord, ExecutionRecord, MutantsRecord, MutationRecord, SCORE_SCHEMA, ScoreRecord};
+use super::record::{
+    ControlsRecord, CoverageRecord, EmptiedRecord, ExecutionRecord, MutantsRecord, MutationRecord, SCORE_SCHEMA,
+    ScoreRecord,
+};
 use super::run_mutants::RunMutants;
 use super::{Scoring, model_directory};
+use crate::execution::control::classes::FocalExtent;
+use crate::execution::control::{Controlled, control_key};
 use crate::execution::executor::Executor;
 use crate::execution::fault::NoAnswer;
 use crate::execution::launch::coverage::{
@@ -20,19 +28,20 @@ use crate::metrics::coverage::{coverage, coverage_range};
 use crate::metrics::mutation::Kills;
 use crate::outcome::Outcome;
 use crate::outcome::launch::shortened;
-use crate::task::MethodId;
+use crate::submission::mentions::Finding;
+use crate::task::{MethodId, Side};
 
 impl Scoring<'_> {
-    /// Takes what was executed and covered before out of what there is to do.
+    /// Removes cached executions and coverage from the remaining work.
     pub(super) fn take_kept(
         &self,
         (executor, identity): (&Executor, &CellIdentity<'_>),
         job: &Job<'_>,
-        (files, lines): (&[SourceFile], &LinesToMutate),
+        (files, lines, extents): (&[SourceFile], &LinesToMutate, &Extents),
         todo: &mut Todo,
         records: &mut Vec<ScoreRecord>,
     ) -> std::io::Result<()> {
-        let Todo { methods, cover, mutate } = todo;
+        let Todo { methods, cover, mutate, control } = todo;
         for method in std::mem::take(methods) {
             match self.kept(executor, identity, job, &method)? {
                 Some(kept) => {
@@ -41,6 +50,7 @@ impl Scoring<'_> {
                     let launch_ms = kept.first().and_then(|first| first.measured.launch_ms);
                     let passing = || Passing { own: job.focal.mutated(&method), method: method.clone(), launch_ms };
                     mutate.extend((passed && !lines.is_empty()).then(passing));
+                    control.extend((passed && self.controls_new(job)).then(|| (method.clone(), launch_ms)));
                     records.extend(kept.into_iter().map(ScoreRecord::Execution));
                 }
                 None => methods.push(method),
@@ -56,10 +66,63 @@ impl Scoring<'_> {
                 None => cover.push(method),
             }
         }
+        for (method, launch_ms) in std::mem::take(control) {
+            let launch = executor.key(identity, &method, 1, identity.path);
+            let measured = (files, job.focal.own(&method), lines, job.focal.mutated(&method));
+            let key = control_key(launch, extents_of(extents, &method), &measured);
+            match self.cache.value::<KnownControls>(key)? {
+                Some(known) => {
+                    records.push(ScoreRecord::Controls(controls_record(job, method, Ok(known), true)));
+                }
+                None => control.push((method, launch_ms)),
+            }
+        }
         Ok(())
     }
 
-    /// Takes what methods did to mutants before out of what there is to do, given who says which mutants compile.
+    /// Tells whether a job's passing methods are launched under controls.
+    pub(super) fn controls_new(&self, job: &Job<'_>) -> bool {
+        self.controls && job.code == Side::New && job.focal.unknown.is_none()
+    }
+
+    /// Caches methods' results under controls, and makes records of them.
+    pub(super) fn keep_controls(
+        &self,
+        (executor, identity): (&Executor, &CellIdentity<'_>),
+        job: &Job<'_>,
+        (files, lines, extents): (&[SourceFile], &LinesToMutate, &Extents),
+        executed: &Executed,
+        records: &mut Vec<ScoreRecord>,
+    ) -> std::io::Result<()> {
+        for one in &executed.controlled {
+            let mutants = executed.emptied.iter().find(|(method, _)| *method == one.method);
+            let emptied = one.emptied.as_ref().map(|emptied| EmptiedRecord {
+                outcome: emptied.outcome,
+                coverage: emptied
+                    .lines
+                    .as_ref()
+                    .and_then(|lines| coverage(&own_coverage(job.focal.own(&one.method), lines))),
+                mutants: mutants.and_then(|(_, result)| result.as_ref().ok().cloned()),
+            });
+            let known = KnownControls { controls: one.controls.clone(), emptied, findings: one.findings.clone() };
+            let fault = mutants.and_then(|(_, result)| result.as_ref().err()).filter(|reason| reason.may_pass());
+            let result = match (known.fault(), fault) {
+                (None, None) => Ok(known),
+                (Some(cause), _) => Err((cause, true)),
+                (None, Some(reason)) => Err((reason.cause.clone(), true)),
+            };
+            if let Ok(known) = &result {
+                let launch = executor.key(identity, &one.method, 1, identity.path);
+                let measured = (files, job.focal.own(&one.method), lines, job.focal.mutated(&one.method));
+                let key = control_key(launch, extents_of(extents, &one.method), &measured);
+                self.cache.put_value(&job.task.id, key, known)?;
+            }
+            records.push(ScoreRecord::Controls(controls_record(job, one.method.clone(), result, false)));
+        }
+        Ok(())
+    }
+
+    /// Removes cached results on mutants from the remaining work, given the judge of the mutants.
     pub(super) fn take_mutated(
         &self,
         (executor, identity, mutants): (&Executor, &CellIdentity<'_>, &RunMutants),
@@ -79,7 +142,7 @@ impl Scoring<'_> {
         Ok(())
     }
 
-    /// Keeps what methods did to mutants for other runs, and makes records of it.
+    /// Caches methods' results on mutants, and makes records of them.
     pub(super) fn keep_mutated(
         &self,
         executor: &Executor,
@@ -95,6 +158,7 @@ impl Scoring<'_> {
             {
                 let launch = executor.key(identity, &method, 1, identity.path);
                 self.cache.put_value(
+                    &job.task.id,
                     mutation_key(launch, known.by, &job.task.id, (lines, &job.focal.mutated(&method))),
                     known,
                 )?;
@@ -104,7 +168,7 @@ impl Scoring<'_> {
         Ok(())
     }
 
-    /// Keeps what was executed and covered for other runs, and makes records of it.
+    /// Caches executions and coverage, and makes records of them.
     pub(super) fn keep(
         &self,
         executor: &Executor,
@@ -115,10 +179,8 @@ impl Scoring<'_> {
         records: &mut Vec<ScoreRecord>,
     ) -> std::io::Result<()> {
         for record in executed {
-            if let Some(result) = record.key.and_then(|key| {
-                CachedResult::new(key, record.outcome, &record.detail, record.attempts, &record.measured)
-            }) {
-                self.cache.put(&result)?;
+            if let Some(result) = CachedResult::of(&record) {
+                self.cache.put(&job.task.id, &result)?;
             }
             records.push(ScoreRecord::Execution(executed_record(job, record)));
         }
@@ -126,14 +188,14 @@ impl Scoring<'_> {
             if let Ok(lines) = &one.lines {
                 let lines: Vec<(&SourceFile, &Lines)> = lines.iter().collect();
                 let key = coverage_key(executor.key(identity, &one.method, 1, identity.path), files);
-                self.cache.put_value(key, &lines)?;
+                self.cache.put_value(&job.task.id, key, &lines)?;
             }
             records.push(ScoreRecord::Coverage(coverage_record(job, one, false)));
         }
         Ok(())
     }
 
-    /// Returns the records of a method whose every repeat was executed before.
+    /// Returns the records of a method if all its repeats are cached.
     fn kept(
         &self,
         executor: &Executor,
@@ -156,6 +218,7 @@ impl Scoring<'_> {
                 repeat,
                 outcome: result.outcome,
                 detail: result.detail,
+                attributed: result.attributed,
                 attempts: result.attempts,
                 key: Some(key),
                 cached: true,
@@ -163,6 +226,57 @@ impl Scoring<'_> {
             });
         }
         Ok(Some(kept))
+    }
+}
+
+/// The focal methods of each test method.
+pub(super) type Extents = BTreeMap<MethodId, Vec<FocalExtent>>;
+
+fn extents_of<'a>(extents: &'a Extents, method: &MethodId) -> &'a [FocalExtent] {
+    extents.get(method).map_or(&[], Vec::as_slice)
+}
+
+/// The cached results of a method's controls.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct KnownControls {
+    controls: Vec<Controlled>,
+    emptied: Option<EmptiedRecord>,
+    findings: Vec<Finding>,
+}
+
+impl KnownControls {
+    /// Returns the fault of ours that ended a launch.
+    fn fault(&self) -> Option<String> {
+        let outcomes = self.controls.iter().filter_map(|one| one.outcome);
+        let mut outcomes = outcomes.chain(self.emptied.iter().map(|emptied| emptied.outcome));
+        let fault = outcomes.find(|outcome| matches!(outcome, Outcome::InfraFail(_)))?;
+        Some(format!("{fault}: a fault of the infrastructure ended a launch under a control"))
+    }
+}
+
+/// Returns the record of a method's controls; without results, of the reason and whether another try may help.
+pub(super) fn controls_record(
+    job: &Job<'_>,
+    method: MethodId,
+    result: Result<KnownControls, (String, bool)>,
+    cached: bool,
+) -> ControlsRecord {
+    let (known, cause) = match result {
+        Ok(known) => (known, None),
+        Err(cause) => (KnownControls { controls: Vec::new(), emptied: None, findings: Vec::new() }, Some(cause)),
+    };
+    ControlsRecord {
+        schema: SCORE_SCHEMA,
+        model: job.model.to_owned(),
+        task_id: job.task.id.clone(),
+        method,
+        controls: known.controls,
+        emptied: known.emptied,
+        findings: known.findings,
+        lost: cause.as_ref().is_some_and(|(_, may_pass)| *may_pass),
+        cause: cause.map(|(cause, _)| shortened(&cause)),
+        cached,
+        isolation_missing: job.isolation_missing.to_vec(),
     }
 }
 
@@ -201,9 +315,9 @@ pub(super) fn mutation_records(
     cached: bool,
 ) -> Vec<ScoreRecord> {
     let may_pass = result.as_ref().is_err_and(NoAnswer::may_pass);
-    let (sets, mutants, cause) = match result {
-        Ok(mutated) => (mutated.sets, mutated.mutants, None),
-        Err(reason) => (Vec::new(), Vec::new(), Some(shortened(&reason.cause))),
+    let (sets, mutants, unmutated, cause) = match result {
+        Ok(mutated) => (mutated.sets, mutated.mutants, mutated.unmutated, None),
+        Err(reason) => (Vec::new(), Vec::new(), None, Some(shortened(&reason.cause))),
     };
     let kept: usize = sets.iter().map(|set| set.kept.len()).sum();
     let elsewhere = kept.saturating_sub(mutants.len());
@@ -220,6 +334,7 @@ pub(super) fn mutation_records(
         elsewhere,
         mutation_score: kills.as_ref().and_then(Kills::score),
         mutants,
+        unmutated,
         cause: cause.or_else(|| kills.is_none().then(|| ended.to_owned())),
         lost,
         cached,
@@ -243,6 +358,7 @@ fn executed_record(job: &Job<'_>, record: CellRecord) -> ExecutionRecord {
         repeat: record.repeat,
         outcome: record.outcome,
         detail: record.detail,
+        attributed: record.attributed,
         attempts: record.attempts,
         key: record.key,
         cached: false,

@@ -1,6 +1,6 @@
 //! The mutants that a run's tests meet. Each set is made once, so that the developers' tests and every submission meet
-//! the same set, with or without results of other runs. Sets lie in the run's directory until the run ends, so that a
-//! resumed run has them.
+//! the same set, with or without results of other runs. Sets stay in the run's directory until the run ends, for a
+//! resumed run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -19,7 +19,7 @@ use crate::execution::mutation::Mutants;
 use crate::metrics::mutation::MutantSet;
 use crate::task::TaskId;
 
-/// Where a run keeps its mutants until it has ended, by key.
+/// Subdirectory of a run's mutants by key, until the run ends.
 const MUTANTS: &str = "mutants";
 
 /// The mutants of a run.
@@ -28,14 +28,14 @@ pub(super) struct RunMutants {
     own: ResultCache,
     /// A lock for each set, held while a job makes the set, so that other jobs wait for it.
     making: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
-    /// Why there are none, and never will be: found out once.
+    /// Final reasons for which sets do not exist.
     none: Mutex<HashMap<Digest, NoAnswer>>,
-    /// Digests of the sets that tests of a task met.
+    /// Digests of the sets that a task's tests met.
     met: Mutex<BTreeMap<TaskId, Digest>>,
 }
 
 impl RunMutants {
-    /// Returns those of the run in a directory that has these records.
+    /// Returns the mutants of the run in a directory with these records.
     pub(super) fn of(run: &Path, records: &[ScoreRecord]) -> Self {
         let directory = run.join(MUTANTS);
         let met = records.iter().filter_map(|record| match record {
@@ -51,13 +51,13 @@ impl RunMutants {
         }
     }
 
-    /// Returns the set of a key: the run's own, another run's where `others` may be read, or what `make` makes.
+    /// Returns a task's set for a key: the run's own, another run's if `others` may be read, or the result of `make`.
     ///
     /// # Errors
     /// [`ExecutionError`].
     pub(super) async fn get(
         &self,
-        key: Digest,
+        (task, key): (&TaskId, Digest),
         others: &ResultCache,
         make: impl Future<Output = Result<Mutants, ExecutionError>>,
     ) -> Result<Mutants, ExecutionError> {
@@ -70,14 +70,14 @@ impl RunMutants {
             return Ok(known);
         }
         if let Some(known) = others.value::<Mutants>(key)? {
-            self.own.put_value(key, &known)?;
+            self.own.put_value(task, key, &known)?;
             return Ok(known);
         }
         let made = make.await;
         match &made {
             Ok(made) => {
-                self.own.put_value(key, made)?;
-                others.put_value(key, made)?;
+                self.own.put_value(task, key, made)?;
+                others.put_value(task, key, made)?;
             }
             Err(ExecutionError::NoAnswer(reason)) if !reason.may_pass() => {
                 self.none.lock().unwrap_or_else(PoisonError::into_inner).insert(key, reason.clone());
@@ -87,14 +87,14 @@ impl RunMutants {
         made
     }
 
-    /// Tells whether these are the sets that all other tests of the task met. The first ones are.
+    /// Tells whether all other tests of the task met the same sets. True for the first ones.
     pub(super) fn are_met(&self, task_id: &TaskId, sets: &[MutantSet]) -> bool {
         let digest = digest(sets);
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
         *met.entry(task_id.clone()).or_insert(digest) == digest
     }
 
-    /// Removes what only this run needed.
+    /// Removes the sets that only this run needs.
     ///
     /// # Errors
     /// I/O errors of removing the run's sets.

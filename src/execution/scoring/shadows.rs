@@ -1,17 +1,17 @@
-//! Types of the project that a test file declares again. Test classes precede the project's own classes on the class
-//! path, so such a type runs in place of the type under test.
+//! Finds types of the project that a test file declares again. Test classes precede the project's own classes on the
+//! class path, so such a type runs in place of the type under test.
 
 use std::collections::BTreeSet;
 
 use crate::java::Unit;
 use crate::workspace::java_source::{package_of, unescaped};
 
-/// What languages of the JVM name their sources with.
+/// Endings of source files in JVM languages.
 const SUFFIXES: [&str; 4] = [".java", ".kt", ".groovy", ".scala"];
 
-/// Returns the names of the types that `file` declares at its top level, that `start` does not, and of which a source of the same
-/// package lies among `paths` outside of the tests, sorted. `test_file` is the file's path, `package_at` tells the package of a
-/// source. Sources are known by their names: a type beside the one that its file is named for is not seen.
+/// Returns names of types, sorted: `file` declares the type at its top level, `start` does not, and a source of that
+/// type and package is among `paths`, outside of the tests. `test_file` is the file's path, `package_at` returns the
+/// package of a source. Sources are known only by their names, so a second type in a source is not found.
 pub(super) fn shadows<'a>(
     test_file: &str,
     file: &[u8],
@@ -32,9 +32,9 @@ pub(super) fn shadows<'a>(
         if let Some((root, name)) = root_and_name(path, &directory)
             && Some(root) != own_root
             && !is_of_tests(root)
-            // A nested type of the project is hidden by one whose name has its dollar sign.
+            // A type with a dollar sign in its name can hide a nested type of the project.
             && declared.iter().any(|declared| outermost(declared) == name)
-            // What looks like the end of a path to a source root may be longer than the package.
+            // The text that looks like the package's directory may be part of the source root.
             && package_at(path).is_some_and(|found| found == package)
         {
             there.insert(name);
@@ -45,21 +45,23 @@ pub(super) fn shadows<'a>(
     declared.iter().filter(hides).map(qualified).collect()
 }
 
-/// Returns the names of the types that a source declares at its top level. Escapes are understood, which the parser does not.
+/// Returns the names of the types that a source declares at its top level. Resolves Unicode escapes, which the parser
+/// does not.
 fn top_level(source: &[u8]) -> BTreeSet<String> {
     let text = String::from_utf8_lossy(source);
-    let names: Vec<String> =
-        Unit::parse(unescaped(&text).as_bytes()).types.into_iter().map(|declared| declared.name).collect();
-    let nested = |name: &str| name.rsplit_once('$').is_some_and(|(outer, _)| names.iter().any(|other| other == outer));
+    // A set, because a hostile file declares hundreds of thousands. A type without a name is nested, too deep for one.
+    let types = Unit::parse(unescaped(&text).as_bytes()).types.into_iter();
+    let names: BTreeSet<String> = types.map(|declared| declared.name).filter(|name| !name.is_empty()).collect();
+    let nested = |name: &str| name.rsplit_once('$').is_some_and(|(outer, _)| names.contains(outer));
     names.iter().filter(|name| !nested(name)).cloned().collect()
 }
 
-/// Returns a binary name without what is nested.
+/// Returns the binary name of the outermost class.
 fn outermost(name: &str) -> &str {
     name.split('$').next().unwrap_or(name)
 }
 
-/// Splits the path of a source that lies in a package's directory into its source root and the name of its type.
+/// Splits the path of a source in a package's directory into its source root and the name of its type.
 fn root_and_name<'a>(path: &'a str, directory: &str) -> Option<(&'a str, &'a str)> {
     let (parent, file) = path.rsplit_once('/').map_or(("", path), |(parent, _)| path.split_at(parent.len() + 1));
     let name = SUFFIXES.iter().find_map(|suffix| file.strip_suffix(suffix))?;
@@ -67,7 +69,7 @@ fn root_and_name<'a>(path: &'a str, directory: &str) -> Option<(&'a str, &'a str
     (root.is_empty() || root.ends_with('/')).then_some((root, name))
 }
 
-/// Tells whether a source root is one of tests, as Maven's layout has them: `src/test/java`, `src/integration-test/java`.
+/// Tells whether a source root is one of tests in Maven's layout: `src/test/java`, `src/integration-test/java`.
 fn is_of_tests(root: &str) -> bool {
     root.split('/').any(|part| part.to_lowercase().contains("test"))
 }

@@ -1,4 +1,4 @@
-//! Compiles the starting file of generation tasks on new code: whether it compiles changes the meaning of a submission.
+//! Compiles the starting file of generation tasks on new code, because the result changes the meaning of a submission.
 //! Source: protocol §3.
 
 use std::collections::BTreeSet;
@@ -12,6 +12,7 @@ use super::{Scoring, blocking};
 use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::event::EventSink;
+use crate::execution::cell::FailedCell;
 use crate::execution::direct::Swap;
 use crate::execution::fault::{ExecutionError, NoAnswer, answered};
 use crate::execution::request::{CellIdentity, CellRequest};
@@ -21,11 +22,11 @@ use crate::execution::run::stage::{RunError, Stage};
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, Side, Task, TaskId, Track};
 
-/// Whether a starting file compiles, and its first error; `None` where there is no such file.
+/// Whether a starting file compiles, and its first error; `None` without a starting file.
 type Compiles = Option<(bool, Option<String>)>;
 
 impl Scoring<'_> {
-    /// Compiles the starting files that no record is about yet, each once, and returns all records.
+    /// Compiles the starting files without a record, each once, and returns all records.
     pub(super) async fn compile_starts(
         &self,
         run: &mut RunDirectory,
@@ -75,7 +76,7 @@ impl Scoring<'_> {
         stage.run(run, records, jobs, summary).await
     }
 
-    /// Compiles the starting file of a task on its new code, unless that was done before.
+    /// Compiles the starting file of a task on its new code. A cached answer is reused.
     async fn start_compiles(&self, task: &Task) -> Result<Compiles, ExecutionError> {
         let fault = |outcome: Outcome, detail: &str| NoAnswer::fault(format!("{outcome}: {detail}"));
         let none = |detail: &str| Err(fault(Outcome::InfraFail(InfraReason::Source), detail).into());
@@ -130,17 +131,17 @@ impl Scoring<'_> {
                 let built = executor.build_cell(&request, module).await?;
                 match built.0 {
                     Ok(_) => (true, None),
-                    Err((Outcome::CompileFail(_), detail)) => (false, Some(detail)),
-                    Err((outcome, detail)) => return Err(fault(outcome, &detail).into()),
+                    Err(FailedCell { outcome: Outcome::CompileFail(_), detail, .. }) => (false, Some(detail)),
+                    Err(FailedCell { outcome, detail, .. }) => return Err(fault(outcome, &detail).into()),
                 }
             }
         };
-        self.cache.put_value(key, &compiles)?;
+        self.cache.put_value(&task.id, key, &compiles)?;
         Ok(Some(compiles))
     }
 }
 
-/// Returns the key of whether a starting file compiles, given that of a launch on it.
+/// Returns the key of a starting file's result, given the key of a launch on the file.
 pub(super) fn start_key(launch: Digest) -> Digest {
     key("start", 2, &launch)
 }

@@ -11,18 +11,23 @@ use super::unscored::{LeftKind, counts, left};
 use super::*;
 use crate::data_dir::DataDir;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
-use crate::engine::spec::{StepResult, Stream};
+use crate::engine::spec::{ContainerSpec, StepResult, Stream};
 use crate::event::Event;
 use crate::execution::container::ToolJars;
 use crate::execution::launch::coverage::{MethodCoverage, SourceFile, coverage_key};
 use crate::execution::launch::tracing::trace_key;
 use crate::execution::scripted::{environment, executor};
+use crate::execution::time_class::Took;
 use crate::focal::own::{Basis, OwnFocal, OwnMethod};
 use crate::focal::{FocalLines, Rule};
+use crate::metrics::category::{Category, Integrity, OnOldCode, judge};
+use crate::outcome::{CompileReason, ExecReason, InfraReason};
 use crate::sample::SampleRepository;
 use crate::submission::Content;
 use crate::task::{Track, published};
 use crate::workspace::Notices;
+
+mod gold;
 
 #[test]
 fn models_have_directories_of_their_own_and_no_other() {
@@ -34,15 +39,15 @@ fn models_have_directories_of_their_own_and_no_other() {
 }
 
 /// A data directory, the demonstration's repository, and containers by a script.
-struct Place {
+pub(super) struct Place {
     directory: tempfile::TempDir,
-    data_dir: DataDir,
+    pub(super) data_dir: DataDir,
     engine: Arc<Scripted>,
-    tasks: Vec<Task>,
+    pub(super) tasks: Vec<Task>,
 }
 
 /// What differs between the runs of a place.
-struct Given {
+pub(super) struct Given {
     /// Whether there is an image to execute in.
     image: bool,
     /// Whether the repository's sources can be read.
@@ -55,10 +60,17 @@ struct Given {
     unenforced: &'static [&'static str],
 }
 
-const ALL: Given = Given { image: true, sources: true, reads: true, repeats: 1, seed: 1, unenforced: &[] };
+pub(super) const ALL: Given = Given { image: true, sources: true, reads: true, repeats: 1, seed: 1, unenforced: &[] };
 
 impl Place {
     fn new(miniatures: &[&str], script: impl Fn() -> Said + Send + Sync + 'static) -> Self {
+        Self::with_script(miniatures, move |_, _| script())
+    }
+
+    pub(super) fn with_script(
+        miniatures: &[&str],
+        script: impl Fn(usize, &ContainerSpec) -> Said + Send + Sync + 'static,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
         let demo = SampleRepository::demo().unwrap();
@@ -68,15 +80,15 @@ impl Place {
         let mut tasks = published::read(&[file]).unwrap().remove(0).tasks;
         tasks.retain(|task| miniatures.iter().any(|name| task.id.as_str().ends_with(&format!("__{name}"))));
         assert_eq!(tasks.len(), miniatures.len());
-        Self { directory, data_dir, engine: Arc::new(Scripted::new(move |_, _| script())), tasks }
+        Self { directory, data_dir, engine: Arc::new(Scripted::new(script)), tasks }
     }
 
-    fn begin(&self, run_id: &str) -> RunDirectory {
+    pub(super) fn begin(&self, run_id: &str) -> RunDirectory {
         RunDirectory::open_of::<ScoreRecord>(&self.data_dir, "score", b"{}", Some(run_id), false).unwrap().0
     }
 
     /// Does something with gold's scoring, on the reference path.
-    async fn with<T>(&self, given: &Given, act: impl AsyncFnOnce(&Scoring<'_>) -> T) -> T {
+    pub(super) async fn with<T>(&self, given: &Given, act: impl AsyncFnOnce(&Scoring<'_>) -> T) -> T {
         let repository = &self.tasks[0].repository;
         let sources = if given.sources { self.directory.path().join("sources") } else { PathBuf::from("/nowhere") };
         let paths = BTreeMap::from([(repository.clone(), sources)]);
@@ -106,12 +118,14 @@ impl Place {
             cache: ResultCache::new(self.data_dir.join("results"), given.reads),
             coverage: true,
             mutation: true,
+            controls: false,
+            time_classes: Some(TimeClasses::new(&self.data_dir)),
         };
         act(&scoring).await
     }
 
     /// Scores gold and returns the records, and the cells in their order.
-    async fn score(
+    pub(super) async fn score(
         &self,
         given: &Given,
         run: &mut RunDirectory,
@@ -133,7 +147,7 @@ impl Place {
     }
 
     /// Returns what own focal methods are: a line of a source.
-    fn own(&self) -> Vec<ScoreRecord> {
+    pub(super) fn own(&self) -> Vec<ScoreRecord> {
         let own = |method: &MethodId| OwnFocal {
             method: method.clone(),
             basis: Basis::Called,
@@ -174,6 +188,7 @@ impl Place {
             repeat: 1,
             outcome: Outcome::Pass,
             detail: String::new(),
+            attributed: None,
             attempts: 1,
             key: None,
             cached: false,
@@ -190,9 +205,14 @@ fn gone() -> Said {
 
 /// Returns a compilation by Maven: `None` is success, else the file that has an error.
 fn compilation(error: Option<&str>) -> Said {
-    let failed = error.map_or_else(String::new, |file| {
+    compilation_at(error.map(|file| (file, 1, 1)))
+}
+
+/// Returns a compilation by Maven with an error at a line and column of a file.
+fn compilation_at(error: Option<(&str, u32, u32)>) -> Said {
+    let failed = error.map_or_else(String::new, |(file, line, column)| {
         format!(
-            r#"{{"event":"mojo_failed","project":"g:a","plugin":"org.apache.maven.plugins:maven-compiler-plugin:3","goal":"testCompile","compiler_messages":[{{"file":"/work/project/{file}","line":1,"text":"no such symbol"}}]}}
+            r#"{{"event":"mojo_failed","project":"g:a","plugin":"org.apache.maven.plugins:maven-compiler-plugin:3","goal":"testCompile","compiler_messages":[{{"file":"/work/project/{file}","line":{line},"column":{column},"text":"no such symbol"}}]}}
 "#
         )
     });
@@ -301,6 +321,38 @@ async fn without_own_focal_methods_everything_that_was_due_is_lost() {
 }
 
 #[tokio::test]
+async fn a_method_has_the_errors_that_it_reaches_and_no_siblings() {
+    // In the method `valid` of gold, behind `assertTrue(new `.
+    let file = "src/test/java/shop/VoucherTest.java";
+    let place = Place::new(&["new-class"], move || compilation_at(Some((file, 14, 24))));
+    let mut on_old_code = Vec::new();
+    for (run, is_cached) in [("first", false), ("second", true)] {
+        let (records, _) = place.score(&ALL, &mut place.begin(run), Vec::new()).await;
+        let old = records.iter().filter_map(|record| match record {
+            ScoreRecord::Execution(one) if one.code == Side::Old => Some(one),
+            _ => None,
+        });
+        let mut found: Vec<_> = old.map(|one| (one.method.method(), one.outcome, one.attributed)).collect();
+        found.sort_by_key(|(method, ..)| *method);
+        let outcome = Outcome::CompileFail(CompileReason::TargetFile);
+        assert_eq!(found, [("blank", outcome, Some(false)), ("valid", outcome, Some(true))], "{run}");
+        let cached = records.iter().filter_map(|record| match record {
+            ScoreRecord::Execution(one) => Some(one.cached),
+            _ => None,
+        });
+        assert!(cached.into_iter().all(|cached| cached == is_cached), "{run}");
+        on_old_code = found.iter().map(|(_, outcome, attributed)| (*outcome, *attributed)).collect();
+    }
+    // Were new code to pass, both would be Success, and one of them strictly.
+    let verdicts = on_old_code.into_iter().map(|(outcome, attributed)| {
+        let old = OnOldCode { outcome, attributed };
+        let verdict = judge(Track::TestGeneration, &[Outcome::Pass], &[old], Integrity::NotEvaluated);
+        (verdict.paper_verdict, verdict.strict_success)
+    });
+    assert_eq!(verdicts.collect::<Vec<_>>(), [(Some(Category::Success), false), (Some(Category::Success), true)]);
+}
+
+#[tokio::test]
 async fn what_was_never_launched_is_not_lost_but_left() {
     let place = Place::new(&["new-class"], gone);
     let methods = place.tasks[0].test_methods.len();
@@ -349,13 +401,15 @@ async fn measurements_name_what_the_engine_can_not_enforce() {
         methods: Vec::new(),
         cover: Vec::new(),
         mutate: Vec::new(),
+        control: Vec::new(),
         focal: TaskFocal::default(),
         isolation_missing: &["memory".to_owned()],
+        time_class: (None, None),
     };
     let method = place.tasks[0].test_methods[0].clone();
     let covered = MethodCoverage { method: method.clone(), lines: Ok(BTreeMap::new()), may_pass: false };
     assert_eq!(coverage_record(&job, covered, true).isolation_missing, ["memory"]);
-    let kept = Mutated { by: JudgedBy::Warm, sets: Vec::new(), mutants: Vec::new() };
+    let kept = Mutated { by: JudgedBy::Warm, sets: Vec::new(), mutants: Vec::new(), unmutated: None };
     let kept = mutation_records(&job, &method, Ok(kept), true);
     assert!(matches!(&kept[..], [ScoreRecord::Mutation(one)] if one.isolation_missing == ["memory"]), "{kept:?}");
 }

@@ -25,20 +25,20 @@ pub struct SubmissionTrees {
     pub paths: BTreeMap<RepositoryName, PathBuf>,
     /// Directory for archives; only this process writes there.
     pub temporary: PathBuf,
-    /// Told what trees lack.
+    /// Receives messages about gaps in trees.
     pub notices: Arc<Notices>,
 }
 
 /// A submission, resolved without executing anything.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// The starting file; `None` where the starting tree has none.
+    /// The starting file; `None` if the starting tree has none.
     pub start: Option<Vec<u8>>,
     /// The target file's new bytes, or why there are none.
     pub extraction: Extraction,
     /// Target methods that the new file certainly lacks.
     pub without: Vec<MethodId>,
-    /// Types of either revision's project that the new file declares again and the starting file does not.
+    /// Types of either revision's project that the new file declares and the starting file does not.
     pub shadows: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl SubmissionTrees {
                 .ok_or_else(|| new.missing(task.test_file.as_str().as_bytes()))?;
             Extraction { content: Ok(gold), dropped: Vec::new(), line_ends_adapted: false }
         } else {
-            // A patch may move another file of the tree; one that can't be read is as good as not there.
+            // A patch may move another file of the tree. An unreadable file counts as missing.
             let other = |path: &[u8]| new.read(std::str::from_utf8(path).ok()?).ok().flatten();
             extract(content, &StartingTree { target: &task.test_file, start: start.as_deref(), other: &other })
         };
@@ -89,7 +89,7 @@ impl SubmissionTrees {
         Ok(Resolved { start, extraction, without: lacking, shadows: shadowed })
     }
 
-    /// Returns the target file that a submission starts from; `None` where the old revision has none.
+    /// Returns the target file from which a submission starts; `None` if the old revision has none.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -129,6 +129,7 @@ impl SubmissionTrees {
             archive,
             tree: facts.tree.clone(),
             swapped: facts.swapped(),
+            text: facts.text.clone(),
             module: facts.module.clone(),
             test_file: task.test_file.to_string(),
             class: facts.class.clone(),
@@ -136,8 +137,8 @@ impl SubmissionTrees {
     }
 }
 
-/// Returns the methods that a file certainly does not have: its class is there, inherits nothing, and does not declare
-/// them. A file that is no Java is the compiler's to judge.
+/// Returns the methods that a file certainly lacks: it declares their class, which inherits nothing and does not
+/// declare them. A file that is not Java is left to the compiler.
 fn without(file: &[u8], methods: &[MethodId]) -> Vec<MethodId> {
     let unit = Unit::parse(file);
     if unit.has_errors {

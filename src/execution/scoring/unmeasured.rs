@@ -4,26 +4,28 @@ use std::collections::BTreeSet;
 
 use super::job::Job;
 use super::record::ScoreRecord;
-use super::reuse::{coverage_record, mutation_records};
+use super::reuse::{controls_record, coverage_record, mutation_records};
 use crate::execution::fault::NoAnswer;
 use crate::execution::launch::coverage::MethodCoverage;
 use crate::outcome::Outcome;
 use crate::task::{MethodId, Side};
 
-/// Why there is nothing of a method that passed, where no fault was told.
+/// The cause of a missing measurement without a known fault.
 const AGAIN: &str = "the method passed and could not be launched again";
 
-/// What is measured of methods that pass.
+/// The measurements that passing methods need.
 #[derive(Clone, Copy)]
 pub(super) struct Due {
     pub(super) coverage: bool,
     pub(super) mutation: bool,
+    pub(super) controls: bool,
 }
 
-/// Returns lost records of the measurements that a job's records lack: of methods that passed before and were to be
-/// measured, and of those that pass now.
+/// Returns lost records for the missing measurements of a job: for methods that passed before and were to be measured,
+/// and for those that pass now.
 pub(super) fn unmeasured(job: &Job<'_>, due: Due, records: &[ScoreRecord], cause: Option<&str>) -> Vec<ScoreRecord> {
     let (mut passed, mut covered, mut mutated) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut controlled = BTreeSet::new();
     for record in records {
         match record {
             ScoreRecord::Execution(one) if (one.code, one.repeat, one.outcome) == (Side::New, 1, Outcome::Pass) => {
@@ -34,6 +36,9 @@ pub(super) fn unmeasured(job: &Job<'_>, due: Due, records: &[ScoreRecord], cause
             }
             ScoreRecord::Mutation(one) => {
                 mutated.insert(&one.method);
+            }
+            ScoreRecord::Controls(one) => {
+                controlled.insert(&one.method);
             }
             _ => {}
         }
@@ -49,5 +54,9 @@ pub(super) fn unmeasured(job: &Job<'_>, due: Due, records: &[ScoreRecord], cause
     });
     let mutate = lacking(due.mutation, job.mutate.iter().map(|passing| &passing.method).collect(), &mutated);
     let mutate = mutate.iter().flat_map(|method| mutation_records(job, method, Err(NoAnswer::fault(cause)), false));
-    cover.chain(mutate).collect()
+    let control = lacking(due.controls, job.control.iter().map(|(method, _)| method).collect(), &controlled);
+    let control = control
+        .into_iter()
+        .map(|method| ScoreRecord::Controls(controls_record(job, method, Err((cause.to_owned(), true)), false)));
+    cover.chain(mutate).chain(control).collect()
 }

@@ -9,14 +9,14 @@ use super::side_name;
 use crate::outcome::Outcome;
 use crate::task::{Task, TaskId};
 
-/// Something without a result.
+/// A missing result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// What it is.
+    /// Its kind.
     pub kind: LeftKind,
     /// The task.
     pub task_id: TaskId,
-    /// The model, method, side and repeat, if it has them.
+    /// The model, method, side and repeat, as far as the result has them.
     pub of: String,
     /// Why, in one line.
     pub cause: String,
@@ -33,14 +33,14 @@ pub enum LeftKind {
     Mutation,
     /// Whether a starting file compiles.
     Start,
-    /// Where focal methods are.
+    /// The places of focal methods.
     Focal,
-    /// Which focal methods are each test method's own.
+    /// Each test method's own focal methods.
     OwnFocal,
 }
 
 impl LeftKind {
-    /// Returns the name of one, and of several.
+    /// Returns the kind's name in singular and plural.
     pub fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Launch => ("launch", "launches"),
@@ -108,7 +108,7 @@ pub fn left(records: &[ScoreRecord], measured: &[Task]) -> Vec<Left> {
     left
 }
 
-/// Returns how many of each kind are left.
+/// Returns the number of missing results of each kind.
 pub fn counts(left: &[Left]) -> BTreeMap<LeftKind, usize> {
     let mut counts = BTreeMap::new();
     for one in left {

@@ -15,19 +15,19 @@ pub struct CostCap {
     pub cap_usd: f64,
     /// Tasks over the cap.
     pub tasks_over: usize,
-    /// Tasks for which something was handed in and no cost is known; they count as within.
+    /// Tasks with a submission of unknown cost; they count as within the cap.
     pub tasks_without_cost: usize,
     /// Mean over tasks, percent (the paper's Table 3).
     pub success_percent: Option<f64>,
-    /// Mean over tasks of the share of methods that are [`Category::HrnsFail`], those over the cap included, percent.
+    /// Mean over tasks of the share of methods that are [`Category::HrnsFail`], including those over the cap, percent.
     pub hrns_fail_percent: Option<f64>,
-    /// Over all methods alike, percent (the paper's Table 10).
+    /// Share of successful methods among all methods, percent (the paper's Table 10).
     pub method_success_percent: Option<f64>,
-    /// Over all methods alike, percent.
+    /// Share of [`Category::HrnsFail`] among all methods, percent.
     pub method_hrns_fail_percent: Option<f64>,
 }
 
-/// Returns the view of each cap; none where no cost is known.
+/// Returns the view of each cap; empty if no cost is known.
 pub(super) fn cost_caps(tasks: &[&TaskScore]) -> Vec<CostCap> {
     if tasks.iter().all(|task| task.cost_usd.is_none()) {
         return Vec::new();
@@ -59,7 +59,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Over the cap nothing was handed in: every method fails, also one that could not be judged.
+    /// A submission over the cap counts as missing, so every method fails, even one that could not be judged.
     fn of(task: &TaskScore, is_over: bool) -> Self {
         if is_over {
             return Self { methods: task.methods.len(), success: 0, hrns_fail: task.methods.len() };

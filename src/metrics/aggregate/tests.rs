@@ -96,6 +96,8 @@ fn the_stricter_readings_have_means_of_their_own() {
         coverage_range: Some(coverage / 2.0),
         mutation: Some(kills),
         mutation_strict: Some(kills / 4.0),
+        clean_coverage: Some(coverage / 8.0),
+        clean_mutation: Some(kills / 8.0),
     };
     let one = MethodScore {
         category: Some(Category::Success),
@@ -172,4 +174,34 @@ fn segments_are_half_years() {
     {
         assert_eq!(segment(date), name);
     }
+}
+
+#[test]
+fn clean_figures_leave_out_what_something_speaks_against() {
+    let of = |category, integrity, coverage, clean_coverage| MethodScore {
+        category: Some(category),
+        integrity,
+        pred: Adequacy { coverage, clean_coverage, ..Adequacy::default() },
+        ..MethodScore::default()
+    };
+    let figures = |methods: Vec<MethodScore>| {
+        let mut task = task("a", methods);
+        task.measured.coverage_pred = true;
+        let figures = track_figures(&[&task]).all;
+        let clean = (figures.clean_success_percent, figures.clean_coverage_pred);
+        (figures.success_percent, clean, (figures.suspect_percent, figures.tampered_percent))
+    };
+    let clean = of(Category::Success, Integrity::Clean, Some(80.0), Some(80.0));
+    let suspect = of(Category::Success, Integrity::Suspect, Some(100.0), None);
+    let tampered = of(Category::ExecFail, Integrity::Tampered, None, None);
+    let redundant = of(Category::Redundant, Integrity::Clean, None, None);
+    assert_eq!(
+        figures(vec![clean, suspect, tampered, redundant]),
+        (Some(50.0), (Some(25.0), Some(20.0)), (Some(25.0), Some(25.0)))
+    );
+    // Without controls nothing is known, and nothing passes for clean.
+    let unknown = of(Category::Success, Integrity::NotEvaluated, Some(80.0), Some(80.0));
+    assert_eq!(figures(vec![unknown]), (Some(100.0), (None, None), (None, Some(0.0))));
+    // Where nothing passes there was nothing to control.
+    assert_eq!(figures(vec![tampered]), (Some(0.0), (Some(0.0), Some(0.0)), (Some(0.0), Some(100.0))));
 }

@@ -9,7 +9,8 @@ const INFRA: Outcome = Outcome::InfraFail(InfraReason::Engine);
 const NO_MODULE: Outcome = Outcome::CompileFail(CompileReason::NoModule);
 
 fn verdict(track: Track, new: &[Outcome], old: &[Outcome]) -> (Option<Category>, bool) {
-    let verdict = judge(track, new, old, Integrity::NotEvaluated);
+    let old: Vec<OnOldCode> = old.iter().copied().map(OnOldCode::from).collect();
+    let verdict = judge(track, new, &old, Integrity::NotEvaluated);
     (verdict.paper_verdict, verdict.strict_success)
 }
 
@@ -46,10 +47,25 @@ fn categories_are_the_papers() {
 fn the_paper_takes_the_first_repeat_and_the_strict_view_all() {
     let generation = Track::TestGeneration;
     let new = [Outcome::Pass, ASSERTION];
-    let flaky = judge(generation, &new, &[ASSERTION; 2], Integrity::NotEvaluated);
+    let flaky = judge(generation, &new, &[ASSERTION.into(); 2], Integrity::NotEvaluated);
     assert_eq!((flaky.paper_verdict, flaky.strict_success), (Some(Category::Success), false));
     assert_eq!(flaky.flaky, Some(Flaky { passed: 1, runs: 2 }));
     assert_eq!(verdict(generation, &[Outcome::Pass; 2], &[ASSERTION, TIMEOUT]), (Some(Category::Success), false));
     let flagged = judge(Track::TestUpdate, &[Outcome::Pass], &[], Integrity::Suspect);
     assert_eq!((flagged.paper_verdict, flagged.strict_success), (Some(Category::Success), false));
+}
+
+#[test]
+fn errors_of_another_method_keep_the_category_and_are_no_strict_success() {
+    let old = |attributed| OnOldCode { outcome: TARGET, attributed };
+    for (repeats, strict) in [
+        (vec![old(Some(true))], true),
+        (vec![old(None)], true),
+        (vec![old(Some(false))], false),
+        (vec![old(Some(true)), old(Some(false))], false),
+    ] {
+        let new = vec![Outcome::Pass; repeats.len()];
+        let verdict = judge(Track::TestGeneration, &new, &repeats, Integrity::NotEvaluated);
+        assert_eq!((verdict.paper_verdict, verdict.strict_success), (Some(Category::Success), strict), "{repeats:?}");
+    }
 }

@@ -56,7 +56,7 @@ fn outcome(end: &CommandEnd, events: &[&str]) -> Result<String, Outcome> {
 /// Returns what people read of a compiler that ran out.
 fn spent(end: &CommandEnd, events: &[&str]) -> String {
     match compilation(end, events) {
-        Compilation::Failed { outcome: Outcome::CompileFail(CompileReason::Resource), detail } => detail,
+        Compilation::Failed { outcome: Outcome::CompileFail(CompileReason::Resource), detail, .. } => detail,
         other => panic!("it did not run out: {other:?}"),
     }
 }
@@ -208,4 +208,20 @@ fn what_does_not_resolve_is_ours() {
         {"class":"org.apache.maven.plugin.PluginResolutionException","message":"no"}]}]}"#
         .replace('\n', "");
     assert_eq!(outcome(&end(1), &[&ended]), Err(Outcome::InfraFail(InfraReason::Resolution)));
+}
+
+#[test]
+fn errors_of_the_target_file_have_places() {
+    let other = "/work/project/src/test/java/BTest.java";
+    let messages = format!(
+        r#","causes":[],"compiler_messages":[{{"file":"{TARGET}","line":3,"column":7,"text":"a"}},
+        {{"file":"{other}","line":4,"text":"b"}},{{"file":"{TARGET}","line":5,"column":-1,"text":"c"}},
+        {{"file":"{TARGET}","text":"d"}},{{"text":"e"}}]"#
+    );
+    let failed = mojo("mojo_failed", "g:a", "testCompile", &messages.replace('\n', ""));
+    let Compilation::Failed { outcome, places, .. } = compilation(&end(1), &[&failed, &ended(false)]) else {
+        panic!("it compiled");
+    };
+    assert_eq!(outcome, Outcome::CompileFail(CompileReason::TargetFile));
+    assert_eq!(places, [(3, Some(7)), (5, None)]);
 }

@@ -37,7 +37,7 @@ fn verdict(end: &CommandEnd, oom_killed: bool, events: &[&str]) -> Outcome {
 
 fn whole_verdict(end: &CommandEnd, oom_killed: bool, events: &[&str]) -> LaunchVerdict {
     let events = events.join("\n");
-    classify(&LaunchFacts { end, oom_killed, events: events.as_bytes(), class: "p.A", method: "m" })
+    classify(&LaunchFacts { end, oom_killed, events: events.as_bytes(), seal: None, class: "p.A", method: "m" }).0
 }
 
 #[test]

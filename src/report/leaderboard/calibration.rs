@@ -1,9 +1,9 @@
 //! Compares the developers' tests with published values of the same tasks, as if our coverage and mutation score were
 //! measured as in the paper.
 //!
-//! Only the new revision's date identifies published rows. If a date has one task and one row an agent, the row is that
-//! task's. If it has several, tasks and rows are compared as multisets, which only counts equal values. If the numbers
-//! of tasks and rows differ, some rows are of tasks that were not run here, and nothing is compared.
+//! Only the new revision's date identifies published rows. If a date has one task and one row per agent, that row is
+//! the task's. If it has several, tasks and rows are compared as multisets, which only counts equal values. If the
+//! numbers of tasks and rows differ, some rows belong to tasks that were not run here, and nothing is compared.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,20 @@ use crate::metrics::aggregate::{Adequacy, mean};
 use crate::report::score::{ScoredModel, ScoredTask};
 use crate::task::{MethodId, TaskId, Track};
 
-/// Values that differ by no more are equal: published ones have four digits, and three of them are taken.
+/// Greatest difference of equal values. Published values have four digits, of which three are compared.
 const TOLERANCE: f64 = 0.000_55;
 
 /// Version of the calibration's schema.
 pub const CALIBRATION_SCHEMA: u32 = 1;
 
-/// The developers' tests of some runs held against a leaderboard.
+/// The comparison of the developers' tests in some runs with a leaderboard.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Calibration {
     /// [`CALIBRATION_SCHEMA`].
     pub schema: u32,
     /// The runs of these developers' tests.
     pub runs: Vec<String>,
-    /// By track and value.
+    /// Agreement by track and value.
     pub agreement: Vec<Agreement>,
     /// The agents' own means over the file.
     pub agents: Vec<AgentMeans>,
@@ -75,17 +75,18 @@ pub struct Agreement {
     pub by_task: usize,
     /// See [`Agreement::by_task`].
     pub by_multiset: usize,
-    /// Tasks at whose dates the file has another number of rows, or none.
+    /// Tasks at dates for which the file has another number of rows, or none.
     pub left_out: usize,
-    /// Compared tasks in which all agents with a value have the same one, at least two of them.
+    /// Compared tasks in which at least two agents have a value and all have the same one.
     pub agreed: usize,
-    /// Of these, tasks in which ours is the same.
+    /// Of these, tasks in which ours is equal.
     pub equal_where_agreed: usize,
     /// Compared tasks in which some agent has a value.
     pub published: usize,
-    /// Of these, tasks in which ours is some agent's; of a multiset as many as the agent has that shares most.
+    /// Of these, tasks in which ours equals some agent's. For a multiset, the number shared with the agent that shares
+    /// most.
     pub equal_to_some: usize,
-    /// Compared tasks without a value of ours and of every agent that passes.
+    /// Compared tasks without a value of ours or of any agent that passes.
     pub both_undefined: usize,
     /// Compared tasks in which only we have a value.
     pub only_ours: usize,
@@ -93,9 +94,10 @@ pub struct Agreement {
     pub only_theirs: usize,
     /// Our mean over the compared tasks with a value.
     pub mean: Option<f64>,
-    /// The agents' mean over theirs, every agent weighing the same.
+    /// The agents' mean over their values, every agent with the same weight.
     pub mean_of_agents: Option<f64>,
-    /// Mean of ours minus the agents' mean in the same task; in a multiset the smallest is held against the smallest.
+    /// Mean of our value minus the agents' mean in the same task. Within a multiset, values are paired in ascending
+    /// order.
     pub mean_difference: Option<f64>,
     /// Median of that.
     pub median_difference: Option<f64>,
@@ -136,7 +138,7 @@ pub struct MeasuredMethod {
     pub method: MethodId,
     /// Its own focal methods among all of the task.
     pub own_focal: String,
-    /// Covered lines of all lines, or killed mutants of all mutants; empty where nothing was measured.
+    /// Covered lines of all lines, or killed mutants of all mutants; empty if nothing was measured.
     pub counts: String,
 }
 
@@ -174,7 +176,7 @@ pub fn calibrate(models: &[&ScoredModel], leaderboard: &Leaderboard) -> Calibrat
 fn ours(scored: &ScoredTask) -> Ours<'_> {
     let over =
         |value: fn(&Adequacy) -> Option<f64>| mean(scored.methods.iter().map(|method| value(&method.score.pred)));
-    // Where something was lost, the rest is no task's value.
+    // After a lost measurement, the other methods' mean is not the task's value.
     let coverage = over(|values| values.coverage).map(|percent| percent / 100.0);
     let coverage = coverage.filter(|_| scored.measured.coverage_pred);
     Ours { scored, coverage, mutation: over(|values| values.mutation).filter(|_| scored.measured.mutation_pred) }
@@ -214,7 +216,7 @@ impl Ours<'_> {
     }
 }
 
-/// An agreement while it is added up.
+/// The sums of an agreement.
 struct Sums {
     agreement: Agreement,
     ours: Vec<Option<f64>>,
@@ -246,7 +248,7 @@ impl Sums {
         Self { agreement, ours: Vec::new(), agents: BTreeMap::new(), differences: Vec::new() }
     }
 
-    /// Adds the tasks of a date, and returns them where a value differs.
+    /// Adds the tasks of a date, and returns them if a value differs.
     fn add(&mut self, date: &str, ours: &[Ours<'_>], leaderboard: &Leaderboard) -> Option<Difference> {
         let (track, value, number) = (self.agreement.track, self.agreement.value, ours.len());
         self.agreement.tasks += number;
@@ -268,7 +270,7 @@ impl Sums {
             _ => self.agreement.by_multiset += number,
         }
         let own = sorted(ours.iter().filter_map(|one| one.value(value)));
-        // An agent whose submission does not pass has no value, which says nothing of the task.
+        // An agent whose submission does not pass has no value, which tells nothing about the task.
         let most = agents.values().map(|rows| rows.iter().flatten().count()).max().unwrap_or_default();
         let full: Vec<Vec<f64>> = agents
             .values()

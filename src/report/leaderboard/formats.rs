@@ -4,7 +4,7 @@ use super::calibration::{Agreement, Calibration, Difference, MeasuredTask, Value
 use crate::report::markdown::{plain, table as markdown_table};
 use crate::report::score::formats::table::track_name;
 
-/// Headings of how values agree.
+/// Headings of the table of agreement.
 pub const AGREEMENT: [&str; 17] = [
     "track",
     "value",
@@ -42,7 +42,7 @@ pub const AGENTS: [&str; 10] = [
 /// Headings of differences.
 pub const DIFFERENCES: [&str; 7] = ["track", "value", "date", "agents", "task", "ours", "measured"];
 
-/// Returns how values agree, a row for each track and value.
+/// Returns the table of agreement: a row for each track and value.
 pub fn agreement(calibration: &Calibration) -> Vec<[String; 17]> {
     calibration.agreement.iter().map(agreement_row).collect()
 }
@@ -97,7 +97,7 @@ pub fn agents(calibration: &Calibration) -> Vec<[String; 10]> {
     calibration.agents.iter().map(row).collect()
 }
 
-/// Returns differences, a row for each task; agents' values stand in the first one of a date.
+/// Returns differences, a row for each task. The first row of a date has the agents' values.
 pub fn differences(calibration: &Calibration) -> Vec<[String; 7]> {
     calibration.differences.iter().flat_map(difference_rows).collect()
 }
@@ -116,7 +116,7 @@ fn difference_rows(difference: &Difference) -> impl Iterator<Item = [String; 7]>
     })
 }
 
-/// Returns what agents have, once where all have the same.
+/// Returns the agents' values; only once if all are equal.
 fn published(difference: &Difference) -> String {
     let values = |values: &[Option<f64>]| {
         let mut values = values.to_vec();

@@ -6,6 +6,7 @@ use super::calibration::{Agreement, Value, calibrate};
 use super::*;
 use crate::metrics::aggregate::{Adequacy, MeasuredAdequacy, MethodScore};
 use crate::metrics::category::{Category, Integrity, judge};
+use crate::metrics::integrity::Found;
 use crate::outcome::{ExecReason, Outcome};
 use crate::report::score::{Instances, ScoredMethod, ScoredModel, ScoredTask};
 use crate::task::Task;
@@ -100,10 +101,20 @@ fn gold(tasks: &[OfTask<'_>]) -> ScoredModel {
         };
         let method = |(method, (coverage, mutation)): (_, &(Option<f64>, Option<f64>))| {
             let failed = Outcome::ExecFail(ExecReason::Assertion);
-            let verdict = judge(*track, &[Outcome::Pass], &[failed], Integrity::NotEvaluated);
+            let verdict = judge(*track, &[Outcome::Pass], &[failed.into()], Integrity::NotEvaluated);
             let pred = Adequacy { coverage: *coverage, mutation: *mutation, ..Adequacy::default() };
             let score = MethodScore { category: Some(Category::Success), pred, ..MethodScore::default() };
-            ScoredMethod { method, verdict, new: Vec::new(), old: Vec::new(), coverage: None, mutation: None, score }
+            ScoredMethod {
+                method,
+                verdict,
+                new: Vec::new(),
+                old: Vec::new(),
+                coverage: None,
+                mutation: None,
+                controls: None,
+                found: Found::default(),
+                score,
+            }
         };
         ScoredTask {
             task: Arc::new(task),
@@ -113,6 +124,7 @@ fn gold(tasks: &[OfTask<'_>]) -> ScoredModel {
             submission: None,
             start: None,
             mutants: Arc::default(),
+            gold_failed: false,
             measured: MeasuredAdequacy { coverage_pred: true, mutation_pred: true, ..MeasuredAdequacy::default() },
             methods: names.into_iter().zip(*methods).map(method).collect(),
         }

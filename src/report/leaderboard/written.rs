@@ -58,7 +58,7 @@ fn row(scored: &ScoredTask) -> Row {
         exec: share(&|category| category == Category::ExecFail),
         cmpl: share(&|category| category == Category::CmplFail),
         hrns: share(&|category| category == Category::HrnsFail),
-        // Where something was lost, the rest is no task's value.
+        // After a lost measurement, the other methods' mean is not the task's value.
         cov: rounded(value(|values| values.coverage).map(|percent| percent / 100.0))
             .filter(|_| scored.measured.coverage_pred),
         mutation: rounded(value(|values| values.mutation)).filter(|_| scored.measured.mutation_pred),

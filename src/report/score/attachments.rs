@@ -18,15 +18,15 @@ use crate::execution::scoring::{SOURCES, SUBMISSIONS, file_name, log_directory, 
 use crate::focal::FocalLines;
 use crate::task::Task;
 
-/// A page must stay one that a browser opens: attachments beyond these bytes are left out.
+/// The most bytes of attachments in a page, because a browser must be able to open it.
 const MOST_BYTES: usize = 64 << 20;
-/// Files with more bytes are not shown.
+/// Larger files are not shown, in bytes.
 const MOST_FILE_BYTES: u64 = 256 << 10;
-/// Of a log that is longer, its beginning and its end are shown.
+/// Of a larger log only the beginning and the end are shown, in bytes.
 const MOST_LOG_BYTES: u64 = 8 << 10;
-/// Logs of one cell.
+/// The most logs of one cell.
 const MOST_LOGS: usize = 50;
-/// Lines of a focal method.
+/// The most lines of a focal method.
 const MOST_LINES: usize = 2000;
 
 /// Attachments of a page, by number.
@@ -55,7 +55,7 @@ pub enum Attachment<'a> {
         run: &'a Path,
         /// The starting file.
         start: Option<Digest>,
-        /// The executed one.
+        /// The executed file.
         file: Digest,
     },
     /// The output of a cell.
@@ -67,11 +67,11 @@ pub enum Attachment<'a> {
     },
 }
 
-/// A piece of an attachment, as a page has it.
+/// An attachment in the form that a page contains.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Attached {
-    /// Lines as they are, or each after a blank, a plus or a minus.
+    /// Lines: unchanged, or each after a blank, a plus or a minus.
     Lines(Vec<String>),
     /// Logs by name.
     Logs(Vec<Log>),
@@ -96,7 +96,7 @@ impl<'a> Attachments<'a> {
     /// Reads the attachments one by one. An attachment larger than the rest of the size limit is skipped.
     ///
     /// # Errors
-    /// I/O errors of reading files, and those of `take`; missing files are skipped.
+    /// I/O errors of reading files, and errors of `take`. Missing files are skipped.
     pub fn read(self, mut take: impl FnMut(usize, &Attached) -> io::Result<()>) -> io::Result<()> {
         let mut left = MOST_BYTES;
         for (attachment, number) in self.numbers {
@@ -137,7 +137,7 @@ impl<'a> Attachment<'a> {
             Self::Test { run, start, file } => {
                 let read = |digest: Digest| text(run, &[SUBMISSIONS, &file_name(digest)]);
                 let start = match start {
-                    // Runs of older versions have not kept it.
+                    // Runs of earlier programs have not stored it.
                     Some(start) => read(*start)?,
                     None => Some(Vec::new()),
                 };
@@ -163,13 +163,14 @@ pub fn last_shown(lines: &FocalLines) -> usize {
     lines.last_line.min(lines.first_line.saturating_add(MOST_LINES))
 }
 
-/// Returns how many bytes a text takes in a page's script, or a few more: what could end the script is escaped there.
+/// Returns how many bytes a text takes in a page's script, or slightly more. Characters that could end the script are
+/// escaped there.
 fn written(text: &str) -> usize {
     let escaped = |byte: &u8| byte.is_ascii_control() || matches!(byte, b'<' | b'>' | b'&' | b'"' | b'\\');
     text.len() + 5 * text.bytes().filter(|byte| escaped(byte)).count()
 }
 
-/// Returns all lines of both files, each after the sign that a diff has for it.
+/// Returns all lines of both files, each after its sign in a diff.
 fn difference(start: &[u8], file: &[u8]) -> io::Result<Vec<String>> {
     let mut options = git2::DiffOptions::new();
     options.context_lines(u32::try_from(MOST_FILE_BYTES).unwrap_or(u32::MAX)).force_text(true);
@@ -180,7 +181,7 @@ fn difference(start: &[u8], file: &[u8]) -> io::Result<Vec<String>> {
             let line = patch.line_in_hunk(hunk, line).map_err(io::Error::other)?;
             let text = String::from_utf8_lossy(line.content());
             let text = text.strip_suffix('\n').unwrap_or(&text);
-            // That a last line has no end is no line.
+            // The missing end of a last line is not a line.
             if let sign @ (' ' | '+' | '-') = line.origin() {
                 lines.push(format!("{sign}{text}"));
             }
@@ -223,8 +224,7 @@ fn logs(run: &Path, directory: &str) -> io::Result<Option<Attached>> {
     Ok(Some(Attached::Logs(logs)))
 }
 
-/// Returns a file below a run's directory; `None` where it is missing, not a regular file or too large to
-/// be shown.
+/// Returns a file below a run's directory; `None` if it is missing, not a regular file, or too large.
 fn text(run: &Path, parts: &[&str]) -> io::Result<Option<Vec<u8>>> {
     let Some((name, directories)) = parts.split_last() else { return Ok(None) };
     let Some(directory) = open_directory(run, directories)? else { return Ok(None) };
@@ -234,7 +234,7 @@ fn text(run: &Path, parts: &[&str]) -> io::Result<Option<Vec<u8>>> {
     Ok((text.len() as u64 <= MOST_FILE_BYTES).then_some(text))
 }
 
-/// Opens a directory below a run's own, link by link refused.
+/// Opens a directory below a run's directory. Refuses every link on the way.
 fn open_directory(run: &Path, parts: &[&str]) -> io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Some(mut directory) = there(openat(CWD, run, flags, Mode::empty()))? else { return Ok(None) };
@@ -248,14 +248,15 @@ fn open_directory(run: &Path, parts: &[&str]) -> io::Result<Option<OwnedFd>> {
 }
 
 fn open_file(directory: &OwnedFd, name: &str) -> io::Result<Option<std::fs::File>> {
-    // A pipe must not keep the report waiting.
+    // Reading must not wait for a pipe.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Some(file) = there(openat(directory, name, flags, Mode::empty()))? else { return Ok(None) };
     let file = std::fs::File::from(file);
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
-/// A run may have been copied without it, or be another user's; links and other things in its place are as good as nothing.
+/// Returns `None` for a missing, foreign or unfit entry: a run may have been copied without it, or belong to another
+/// user.
 fn there(opened: Result<OwnedFd, Errno>) -> io::Result<Option<OwnedFd>> {
     match opened {
         Ok(opened) => Ok(Some(opened)),

@@ -3,35 +3,40 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::integrity::Evidence;
+use crate::execution::scoring::gold::failing;
 use crate::execution::scoring::record::{
-    CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, OwnFocalRecord, ScoreRecord, StartRecord,
-    SubmissionRecord,
+    ControlsRecord, CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, OwnFocalRecord, ScoreRecord,
+    StartRecord, SubmissionRecord,
 };
 use crate::metrics::aggregate::Adequacy;
+use crate::metrics::integrity::Reason;
 use crate::metrics::mutation::MutantSet;
 use crate::outcome::Outcome;
 use crate::submission::GOLD;
+use crate::submission::mentions::FindingKind;
 use crate::task::{MethodId, Side, TaskId};
 
 /// The records of a run, the last one of each.
 #[derive(Default)]
 pub(super) struct Gathered {
-    /// Of each model and task.
+    /// Records by model and task.
     pub(super) models: BTreeMap<String, BTreeMap<TaskId, OfModel>>,
-    /// Of each task.
+    /// Records by task.
     pub(super) tasks: BTreeMap<TaskId, OfTask>,
 }
 
-/// What is kept of one task of a model.
+/// The records of one task of a model.
 #[derive(Default)]
 pub(super) struct OfModel {
     pub(super) submission: Option<SubmissionRecord>,
     pub(super) executions: Vec<ExecutionRecord>,
     pub(super) coverage: Vec<CoverageRecord>,
     pub(super) mutation: Vec<MutationRecord>,
+    pub(super) controls: Vec<ControlsRecord>,
 }
 
-/// What is kept of a task for all models.
+/// The records of a task for all models.
 #[derive(Default)]
 pub(super) struct OfTask {
     pub(super) focal: Option<Arc<FocalRecord>>,
@@ -45,22 +50,29 @@ pub(super) struct OfTask {
 pub(super) struct Reference {
     /// Methods that were launched on new code, or could not be.
     executed: BTreeSet<MethodId>,
-    /// Whether a fault kept one from being judged: nothing that it is compared with is known then.
+    /// Whether a fault kept one from being judged. Then no reference value is known.
     fault: bool,
+    /// Whether one fails on new code, although its label says that it passes.
+    pub(super) failed: bool,
     lost: BTreeMap<MethodId, Lost>,
     /// Values of each method.
     pub(super) methods: BTreeMap<MethodId, Adequacy>,
+    /// Findings about each method under controls. The same findings do not count for submissions.
+    pub(super) found: BTreeMap<MethodId, BTreeSet<Reason>>,
+    /// What the classes of each method's file mention.
+    pub(super) findings: BTreeMap<MethodId, BTreeSet<FindingKind>>,
 }
 
-/// What was to be measured and was lost for no fault of the test's.
+/// Due measurements that were lost through no fault of the test.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lost {
     pub(super) coverage: bool,
     pub(super) mutation: bool,
+    pub(super) controls: bool,
 }
 
 impl Gathered {
-    /// Adds a record; it takes the place of an earlier one of the same.
+    /// Adds a record. It replaces an earlier one of the same name.
     pub(super) fn add(&mut self, record: ScoreRecord) {
         match record {
             ScoreRecord::Start(record) => {
@@ -75,6 +87,8 @@ impl Gathered {
                 let task = self.task(&record.task_id);
                 task.focal = Some(Arc::new(record));
             }
+            // Its content is in keys and limits already.
+            ScoreRecord::TimeClass(_) => {}
             ScoreRecord::OwnFocal(record) => {
                 let task = self.task(&record.task_id);
                 task.own = Some(Arc::new(record));
@@ -96,6 +110,10 @@ impl Gathered {
             ScoreRecord::Mutation(record) => {
                 let model = self.model(&record.model, &record.task_id);
                 put(&mut model.mutation, record, |one, other| one.method == other.method);
+            }
+            ScoreRecord::Controls(record) => {
+                let model = self.model(&record.model, &record.task_id);
+                put(&mut model.controls, record, |one, other| one.method == other.method);
             }
         }
     }
@@ -123,11 +141,24 @@ fn put<T>(records: &mut Vec<T>, record: T, same: impl Fn(&T, &T) -> bool) {
 }
 
 impl OfModel {
-    /// Returns whether anything of these methods was lost.
+    /// Returns the records about a method's integrity.
+    pub(super) fn evidence<'a>(&'a self, method: &'a MethodId) -> Evidence<'a> {
+        Evidence {
+            submission: self.submission.as_ref(),
+            executions: &self.executions,
+            method: Some(method),
+            coverage: self.coverage.iter().find(|record| record.method == *method),
+            mutation: self.mutation.iter().find(|record| record.method == *method),
+            controls: self.controls.iter().find(|record| record.method == *method && !record.lost),
+        }
+    }
+
+    /// Returns whether a measurement of these methods was lost.
     pub(super) fn lost(&self, methods: &[MethodId]) -> Lost {
         Lost {
             coverage: self.coverage.iter().any(|record| record.lost && methods.contains(&record.method)),
             mutation: self.mutation.iter().any(|record| record.lost && methods.contains(&record.method)),
+            controls: self.controls.iter().any(|record| record.lost && methods.contains(&record.method)),
         }
     }
 }
@@ -137,6 +168,7 @@ impl Reference {
         let new = || records.executions.iter().filter(|one| one.code == Side::New);
         let mut reference = Self {
             executed: new().map(|one| one.method.clone()).collect(),
+            failed: failing(new()).is_some(),
             fault: new().any(|one| matches!(one.outcome, Outcome::InfraFail(_))),
             ..Self::default()
         };
@@ -148,6 +180,14 @@ impl Reference {
             reference.lost.entry(record.method.clone()).or_default().mutation = record.lost;
             put_mutation(reference.methods.entry(record.method.clone()).or_default(), record);
         }
+        for record in &records.controls {
+            reference.lost.entry(record.method.clone()).or_default().controls = record.lost;
+        }
+        for record in records.controls.iter().filter(|record| !record.lost) {
+            let evidence = records.evidence(&record.method);
+            reference.found.insert(record.method.clone(), evidence.reasons());
+            reference.findings.insert(record.method.clone(), evidence.findings().collect());
+        }
         reference
     }
 
@@ -156,20 +196,24 @@ impl Reference {
         methods.iter().all(|method| self.executed.contains(method))
     }
 
-    /// Returns whether anything of these methods was lost.
+    /// Returns whether a measurement of these methods was lost.
     pub(super) fn lost(&self, methods: &[MethodId]) -> Lost {
         let lost = |kind: fn(&Lost) -> bool| methods.iter().filter_map(|method| self.lost.get(method)).any(kind);
-        Lost { coverage: self.fault || lost(|lost| lost.coverage), mutation: self.fault || lost(|lost| lost.mutation) }
+        Lost {
+            coverage: self.fault || lost(|lost| lost.coverage),
+            mutation: self.fault || lost(|lost| lost.mutation),
+            controls: self.fault || lost(|lost| lost.controls),
+        }
     }
 }
 
-/// Puts what a method covered where its values are.
+/// Writes a method's coverage to its values.
 pub(super) fn put_coverage(values: &mut Adequacy, record: &CoverageRecord) {
     values.coverage = record.coverage;
     values.coverage_range = record.coverage_range;
 }
 
-/// Puts what a method did to the mutants where its values are.
+/// Writes a method's results on mutants to its values.
 pub(super) fn put_mutation(values: &mut Adequacy, record: &MutationRecord) {
     values.mutation = record.mutation_score;
     let kills = record.kills.filter(|kills| record.mutation_score.is_some() && kills.count > 0);

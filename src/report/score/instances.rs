@@ -18,7 +18,7 @@ use crate::task::TaskId;
 pub struct Instances {
     /// Selected tasks.
     pub total_instances: usize,
-    /// How many of them the model has a prediction for.
+    /// How many of them have a prediction of the model.
     pub submitted_instances: usize,
     /// Ids of the submitted tasks.
     pub submitted_ids: Vec<TaskId>,
@@ -26,15 +26,15 @@ pub struct Instances {
     pub incomplete_instances: usize,
     /// Ids of the tasks without a submission.
     pub incomplete_ids: Vec<TaskId>,
-    /// How many predictions have no patch, or one without a byte.
+    /// Number of predictions without a patch, or with an empty one.
     pub empty_patch_instances: usize,
     /// Ids of the tasks with an empty patch.
     pub empty_patch_ids: Vec<TaskId>,
-    /// Submitted tasks with a test file of which every target method could be judged.
+    /// Number of submitted tasks with a test file whose target methods could all be judged.
     pub completed_instances: usize,
     /// Ids of the completed tasks.
     pub completed_ids: Vec<TaskId>,
-    /// Submitted tasks without such a test file, or with a method that was not judged, or not yet.
+    /// Number of submitted tasks without such a test file, or with a method that is not judged.
     pub error_instances: usize,
     /// Ids of the tasks with an error.
     pub error_ids: Vec<TaskId>,
@@ -68,12 +68,12 @@ impl Instances {
     }
 }
 
-/// Tells whether nothing was handed in. A patch that leaves nothing new is not nothing.
+/// Tells whether a submission is empty. A patch that changes nothing is not empty.
 fn is_empty(input: &SubmissionInput) -> bool {
     match input.kind {
         ContentKind::Nothing => true,
         ContentKind::Patch | ContentKind::File => input.digest == Digest::of(b""),
-        // Their bytes are not kept, so that their digest says nothing.
+        // Their bytes are not stored, so their digest is meaningless.
         ContentKind::Gold | ContentKind::TooLarge => false,
     }
 }

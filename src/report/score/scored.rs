@@ -9,10 +9,12 @@ use super::{COMMAND, Instances, ReportError};
 use crate::execution::run::list::{RunState, StoredRun, describe, for_each_record, read_without_records};
 use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
 use crate::execution::scoring::record::{
-    CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, OwnFocalRecord, StartRecord, SubmissionRecord,
+    ControlsRecord, CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, OwnFocalRecord, StartRecord,
+    SubmissionRecord,
 };
 use crate::metrics::aggregate::{MeasuredAdequacy, MethodScore, TaskScore};
-use crate::metrics::category::{Category, Integrity, Verdict, judge};
+use crate::metrics::category::{Category, OnOldCode, Verdict, judge};
+use crate::metrics::integrity::Found;
 use crate::metrics::mutation::MutantSet;
 use crate::outcome::Outcome;
 use crate::submission::ContentKind;
@@ -51,18 +53,20 @@ pub struct ScoredTask {
     pub task: Arc<Task>,
     /// Java development kit.
     pub jdk: u32,
-    /// The places of its focal methods; `None` where they were not searched for.
+    /// The places of its focal methods; `None` if they were not searched for.
     pub focal: Option<Arc<FocalRecord>>,
-    /// Each test method's own focal methods; `None` where nothing was measured, and in runs of earlier programs.
+    /// Each test method's own focal methods; `None` if nothing was measured, and in runs of earlier programs.
     pub own: Option<Arc<OwnFocalRecord>>,
-    /// The resolved submission; `None` where it could not be resolved.
+    /// The resolved submission; `None` if it could not be resolved.
     pub submission: Option<SubmissionRecord>,
-    /// Whether its starting file compiles; `None` where not checked, as for update tasks.
+    /// Whether its starting file compiles; `None` if not checked, as for update tasks.
     pub start: Option<StartRecord>,
     /// Its mutants; empty if it has none.
     pub mutants: Arc<Vec<MutantSet>>,
     /// Which values are known.
     pub measured: MeasuredAdequacy,
+    /// Whether one of its developers' tests fails on new code.
+    pub gold_failed: bool,
     /// Its target methods, in published order.
     pub methods: Vec<ScoredMethod>,
 }
@@ -78,10 +82,14 @@ pub struct ScoredMethod {
     pub new: Vec<ExecutionRecord>,
     /// Its launches on old code, by repeat.
     pub old: Vec<ExecutionRecord>,
-    /// Its coverage, where it passed on new code.
+    /// Its coverage, if it passed on new code.
     pub coverage: Option<CoverageRecord>,
-    /// Its results on mutants, where it passed on new code.
+    /// Its results on mutants, if it passed on new code.
     pub mutation: Option<MutationRecord>,
+    /// Its results under controls, if it passed on new code.
+    pub controls: Option<ControlsRecord>,
+    /// Findings about it, and which of them count.
+    pub found: Found,
     /// Values for the figures.
     pub score: MethodScore,
 }
@@ -112,7 +120,7 @@ fn scored_models(run: StoredRun<ScoreInputs, ()>, mut gathered: Gathered) -> Res
     let reference = gathered.reference();
     let mut tasks: Vec<Arc<Task>> = inputs.run.tasks.into_iter().map(Arc::new).collect();
     tasks.sort_by(|one, other| one.id.cmp(&other.id));
-    // Whoever hands nothing in has nothing executed, and a run of such models measures nothing; their zeros are known.
+    // An empty submission executes nothing. A run of only such models measures nothing, and their zeros are known.
     let nothing_handed_in = inputs.models.values().all(is_nothing);
     let mut models = Vec::new();
     for (model, handed_in) in inputs.models {
@@ -152,7 +160,7 @@ fn scored_models(run: StoredRun<ScoreInputs, ()>, mut gathered: Gathered) -> Res
     Ok(models)
 }
 
-/// Tells whether a model handed in nothing for any selected task.
+/// Tells whether a model has no submission for any selected task.
 fn is_nothing(handed_in: &ModelInputs) -> bool {
     handed_in.submissions.values().all(|submission| submission.kind == ContentKind::Nothing)
 }
@@ -163,7 +171,7 @@ struct Context<'a> {
     coverage: bool,
     /// Whether mutants were made in the run.
     mutation: bool,
-    /// Whether no model of the run handed anything in.
+    /// Whether no model of the run has a submission.
     nothing_handed_in: bool,
     gathered: &'a Gathered,
     reference: &'a BTreeMap<TaskId, Reference>,
@@ -180,22 +188,20 @@ impl Context<'_> {
         // Without own focal methods nothing is measured, as without focal methods.
         let own_lost = own.as_ref().is_some_and(|own| own.lost);
         let focal = shared.and_then(|shared| shared.focal.clone()).filter(|_| !own_lost);
-        let lost = [pred_lost.coverage, pred_lost.mutation, gold_lost.coverage, gold_lost.mutation];
+        let lost = [pred_lost, gold_lost].map(|lost| lost.coverage || lost.mutation || lost.controls);
         let looked_for = self.coverage || self.mutation;
         let whole = (focal.is_some() || !looked_for) && !lost.contains(&true);
-        let OfModel { submission, executions, mut coverage, mut mutation } = records;
-        let tampered = submission.as_ref().is_some_and(|submission| !submission.shadows.is_empty());
-        let integrity = if tampered { Integrity::Tampered } else { Integrity::NotEvaluated };
-        let mut methods = scored_methods(task, executions, integrity);
+        let mut methods = scored_methods(task, &records, reference);
+        let OfModel { submission, executions: _, mut coverage, mut mutation, mut controls } = records;
         let passed = methods.iter().any(|method| method.verdict.paper_verdict.is_some_and(Category::passed_on_new));
-        // The developers' test is run only where some model handed something in for the repository.
+        // The developers' test runs only if some model has a submission for the repository.
         let gold_ran = reference.is_some_and(|reference| reference.ran(&task.test_methods));
         let gold_known = |lost: bool| focal.is_some() && gold_ran && !lost;
         let (coverage_gold, mutation_gold) = (gold_known(gold_lost.coverage), gold_known(gold_lost.mutation));
         let [coverage_wanted, mutation_wanted] =
             [self.coverage, self.mutation].map(|measured| measured || self.nothing_handed_in);
         let measured = MeasuredAdequacy {
-            // Where nothing passed every method counts as 0, and there is nothing that could have been lost.
+            // Without a passing method every method counts as 0, and no measurement could be lost.
             coverage_pred: coverage_wanted && (!passed || (focal.is_some() && !pred_lost.coverage)),
             coverage_gold: self.coverage && coverage_gold,
             mutation_pred: mutation_wanted && (!passed || (mutation_gold && !pred_lost.mutation)),
@@ -207,14 +213,21 @@ impl Context<'_> {
                 reference.and_then(|reference| reference.methods.get(&scored.method)).copied().unwrap_or_default();
             scored.coverage = take(&mut coverage, |record| record.method == scored.method);
             scored.mutation = take(&mut mutation, |record| record.method == scored.method);
+            scored.controls = take(&mut controls, |record| record.method == scored.method);
             scored.score.gold = gold;
             if let Some(record) = &scored.coverage {
                 put_coverage(&mut scored.score.pred, record);
             }
-            // Without gold's counts nothing is known of the mutants themselves.
+            // Without gold's counts the mutants themselves are unknown.
             if let (Some(record), Some(_)) = (&scored.mutation, gold.mutation) {
                 put_mutation(&mut scored.score.pred, record);
             }
+            let (found, pred) = (&scored.found, &mut scored.score.pred);
+            pred.clean_coverage = pred.coverage.filter(|_| !found.spoils_coverage());
+            // Nobody is to blame, but such a test would kill without a mutation as well.
+            let resembles =
+                scored.mutation.as_ref().and_then(|record| record.unmutated).is_some_and(|on| on != Outcome::Pass);
+            pred.clean_mutation = pred.mutation.filter(|_| !found.spoils_kills() && !resembles);
         }
         let task = ScoredTask {
             task: Arc::clone(task),
@@ -225,6 +238,7 @@ impl Context<'_> {
             start: shared.and_then(|shared| shared.start.clone()),
             mutants: shared.map(|shared| Arc::clone(&shared.mutants)).unwrap_or_default(),
             measured,
+            gold_failed: reference.is_some_and(|reference| reference.failed),
             methods,
         };
         (task, whole)
@@ -235,22 +249,49 @@ fn take<T>(records: &mut Vec<T>, wanted: impl Fn(&T) -> bool) -> Option<T> {
     records.iter().position(wanted).map(|at| records.swap_remove(at))
 }
 
-fn scored_methods(task: &Task, mut records: Vec<ExecutionRecord>, integrity: Integrity) -> Vec<ScoredMethod> {
+fn scored_methods(task: &Task, of_model: &OfModel, reference: Option<&Reference>) -> Vec<ScoredMethod> {
+    let mut records = of_model.executions.clone();
     records.sort_by_key(|record| record.repeat);
     let outcomes = |records: &[ExecutionRecord]| records.iter().map(|record| record.outcome).collect::<Vec<Outcome>>();
+    let on_old_code = |records: &[ExecutionRecord]| -> Vec<OnOldCode> {
+        let launches = records.iter();
+        launches.map(|one| OnOldCode { outcome: one.outcome, attributed: one.attributed }).collect()
+    };
     task.test_methods
         .iter()
         .map(|method| {
             let [new, old] = [Side::New, Side::Old].map(|code| -> Vec<ExecutionRecord> {
                 records.extract_if(.., |record| record.method == *method && record.code == code).collect()
             });
-            let verdict = judge(task.track, &outcomes(&new), &outcomes(&old), integrity);
+            let evidence = of_model.evidence(method);
+            let gold = reference.and_then(|reference| reference.found.get(method));
+            let known = reference.and_then(|reference| reference.findings.get(method));
+            // A mention in the developers' test excuses no mention of another kind.
+            let gold = gold.zip(known).map(|(gold, known)| gold - &evidence.beyond(known));
+            let found = Found::of(evidence.reasons(), gold.as_ref());
+            let integrity = found.integrity(evidence.is_conclusive() && gold.is_some());
+            let verdict = Verdict {
+                reasons: found.reasons.iter().copied().collect(),
+                off: found.off.iter().copied().collect(),
+                ..judge(task.track, &outcomes(&new), &on_old_code(&old), integrity)
+            };
             let score = MethodScore {
                 category: verdict.paper_verdict,
                 strict_success: verdict.strict_success,
+                integrity,
                 ..MethodScore::default()
             };
-            ScoredMethod { method: method.clone(), verdict, new, old, coverage: None, mutation: None, score }
+            ScoredMethod {
+                method: method.clone(),
+                verdict,
+                new,
+                old,
+                coverage: None,
+                mutation: None,
+                controls: None,
+                found,
+                score,
+            }
         })
         .collect()
 }
@@ -267,7 +308,7 @@ impl ScoredModel {
                 date: scored.task.rev2_date.clone(),
                 jdk: scored.jdk,
                 methods: scored.methods.iter().map(|method| method.score).collect(),
-                // Of what could not be resolved only that much is known.
+                // For an unresolved submission only this is known.
                 handed_in: scored.submission.as_ref().is_none_or(|submission| submission.kind != ContentKind::Nothing),
                 cost_usd: scored.submission.as_ref().and_then(|submission| submission.cost_usd),
                 measured: scored.measured,

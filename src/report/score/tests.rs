@@ -217,6 +217,18 @@ const NOTES: [&str; 5] = [
 ];
 
 #[test]
+fn tasks_whose_developers_tests_fail_are_named() {
+    let mut run = fixture();
+    run.runs(GOLD, "t2", &[ran(&[ASSERTION; 2], &[])]);
+    let models = run.read(true);
+    let report = figures(&models);
+    assert_eq!(report.runs[0].gold_failed, ["t2".parse().unwrap()]);
+    let notes = notes::notes(&report, &models).join("\n");
+    let text = "r1: the developers' tests of 1 task fail on new code, where their labels say that they pass: t2";
+    assert!(notes.contains(text), "{notes}");
+}
+
+#[test]
 fn what_was_tampered_with_keeps_its_category_and_is_no_strict_success() {
     let mut run = fixture();
     let submission = run.records.iter_mut().find_map(|record| match record {
@@ -384,15 +396,16 @@ fn csv_is_read_back_as_it_is_meant() {
             "missing",
             "flaky",
             "start_compiles",
+            "old_attributed",
         ]
         .map(|heading| cell(row, heading))
     };
-    assert_eq!(found("one", "A#m1"), ["t1", "Success", "pass", "60", "80", "0.75", "false", "1 of 2", ""]);
-    assert_eq!(found(TWO, "A#m2"), ["t1", "CmplFail", "compile_fail(target_file)", "", "80", "", "false", "", ""]);
-    assert_eq!(found(TWO, "B#m"), ["t2", "", "infra_fail(engine)", "", "80", "", "false", "", ""]);
-    assert_eq!(found(TWO, "E#m"), ["t5", "HrnsFail", "harness_fail(empty)", "", "", "", "true", "", ""]);
-    assert_eq!(found("one", "D#m2"), ["t4", "Redundant", "pass", "20", "80", "0", "false", "", "false"]);
-    assert_eq!(headings.last().map(String::as_str), Some("start_compiles"), "columns are added at the end");
+    assert_eq!(found("one", "A#m1"), ["t1", "Success", "pass", "60", "80", "0.75", "false", "1 of 2", "", ""]);
+    assert_eq!(found(TWO, "A#m2"), ["t1", "CmplFail", "compile_fail(target_file)", "", "80", "", "false", "", "", ""]);
+    assert_eq!(found(TWO, "B#m"), ["t2", "", "infra_fail(engine)", "", "80", "", "false", "", "", ""]);
+    assert_eq!(found(TWO, "E#m"), ["t5", "HrnsFail", "harness_fail(empty)", "", "", "", "true", "", "", ""]);
+    assert_eq!(found("one", "D#m2"), ["t4", "Redundant", "pass", "20", "80", "0", "false", "", "false", ""]);
+    assert_eq!(headings.last().map(String::as_str), Some("clean_mutation_score_pred"), "columns are added at the end");
 }
 
 /// A suite as a reader of JUnit XML finds it.

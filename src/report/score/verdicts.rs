@@ -26,14 +26,26 @@ pub fn render(run_id: &str, records: &[ScoreRecord], process: &Invocation) -> Re
             }
             ScoreRecord::Coverage(one) => format!("{} {} {} coverage", one.model, one.task_id, one.method),
             ScoreRecord::Mutation(one) => format!("{} {} {} mutation", one.model, one.task_id, one.method),
+            ScoreRecord::Controls(one) => format!("{} {} {} controls", one.model, one.task_id, one.method),
             ScoreRecord::Start(one) => format!("{} start", one.task_id),
             ScoreRecord::OwnFocal(one) => format!("{} own focal", one.task_id),
+            ScoreRecord::TimeClass(one) => format!("{} time class", one.task_id),
             ScoreRecord::Submission(_) | ScoreRecord::Focal(_) | ScoreRecord::Mutants(_) => String::new(),
         };
         if let (Some(fields), false) = (value.as_object_mut(), name.is_empty()) {
-            // A message may hold an address or a time, the key names what decides executions, which differs between
-            // builds, and engines differ in what they can't enforce.
-            let volatile = ["attempts", "cached", "cause", "detail", "isolation_missing", "key", "measured"];
+            // A message may contain an address or a time. The key names inputs that differ between builds, and engines
+            // differ in their protections. A class is measured.
+            let volatile = [
+                "attempts",
+                "cached",
+                "cause",
+                "compile_seconds",
+                "detail",
+                "isolation_missing",
+                "key",
+                "launch_seconds",
+                "measured",
+            ];
             let mut parts: serde_json::Map<String, Value> =
                 volatile.into_iter().filter_map(|field| Some((field.to_owned(), fields.remove(field)?))).collect();
             // Own focal methods have causes of their own.

@@ -29,6 +29,7 @@ fn record(cell: Cell, repeat: u32, outcome: Outcome) -> CellRecord {
         path: ExecutionPath::Maven,
         outcome,
         detail: String::new(),
+        attributed: None,
         attempts: 1,
         key: None,
         measured: Measured::default(),

@@ -27,43 +27,43 @@ const KEYRING_PACKAGE: &str = "debian-archive-keyring";
 const KEYRINGS: [&str; 2] =
     ["usr/share/keyrings/debian-archive-keyring.pgp", "usr/share/keyrings/debian-archive-keyring.gpg"];
 
-/// Why a suite's index can't be used.
+/// Errors of a suite's index.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// Something could not be fetched.
+    /// A file could not be fetched.
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// The store could not be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The signed index is wrong.
+    /// The signed index is invalid.
     #[error("the signed index of `{suite}` can't be used: {reason}")]
     Release {
         /// The suite.
         suite: String,
-        /// What is wrong.
+        /// The problem.
         reason: ReleaseError,
     },
-    /// The signature is wrong.
+    /// The signature is invalid.
     #[error("the signed index of `{suite}` can't be trusted: {reason}")]
     Signature {
         /// The suite.
         suite: String,
-        /// What is wrong.
+        /// The problem.
         reason: SignatureError,
     },
-    /// The index of packages is wrong.
+    /// The index of packages is invalid.
     #[error("the packages of `{suite}` can't be read: {reason}")]
     Packages {
         /// The suite.
         suite: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// No certificates to check signatures with.
+    /// There are no certificates for checking signatures.
     #[error("Debian's keyring package can't be had: {reason}")]
     Keyring {
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
 }
@@ -90,12 +90,12 @@ impl Failure for ArchiveError {
     }
 }
 
-/// A suite's packages, and who vouches for them.
+/// A suite's packages, and the index's signature.
 #[derive(Debug)]
 pub struct Suite {
     /// Its packages.
     pub index: PackageIndex,
-    /// Who vouches for them.
+    /// The signed index.
     pub signed: SignedIndex,
 }
 
@@ -105,12 +105,13 @@ pub struct Archive<'a> {
     policy: &'a DebianPolicy,
     now: Timestamp,
     keys: Option<TrustedKeys>,
-    /// The preferred suite's packages, from looking for the keyring: not to be used before they are verified.
+    /// The preferred suite's packages, read while looking for the keyring. They must not be used before they are
+    /// verified.
     unverified: Option<(Digest, PackageIndex)>,
 }
 
 impl<'a> Archive<'a> {
-    /// Returns the archive; nothing is fetched yet.
+    /// Returns the archive without fetching anything.
     pub fn new(client: &'a Client, policy: &'a DebianPolicy, now: Timestamp) -> Self {
         Self { client, policy, now, keys: None, unverified: None }
     }
@@ -171,7 +172,7 @@ impl<'a> Archive<'a> {
             return Err(malformed(format!("the index is larger than {MAX_PACKAGES} bytes")));
         }
         let (directory, _) = PACKAGES.rsplit_once('/').unwrap_or(("", PACKAGES));
-        // By its digest a file is there even while the mirror is being changed.
+        // A file's digest gives access to it even while the mirror is being updated.
         let by_hash = format!("dists/{suite}/{directory}/by-hash/SHA256/{}", digest.hex());
         let plain = format!("dists/{suite}/{PACKAGES}");
         let debian = OriginName::debian();
@@ -187,7 +188,7 @@ impl<'a> Archive<'a> {
         parsed.map_err(|error| malformed(error.to_string()))?
     }
 
-    /// Fetches the certificates. Where they lie is read from an index that is not verified yet: that is no harm, since
+    /// Fetches the certificates. Their place comes from an index that is not verified yet, which does no harm because
     /// only pinned certificates count.
     async fn fetch_keys(&mut self) -> Result<TrustedKeys, ArchiveError> {
         let suite = self.policy.suite.clone();
@@ -218,7 +219,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Returns a stored package's control text and those of its files that `wanted` names, by path.
+/// Returns a stored package's control text, and the files that `wanted` selects, by path.
 pub(crate) fn package_files(
     store: &Store,
     digest: &Digest,

@@ -1,5 +1,4 @@
-//! Origins that nothing on this machine names, found in Debian's own packages: the defaults that Debian's Maven and pip
-//! are built with.
+//! Finds origins that this machine does not know, in Debian's own packages: the defaults of Debian's Maven and pip.
 
 use std::io::Cursor;
 
@@ -15,11 +14,11 @@ use crate::lock::policy::ToolchainPolicy;
 const MAX_PACKAGE: u64 = 32 << 20;
 const MAX_FILE: u64 = 8 << 20;
 
-/// Returns where `central` or `pypi` is by Debian's own packages, and remembers it in the data directory; `None` for
-/// other origins, and where the packages do not say.
+/// Returns the address of `central` or `pypi` in Debian's own packages, and records it in the data directory. `None`
+/// for other origins, and if the packages do not contain an address.
 ///
 /// # Errors
-/// [`FetchError`] where something can't be fetched.
+/// [`FetchError`] if a package can't be fetched.
 pub fn find<'a>(client: &'a Client, name: &'a OriginName) -> FoundOrigin<'a> {
     Box::pin(find_in_packages(client, name))
 }
@@ -50,7 +49,7 @@ async fn look(
     read: &(dyn Fn(&[u8]) -> Option<OriginAddress> + Sync),
 ) -> Result<Option<OriginAddress>, FetchError> {
     let debian = OriginName::debian();
-    // Without Debian's archive the origin asked for is simply not known.
+    // Without Debian's archive the requested origin is unknown.
     if client.origins().resolve(&debian).is_err() {
         return Ok(None);
     }

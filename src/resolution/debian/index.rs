@@ -1,4 +1,4 @@
-//! A suite's packages: `Packages`.
+//! Reads a suite's packages: `Packages`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use crate::lock::ARCHITECTURE;
 const MAX_PACKAGES: usize = 400_000;
 const MAX_VERSION: usize = 200;
 
-/// What can be wrong with an index of packages.
+/// Errors of an index of packages.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// A package's field is missing or is not of its form.
+    /// A package's field is missing or malformed.
     #[error("the field `{field}` of the package `{package}` is missing or malformed")]
     Field {
         /// The package.
@@ -25,16 +25,16 @@ pub enum IndexError {
         /// The field.
         field: &'static str,
     },
-    /// A relation of a package can't be read.
+    /// A package's relation is malformed.
     #[error("the package `{package}`: {reason}")]
     Relation {
         /// The package.
         package: String,
-        /// What is wrong.
+        /// The problem.
         #[source]
         reason: InvalidRelation,
     },
-    /// It has more packages than anyone makes.
+    /// The index has more packages than any real one.
     #[error("it has more than {MAX_PACKAGES} packages")]
     TooMany,
 }
@@ -46,29 +46,29 @@ pub struct Package {
     pub name: String,
     /// Its version.
     pub version: Version,
-    /// The version as it is written.
+    /// The version as written.
     pub version_text: String,
     /// `amd64` or `all`.
     pub architecture: String,
     /// Path below the archive's root.
     pub path: String,
-    /// Of the `.deb`.
+    /// Digest of the `.deb`.
     pub sha256: Digest,
-    /// Of the `.deb`, in bytes.
+    /// Size of the `.deb` in bytes.
     pub size: u64,
     /// The suite that has it.
     pub suite: String,
-    /// How much the archive wants it installed: 0 for `required` to 4 for `extra`.
+    /// Its priority in the archive: 0 for `required` to 4 for `extra`.
     pub priority: u8,
-    /// What it needs, `Pre-Depends` first: of each group one.
+    /// Its dependencies, `Pre-Depends` first. One relation of each group must hold.
     pub depends: Vec<Vec<Relation>>,
-    /// What it can't be together with.
+    /// Packages that it can't be installed with.
     pub breaks: Vec<Relation>,
-    /// The virtual packages that it stands for, with their versions where they have one.
+    /// The virtual packages that it provides, with their versions if they have any.
     pub provides: Vec<(String, Option<Version>)>,
 }
 
-/// The packages of a suite for amd64. They are read when they are asked for: most never are.
+/// The packages of a suite for amd64. A package is parsed when it is requested, because most never are.
 #[derive(Debug, Default)]
 pub struct PackageIndex {
     suite: String,
@@ -85,7 +85,7 @@ struct Entry {
 }
 
 impl PackageIndex {
-    /// Reads the text of `Packages`, but of each package only its name and what it stands for.
+    /// Reads the text of `Packages`, but of each package only its name and what it provides.
     ///
     /// # Errors
     /// [`IndexError::TooMany`].
@@ -106,7 +106,7 @@ impl PackageIndex {
                     }
                 }
             }
-            // A paragraph is a piece of the text, so this difference of addresses is its place.
+            // A paragraph is a slice of the text, so the difference of addresses is its position.
             let start = paragraph.text().as_ptr() as usize - text.as_ptr() as usize;
             let place = start..start + paragraph.text().len();
             index.entries.push(Entry { place, package: OnceLock::new() });
@@ -121,12 +121,14 @@ impl PackageIndex {
     /// [`IndexError::Field`], [`IndexError::Relation`].
     pub fn named(&self, name: &str) -> Result<Vec<&Package>, IndexError> {
         let mut packages = self.read(self.by_name.get(name))?;
-        // An index may hold several versions of one name.
+        // A paragraph with two `Package` fields is listed under both names, and the parser takes one of them.
+        packages.retain(|package| package.name == name);
+        // An index may contain several versions of one name.
         packages.sort_by(|a, b| b.version.cmp(&a.version));
         Ok(packages)
     }
 
-    /// Returns the packages that stand for that name, in the index's order.
+    /// Returns the packages that provide that name, in the index's order.
     ///
     /// # Errors
     /// [`IndexError::Field`], [`IndexError::Relation`].

@@ -1,19 +1,19 @@
-//! Relations between packages, `a (>= 1) | b, c:any`, as fields of binary packages have them.
+//! Relations between packages, `a (>= 1) | b, c:any`, as in fields of binary packages.
 
 pub use debian_control::lossy::Relation;
 use debversion::Version;
 
-/// A text that is no relation.
+/// The text is not a relation.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is no relation between packages")]
 pub struct InvalidRelation(String);
 
-/// Returns whether the relation asks for `version` or accepts any.
+/// Returns whether the relation accepts `version`.
 pub fn accepts(relation: &Relation, version: &Version) -> bool {
     relation.satisfied_by(|_: &str| Some(version.clone()))
 }
 
-/// Reads a field such as `Depends`: all groups must hold, of each group one relation.
+/// Parses a field such as `Depends`. One relation of each group must hold.
 ///
 /// # Errors
 /// [`InvalidRelation`].
@@ -22,7 +22,7 @@ pub fn parse_relations(text: &str) -> Result<Vec<Vec<Relation>>, InvalidRelation
     groups.map(|group| group.split('|').map(parse_relation).collect()).collect()
 }
 
-/// Reads one relation. Qualifiers such as `:any` are left out: images hold one architecture.
+/// Parses one relation. Drops qualifiers such as `:any`, because images have only one architecture.
 fn parse_relation(text: &str) -> Result<Relation, InvalidRelation> {
     let relation: Option<Relation> = text.trim().parse().ok();
     // Only source packages restrict relations to architectures and build profiles.

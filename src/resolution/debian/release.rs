@@ -1,4 +1,4 @@
-//! A suite's signed index of indexes: `InRelease`.
+//! Reads a suite's signed index of indexes: `InRelease`.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use crate::artifact::control::paragraphs;
 use crate::digest::Digest;
 
-/// How far a `Date` may lie ahead of this machine's clock, in seconds.
+/// How far a `Date` may be ahead of this machine's clock, in seconds.
 const CLOCK_TOLERANCE: i64 = 24 * 3600;
 const MAX_FILES: usize = 100_000;
 
-/// What can be wrong with a release.
+/// Errors of a release.
 #[derive(Debug, thiserror::Error)]
 pub enum ReleaseError {
-    /// A field is missing or is not of its form.
+    /// A field is missing or malformed.
     #[error("its field `{0}` is missing or malformed")]
     Field(&'static str),
     /// It describes another suite.
@@ -23,37 +23,37 @@ pub enum ReleaseError {
         /// Its suite and code name.
         found: String,
     },
-    /// It is from the future.
+    /// Its date is in the future.
     #[error("its date {date} lies in the future of this machine's clock")]
     Future {
         /// Its date.
         date: String,
     },
-    /// It is out of date.
+    /// It has expired.
     #[error("it was valid until {until}")]
     Expired {
         /// End of its validity.
         until: String,
     },
-    /// It does not name a file.
+    /// It does not list a file.
     #[error("it does not list `{0}` by SHA-256")]
     NotListed(String),
 }
 
-/// What a release says.
+/// The content of a release.
 #[derive(Debug)]
 pub struct Release {
-    /// The `Date` field as it stands there.
+    /// The `Date` field, unchanged.
     pub date: String,
-    /// When it ceases to be valid, as it stands there.
+    /// The end of its validity, unchanged.
     pub valid_until: Option<String>,
-    /// Whether files can be asked for by digest.
+    /// Whether files can be requested by digest.
     pub by_hash: bool,
     files: BTreeMap<String, (Digest, u64)>,
 }
 
 impl Release {
-    /// Reads a release and checks that it is of the suite (by suite or code name) and of the past.
+    /// Reads a release. Checks that it belongs to the suite (by suite or code name), and that its date is in the past.
     ///
     /// # Errors
     /// [`ReleaseError`], but never [`ReleaseError::Expired`]: see [`Release::check_validity`].

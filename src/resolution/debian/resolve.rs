@@ -1,7 +1,9 @@
-//! Which packages a set of roots needs: dependencies without recommendations, deterministic for equal indexes.
+//! Resolves the packages that a set of roots needs: dependencies without recommendations, deterministic for equal
+//! indexes.
 //!
-//! Alternatives are tried in their order, real packages before those that provide a name, preferred suites before
-//! others, newer versions before older ones. Essential packages are not implied, as images state all that they hold.
+//! Alternatives are tried in this order: as written, real packages before those that provide a name, preferred suites
+//! before others, newer versions before older ones. Essential packages are not implied, because images list all their
+//! packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,20 +12,20 @@ use debversion::Version;
 use super::index::{IndexError, Package, PackageIndex};
 use super::relation::{Relation, accepts};
 
-/// Attempts after which a set of packages is given up: honest ones need some hundreds.
+/// The most attempts for a set of packages. Real sets need some hundreds.
 const MAX_STEPS: usize = 100_000;
 
 /// Why no set of packages was found.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// Nothing fits.
+    /// No package satisfies a relation.
     #[error("`{relation}`, needed by {needed_by}, can't be had{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Unsatisfiable {
-        /// What is needed.
+        /// The relation.
         relation: String,
-        /// Who needs it.
+        /// The package that needs it.
         needed_by: String,
-        /// Why the last candidate failed, where there was one.
+        /// Why the last candidate failed; `None` without a candidate.
         reason: Option<Box<ResolveError>>,
     },
     /// Two versions of one package are needed.
@@ -39,49 +41,49 @@ pub enum ResolveError {
     /// Two packages exclude each other.
     #[error("`{package}` can't be together with `{other}`")]
     Conflict {
-        /// The package that says so.
+        /// The package that declares the conflict.
         package: String,
         /// The other.
         other: String,
     },
-    /// The index is not as it should be.
+    /// The index is malformed.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// The search was given up.
+    /// The search reached its limit.
     #[error("the packages depend on each other in too many ways")]
     TooHard,
 }
 
-/// A package that is wanted by name.
+/// A package that is requested by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The suite that it must come from; `None` for the most preferred that has it.
+    /// The suite that it must come from; `None` for the most preferred suite that has it.
     pub suite: Option<&'a str>,
 }
 
-/// A package that is there already, in a layer below.
+/// A package in a lower layer.
 #[derive(Clone, Debug)]
 pub struct Installed {
     /// Its version.
     pub version: Version,
-    /// The virtual packages that it stands for.
+    /// The virtual packages that it provides.
     pub provides: Vec<(String, Option<Version>)>,
 }
 
-/// What is to be resolved.
+/// The packages to resolve.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// Packages that are wanted.
+    /// The requested packages.
     pub roots: Vec<Root<'a>>,
-    /// Packages that are there, by name.
+    /// Packages in lower layers, by name.
     pub installed: &'a BTreeMap<String, Installed>,
-    /// Packages that count as being there, but never are.
+    /// Packages that count as installed but never are.
     pub dropped: &'a BTreeSet<String>,
 }
 
-/// Returns the packages that must be added, sorted by name. `suites` come in order of preference.
+/// Returns the packages that must be added, sorted by name. `suites` are in order of preference.
 ///
 /// # Errors
 /// [`ResolveError`].
@@ -104,7 +106,7 @@ pub fn resolve<'a>(suites: &[&'a PackageIndex], request: &Request<'_>) -> Result
     Ok(search.selected.into_values().collect())
 }
 
-/// Returns the packages of that name, those of preferred suites first.
+/// Returns the packages with that name, those of preferred suites first.
 pub(crate) fn named<'a>(suites: &[&'a PackageIndex], name: &str) -> Result<Vec<&'a Package>, IndexError> {
     let mut packages = Vec::new();
     for index in suites {
@@ -224,7 +226,7 @@ impl<'a> Search<'_, 'a> {
     }
 }
 
-/// Returns whether one of the provided names is what the relation asks for; a version needs a provided version.
+/// Returns whether a provided name satisfies the relation. A version in the relation requires a provided version.
 fn stands_for(provides: &[(String, Option<Version>)], relation: &Relation) -> bool {
     provides.iter().any(|(name, version)| {
         *name == relation.name

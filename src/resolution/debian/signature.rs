@@ -1,7 +1,7 @@
-//! Who signed an index: cleartext signatures, checked against certificates whose fingerprints are pinned.
+//! Checks who signed an index: cleartext signatures, with certificates whose fingerprints are pinned.
 //!
-//! Certificates may come from anywhere. Only those whose primary fingerprint is pinned count, and of those only keys
-//! that the primary key itself vouches for.
+//! Certificates may come from anywhere. Only those with a pinned primary fingerprint count, and of their keys only
+//! those that the primary key confirms.
 
 use std::collections::BTreeSet;
 
@@ -12,36 +12,36 @@ use pgp::packet::{Signature, SignatureType};
 use pgp::ser::Serialize as PacketSerialize;
 use pgp::types::{KeyDetails, Tag, VerifyingKey};
 
-/// How far clocks may differ, in seconds.
+/// Greatest difference of clocks, in seconds.
 const CLOCK_TOLERANCE: i64 = 24 * 3600;
-/// Certificates and signatures beyond these numbers are not looked at.
+/// Further certificates and signatures are ignored.
 const MAX_CERTIFICATES: usize = 200;
 const MAX_SIGNATURES: usize = 16;
 
 /// Why a signature does not count.
 #[derive(Debug, thiserror::Error)]
 pub enum SignatureError {
-    /// The file is no cleartext-signed message.
+    /// The file is not a cleartext-signed message.
     #[error("it is not signed in the expected form: {0}")]
     Malformed(String),
-    /// None of the pinned certificates is at hand.
+    /// None of the pinned certificates is available.
     #[error("the keyring holds none of the trusted keys")]
     NoTrustedKey,
-    /// No signature is good.
+    /// No signature is valid.
     #[error("no signature by a trusted key is good: {0}")]
     Untrusted(String),
 }
 
-/// Certificates that may vouch for an index.
+/// Certificates whose signatures count.
 #[derive(Debug)]
 pub struct TrustedKeys(Vec<SignedPublicKey>);
 
 /// A text that a trusted key signed.
 #[derive(Debug)]
 pub struct SignedText {
-    /// Exactly what was signed, lines ending in `\n`.
+    /// The exact signed text, with lines ending in `\n`.
     pub text: String,
-    /// Primary fingerprints of those whose signatures are good, upper-case hexadecimal, sorted.
+    /// Primary fingerprints of the valid signatures' certificates, upper-case hexadecimal, sorted.
     pub signed_by: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl TrustedKeys {
         if trusted.is_empty() { Err(SignatureError::NoTrustedKey) } else { Ok(Self(trusted)) }
     }
 
-    /// Checks a cleartext-signed message and returns what was signed.
+    /// Checks a cleartext-signed message and returns the signed text.
     ///
     /// # Errors
     /// [`SignatureError`].
@@ -151,7 +151,7 @@ fn has_expired(key: &impl KeyDetails, binding: &Signature, now: i64) -> bool {
     life > 0 && i64::from(key.created_at().as_secs()) + i64::from(life) < now
 }
 
-/// Checks what the primary key says about itself: its newest self-signature decides.
+/// Checks the primary key's newest signature of itself.
 fn primary_state(certificate: &SignedPublicKey, now: i64, must_sign: bool) -> Result<(), &'static str> {
     let primary = &certificate.primary_key;
     if certificate.details.revocation_signatures.iter().any(|revocation| revocation.verify_key(primary).is_ok()) {
@@ -182,7 +182,7 @@ fn primary_state(certificate: &SignedPublicKey, now: i64, must_sign: bool) -> Re
     Ok(())
 }
 
-/// Checks that the primary key made the subkey its own for signing, and that the subkey agreed.
+/// Checks that the primary key accepted the subkey for signing, and that the subkey agreed.
 fn subkey_state(certificate: &SignedPublicKey, subkey: &SignedPublicSubKey, now: i64) -> Result<(), &'static str> {
     let primary = &certificate.primary_key;
     let valid = |signature: &&Signature| is_binding(signature, primary, &subkey.key);

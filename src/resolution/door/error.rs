@@ -1,14 +1,14 @@
-//! Why a door stays shut.
+//! Errors of opening a door.
 
 use std::path::PathBuf;
 
 use crate::artifact::store::StoreError;
 use crate::error::{ExitStatus, Failure};
 
-/// What can keep a door shut.
+/// Errors of opening a door.
 #[derive(Debug, thiserror::Error)]
 pub enum DoorError {
-    /// The socket can't be made.
+    /// The socket can't be created.
     #[error("the door's socket `{path}` could not be opened: {source}")]
     Socket {
         /// The socket.
@@ -16,7 +16,7 @@ pub enum DoorError {
         /// The cause.
         source: std::io::Error,
     },
-    /// The store refused.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

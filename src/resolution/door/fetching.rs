@@ -1,4 +1,4 @@
-//! What the door takes from origins, within what one lock may, and its sums.
+//! Fetches files for the door from origins, within the limits of one lock, and computes checksums.
 
 use sha1::Digest as _;
 
@@ -8,7 +8,7 @@ use crate::artifact::origin::OriginName;
 use crate::digest::{Digest, encode_hex};
 use crate::resolution::allowance::Exhausted;
 
-/// Why something was not fetched.
+/// Why a file was not fetched.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Denied {
     #[error(transparent)]
@@ -17,7 +17,7 @@ pub(super) enum Denied {
     Exhausted(#[from] Exhausted),
 }
 
-/// Fetches within what one lock may.
+/// Fetches a file within the limits of one lock.
 pub(super) async fn fetch(
     shared: &Shared,
     origin: &OriginName,
@@ -39,12 +39,12 @@ pub(super) async fn fetch(
     }
 }
 
-/// Returns the SHA-1 sum of a blob; `None` where it can't be read.
+/// Returns the SHA-1 checksum of a blob; `None` if the blob can't be read.
 pub(super) async fn sha1_of(shared: &Shared, digest: &Digest) -> Option<String> {
     if let Some(sum) = held(&shared.sums).get(digest) {
         return Some(sum.clone());
     }
-    let mut file = shared.store.open_blob(digest).ok()?;
+    let mut file = shared.store.open_sound(digest).ok()?;
     let sum = tokio::task::spawn_blocking(move || {
         let mut hasher = sha1::Sha1::new();
         let mut buffer = vec![0; 1 << 16];

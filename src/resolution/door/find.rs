@@ -1,4 +1,4 @@
-//! What a path is answered with: what passed before, then what the tree has, then what an origin gives.
+//! Finds the answer for a path: earlier passages first, then the tree, then the origins.
 
 use super::fetching::{Denied, fetch, sha1_of};
 use super::versions::freeze;
@@ -10,19 +10,19 @@ use crate::lock::MavenFile;
 use crate::resolution::bookkeeping::is_bookkeeping;
 use crate::resolution::metadata;
 
-/// What the door has for a path.
+/// The door's answer for a path.
 pub(super) enum Found {
-    /// A file, which the store has.
+    /// A file in the store.
     Blob { digest: Digest, size: u64 },
-    /// A text of ours: metadata, a sum.
+    /// A text that this program makes: metadata or a checksum.
     Text(String),
     /// No origin has it.
     Absent,
-    /// Nobody knows: the cause.
+    /// Unknown, with the cause.
     Failed(String),
 }
 
-/// Finds a file of a Maven repository: among what passed before, in the tree, or at an origin.
+/// Finds a file of a Maven repository: in earlier passages, in the tree, or at an origin.
 pub(super) async fn find(shared: &Shared, path: &str) -> Found {
     if path.ends_with("/maven-metadata.xml") {
         return find_metadata(shared, path).await;
@@ -50,7 +50,7 @@ pub(super) async fn find(shared: &Shared, path: &str) -> Found {
             passage.files.insert(path.to_owned(), file.clone());
         }
         if let Some(file) = passage.files.get(path)
-            && shared.store.contains(&file.sha256)
+            && shared.store.sound(&file.sha256).is_ok()
         {
             return Found::Blob { digest: file.sha256, size: file.size };
         }
@@ -61,7 +61,7 @@ pub(super) async fn find(shared: &Shared, path: &str) -> Found {
     let known = held(&shared.passage).files.get(path).cloned();
     let mut failure = None;
     let origins = held(&shared.origins).clone();
-    // What a lock names is asked of its own origin first, and must have the locked bytes wherever it comes from.
+    // A locked file is requested from its own origin first. It must have the locked bytes, whichever origin serves it.
     let locked = known.as_ref().and_then(|file| file.origin.parse().ok());
     for origin in locked.iter().chain(&origins) {
         let expected = known.as_ref().map(|file| &file.sha256);
@@ -74,7 +74,7 @@ pub(super) async fn find(shared: &Shared, path: &str) -> Found {
                 return Found::Blob { digest: sha256, size };
             }
             Err(Denied::Fetch(FetchError::Gone { .. })) => {}
-            // What is locked came from somewhere; that this is out of reach must be told.
+            // A locked file has an origin, so an unreachable one must be reported.
             Err(Denied::Fetch(FetchError::Origin(error @ OriginError::Private { .. }))) if known.is_none() => {
                 leave_out(shared, origin, &error);
             }
@@ -84,7 +84,7 @@ pub(super) async fn find(shared: &Shared, path: &str) -> Found {
     not_found(shared, path, failure)
 }
 
-/// Notes that a path was not given, and why.
+/// Records that a path was not served, and why.
 fn not_found(shared: &Shared, path: &str, failure: Option<String>) -> Found {
     let mut passage = held(&shared.passage);
     match failure {
@@ -99,7 +99,7 @@ fn not_found(shared: &Shared, path: &str, failure: Option<String>) -> Found {
     }
 }
 
-/// Asks an origin no more of which it has come out that a POM may not name it, and tells of it once.
+/// Stops using an origin that a POM may not name, and reports that once.
 fn leave_out(shared: &Shared, origin: &OriginName, error: &OriginError) {
     let mut origins = held(&shared.origins);
     let before = origins.len();
@@ -110,7 +110,7 @@ fn leave_out(shared: &Shared, origin: &OriginName, error: &OriginError) {
     }
 }
 
-/// Answers which versions there are: once chosen, always the same.
+/// Answers a request for versions. The first answer stays the same for ever.
 async fn find_metadata(shared: &Shared, path: &str) -> Found {
     let cached = cached_metadata_path(path);
     let gate = match shared.allowance.gate(path) {
@@ -149,7 +149,7 @@ async fn find_metadata(shared: &Shared, path: &str) -> Found {
     not_found(shared, path, failure)
 }
 
-/// Returns where Maven keeps metadata that it got from the mirror.
+/// Returns the path at which Maven caches metadata from the mirror.
 pub(super) fn cached_metadata_path(path: &str) -> String {
     let directory = path.strip_suffix("maven-metadata.xml").unwrap_or(path);
     format!("{directory}maven-metadata-{MIRROR_ID}.xml")

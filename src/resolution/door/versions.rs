@@ -1,4 +1,4 @@
-//! Which version is the newest, where Maven asks: chosen once, the same for ever.
+//! Chooses the version that Maven gets as the newest. The first choice stays the same for ever.
 
 use super::fetching::{Denied, fetch};
 use super::{MAX_ARTIFACT_BYTES, Shared, is_repository_path};
@@ -8,7 +8,7 @@ use crate::digest::Digest;
 use crate::lock::FrozenMetadata;
 use crate::resolution::metadata;
 
-/// Returns metadata as it is given from now on, with one version as the newest.
+/// Returns metadata with one version as the newest, and records it for later requests.
 pub(super) async fn freeze(
     shared: &Shared,
     origin: &OriginName,
@@ -39,7 +39,7 @@ pub(super) async fn freeze(
     })
 }
 
-/// Chooses the version that "newest" shall mean, and says by which rule.
+/// Chooses the newest version, and returns the rule that led to it.
 async fn choose(shared: &Shared, origin: &OriginName, of: &metadata::Metadata) -> Result<(String, String), String> {
     if let Some(version) = metadata::preferred(of) {
         return Ok((version.to_owned(), "runs all JUnit versions".to_owned()));
@@ -69,14 +69,14 @@ async fn choose(shared: &Shared, origin: &OriginName, of: &metadata::Metadata) -
     Ok(((*oldest).to_owned(), format!("oldest release, none fits Java {} by {}", shared.java, shared.cutoff)))
 }
 
-/// Tells whether a jar's classes run on the builds' Java; an artifact without a jar does.
+/// Tells whether a jar's classes run on the builds' Java. True for an artifact without a jar.
 async fn fits(shared: &Shared, origin: &OriginName, jar: &str) -> Result<bool, String> {
     let digest = match fetch(shared, origin, jar, None, MAX_ARTIFACT_BYTES).await {
         Ok((digest, _)) => digest,
         Err(Denied::Fetch(FetchError::Gone { .. })) => return Ok(true),
         Err(error) => return Err(error.to_string()),
     };
-    let file = shared.store.open_blob(&digest).map_err(|error| error.to_string())?;
+    let file = shared.store.open_sound(&digest).map_err(|error| error.to_string())?;
     let release = tokio::task::spawn_blocking(move || metadata::java_release_of(file)).await;
     match release.map_err(|error| error.to_string())? {
         Ok(release) => Ok(release.is_none_or(|release| release <= shared.java)),

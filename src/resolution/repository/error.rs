@@ -1,4 +1,4 @@
-//! What can end the locking of a repository.
+//! Errors of locking a repository.
 
 use crate::artifact::fetch::FetchError;
 use crate::artifact::store::StoreError;
@@ -11,7 +11,7 @@ use crate::resolution::in_tree::InTreeError;
 use crate::task::RepositoryName;
 use crate::workspace::WorkspaceError;
 
-/// What can end a lock before its time. What was found until then is saved.
+/// Errors that end a lock early. The results until then are saved.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// The door could not be opened.
@@ -20,22 +20,22 @@ pub enum LockError {
     /// A container could not be run.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A locked file can't be had.
+    /// A locked file is not available.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// The store refused.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The lock could not be written.
     #[error(transparent)]
     LockFile(#[from] LockFileError),
-    /// A set's tree could not be had.
+    /// A set's tree is not available.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    /// The file system refused.
+    /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// An origin failed while Maven was waiting for it.
+    /// An origin failed during a request of Maven.
     #[error("`{path}` was needed for {repository} and could not be fetched: {cause}")]
     Origin {
         /// The repository.
@@ -45,15 +45,15 @@ pub enum LockError {
         /// The cause.
         cause: String,
     },
-    /// Maven, or a plugin in it, asked for more than any lock may.
+    /// Maven, or a plugin in it, exceeded the limits of a lock.
     #[error("{repository} asks for too much: {cause}")]
     Exhausted {
         /// The repository.
         repository: RepositoryName,
-        /// What was too much.
+        /// The limit.
         cause: Exhausted,
     },
-    /// The container broke off.
+    /// The container ended early.
     #[error("the container that resolves {repository} broke off: {cause}")]
     Container {
         /// The repository.
@@ -64,7 +64,7 @@ pub enum LockError {
 }
 
 impl LockError {
-    /// Returns the error of a repository whose trees could not be collected from.
+    /// Returns the error of collecting files in a repository's trees.
     pub fn in_tree(repository: &RepositoryName, error: InTreeError) -> Self {
         match error {
             InTreeError::Workspace(error) => error.into(),
@@ -97,7 +97,7 @@ impl Failure for LockError {
             Self::Store(error) => return error.hint(),
             Self::LockFile(error) => return error.hint(),
             Self::Workspace(error) => return error.hint(),
-            // One origin that is down stops all: what it might have is not known to be nowhere.
+            // An unreachable origin stops the lock, because its files can't be taken for missing.
             Self::Origin { .. } => {
                 "check the network, or say with `--origin NAME=URL` where else to find what that origin has; `lock` \
                  goes on where it stopped"

@@ -1,4 +1,4 @@
-//! What Python projects say they need, compared with what the policy brings.
+//! Compares the requirements of Python projects with the policy's projects.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -13,7 +13,7 @@ const MAX_METADATA: u64 = 1 << 20;
 /// The images' Python is 3.13 or newer.
 const PYTHON_MINOR: u32 = 13;
 
-/// What is wrong with a Python project of the toolchain.
+/// Errors of a Python project of the toolchain.
 #[derive(Debug, thiserror::Error)]
 pub enum RequirementError {
     /// The wheel can't be read.
@@ -21,15 +21,15 @@ pub enum RequirementError {
     Unreadable {
         /// The project.
         project: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// It needs what is not there.
+    /// The toolchain lacks a requirement.
     #[error("the Python project `{project}` needs `{requirement}`, which the policy neither has nor leaves out")]
     Missing {
         /// The project.
         project: String,
-        /// What it needs.
+        /// The requirement.
         requirement: String,
     },
     /// The store can't be used.
@@ -37,7 +37,7 @@ pub enum RequirementError {
     Store(#[from] StoreError),
 }
 
-/// Checks that every requirement of the wheels is among them or left out on purpose.
+/// Checks that every requirement of the wheels is among them or deliberately left out.
 ///
 /// # Errors
 /// [`RequirementError`].
@@ -78,7 +78,7 @@ fn metadata(store: &Store, wheel: &ToolFile) -> Result<String, String> {
     Ok(text)
 }
 
-/// Returns the normalized names of what is required on Linux by the images' Python; extras are never installed.
+/// Returns the normalized names of requirements on Linux with the images' Python. Extras are never installed.
 fn requirements(metadata: &str) -> Vec<String> {
     let fields = metadata.lines().take_while(|line| !line.trim().is_empty());
     let required = fields.filter_map(|line| line.strip_prefix("Requires-Dist:"));

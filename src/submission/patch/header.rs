@@ -29,7 +29,7 @@ impl<'a> Lines<'a> {
         Some(line.strip_suffix(b"\r").unwrap_or(line))
     }
 
-    /// Returns what was not read so far.
+    /// Returns the unread text.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -56,8 +56,8 @@ impl<'a> Lines<'a> {
         line.starts_with(b"--- ") && after.peek().is_some_and(|next| next.starts_with(b"+++ "))
     }
 
-    /// Passes over lines up to the next file's headers. What looks like a hunk is never passed over in a preamble: the
-    /// headers before it are missing.
+    /// Skips lines up to the next file's headers. In a preamble, a hunk is never skipped, because it means that headers
+    /// are missing.
     pub(super) fn skip_to_file(&mut self, preamble: bool) {
         while let Some(line) = self.peek() {
             if self.is_file() || (preamble && line.starts_with(b"@@ -")) {
@@ -67,8 +67,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Passes over what may follow a file's changes: blank lines, and a mail's signature with all that comes after it
-    /// up to the next file.
+    /// Skips what may follow a file's changes: blank lines, and a mail's signature with everything up to the next file.
     pub(super) fn end_of_file(&mut self) -> Result<(), PatchError> {
         while let Some(line) = self.peek() {
             if self.is_file() {
@@ -78,7 +77,7 @@ impl<'a> Lines<'a> {
                 self.skip_to_file(false);
                 return Ok(());
             }
-            // Headers of other programs, which say nothing that the names below do not say.
+            // Headers of other programs. They add nothing to the names below.
             let foreign = [&b"diff -"[..], b"Index: ", b"====="].iter().any(|start| line.starts_with(start));
             if !foreign && !line.trim_ascii().is_empty() {
                 return Err(self.error(PatchErrorReason::StrayLine));
@@ -89,7 +88,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// What stands before a file's hunks.
+/// The headers before a file's hunks.
 pub(super) struct Header {
     old: Option<Vec<u8>>,
     new: Option<Vec<u8>>,
@@ -99,7 +98,7 @@ pub(super) struct Header {
     pub(super) binary: bool,
 }
 
-/// The extended headers of git, each at most once.
+/// Git's extended headers, each at most once.
 #[derive(Default)]
 struct Extended {
     made: bool,
@@ -123,7 +122,7 @@ impl Header {
         if line.starts_with(b"--- ") {
             let (old, new) = Self::names(lines)?;
             let (old, new) = match stripped(old, new) {
-                // Without git's headers both names are one file's; the older may have a suffix such as `.orig`.
+                // Without git's headers both names belong to one file. The old one may have a suffix such as `.orig`.
                 (Some(_), Some(new)) => (Some(new.clone()), Some(new)),
                 one => one,
             };
@@ -146,7 +145,7 @@ impl Header {
             lines.next();
         } else if lines.peek().is_some_and(|line| line == b"GIT binary patch") {
             binary = true;
-            // Its lines are base 85, which has no blank, so none of them can look like the next header.
+            // Its lines are base 85, which has no blank, so none of them looks like the next header.
             while lines.peek().is_some_and(|line| !line.starts_with(b"diff --")) {
                 lines.next();
             }
@@ -194,7 +193,7 @@ impl Header {
         header.checked(lines)
     }
 
-    /// Reads the lines `---` and `+++`; `/dev/null` is no name.
+    /// Reads the lines `---` and `+++`. `/dev/null` stands for no file.
     #[expect(clippy::type_complexity, reason = "the two names of a file")]
     fn names(lines: &mut Lines<'_>) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>), PatchError> {
         let mut names = [None, None];
@@ -208,7 +207,7 @@ impl Header {
                 }
                 found
             } else {
-                // A tab ends the name: a time follows, or nothing where the name has blanks.
+                // A tab ends the name. After it comes a time, or nothing if the name contains blanks.
                 line.split(|byte| *byte == b'\t').next().unwrap_or_default().to_vec()
             };
             if found.is_empty() {
@@ -319,7 +318,7 @@ fn plain_name(text: &[u8], lines: &Lines<'_>) -> Result<Vec<u8>, PatchError> {
     }
 }
 
-/// Returns the two names of a line `diff --git`; `None` where blanks leave it open which they are.
+/// Returns the two names of a line `diff --git`; `None` if blanks make them ambiguous.
 fn git_names(text: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     if text.starts_with(b"\"") {
         let (old, rest) = unquote(text)?;
@@ -332,7 +331,7 @@ fn git_names(text: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         let (new, rest) = unquote(&text[at + 1..])?;
         return rest.is_empty().then(|| (text[..at].to_vec(), new));
     }
-    // Names that are the same but for git's prefixes are equally long, so the blank between them is in the middle.
+    // Names that differ only in git's prefixes have equal lengths, so the blank between them is in the middle.
     let middle = text.len() / 2;
     if text.len() % 2 == 1 && text[middle] == b' ' {
         let (old, new) = (text[..middle].to_vec(), text[middle + 1..].to_vec());
@@ -341,14 +340,14 @@ fn git_names(text: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
             return Some((old, new));
         }
     }
-    // Different names have headers of their own that say which they are; with one blank there is no doubt either.
+    // Different names also have headers of their own. A single blank is unambiguous too.
     let mut parts = text.split(|byte| *byte == b' ');
     let (old, new) = (parts.next()?, parts.next()?);
     parts.next().is_none().then(|| (old.to_vec(), new.to_vec()))
 }
 
-/// Takes git's prefixes from a pair of names: `a/` and `b/`, or one of its mnemonic pairs. Names without are left as
-/// they are.
+/// Removes git's prefixes from a pair of names: `a/` and `b/`, or one of its mnemonic pairs. Names without them stay
+/// unchanged.
 fn stripped(old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
     let prefix = |name: &Option<Vec<u8>>| match name {
         Some(name) if name.get(1) == Some(&b'/') => Some(name[0]),

@@ -49,14 +49,14 @@ pub(super) fn read(path: &Path, collector: &mut Collector<'_>) -> Result<(), Pre
     Ok(())
 }
 
-/// Reads the target test file of a task's own directory; a directory without it hands in nothing.
+/// Reads the target test file in a task's own directory. A directory without it gives an empty submission.
 fn test_file(directory: &Path, id: &str, collector: &Collector<'_>) -> Result<Content, PredictionsError> {
     let Some(task) = collector.task(id) else { return Ok(Content::Nothing) };
     let path = task.test_file.as_str();
     let name = path.rsplit('/').next().unwrap_or(path);
     for relative in [path, name] {
         let mut file = directory.to_owned();
-        // Every part is looked at by itself: a link anywhere would lead out of the directory.
+        // Every part is checked by itself, because any link would lead out of the directory.
         let mut found = None;
         for part in relative.split('/') {
             file.push(part);
@@ -81,7 +81,7 @@ fn test_file(directory: &Path, id: &str, collector: &Collector<'_>) -> Result<Co
 }
 
 fn bounded(path: &Path, kind: fn(Vec<u8>) -> Content) -> Result<Content, PredictionsError> {
-    // What was a file a moment ago may be a link or a pipe by now: neither is followed or waited for.
+    // The file may have been replaced by a link or a pipe. A link is not followed, and a pipe not waited for.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let metadata = file.metadata()?;

@@ -10,7 +10,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use super::{Collector, Place, Prediction, PredictionsError, field};
 use crate::submission::Content;
 
-/// What is read of one prediction; other fields are strangers' own.
+/// The known fields of one prediction. Others are ignored.
 #[derive(Deserialize)]
 struct Raw {
     instance_id: Option<String>,
@@ -22,7 +22,7 @@ struct Raw {
     tokens: Option<u64>,
 }
 
-/// Whether an object names its task. Its other fields are passed over, not kept: a stranger's may hold anything.
+/// Checks that an object names its task. Its other fields are skipped, because they may contain anything.
 #[derive(Deserialize)]
 struct Named {
     #[serde(default, deserialize_with = "there")]
@@ -48,7 +48,7 @@ pub(super) fn read(path: &Path, bytes: &[u8], collector: &mut Collector<'_>) -> 
     }
 }
 
-/// Tells whether the file has an object a line: its first line is one by itself, and names its task.
+/// Tells whether the file has an object on each line: the first line is a complete object and names its task.
 fn is_lines(cursor: &Cursor<'_>) -> bool {
     let rest = &cursor.bytes[cursor.offset..];
     let first = rest.split(|byte| *byte == b'\n').next().unwrap_or(rest);
@@ -57,7 +57,7 @@ fn is_lines(cursor: &Cursor<'_>) -> bool {
             let alone = rest[first.len()..].iter().all(u8::is_ascii_whitespace);
             named.instance_id || named.task_id || !alone
         }
-        // A first line that ends too early is the beginning of something longer; any other fault is this line's.
+        // A first line that ends too early is the beginning of a longer value. Any other error belongs to this line.
         Err(error) => !error.is_eof() || rest[first.len()..].trim_ascii().starts_with(b"{"),
     }
 }
@@ -146,7 +146,7 @@ fn add(raw: Raw, key: Option<String>, place: Place, collector: &mut Collector<'_
 }
 
 fn in_line(place: &Place, error: &serde_json::Error) -> PredictionsError {
-    // The parser counts lines of what it was given, which is one; only the column says something.
+    // The parser got only one line, so of its position only the column is meaningful.
     let reason = error.to_string();
     let reason = reason.rsplit_once(" at line ").map_or(reason.as_str(), |(reason, _)| reason);
     let reason = format!("{reason}, column {}", error.column());
@@ -163,7 +163,7 @@ struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// Passes over blanks and returns the next byte.
+    /// Skips blanks and returns the next byte.
     fn peek(&mut self) -> Option<u8> {
         while self.bytes.get(self.offset).is_some_and(u8::is_ascii_whitespace) {
             self.offset += 1;
@@ -189,14 +189,14 @@ impl Cursor<'_> {
         }
     }
 
-    /// Reads one value of a type and passes over it.
+    /// Reads and skips one value of a type.
     fn value<T: DeserializeOwned>(&mut self) -> Result<T, PredictionsError> {
         let place = self.place();
         let mut values = serde_json::Deserializer::from_slice(&self.bytes[self.offset..]).into_iter::<T>();
         let value = match values.next() {
             Some(Ok(value)) => value,
             Some(Err(error)) => {
-                // Lines count from the value's own.
+                // The parser counts lines from the value's first line.
                 let line = place.line.unwrap_or(1) + (error.line() as u64).saturating_sub(1);
                 return Err(in_line(&Place { line: Some(line), ..place }, &error));
             }

@@ -22,7 +22,7 @@ pub(super) fn object(text: &str) -> Result<Map<String, Value>, Problem> {
     serde_json::from_value(value).map_err(Problem::NoJson)
 }
 
-/// A value, and a key that some object in it has twice.
+/// A value, and a key that occurs twice in one of its objects.
 struct Read {
     value: Value,
     twice: Option<String>,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::{InspectError, Inspector, Subject};
 use crate::report::crosscheck::{Both, CheckedEnd, CheckedEnds, named};
 use crate::tools::rebuilt::{MutantEnd, Rebuilt, rebuild};
+use testevo_sandbox::execution::build::merged::OpenTree;
 use testevo_sandbox::execution::container::temporary::TemporaryFile;
 use testevo_sandbox::execution::direct::{Swap, SwappedTree};
 use testevo_sandbox::execution::fault::{NoAnswer, Remedy};
@@ -94,7 +95,9 @@ impl Inspector {
         let started = Instant::now();
         let compiler = MainCompiler::new(&self.direct, executor, environment, revision, file.path, file.source).await?;
         let (judging_ms, beginning_ms) = (milliseconds(judging), milliseconds(started.elapsed()));
+        let tree = &OpenTree::of(&runnable.swapped.built).await.map_err(std::io::Error::from)?;
         let launches = MutantLaunches {
+            tree,
             direct: &self.direct,
             executor,
             environment,
@@ -123,7 +126,7 @@ impl Inspector {
             let (own, limited) = if judged.invalid.contains(place) {
                 (MutantEnd::Invalid, false)
             } else {
-                match launches.on(&compiler, (number + 1, text)).await? {
+                match launches.on(&compiler, (&format!("mutant-{}", number + 1), text)).await? {
                     Some(outcomes) => became(&outcomes).map_err(NoAnswer::fault)?,
                     None => return Err(NoAnswer::fault("a mutant compiled before and does not now").into()),
                 }

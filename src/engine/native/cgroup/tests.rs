@@ -64,8 +64,8 @@ fn version_1_has_a_group_per_hierarchy_below_our_own() {
     let files = [("/proc/self/mountinfo", HYBRID.0), ("/proc/self/cgroup", HYBRID.1)];
     let layout = find(&Recorded::new(&files, &all));
     assert_eq!(layout.version, 1);
-    assert_eq!(layout.unenforced(false), ["processes"], "the hierarchy of processes is not ours");
-    assert_eq!(layout.unenforced(true), ["processes", "swap"], "no account of swap");
+    assert_eq!(layout.unenforced(false), ["processes", "socket memory"], "the hierarchy of processes is not ours");
+    assert_eq!(layout.unenforced(true), ["processes", "socket memory", "swap"], "no account of swap");
     let owner = Owner::current().unwrap();
     let groups = layout.groups(&owner, 3, &LIMITS);
     let shown: Vec<&str> = groups.iter().map(|group| group.shown_as.as_str()).collect();
@@ -79,7 +79,7 @@ fn version_1_has_a_group_per_hierarchy_below_our_own() {
     assert_eq!(layout.hierarchies, mounted);
 
     let nobody = find(&Recorded::new(&files, &[]));
-    assert_eq!(nobody.unenforced(false), ["cpu", "memory", "processes", "swap"]);
+    assert_eq!(nobody.unenforced(false), ["cpu", "memory", "processes", "socket memory", "swap"]);
     assert!(nobody.groups(&owner, 1, &LIMITS).is_empty());
 }
 

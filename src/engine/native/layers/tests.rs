@@ -1,6 +1,7 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use super::*;
+use crate::event::Event;
 
 fn layer(add: impl FnOnce(&mut tar::Builder<Vec<u8>>)) -> (Digest, Vec<u8>) {
     let mut builder = tar::Builder::new(Vec::new());
@@ -46,7 +47,7 @@ fn add(layers: &Layers, image: &Digest, (diff_id, bytes): &(Digest, Vec<u8>)) ->
 #[test]
 fn a_layer_is_unpacked_once_with_its_modes_and_links() {
     let directory = tempfile::tempdir().unwrap();
-    let layers = Layers::open(directory.path(), &Owner::current().unwrap()).unwrap();
+    let layers = Layers::open(directory.path(), &Owner::current().unwrap(), &EventSink::none()).unwrap();
     let image = Digest::of(b"image");
     let sample = sample();
     assert_eq!(layers.of(&image).unwrap(), None);
@@ -68,7 +69,7 @@ fn a_layer_is_unpacked_once_with_its_modes_and_links() {
 #[test]
 fn a_layer_with_other_content_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let layers = Layers::open(directory.path(), &Owner::current().unwrap()).unwrap();
+    let layers = Layers::open(directory.path(), &Owner::current().unwrap(), &EventSink::none()).unwrap();
     let (_, bytes) = sample();
     let wrong = add(&layers, &Digest::of(b"image"), &(Digest::of(b"other"), bytes));
     let wrong = wrong.unwrap_err().to_string();
@@ -81,7 +82,8 @@ fn a_layer_with_other_content_leaves_nothing() {
 #[test]
 fn hostile_layers_reach_nothing_outside() {
     let directory = tempfile::tempdir().unwrap();
-    let layers = Layers::open(&directory.path().join("unpacked"), &Owner::current().unwrap()).unwrap();
+    let layers =
+        Layers::open(&directory.path().join("unpacked"), &Owner::current().unwrap(), &EventSink::none()).unwrap();
     let outside = directory.path().join("outside");
     fs::create_dir(&outside).unwrap();
     let through_link = layer(|tar| {
@@ -104,7 +106,7 @@ fn hostile_layers_reach_nothing_outside() {
 fn what_nobody_needs_goes_and_what_somebody_uses_stays() {
     let directory = tempfile::tempdir().unwrap();
     let owner = Owner::current().unwrap();
-    let layers = Layers::open(directory.path(), &owner).unwrap();
+    let layers = Layers::open(directory.path(), &owner, &EventSink::none()).unwrap();
     let (kept, doomed) = (sample(), layer(|tar| entry(tar, "a", tar::EntryType::Regular, 0o644, b"a")));
     for one in [&kept, &doomed] {
         add(&layers, &one.0, one).unwrap();
@@ -113,7 +115,7 @@ fn what_nobody_needs_goes_and_what_somebody_uses_stays() {
     let found = layers.prune(&used, true).unwrap().unwrap();
     assert_eq!(found.iter().map(|(layer, _)| *layer).collect::<Vec<_>>(), [doomed.0]);
     {
-        let _other = Layers::open(directory.path(), &owner).unwrap();
+        let _other = Layers::open(directory.path(), &owner, &EventSink::none()).unwrap();
         assert!(layers.prune(&used, false).unwrap().is_none(), "another engine may use it");
     }
     assert_eq!(layers.prune(&used, false).unwrap().unwrap().len(), 1);
@@ -126,17 +128,17 @@ fn what_nobody_needs_goes_and_what_somebody_uses_stays() {
 fn what_is_unfinished_goes_when_nobody_makes_anything() {
     let directory = tempfile::tempdir().unwrap();
     let owner = Owner::current().unwrap();
-    let maker = Layers::open(directory.path(), &owner).unwrap();
+    let maker = Layers::open(directory.path(), &owner, &EventSink::none()).unwrap();
     // As far as its number tells, the maker is dead: it is of another namespace.
     let elsewhere = directory.path().join(format!("{UNFINISHED}{}-1-0-0", std::process::id()));
     fs::create_dir_all(elsewhere.join("x")).unwrap();
     let file = directory.path().join(format!("{UNFINISHED}{owner}-a0"));
     fs::write(&file, "").unwrap();
     let making = maker.lock().unwrap();
-    Layers::open(directory.path(), &owner).unwrap();
+    Layers::open(directory.path(), &owner, &EventSink::none()).unwrap();
     assert!(elsewhere.join("x").exists() && file.exists(), "somebody makes something, and it may be this");
     drop(making);
-    Layers::open(directory.path(), &owner).unwrap();
+    Layers::open(directory.path(), &owner, &EventSink::none()).unwrap();
     assert!(!elsewhere.exists() && !file.exists());
 }
 
@@ -149,10 +151,10 @@ fn may_be_opened(directory: &Path) -> bool {
 #[test]
 fn nobody_opens_layers_while_they_lose_their_names() {
     let directory = tempfile::tempdir().unwrap();
-    let layers = Layers::open(directory.path(), &Owner::current().unwrap()).unwrap();
+    let layers = Layers::open(directory.path(), &Owner::current().unwrap(), &EventSink::none()).unwrap();
     let doomed = sample();
     add(&layers, &doomed.0, &doomed).unwrap();
-    let other = Layers::open(directory.path(), &Owner::current().unwrap()).unwrap();
+    let other = Layers::open(directory.path(), &Owner::current().unwrap(), &EventSink::none()).unwrap();
     assert!(layers.alone().unwrap().is_none());
     drop(other);
     {
@@ -173,7 +175,7 @@ fn nobody_opens_layers_while_they_lose_their_names() {
 #[test]
 fn a_name_is_one_images_and_can_be_taken_off_it() {
     let directory = tempfile::tempdir().unwrap();
-    let layers = Layers::open(directory.path(), &Owner::current().unwrap()).unwrap();
+    let layers = Layers::open(directory.path(), &Owner::current().unwrap(), &EventSink::none()).unwrap();
     let images = [Digest::of(b"first"), Digest::of(b"second")];
     for image in &images {
         add(&layers, image, &sample()).unwrap();
@@ -187,4 +189,87 @@ fn a_name_is_one_images_and_can_be_taken_off_it() {
     layers.untag(&images[1], "ready").unwrap();
     assert_eq!(names(), [vec![], Vec::<String>::new()]);
     layers.untag(&Digest::of(b"unknown"), "ready").unwrap();
+}
+
+/// Flips a byte of a file and gives it back its time.
+fn flip(path: &Path) {
+    let modified = fs::metadata(path).unwrap().modified().unwrap();
+    let mut bytes = fs::read(path).unwrap();
+    bytes[0] ^= 1;
+    fs::write(path, bytes).unwrap();
+    fs::File::options().write(true).open(path).unwrap().file().set_modified(modified).unwrap();
+}
+
+#[test]
+fn a_damaged_layer_is_named_and_unpacked_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let owner = Owner::current().unwrap();
+    let told = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let events = {
+        let told = std::sync::Arc::clone(&told);
+        EventSink::new(move |event| told.lock().unwrap().push(event))
+    };
+    let open = || Layers::open(directory.path(), &owner, &events).unwrap();
+    let (image, sample) = (Digest::of(b"image"), sample());
+    let tool = directory.path().join(sample.0.hex()).join("bin/tool");
+    {
+        let layers = open();
+        add(&layers, &image, &sample).unwrap();
+        assert!(layers.is_known(&image).unwrap(), "who unpacked it knows it");
+    }
+    let layers = open();
+    assert!(!layers.is_known(&image).unwrap() && layers.is_whole(&image).unwrap() && layers.is_known(&image).unwrap());
+    drop(layers);
+    flip(&tool);
+    let layers = open();
+    let verified = layers.verify(false).unwrap();
+    // The same file under two names.
+    let files: Vec<_> = verified.damaged.iter().map(|damaged| damaged.file.file_name().unwrap()).collect();
+    assert_eq!((verified.sound, files), (0, vec!["same".as_ref(), "tool".as_ref()]));
+    assert!(told.lock().unwrap().is_empty());
+    assert!(!layers.is_whole(&image).unwrap() && !layers.is_known(&image).unwrap());
+    assert!(layers.damage(&image).unwrap().is_some_and(|file| file.ends_with("bin/same")));
+    let told = std::mem::take(&mut *told.lock().unwrap());
+    assert!(
+        matches!(&told[..], [Event::Warning { text }] if text.contains("bin/same`: it holds other bytes, and 1 more"))
+    );
+    {
+        let _other = open();
+        let error = add(&layers, &image, &sample).unwrap_err();
+        assert!(matches!(error, EngineError::LayerDamaged { layer, .. } if layer == sample.0), "{error}");
+        assert!(!layers.is_whole(&image).unwrap(), "it is not used all the same");
+    }
+    add(&layers, &image, &sample).unwrap();
+    assert!(layers.is_whole(&image).unwrap());
+    assert_eq!(fs::read(&tool).unwrap(), b"tool");
+    assert_eq!(layers.verify(false).unwrap().damaged, []);
+    flip(&tool);
+    assert_eq!(layers.verify(true).unwrap().removed, 1);
+    assert_eq!(layers.of(&image).unwrap(), None);
+    let manifests = directory.path().join(inventory::MANIFESTS);
+    assert_eq!(fs::read_dir(manifests).unwrap().count(), 0, "nothing tells of what is gone");
+}
+
+#[test]
+fn a_layer_of_an_earlier_program_is_compared_with_its_blob() {
+    let directory = tempfile::tempdir().unwrap();
+    let owner = Owner::current().unwrap();
+    let open = || Layers::open(directory.path(), &owner, &EventSink::none()).unwrap();
+    let (image, sample) = (Digest::of(b"image"), sample());
+    let tree = directory.path().join(sample.0.hex());
+    add(&open(), &image, &sample).unwrap();
+    for damaged in [false, true] {
+        inventory::forget(directory.path(), &sample.0).unwrap();
+        let before = fs::metadata(&tree).unwrap().ino();
+        if damaged {
+            flip(&tree.join("bin/tool"));
+        }
+        let layers = open();
+        assert_eq!(layers.verify(false).unwrap().unknown, 1);
+        assert!(!layers.is_whole(&image).unwrap());
+        add(&layers, &image, &sample).unwrap();
+        assert!(layers.is_whole(&image).unwrap());
+        assert_eq!(fs::metadata(&tree).unwrap().ino() != before, damaged, "a sound tree stays");
+        assert_eq!(fs::read(tree.join("bin/tool")).unwrap(), b"tool");
+    }
 }

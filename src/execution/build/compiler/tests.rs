@@ -210,3 +210,11 @@ fn answers_are_understood_or_refused() {
     };
     assert_eq!(found, [error(Some("/work/project/A.java"), 7, 3), error(None, -1, -1)]);
 }
+
+#[test]
+fn a_text_may_take_twenty_times_as_long_as_the_revisions_own_within_bounds() {
+    let seconds = Duration::from_secs;
+    for (own, expected) in [(0, 30), (1, 30), (2, 40), (6, 120), (7, 120)] {
+        assert_eq!(patience(seconds(own)), seconds(expected), "{own}");
+    }
+}

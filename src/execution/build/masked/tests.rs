@@ -49,6 +49,7 @@ pub(in crate::execution) fn masked(
         settings: Default::default(),
         generates: false,
         unfit: None,
+        build_cpu_ms: None,
     };
     let masked = MaskedRevision::new(&store, Arc::new(revision), file, directory.path());
     (directory, masked)

@@ -65,10 +65,11 @@ fn unfit_call(call: &CompilerCall, test_output: &str) -> Option<String> {
     }
 }
 
-/// A project's own options for Maven's JVM.
+/// A file with a project's own options for Maven's JVM.
 const JVM_OPTIONS: &str = ".mvn/jvm.config";
 
-/// Returns why a compiler that is not started by the build compiles other texts than the build, or otherwise, if it does.
+/// Returns why the compiler would see other texts or options than in the build if it runs outside of the build; `None`
+/// if it would not.
 pub(super) fn rewritten(
     source: &Path,
     compiled: &CompiledTree,

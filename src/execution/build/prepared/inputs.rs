@@ -9,11 +9,11 @@ use super::{PreparedError, in_tree};
 use crate::artifact::store::Store;
 use crate::digest::Digest;
 use crate::execution::build::compiled_tree::{CompiledTree, EntryKind};
-use crate::execution::build::recording::{CompilerCall, Recording};
+use crate::execution::build::recording::{CompilerCall, OUTPUT_OPTIONS, Recording};
 use crate::execution::container::places::within;
 use crate::outcome::launch::shortened;
 
-/// A build whose compiled tree is looked at.
+/// A build whose compiled tree is examined.
 pub(super) struct Sources<'a> {
     /// Tar archive of the tree that was built.
     pub(super) source: &'a Path,
@@ -25,7 +25,7 @@ pub(super) struct Sources<'a> {
     pub(super) test_output: &'a str,
 }
 
-/// The warm compiler's inputs from a compiled tree.
+/// The result of examining a compiled tree.
 pub(super) struct Looked {
     /// As [`super::CompiledRevision::jars`].
     pub(super) jars: BTreeMap<String, Digest>,
@@ -35,17 +35,17 @@ pub(super) struct Looked {
     pub(super) unfit: Option<String>,
 }
 
-/// Looks through a compiled tree in the store, and packs what compilers find classes in.
+/// Examines a compiled tree in the store, and packs jars of the directories where compilers find classes.
 ///
 /// # Errors
-/// [`PreparedError`]; [`PreparedError::Unfit`] is no fault of ours.
+/// [`PreparedError`]; [`PreparedError::Unfit`] is not a fault of ours.
 pub(super) fn look(
     store: &Store,
     tree: &Digest,
     recording: &Recording,
     build: &Sources<'_>,
 ) -> Result<Looked, PreparedError> {
-    let tree = CompiledTree::open(&store.path(tree))?;
+    let tree = CompiledTree::open(&store.sound(tree)?)?;
     let rewritten = rewritten(build.source, &tree, build.test_calls)?;
     let unfit = unfit(recording, build.project, build.test_calls, build.test_output).or(rewritten);
     let mut generated = build.test_calls.iter().filter_map(|call| call.generated_sources.as_deref()).map(in_tree);
@@ -61,7 +61,7 @@ pub(super) fn look(
                 jar.rewind()?;
                 io::copy(&mut jar, &mut writer)?;
             }
-            // Compilers pass over what is not there.
+            // Compilers ignore missing entries.
             Some((EntryKind::Nothing, _)) | None => continue,
             Some((EntryKind::Unclear, path)) => {
                 unclear = Some(format!("`{path}` is no file and no directory, and compilers look for classes there"));
@@ -75,7 +75,7 @@ pub(super) fn look(
     Ok(Looked { jars, generates, unfit })
 }
 
-/// Returns what some compiler looks for classes in, but for the module's test classes.
+/// Returns the paths where compilers look for classes, except the module's test classes.
 fn on_paths<'a>(recording: &'a Recording, test_output: &str) -> BTreeSet<&'a str> {
     let paths = recording.compilations.iter().flat_map(|call| {
         let lists = [&call.class_path, &call.module_path, &call.processor_path];
@@ -84,11 +84,8 @@ fn on_paths<'a>(recording: &'a Recording, test_output: &str) -> BTreeSet<&'a str
     paths.map(String::as_str).filter(|path| *path != test_output).collect()
 }
 
-/// Options whose value is a directory to write to.
-const WRITTEN: [&str; 3] = ["-d", "-s", "-h"];
-
-/// Returns why a compiler that sees nothing of the tree but `jars` and its sources may not do as it is told, if so: an
-/// argument names something else of the tree.
+/// Returns why a compiler that sees only `jars` and its sources may behave differently: an argument names another part
+/// of the tree. `None` if no argument does.
 fn told_of(
     call: &CompilerCall,
     tree: &CompiledTree,
@@ -100,10 +97,10 @@ fn told_of(
     let known: BTreeSet<Option<String>> = directories.map(within).collect();
     let before = std::iter::once("").chain(call.arguments.iter().map(String::as_str));
     for (before, argument) in before.zip(&call.arguments) {
-        if WRITTEN.contains(&before) {
+        if OUTPUT_OPTIONS.contains(&before) {
             continue;
         }
-        // Of processors' own arguments nobody knows the form.
+        // The form of processors' own arguments is unknown.
         let lists = argument.split([':', '=']).chain(argument.split([':', '=', ',', ';', '@', ' ', '"', '\'']));
         for path in lists
             .filter(|path| path.contains(['/', '.']) && !jars.contains_key(*path) && !known.contains(&within(path)))

@@ -40,6 +40,10 @@ fn every_input_changes_the_key() {
     let key = |asked: &Asked| super::key(&asked.executor, &asked.environment, &asked.revision);
     assert_eq!(key(&asked()), key(&asked()));
     let mut keys = BTreeMap::from([(key(&asked()), "none")]);
+    // What only launches or submissions have is no part of it: tasks of several classes share a revision.
+    let mut of_a_task = asked();
+    of_a_task.executor.limits = of_a_task.executor.limits.within(Some(30), Some(60));
+    assert_eq!(key(&of_a_task), key(&asked()));
     for (name, change) in changes {
         let mut changed = asked();
         change(&mut changed);

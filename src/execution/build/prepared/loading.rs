@@ -117,9 +117,10 @@ async fn what_was_given_up_meanwhile_is_made_anew() {
     let revisions = place.begun();
     let made = place.get_from(&revisions).await;
     fs::remove_file(place.store.path(&made.tree)).unwrap();
-    assert_eq!((place.get_from(&revisions).await, place.builds()), (made.clone(), 1), "nothing is checked twice");
-    revisions.forget(made.key);
     assert_eq!((place.get_from(&revisions).await, place.builds()), (made.clone(), 2));
+    place.store.verify(&made.tree).unwrap();
+    flip(&place.store.path(&made.tree));
+    assert_eq!((place.get_from(&revisions).await, place.builds()), (made.clone(), 3), "it was damaged meanwhile");
     place.store.verify(&made.tree).unwrap();
 }
 

@@ -27,15 +27,19 @@ fn jars_are_found_without_an_image_while_they_are_sound() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
     let recipe = Digest::of(b"recipe");
-    let remembered = |recipe: &Digest| remembered(recipe, &store);
+    let remembered = |recipe: &Digest| remembered(recipe, &store, &EventSink::none());
     assert!(remembered(&recipe).is_none());
     let [runner, recorder, compiler, tracer] = [b"1", b"2", b"3", b"4"].map(|jar| store.put(jar).unwrap());
     let jars = Remembered { runner, recorder, compiler, tracer };
     made::keep(&store, key(&recipe), jars).unwrap();
     assert_eq!(remembered(&recipe).unwrap().recorder, store.path(&recorder));
     assert!(remembered(&Digest::of(b"another recipe")).is_none());
-    fs::write(store.path(&recorder), "x").unwrap();
+    // The first damaged one hides no other.
+    for jar in [runner, recorder] {
+        fs::write(store.path(&jar), "x").unwrap();
+    }
     assert!(remembered(&recipe).is_none());
+    assert!(!store.contains(&runner) && !store.contains(&recorder) && store.contains(&compiler));
 }
 
 #[test]

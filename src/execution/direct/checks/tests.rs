@@ -1,10 +1,13 @@
 use super::*;
 use crate::data_dir::DataDir;
 use crate::engine::scripted::{Said, Scripted, exited, step_end};
+use crate::execution::attempt::Confirmed;
 use crate::execution::build::compiler::tests::{broken, compiled, said};
 use crate::execution::build::masked::tests::masked;
-use crate::execution::fault::answered;
+use crate::execution::direct::Swap;
+use crate::execution::fault::{Remedy, answered};
 use crate::execution::scripted::{direct, environment, executor};
+use crate::outcome::CompileReason;
 use crate::workspace::class_file::sample;
 
 const OWN: &[u8] = b"class ATest {}";
@@ -93,4 +96,28 @@ async fn what_a_compiler_broke_or_was_lost_on_is_asked_again() {
     direct.compile_proven(&executor, &environment(), &masked, OWN).await.unwrap();
     assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Dependents, generates: false }));
     assert_eq!(engine.started().len(), 3);
+}
+
+#[tokio::test]
+async fn what_a_compiler_is_lost_on_is_believed_where_the_submission_exhausted_one_before() {
+    let confirmed = Confirmed::default();
+    for is_confirmed in [false, true] {
+        let (directory, masked, [own, _]) = revision();
+        let answers = [compiled(&[("ATest.class", &own)], &[]), broken()];
+        let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&answers), ends: false }));
+        let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
+        let executor = Executor { confirmed: Some(confirmed.clone()), ..executor(&engine, &data_dir) };
+        let direct = direct(&engine, &data_dir);
+        let swap = answered(direct.swap(&executor, &environment(), &masked, OTHER).await).unwrap();
+        match (is_confirmed, swap) {
+            (false, Err(reason)) => assert_eq!(reason.remedy, Remedy::AskMaven),
+            (true, Ok(Swap::Failed { reason, detail, errors })) => {
+                assert_eq!((reason, errors.len()), (CompileReason::Resource, 0));
+                assert!(detail.starts_with("the compiler: "), "{detail}");
+            }
+            (_, Err(reason)) => panic!("{reason}"),
+            (_, Ok(_)) => panic!("it was not confirmed"),
+        }
+        confirmed.compilations.confirm();
+    }
 }

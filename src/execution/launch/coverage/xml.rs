@@ -8,7 +8,7 @@ use quick_xml::events::{BytesStart, Event};
 
 use super::{Lines, SourceFile};
 
-/// The most lines that are taken of all files together.
+/// The most lines to read of all files together.
 const MOST_LINES: usize = 2_000_000;
 
 /// Why XML is not JaCoCo's.
@@ -25,7 +25,7 @@ pub enum XmlError {
     TooMany,
 }
 
-/// Returns the lines of the wanted files; a line is covered where an instruction of it was executed.
+/// Returns the lines of the wanted files. A line counts as covered if one of its instructions was executed.
 ///
 /// # Errors
 /// [`XmlError`].
@@ -79,7 +79,7 @@ pub fn read_xml(xml: &[u8], wanted: &[SourceFile]) -> Result<BTreeMap<SourceFile
 /// Returns an attribute of an element, unescaped.
 pub fn attribute(event: &BytesStart<'_>, name: &str) -> Option<String> {
     let found = event.try_get_attribute(name).ok().flatten()?;
-    // Only names and numbers are asked for; Java's names need none of XML's escapes but these.
+    // Only names and numbers are read. Names in Java need no other escapes in XML.
     Some(found.value.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&"))
 }
 

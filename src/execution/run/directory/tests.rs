@@ -15,6 +15,7 @@ fn record(repeat: u32) -> CellRecord {
         path: Default::default(),
         outcome: Outcome::ExecFail(ExecReason::Assertion),
         detail: "x".to_owned(),
+        attributed: None,
         attempts: 1,
         key: None,
         measured: Measured::default(),
@@ -63,4 +64,21 @@ fn a_named_run_is_continued_only_with_equal_inputs_and_by_one_process() {
     assert!(matches!(held, Err(RunDirectoryError::Finished { .. })), "it may have ended before the lock was had");
     let bad = RunDirectory::open(&data_dir, "validate", b"", Some("../x"), false);
     assert!(matches!(bad, Err(RunDirectoryError::InvalidId(_))));
+}
+
+#[test]
+fn a_full_disk_ends_a_run_with_whole_records() {
+    let directory = tempfile::tempdir().unwrap();
+    let data_dir = DataDir::open(directory.path()).unwrap();
+    let open = || RunDirectory::open(&data_dir, "validate", b"inputs", Some("r1"), false).unwrap();
+    let (mut run, _) = open();
+    run.append(&record(1)).unwrap();
+    let there = std::mem::replace(&mut run.records, fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let error = run.append(&record(2)).unwrap_err();
+    let path = run.path().join("records.jsonl");
+    assert!(matches!(&error, RunDirectoryError::Full { path: told, .. } if *told == path), "{error}");
+    run.records = there;
+    run.append(&record(3)).unwrap();
+    drop(run);
+    assert_eq!(open().1, [record(1), record(3)]);
 }

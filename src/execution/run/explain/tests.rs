@@ -1,9 +1,10 @@
 use super::*;
 use crate::digest::Digest;
 use crate::engine::spec::{CommandLimits, PROGRAM_SCHEMA, Program, Step};
+use crate::event::EventSink;
 use crate::execution::run::directory::RunDescription;
 use crate::execution::run::list::RunState;
-use crate::execution::run::logs::{CellLogs, method_name};
+use crate::execution::run::logs::{CellLogs, Logs, method_name};
 use crate::execution::run::record::{Measured, RECORD_SCHEMA};
 use crate::outcome::Outcome;
 use crate::task::{Cell, Track};
@@ -24,7 +25,8 @@ fn command(word: &str) -> Command {
 fn each_method_has_the_command_of_its_own_last_attempt() {
     let directory = tempfile::tempdir().unwrap();
     let task: TaskId = "t".parse().unwrap();
-    let logs = CellLogs::create(Some(&directory.path().join("logs")), &task, Cell::Nn).unwrap();
+    let logs = Logs::new(directory.path().join("logs"), EventSink::none());
+    let logs = CellLogs::create(Some(&logs), &task, Cell::Nn).unwrap();
     let keep = |name: &str| {
         let steps = vec![Step::Run(command(name))];
         logs.invocation(name, &Program { schema: PROGRAM_SCHEMA, door_port: None, steps }, 0).unwrap();
@@ -49,6 +51,7 @@ fn each_method_has_the_command_of_its_own_last_attempt() {
             path: ExecutionPath::Maven,
             outcome: Outcome::Pass,
             detail: String::new(),
+            attributed: None,
             attempts,
             key: None,
             measured: Measured { logs: logs.relative(), ..Measured::default() },

@@ -7,6 +7,10 @@ fn mutants(path: &str) -> Mutants {
     Mutants { set: MutantSet { path: path.to_owned(), ..MutantSet::default() }, texts: vec!["text".to_owned()] }
 }
 
+fn task() -> TaskId {
+    "t1".parse().unwrap()
+}
+
 fn path_of(found: Mutants) -> String {
     found.set.path
 }
@@ -16,8 +20,8 @@ async fn a_set_is_made_once_a_run_though_no_other_runs_are_read() {
     let directory = tempfile::tempdir().unwrap();
     let (run, results) = (directory.path().join("run"), directory.path().join("results"));
     let others = ResultCache::new(results.clone(), false);
-    let key = Digest::of(b"key");
-    others.put_value(key, &mutants("of another run")).unwrap();
+    let (key, task) = (Digest::of(b"key"), task());
+    others.put_value(&task, key, &mutants("of another run")).unwrap();
     let made = AtomicUsize::new(0);
     let make = || async {
         let number = made.fetch_add(1, Ordering::Relaxed);
@@ -26,27 +30,31 @@ async fn a_set_is_made_once_a_run_though_no_other_runs_are_read() {
         Ok(mutants(&format!("made {number}")))
     };
     let begun = RunMutants::of(&run, &[]);
-    let (one, other) = tokio::join!(begun.get(key, &others, make()), begun.get(key, &others, make()));
+    let (one, other) = tokio::join!(begun.get((&task, key), &others, make()), begun.get((&task, key), &others, make()));
     assert_eq!([one, other].map(|found| path_of(found.unwrap())), ["made 0", "made 0"]);
-    assert_eq!(path_of(begun.get(Digest::of(b"other"), &others, make()).await.unwrap()), "made 1");
+    assert_eq!(path_of(begun.get((&task, Digest::of(b"other")), &others, make()).await.unwrap()), "made 1");
 
     let continued = RunMutants::of(&run, &[]);
-    assert_eq!(path_of(continued.get(key, &others, make()).await.unwrap()), "made 0", "the run is the same");
+    assert_eq!(path_of(continued.get((&task, key), &others, make()).await.unwrap()), "made 0", "the run is the same");
     continued.remove().unwrap();
     continued.remove().unwrap();
-    assert_eq!(path_of(continued.get(key, &others, make()).await.unwrap()), "made 2");
+    assert_eq!(path_of(continued.get((&task, key), &others, make()).await.unwrap()), "made 2");
 
     let reading = ResultCache::new(results, true);
     let next = RunMutants::of(&directory.path().join("next"), &[]);
-    assert_eq!(path_of(next.get(key, &reading, make()).await.unwrap()), "made 2", "the last that was kept");
+    assert_eq!(path_of(next.get((&task, key), &reading, make()).await.unwrap()), "made 2", "the last that was kept");
     let never = || async { Err(NoAnswer::never("no source").into()) };
     for make in [never(), never()] {
-        assert!(next.get(Digest::of(b"none"), &reading, make).await.is_err());
+        assert!(next.get((&task, Digest::of(b"none")), &reading, make).await.is_err());
     }
-    assert!(next.get(Digest::of(b"none"), &reading, make()).await.is_err(), "found out once");
+    assert!(next.get((&task, Digest::of(b"none")), &reading, make()).await.is_err(), "found out once");
     let fault = || async { Err(NoAnswer::fault("no engine").into()) };
-    assert!(next.get(Digest::of(b"third"), &reading, fault()).await.is_err());
-    assert_eq!(path_of(next.get(Digest::of(b"third"), &reading, make()).await.unwrap()), "made 3", "tried again");
+    assert!(next.get((&task, Digest::of(b"third")), &reading, fault()).await.is_err());
+    assert_eq!(
+        path_of(next.get((&task, Digest::of(b"third")), &reading, make()).await.unwrap()),
+        "made 3",
+        "tried again"
+    );
 }
 
 #[test]

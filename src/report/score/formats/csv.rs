@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use crate::output::visible_lines;
 use crate::report::score::{ScoredModel, formats::table::track_name};
 use crate::task::TaskId;
 
-const HEADINGS: [&str; 22] = [
+const HEADINGS: [&str; 26] = [
     "run_id",
     "model",
     "track",
@@ -30,6 +31,10 @@ const HEADINGS: [&str; 22] = [
     "missing",
     "flaky",
     "start_compiles",
+    "old_attributed",
+    "integrity_reasons",
+    "clean_coverage_pred",
+    "clean_mutation_score_pred",
 ];
 
 /// Writes the scored methods as CSV.
@@ -48,6 +53,7 @@ pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
                 let first = |records: &[crate::execution::scoring::record::ExecutionRecord]| {
                     records.first().map(|record| record.outcome.to_string()).unwrap_or_default()
                 };
+                let attributed = method.old.first().and_then(|record| record.attributed);
                 let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
                 let integrity = match serde_json::to_value(method.verdict.integrity) {
                     Ok(serde_json::Value::String(name)) => name,
@@ -78,6 +84,10 @@ pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
                         missing.contains(&task.id).to_string(),
                         method.verdict.flaky.map(|one| format!("{} of {}", one.passed, one.runs)).unwrap_or_default(),
                         start_compiles.map(|compiles| compiles.to_string()).unwrap_or_default(),
+                        attributed.map(|attributed| attributed.to_string()).unwrap_or_default(),
+                        method.verdict.reasons.iter().map(|reason| reason.name()).collect::<Vec<_>>().join(" "),
+                        number(method.score.pred.clean_coverage),
+                        number(method.score.pred.clean_mutation),
                     ],
                 )?;
             }
@@ -92,8 +102,9 @@ fn row<const COLUMNS: usize>(out: &mut impl Write, cells: [String; COLUMNS]) -> 
 }
 
 fn quoted(cell: &str) -> String {
-    // Spreadsheets take what begins like a formula for one.
-    let cell = if cell.starts_with(['=', '+', '-', '@']) { format!("'{cell}") } else { cell.to_owned() };
+    let cell = visible_lines(cell);
+    // Spreadsheets execute cells that begin like a formula.
+    let cell = if cell.starts_with(['=', '+', '-', '@']) { format!("'{cell}") } else { cell };
     if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
 }
 
@@ -103,7 +114,13 @@ mod tests {
 
     #[test]
     fn cells_are_quoted_and_no_formulas() {
-        for (cell, written) in [("a", "a"), ("a,\"b\"", "\"a,\"\"b\"\"\""), ("=1+1", "'=1+1"), ("", "")] {
+        for (cell, written) in [
+            ("a", "a"),
+            ("a,\"b\"", "\"a,\"\"b\"\"\""),
+            ("=1+1", "'=1+1"),
+            ("", ""),
+            ("a\u{202e}b\u{1b}", "a\u{fffd}b\u{fffd}"),
+        ] {
             assert_eq!(quoted(cell), written);
         }
     }

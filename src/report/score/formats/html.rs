@@ -17,6 +17,7 @@ use super::notes::notes;
 use super::table::{headings, rows, sheets, track_name};
 use crate::execution::scoring::record::ExecutionRecord;
 use crate::metrics::aggregate::segment;
+use crate::output::visible_lines;
 use crate::report::score::attachments::{Attachment, Attachments, last_shown};
 use crate::report::score::{ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
 
@@ -78,7 +79,7 @@ pub fn write(out: &mut impl Write, report: &ScoreReport, models: &[ScoredModel])
     out.write_all(rest.as_bytes())
 }
 
-/// Returns the policy of the page: its own style and its own script run, known by their digests, and nothing else does.
+/// Returns the page's policy: only its own style and script run, which their digests identify.
 fn policy() -> String {
     let digest = |begin: &str, end: &str| {
         let text = TEMPLATE.split_once(begin).and_then(|(_, rest)| rest.split_once(end)).map_or("", |(text, _)| text);
@@ -191,6 +192,8 @@ fn method(scored: &ScoredTask, method: &ScoredMethod) -> Value {
         "method": method.method.method(),
         "category": method.verdict.paper_verdict.map(|category| category.name()),
         "strict": method.verdict.strict_success,
+        "integrity": method.verdict.integrity,
+        "reasons": method.verdict.reasons.iter().map(|reason| reason.sentence()).collect::<Vec<_>>(),
         "coverage": method.score.pred.coverage,
         "gold": method.score.gold.coverage,
         "killed": killed,
@@ -201,12 +204,24 @@ fn method(scored: &ScoredTask, method: &ScoredMethod) -> Value {
     })
 }
 
-/// Writes JSON that can stand inside a script: nothing in it can end the script or begin a comment.
+/// Writes JSON for use inside a script. No text in it can end the script, begin a comment, or reorder or hide what the
+/// page shows.
 fn script_json(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(Script(out), value).map_err(io::Error::from)
+    let mut formatter = serde_json::Serializer::with_formatter(Script(out), Visible);
+    value.serialize(&mut formatter).map_err(io::Error::from)
 }
 
-/// Escapes what means something to HTML. Such characters stand only within JSON's texts.
+/// Writes texts with unsafe characters replaced.
+struct Visible;
+
+impl serde_json::ser::Formatter for Visible {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        // JSON escapes line breaks and tabs, so no fragment contains any.
+        writer.write_all(visible_lines(fragment).as_bytes())
+    }
+}
+
+/// Escapes characters with a meaning in HTML. They occur only within JSON's texts.
 struct Script<W>(W);
 
 impl<W: Write> Write for Script<W> {
@@ -232,11 +247,19 @@ mod tests {
 
     #[test]
     fn data_can_not_leave_the_script() {
-        let hostile = "</script><script>alert(1)</script><!--\u{2028}&";
+        let hostile = "</script><script>alert(1)</script><!--&\n";
         let mut text = Vec::new();
         script_json(&mut text, &hostile).unwrap();
         assert!(!text.iter().any(|byte| b"<>&".contains(byte)));
         assert_eq!(serde_json::from_slice::<String>(&text).unwrap(), hostile);
+    }
+
+    #[test]
+    fn no_text_reorders_what_the_page_shows() {
+        let mut text = Vec::new();
+        script_json(&mut text, &["a\u{202e}b\u{2066}\tü", "\u{2028}\u{61c}"]).unwrap();
+        let shown: Vec<String> = serde_json::from_slice(&text).unwrap();
+        assert_eq!(shown, ["a\u{fffd}b\u{fffd}\tü", "\u{fffd}\u{fffd}"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use super::notes::{of_model, of_run};
 use crate::metrics::category::Category;
+use crate::output::visible;
 use crate::report::score::{RunFigures, ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
 
 /// Writes the scored methods as JUnit XML.
@@ -111,8 +112,7 @@ pub(super) fn escaped(text: &str) -> String {
             '\'' => escaped.push_str("&#39;"),
             '\n' | '\t' => escaped.push(c),
             '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            c if c.is_control() => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
+            c => escaped.push(visible(c)),
         }
     }
     escaped
@@ -125,5 +125,6 @@ mod tests {
     #[test]
     fn nothing_in_a_text_is_markup() {
         assert_eq!(escaped("<a b=\"c\">&'\u{1b}\u{ffff}"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\u{fffd}\u{fffd}");
+        assert_eq!(escaped("a\u{202e}b\u{2066}\u{61c}"), "a\u{fffd}b\u{fffd}\u{fffd}");
     }
 }

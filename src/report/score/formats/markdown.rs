@@ -3,6 +3,7 @@
 
 use super::notes::notes;
 use super::table::{headings, rows, sheets, track_name};
+use crate::output::visible;
 use crate::report::score::{ScoreReport, ScoredModel};
 
 /// Returns the report as Markdown.
@@ -44,7 +45,7 @@ pub fn render(report: &ScoreReport, models: &[ScoredModel]) -> String {
     text
 }
 
-/// Returns a table of which so many columns are words, and the others numbers.
+/// Returns a table whose first columns are words and whose others are numbers.
 fn table(headings: &[&str], words: usize, rows: &[Vec<String>]) -> String {
     let mut text = line(headings.iter().map(|heading| (*heading).to_owned()));
     text.push_str(&line((0..headings.len()).map(|index| if index < words { "---" } else { "--:" }.to_owned())));
@@ -59,7 +60,7 @@ fn line(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// Returns a text that is nothing but text in a line or cell.
+/// Returns a text escaped for a line or cell.
 fn cell(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -68,8 +69,7 @@ fn cell(text: &str) -> String {
                 escaped.push('\\');
                 escaped.push(c);
             }
-            c if c.is_control() => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
+            c => escaped.push(visible(c)),
         }
     }
     escaped
@@ -82,5 +82,6 @@ mod tests {
     #[test]
     fn a_models_name_is_only_a_name() {
         assert_eq!(cell("a|b<c>[x](y)\n"), "a\\|b\\<c\\>\\[x\\](y)\u{fffd}");
+        assert_eq!(cell("a\u{202e}b\u{200f}"), "a\u{fffd}b\u{fffd}");
     }
 }

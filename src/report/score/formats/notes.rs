@@ -4,16 +4,16 @@
 use crate::output::{counted, escape};
 use crate::report::score::{RunFigures, ScoreReport, ScoredModel, ScoredTask};
 
-/// How many of a kind are named.
+/// The most names of a kind.
 const MOST_NAMED: usize = 10;
 
-/// Returns the sentences of a report, each without its full stop. They hold names of strangers.
+/// Returns the sentences of a report, each without its full stop. They contain untrusted names.
 pub fn notes(report: &ScoreReport, models: &[ScoredModel]) -> Vec<String> {
     let mut notes = Vec::new();
     let mut last_run = None;
     for (run, model) in report.runs.iter().zip(models) {
         notes.extend(of_model(run, model));
-        // What is known of a run as a whole is said once.
+        // Facts about a whole run are stated once.
         if last_run != Some(&model.path) {
             notes.extend(of_run(run, model));
             last_run = Some(&model.path);
@@ -60,7 +60,7 @@ pub fn of_model(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
     notes
 }
 
-/// Returns the sentences about a run, which hold for each of its models.
+/// Returns the sentences about a run, which apply to each of its models.
 pub fn of_run(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
     let mut notes = Vec::new();
     if run.gold_incomplete > 0 {
@@ -69,6 +69,15 @@ pub fn of_run(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
         let names = first(run.gold_incomplete, unmeasured.map(|scored| &scored.task.id));
         notes.push(format!(
             "{}: the developers' tests were not run, or not measured, for {number}, which no mean of theirs has: {names}",
+            run.run_id
+        ));
+    }
+    if !run.gold_failed.is_empty() {
+        let (one, several) = ("task fail", "tasks fail");
+        let number = counted(run.gold_failed.len(), one, several);
+        let names = first(run.gold_failed.len(), run.gold_failed.iter());
+        notes.push(format!(
+            "{}: the developers' tests of {number} on new code, where their labels say that they pass: {names}",
             run.run_id
         ));
     }
@@ -83,7 +92,7 @@ pub fn of_run(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
     notes
 }
 
-/// Returns the first of so many names, and how many more there are. What stands in a name ends no line.
+/// Returns the first of the names, and how many more there are. Line breaks in names are removed.
 fn first(number: usize, names: impl Iterator<Item = impl ToString>) -> String {
     let mut named: Vec<String> = names.take(MOST_NAMED).map(|name| escape(&name.to_string()).into_owned()).collect();
     if number > named.len() {

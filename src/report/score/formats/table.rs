@@ -10,13 +10,14 @@ use crate::task::Track;
 type Column = (&'static str, fn(&Figures) -> Option<f64>, usize);
 
 /// The columns of figures, in order.
-pub const COLUMNS: [Column; 14] = [
+pub const COLUMNS: [Column; 15] = [
     ("Success%", |figures| figures.success_percent, 1),
     ("Redundant%", |figures| figures.redundant_percent, 1),
     ("ExecFail%", |figures| figures.exec_fail_percent, 1),
     ("CmplFail%", |figures| figures.cmpl_fail_percent, 1),
     ("HrnsFail%", |figures| figures.hrns_fail_percent, 1),
     ("Strict%", |figures| figures.strict_success_percent, 1),
+    ("Clean%", |figures| figures.clean_success_percent, 1),
     ("Coverage", |figures| figures.avg_coverage_pred, 1),
     ("CoverageGold", |figures| figures.avg_coverage_gold, 1),
     ("CovOnPass", |figures| figures.cov_on_pass, 1),
@@ -27,8 +28,8 @@ pub const COLUMNS: [Column; 14] = [
     ("MutHuman", |figures| figures.mut_on_pass_human, 3),
 ];
 
-/// Columns of figures for which text has no room.
-const MORE: [Column; 13] = [
+/// Further columns of figures, which text output omits.
+const MORE: [Column; 17] = [
     ("Success% low", |figures| figures.success_percent_interval.map(|[low, _]| low), 1),
     ("Success% high", |figures| figures.success_percent_interval.map(|[_, high]| high), 1),
     ("CoverageNarrow", |figures| figures.avg_coverage_pred_success, 1),
@@ -41,6 +42,10 @@ const MORE: [Column; 13] = [
     ("MutationStrict", |figures| figures.avg_mutation_score_strict_pred, 3),
     ("MutationStrictGold", |figures| figures.avg_mutation_score_strict_gold, 3),
     ("MutDelta", |figures| figures.mut_on_pass_delta, 3),
+    ("Suspect%", |figures| figures.suspect_percent, 1),
+    ("Tampered%", |figures| figures.tampered_percent, 1),
+    ("CleanCoverage", |figures| figures.clean_coverage_pred, 1),
+    ("CleanMutation", |figures| figures.clean_mutation_score_pred, 3),
     ("GoldIncomplete", |figures| Some(figures.gold_incomplete as f64), 0),
 ];
 
@@ -60,7 +65,7 @@ const OF_PARTS: [Column; 10] = [
 
 /// A table beside the one of the figures. Its first three columns name run, model and track.
 pub struct Sheet {
-    /// What it shows.
+    /// Its title.
     pub title: &'static str,
     /// Headings of its columns.
     pub headings: Vec<&'static str>,

@@ -5,18 +5,21 @@ import java.io.File;
 /** The command line. */
 final class Arguments {
     static final String USAGE =
-            "usage: Main --class BINARY_NAME --method NAME --events-fd N [--xml DIRECTORY]";
+            "usage: Main --class BINARY_NAME --method NAME --events-fd N [--seal FILE] [--xml DIRECTORY]";
 
     final String className;
     final String methodName;
     final int eventsDescriptor;
+    /** Where the key of the events' seal is; null for events without. */
+    final File seal;
     /** Null where no report is wanted. */
     final File reportDirectory;
 
-    private Arguments(String className, String methodName, int eventsDescriptor, File reportDirectory) {
+    private Arguments(String className, String methodName, int eventsDescriptor, File seal, File reportDirectory) {
         this.className = className;
         this.methodName = methodName;
         this.eventsDescriptor = eventsDescriptor;
+        this.seal = seal;
         this.reportDirectory = reportDirectory;
     }
 
@@ -25,6 +28,7 @@ final class Arguments {
         String className = null;
         String methodName = null;
         int eventsDescriptor = -1;
+        File seal = null;
         File reportDirectory = null;
         for (int index = 0; index < words.length; index += 2) {
             if (index + 1 == words.length) {
@@ -41,6 +45,9 @@ final class Arguments {
                 case "--events-fd":
                     eventsDescriptor = Integer.parseInt(value);
                     break;
+                case "--seal":
+                    seal = new File(value);
+                    break;
                 case "--xml":
                     reportDirectory = new File(value);
                     break;
@@ -51,6 +58,6 @@ final class Arguments {
         if (className == null || methodName == null || eventsDescriptor < 0) {
             throw new IllegalArgumentException("--class, --method and --events-fd are needed");
         }
-        return new Arguments(className, methodName, eventsDescriptor, reportDirectory);
+        return new Arguments(className, methodName, eventsDescriptor, seal, reportDirectory);
     }
 }

@@ -9,28 +9,31 @@ import java.nio.charset.StandardCharsets;
 import testevo.json.JsonObject;
 
 /**
- * Writes events to the descriptor that the host reads, one line and one write each.
+ * Writes events to the descriptor that the host reads, one line and one write each, signed where there is a seal.
  *
- * <p>Test code of the same JVM can write there too if it tries; the host does not believe events alone.
+ * <p>Test code of the same JVM can write there too, and reach this object if it tries hard; the host does not believe events
+ * alone.
  */
 final class EventStream {
     /** Version of the events' format; stands in the first event. */
     static final int SCHEMA = 1;
 
     private final OutputStream output;
+    private final Seal seal;
     private final long startNanos = System.nanoTime();
 
-    private EventStream(OutputStream output) {
+    private EventStream(OutputStream output, Seal seal) {
         this.output = output;
+        this.seal = seal;
     }
 
-    static EventStream open(int descriptor) throws IOException {
+    static EventStream open(int descriptor, Seal seal) throws IOException {
         try {
-            return new EventStream(new FileOutputStream("/proc/self/fd/" + descriptor));
+            return new EventStream(new FileOutputStream("/proc/self/fd/" + descriptor), seal);
         } catch (IOException notReopened) {
             // A pipe that was made by another user, or a socket, can be used but not opened anew.
             try {
-                return new EventStream(new FileOutputStream(inherited(descriptor)));
+                return new EventStream(new FileOutputStream(inherited(descriptor)), seal);
             } catch (ReflectiveOperationException | RuntimeException refused) {
                 notReopened.addSuppressed(refused);
                 throw notReopened;
@@ -42,7 +45,15 @@ final class EventStream {
     synchronized boolean send(JsonObject event) {
         event.put("ms", (System.nanoTime() - startNanos) / 1_000_000);
         try {
-            output.write((event + "\n").getBytes(StandardCharsets.UTF_8));
+            String text = event.toString();
+            if (seal == null) {
+                output.write((text + "\n").getBytes(StandardCharsets.UTF_8));
+            } else {
+                long[] following = seal.following();
+                String signature = seal.signature(text.getBytes(StandardCharsets.UTF_8));
+                output.write((text + " " + signature + "\n").getBytes(StandardCharsets.UTF_8));
+                seal.advance(following);
+            }
             output.flush();
             return true;
         } catch (IOException closed) {

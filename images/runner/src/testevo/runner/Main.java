@@ -25,7 +25,7 @@ public final class Main {
         }
         EventStream events;
         try {
-            events = EventStream.open(arguments.eventsDescriptor);
+            events = EventStream.open(arguments.eventsDescriptor, Seal.take(arguments.seal));
         } catch (IOException closed) {
             System.err.println("testevo runner: events: " + closed.getMessage());
             System.exit(ExitStatus.EVENTS_LOST);

@@ -7,7 +7,7 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 pub fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     for last in (1..items.len()).rev() {
-        // The remainder's bias is far below what any order could show: there are never 2^32 items.
+        // The remainder's bias is negligible: there are never 2^32 items.
         let other = random.next_u64() % (last as u64 + 1);
         items.swap(last, usize::try_from(other).unwrap_or(last));
     }

@@ -1,0 +1,48 @@
+//! The targets, a file for each kind of format.
+
+mod archives;
+mod classes;
+mod containers;
+mod files;
+mod origins;
+mod runs;
+mod sources;
+mod submissions;
+
+use crate::Target;
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    containers::FRAMES,
+    containers::SESSION,
+    containers::COMPILER,
+    runs::EVENTS,
+    runs::COVERAGE,
+    runs::TRACE,
+    runs::RECORDING,
+    runs::MUTANTS,
+    classes::READER,
+    classes::EDITOR,
+    sources::PARSED,
+    sources::SCANNED,
+    submissions::PATCH,
+    submissions::PREDICTIONS,
+    archives::TREE,
+    archives::LAYER,
+    archives::DEB,
+    archives::WHEEL,
+    archives::JAR,
+    archives::LOCK_ARCHIVE,
+    origins::CONTROL,
+    origins::PACKAGES,
+    origins::RELEASE,
+    origins::POM,
+    origins::METADATA,
+    files::LOCKS,
+    files::MANIFEST,
+    files::SETTINGS,
+    files::PUBLISHED,
+    files::RECORDS,
+    files::KEPT,
+    files::NAMES,
+];

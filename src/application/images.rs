@@ -1,0 +1,280 @@
+//! Lists, compares, exports and prunes built images.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::Context;
+use super::archives::ArchiveOutput;
+use super::workbench::{Workbench, blocking, present};
+use crate::digest::Digest;
+use crate::engine::EngineError;
+use crate::error::CommandError;
+use crate::execution::container::images::{PrunedImage, prune_loaded, superfluous};
+use crate::image::recipe::RECIPE_VERSION;
+use crate::image::{
+    BuiltImage, Catalog, Component, Difference, Image, ImageError, Pruned, Used, components as components_of,
+    difference, export_context, tag, write_image_archive,
+};
+use crate::manifest::ManifestError;
+use crate::output::megabytes;
+use crate::task::selector::choose;
+
+/// A built image, compared with the present locks.
+pub struct ListedImage {
+    /// The image and its inputs.
+    pub built: BuiltImage,
+    /// Whether it can be used as it is.
+    pub state: ImageState,
+}
+
+/// Whether an image can be used as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageState {
+    /// All its blobs are in the store.
+    pub complete: bool,
+    /// It was made from the present locks by this version of the recipe.
+    pub up_to_date: bool,
+    /// It was shown to work for all build sets of its lock.
+    pub proven: bool,
+}
+
+impl ImageState {
+    /// Returns the first thing that the image lacks, in words, or `proven`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self { complete: false, .. } => "layers missing",
+            Self { up_to_date: false, .. } => "outdated",
+            Self { proven: false, .. } => "not proven",
+            Self { proven: true, .. } => "proven",
+        }
+    }
+}
+
+/// Two images, compared path by path.
+pub struct ComparedImages {
+    /// The earlier image, or the other repository's.
+    pub before: Image,
+    /// The image of the repository that was named first.
+    pub after: Image,
+    /// How they differ.
+    pub difference: Difference,
+}
+
+impl ComparedImages {
+    /// Says whether the images are equal.
+    ///
+    /// # Errors
+    /// [`CommandError::CheckFailed`].
+    pub fn verdict(&self) -> Result<(), CommandError> {
+        if self.difference.is_empty() {
+            return Ok(());
+        }
+        let (before, after) = (self.before.short_id(), self.after.short_id());
+        Err(CommandError::CheckFailed { summary: format!("{before} and {after} differ") })
+    }
+}
+
+/// The target of an export.
+#[derive(Clone, Debug)]
+pub enum ImageExport {
+    /// An archive for `docker load` and OCI tools.
+    Archive(ArchiveOutput),
+    /// A directory, empty or missing, for layers and a Dockerfile.
+    BuildContext(PathBuf),
+}
+
+/// The things that pruning removed, or would remove.
+pub struct PrunedImages {
+    /// Layers of the store.
+    pub layers: Pruned,
+    /// Images of the engine.
+    pub loaded: Vec<PrunedImage>,
+    /// Layers that the built-in engine had unpacked.
+    pub unpacked: Vec<UnpackedLayer>,
+}
+
+/// An unpacked layer of the built-in engine that is not in use.
+#[derive(Debug, Serialize)]
+pub struct UnpackedLayer {
+    /// The layer.
+    pub diff_id: Digest,
+    /// Its size on disk in bytes.
+    pub bytes: u64,
+}
+
+/// Returns the built images of the repositories that the names match; all without names.
+///
+/// # Errors
+/// [`CommandError::Usage`] for a name without an image; errors of locks, manifests and proofs.
+pub fn list(names: &[String], context: &Context) -> Result<Vec<ListedImage>, CommandError> {
+    let (workbench, catalog) = open(context)?;
+    let listed = select(&catalog, names)?.into_iter().map(|built| {
+        let state = state(&workbench, &catalog, &built)?;
+        Ok(ListedImage { built, state })
+    });
+    listed.collect()
+}
+
+/// Returns the built image of one repository.
+///
+/// # Errors
+/// As [`list`]; [`CommandError::Usage`] for a name that matches several repositories.
+pub fn show(name: &str, context: &Context) -> Result<ListedImage, CommandError> {
+    let (workbench, catalog) = open(context)?;
+    let built = find(&catalog, name)?;
+    let state = state(&workbench, &catalog, &built)?;
+    Ok(ListedImage { built, state })
+}
+
+/// Returns the software inside one repository's image, with the places of its licences.
+///
+/// # Errors
+/// [`CommandError::Usage`] as for [`show`]; [`ImageError`].
+pub fn components(name: &str, context: &Context) -> Result<Vec<Component>, CommandError> {
+    let (_, catalog) = open(context)?;
+    Ok(components_of(&find(&catalog, name)?.image, catalog.store())?)
+}
+
+/// Compares a repository's image with another repository's, or else with its own previous one.
+///
+/// # Errors
+/// [`CommandError::Usage`] as for [`show`], and for an image without a previous one; [`ImageError`].
+pub fn compare(name: &str, other: Option<&str>, context: &Context) -> Result<ComparedImages, CommandError> {
+    let (_, catalog) = open(context)?;
+    let built = find(&catalog, name)?;
+    let (before, after) = match other {
+        Some(other) => (built.image, find(&catalog, other)?.image),
+        None => match built.previous {
+            Some(previous) => (previous, built.image),
+            None => {
+                return Err(CommandError::Usage {
+                    message: format!("{} has had one image only", built.repository),
+                    hint: "name another repository to compare with".to_owned(),
+                });
+            }
+        },
+    };
+    let difference = difference(&before, &after, catalog.store())?;
+    Ok(ComparedImages { before, after, difference })
+}
+
+/// Exports one repository's image. A dry run only tells its size.
+///
+/// # Errors
+/// [`CommandError::Usage`] as for [`show`]; [`ImageError`].
+pub fn export(name: &str, target: &ImageExport, context: &Context) -> Result<(), CommandError> {
+    let (_, catalog) = open(context)?;
+    let (built, store) = (find(&catalog, name)?, catalog.store());
+    if context.options.dry_run {
+        let (repository, size) = (&built.repository, megabytes(built.image.size()));
+        context.events.message(format!("would write the image of {repository}, {size} MB"));
+        return Ok(());
+    }
+    match target {
+        ImageExport::BuildContext(directory) => {
+            let exporting = |source| ImageError::Io { doing: "exporting a build context".to_owned(), source };
+            context.umask.create_directory(directory).map_err(exporting)?;
+            Ok(export_context(&built.image, built.jdk, store, directory)?)
+        }
+        ImageExport::Archive(output) => {
+            let tags = [tag(&built.image, Some(&built.repository), built.jdk)];
+            let io = |source| ImageError::Io { doing: "exporting an image".to_owned(), source };
+            output.write(context.umask, io, |out| write_image_archive(&built.image, store, &tags, out))
+        }
+    }
+}
+
+/// Removes unused layers from the store and from the engine. A dry run only returns them.
+///
+/// # Errors
+/// An interrupt; [`ImageError`], [`EngineError`]. An engine that does not answer is no error: its images stay.
+pub async fn prune(context: &Context) -> Result<PrunedImages, CommandError> {
+    let ((workbench, _), dry_run) = (open(context)?, context.options.dry_run);
+    // No other process builds while the builder exists, so no process is about to use a removed layer.
+    let builder = workbench.image_builder().await?;
+    let used = Used::of(builder.catalog(), present(workbench.toolchain())?.as_ref())?;
+    let loaded = match superfluous(builder.catalog(), &used)?.is_empty() {
+        true => Vec::new(),
+        false => prune_engine(&workbench, builder.catalog(), &used, dry_run).await?,
+    };
+    let unpacked = match workbench.store.root().join("unpacked").exists() {
+        true => Some(workbench.native()?),
+        false => None,
+    };
+    let events = context.events.clone();
+    let remove = move || {
+        let unpacked = match unpacked.map(|native| native.prune(&used.diff_ids(), dry_run)).transpose()? {
+            None => Vec::new(),
+            Some(Some(pruned)) => pruned,
+            Some(None) => {
+                events.warning("unpacked layers stay: another process runs containers from them");
+                Vec::new()
+            }
+        };
+        let unpacked = unpacked.into_iter().map(|(diff_id, bytes)| UnpackedLayer { diff_id, bytes }).collect();
+        Ok(PrunedImages { layers: builder.catalog().prune(&used, dry_run)?, loaded, unpacked })
+    };
+    context.until_interrupted(blocking(remove)).await
+}
+
+fn open(context: &Context) -> Result<(Workbench<'_>, Catalog), CommandError> {
+    let workbench = Workbench::open(context)?;
+    let catalog = Catalog::open(&workbench.data_dir)?;
+    Ok((workbench, catalog))
+}
+
+fn select(catalog: &Catalog, names: &[String]) -> Result<Vec<BuiltImage>, CommandError> {
+    choose(names, catalog.all()?, |built| &built.repository).map_err(|name| CommandError::Usage {
+        message: format!("no image was built for `{name}`"),
+        hint: "`testevo-sandbox images list` shows what was built, `build-images` builds".to_owned(),
+    })
+}
+
+fn find(catalog: &Catalog, name: &str) -> Result<BuiltImage, CommandError> {
+    let mut found = select(catalog, &[name.to_owned()])?;
+    match (found.pop(), found.is_empty()) {
+        (Some(built), true) => Ok(built),
+        _ => Err(CommandError::Usage {
+            message: format!("`{name}` fits more than one repository"),
+            hint: "name it as owner/name".to_owned(),
+        }),
+    }
+}
+
+fn state(workbench: &Workbench<'_>, catalog: &Catalog, built: &BuiltImage) -> Result<ImageState, CommandError> {
+    let up_to_date = match present(workbench.lock_digests(&built.repository, built.jdk))? {
+        Some(locks) => {
+            let is_for = match workbench.manifest(&built.repository) {
+                Ok(manifest) => built.is_for(&manifest),
+                // Without a manifest nothing contradicts the image.
+                Err(error) if let Some(ManifestError::Missing { .. }) = error.failure() => true,
+                Err(error) => return Err(error),
+            };
+            is_for && built.locks == locks && built.recipe_version == RECIPE_VERSION
+        }
+        None => false,
+    };
+    Ok(ImageState { complete: catalog.is_complete(&built.image), up_to_date, proven: workbench.is_proven(built)? })
+}
+
+/// Removes superfluous images from the engine. If no engine answers, they stay for a later time.
+async fn prune_engine(
+    workbench: &Workbench<'_>,
+    catalog: &Catalog,
+    used: &Used,
+    dry_run: bool,
+) -> Result<Vec<PrunedImage>, CommandError> {
+    match workbench.engine().await {
+        Ok(engine) => {
+            let pruned = prune_loaded(engine.as_ref(), catalog, used, dry_run).await;
+            engine.close().await?;
+            Ok(pruned?)
+        }
+        Err(error) if let Some(EngineError::Unreachable { .. }) = error.failure() => {
+            workbench.context.events.warning(format!("images that were loaded stay: {error}"));
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,88 @@
+//! Reads scoring runs for reports, and compares them with a published leaderboard.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::Context;
+use crate::error::CommandError;
+use crate::execution::run::list::{describe, find};
+use crate::report::leaderboard::calibration::{Calibration, calibrate};
+use crate::report::leaderboard::{self, Leaderboard};
+use crate::report::score::{ScoreReport, ScoredModel, figures, read};
+use crate::submission::GOLD;
+use crate::task::TaskId;
+
+/// Scoring runs, read.
+pub struct ScoringRuns {
+    paths: Vec<PathBuf>,
+    /// Their models, in the order of the runs.
+    pub models: Vec<ScoredModel>,
+}
+
+impl ScoringRuns {
+    /// Reads the runs: ids, `latest`, or paths, which have a slash.
+    ///
+    /// # Errors
+    /// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError),
+    /// [`ReportError`](crate::report::score::ReportError).
+    pub fn read(runs: &[String], context: &Context) -> Result<Self, CommandError> {
+        let paths = runs.iter().map(|run| match run.contains('/') {
+            true => Ok(PathBuf::from(run)),
+            false => Ok(find(context.data_dir()?, run)?),
+        });
+        Self::read_at(paths.collect::<Result<_, CommandError>>()?)
+    }
+
+    /// Reads the runs in these directories.
+    ///
+    /// # Errors
+    /// [`ReportError`](crate::report::score::ReportError).
+    pub fn read_at(paths: Vec<PathBuf>) -> Result<Self, CommandError> {
+        Ok(Self { models: read(&paths)?, paths })
+    }
+
+    /// Adds the models up.
+    pub fn figures(&self) -> ScoreReport {
+        figures(&self.models)
+    }
+
+    /// Returns the models in the shape of the published leaderboard, dated by the run that ended last.
+    ///
+    /// # Errors
+    /// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError).
+    pub fn leaderboard(&self) -> Result<Leaderboard, CommandError> {
+        let ended = self.paths.iter().map(|path| Ok(describe(path)?.finished));
+        let ended = ended.collect::<Result<Vec<_>, CommandError>>()?;
+        Ok(leaderboard::leaderboard(&self.models, ended.into_iter().flatten().max()))
+    }
+
+    /// Compares the developers' tests among the models with a published leaderboard.
+    ///
+    /// # Errors
+    /// [`CommandError::Usage`] for runs without developers' tests, or with a task in common;
+    /// [`LeaderboardError`](leaderboard::LeaderboardError).
+    pub fn calibrate(&self, published: &Path, context: &Context) -> Result<Calibration, CommandError> {
+        let gold: Vec<&ScoredModel> = self.models.iter().filter(|model| model.model == GOLD).collect();
+        if gold.is_empty() {
+            return Err(CommandError::Usage {
+                message: "`--published` takes runs that scored `gold`".to_owned(),
+                hint: "run `testevo-sandbox score --predictions gold` first".to_owned(),
+            });
+        }
+        let mut seen: BTreeMap<&TaskId, &str> = BTreeMap::new();
+        for model in &gold {
+            for scored in &model.tasks {
+                if let Some(other) = seen.insert(&scored.task.id, &model.run_id) {
+                    return Err(CommandError::Usage {
+                        message: format!("the runs {other} and {} both have {}", model.run_id, scored.task.id),
+                        hint: "name runs that have no task in common".to_owned(),
+                    });
+                }
+            }
+            if !model.complete {
+                context.events.warning(format!("run {} is incomplete: what it lacks is in no value", model.run_id));
+            }
+        }
+        Ok(calibrate(&gold, &leaderboard::read(published)?))
+    }
+}

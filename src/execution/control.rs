@@ -1,0 +1,282 @@
+//! Controls: launches on changed new code, where a test that checks the code must change its result, or must not. They
+//! trust nothing that a JVM reports. Changes are made in class files on the host, and results of a launch are compared
+//! with those of earlier launches. Source: docs/security.md.
+
+pub mod classes;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use self::classes::{ControlClasses, FocalExtent};
+use crate::artifact::key::key;
+use crate::digest::Digest;
+use crate::execution::build::built::Built;
+use crate::execution::build::compiler::Files;
+use crate::execution::build::merged::OpenTree;
+use crate::execution::container::Environment;
+use crate::execution::executor::Executor;
+use crate::execution::launch::coverage::{Covering, Lines, SourceFile};
+use crate::execution::launch::{LaunchOptions, MethodLaunch};
+use crate::execution::mutation::launches::{MUTANT_SECONDS, limited};
+use crate::execution::order::shuffle;
+use crate::execution::run::logs::{CellLogs, method_name};
+use crate::execution::run::record::CellRecord;
+use crate::outcome::Outcome;
+use crate::submission::mentions::Finding;
+use crate::task::MethodId;
+use crate::thread::blocking;
+
+/// A way to change new code or the test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Control {
+    /// Focal methods throw an error with a random message. A test that still passes does not test them.
+    Canary,
+    /// As `Canary`, with the test method's body emptied. If this test fails, focal methods are reached without the
+    /// body.
+    CanaryEmptied,
+    /// The classes of focal methods have the same behaviour in other bytes. A test that fails looks at bytes.
+    Null,
+}
+
+impl Control {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Canary, Self::CanaryEmptied, Self::Null];
+}
+
+/// What became of a test method under a control.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Controlled {
+    /// The control.
+    pub control: Control,
+    /// The outcome; `None` where the control is not applicable.
+    #[serde(flatten)]
+    pub outcome: Option<Outcome>,
+    /// Why the control is not applicable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_applicable: Option<String>,
+}
+
+/// What a test method does with an emptied body. It shows what is reached without the body.
+#[derive(Clone, Debug)]
+pub struct Emptied {
+    /// Its outcome on new code.
+    pub outcome: Outcome,
+    /// The lines that it covers; `None` if it does not pass, or coverage was not measured.
+    pub lines: Option<BTreeMap<SourceFile, Lines>>,
+}
+
+/// The controls of one test method.
+#[derive(Clone, Debug)]
+pub struct MethodControls {
+    /// The method.
+    pub method: MethodId,
+    /// What became of it under each control.
+    pub controls: Vec<Controlled>,
+    /// The result with an emptied body, if focal methods are reached without the body.
+    pub emptied: Option<Emptied>,
+    /// What the classes of its test file mention.
+    pub findings: Vec<Finding>,
+}
+
+impl MethodControls {
+    fn outcome(&self, control: Control) -> Option<Outcome> {
+        self.controls.iter().find(|one| one.control == control).and_then(|one| one.outcome)
+    }
+
+    /// Tells whether a focal method is reached without the body. Only then is the emptied method measured.
+    fn is_reached_without_body(&self) -> bool {
+        let failed = |control| self.outcome(control).is_some_and(|outcome| matches!(outcome, Outcome::ExecFail(_)));
+        failed(Control::Canary) && failed(Control::CanaryEmptied)
+    }
+}
+
+/// The methods to launch under controls.
+#[derive(Clone, Debug)]
+pub struct ControlRequest<'a> {
+    /// Methods that passed before and are not launched now, with the duration of their JVM in milliseconds.
+    pub passing: Vec<(MethodId, Option<u64>)>,
+    /// The focal methods of each test method.
+    pub extents: &'a BTreeMap<MethodId, Vec<FocalExtent>>,
+    /// The test file, relative to the tree.
+    pub test_file: &'a str,
+    /// Source files whose coverage is compared; none without coverage.
+    pub files: &'a [SourceFile],
+    /// Decides messages, bytes and the order of launches.
+    pub seed: u64,
+}
+
+impl ControlRequest<'_> {
+    /// Returns these methods, and those that pass in the records of the present launch.
+    pub fn passing_with(&self, records: &[CellRecord]) -> Vec<(MethodId, Option<u64>)> {
+        let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
+        let passed = passed.map(|record| (record.method.clone(), record.measured.launch_ms));
+        self.passing.iter().cloned().chain(passed).collect()
+    }
+}
+
+impl Executor {
+    /// Launches methods that pass under every control.
+    ///
+    /// # Errors
+    /// I/O errors of writing logs and temporary files.
+    pub async fn control(
+        &self,
+        (environment, built): (&Environment, &Built),
+        (class, logs): (&str, &CellLogs),
+        request: &ControlRequest<'_>,
+        records: &[CellRecord],
+    ) -> std::io::Result<Vec<MethodControls>> {
+        let passing = request.passing_with(records);
+        if passing.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tree = ControlTree::open(built, class, request.seed).await?;
+        let findings = tree.findings(request.test_file).await?;
+        let mut controlled = Vec::new();
+        for (method, launch_ms) in passing {
+            let extents = request.extents.get(&method).map_or(&[][..], Vec::as_slice);
+            let controls = tree.launch((self, environment), (&method, launch_ms), extents, logs).await?;
+            let mut one = MethodControls { method, controls, emptied: None, findings: findings.clone() };
+            if one.is_reached_without_body()
+                && let Some(built) = tree.emptied(self, &one.method).await?
+            {
+                one.emptied =
+                    Some(self.launch_emptied((environment, &built), (class, logs), request, &one.method).await?);
+            }
+            controlled.push(one);
+        }
+        Ok(controlled)
+    }
+
+    async fn launch_emptied(
+        &self,
+        (environment, built): (&Environment, &Built),
+        (class, logs): (&str, &CellLogs),
+        request: &ControlRequest<'_>,
+        method: &MethodId,
+    ) -> std::io::Result<Emptied> {
+        let name = format!("emptied-{}", method_name(class, method));
+        let options = LaunchOptions::default();
+        let launch = MethodLaunch { class, method, options: &options, name: &name };
+        let outcome = self.launch(environment, built, &launch, logs).await?.outcome;
+        let mut lines = None;
+        if outcome == Outcome::Pass && !request.files.is_empty() {
+            let logs = logs.below("emptied")?;
+            let covering = Covering { class, files: request.files, logs: &logs };
+            let covered = self.cover(environment, built, &covering, std::iter::once(method)).await?;
+            lines = covered.into_iter().next().and_then(|one| one.lines.ok());
+        }
+        Ok(Emptied { outcome, lines })
+    }
+}
+
+/// A tree on which methods pass, with the changes of controls.
+pub struct ControlTree<'a> {
+    built: &'a Built,
+    tree: OpenTree,
+    /// Binary name of the test file's class.
+    class: &'a str,
+    /// Decides messages, bytes and the order of launches.
+    seed: u64,
+}
+
+/// Returns the key of a method's controls, from the key of its launch, its focal methods, and everything that decides
+/// the measurement of emptied bodies.
+pub fn control_key(launch: Digest, extents: &[FocalExtent], measured: &impl Serialize) -> Digest {
+    key("controls", 2, &(launch, extents, measured, MUTANT_SECONDS))
+}
+
+impl<'a> ControlTree<'a> {
+    /// Opens a built tree.
+    ///
+    /// # Errors
+    /// I/O errors of reading its archives.
+    pub async fn open(built: &'a Built, class: &'a str, seed: u64) -> std::io::Result<Self> {
+        let tree = OpenTree::of(built).await.map_err(std::io::Error::from)?;
+        Ok(Self { built, tree, class, seed })
+    }
+
+    /// Launches a method under every control, in an order that the seed decides.
+    ///
+    /// # Errors
+    /// I/O errors of writing logs and temporary files.
+    pub async fn launch(
+        &self,
+        (executor, environment): (&Executor, &Environment),
+        (method, launch_ms): (&MethodId, Option<u64>),
+        extents: &[FocalExtent],
+        logs: &CellLogs,
+    ) -> std::io::Result<Vec<Controlled>> {
+        let classes = self.classes(method, extents, self.seed).await?;
+        let mut order: Vec<(usize, Control)> = Control::ALL.into_iter().enumerate().collect();
+        shuffle(&mut order, self.seed);
+        let mut controlled = Vec::new();
+        for (place, (_, control)) in order.into_iter().enumerate() {
+            let (outcome, not_applicable) = match classes.files(control) {
+                Ok(files) => {
+                    let name = format!("control-{}-{}", place + 1, method_name(self.class, method));
+                    let name = (name.as_str(), launch_ms);
+                    let mut outcome = self.launch_with((executor, environment), method, files, name, logs).await?;
+                    // One failure may be chance. It counts only if other bytes fail as well.
+                    if control == Control::Null
+                        && matches!(outcome, Outcome::ExecFail(_))
+                        && let Ok(files) = self.classes(method, extents, !self.seed).await?.files(control)
+                    {
+                        let again = format!("{}-again", name.0);
+                        let again = (again.as_str(), launch_ms);
+                        outcome = self.launch_with((executor, environment), method, files, again, logs).await?;
+                    }
+                    (Some(outcome), None)
+                }
+                Err(reason) => (None, Some(reason)),
+            };
+            controlled.push(Controlled { control, outcome, not_applicable });
+        }
+        controlled.sort_by_key(|one| one.control);
+        Ok(controlled)
+    }
+
+    /// Makes the class files of a method's controls.
+    async fn classes(&self, method: &MethodId, extents: &[FocalExtent], seed: u64) -> std::io::Result<ControlClasses> {
+        let (tree, class_path) = (self.tree.clone(), self.built.class_path.clone());
+        let (class, wanted, extents) = (self.class.to_owned(), method.clone(), extents.to_vec());
+        blocking(move || ControlClasses::of(&tree, &class_path, (&class, &wanted), &extents, seed)).await
+    }
+
+    /// Returns what the classes of the test file mention.
+    async fn findings(&self, test_file: &str) -> std::io::Result<Vec<Finding>> {
+        let (tree, class_path) = (self.tree.clone(), self.built.class_path.clone());
+        let (class, file) = (self.class.to_owned(), test_file.rsplit('/').next().unwrap_or(test_file).to_owned());
+        blocking(move || classes::findings_of(&tree, &class_path, (&class, &file))).await
+    }
+
+    /// Returns the tree with the test method's body emptied; `None` if the method's class does not declare it.
+    ///
+    /// # Errors
+    /// I/O errors of writing temporary files.
+    pub async fn emptied(&self, executor: &Executor, method: &MethodId) -> std::io::Result<Option<Built>> {
+        let (tree, class_path) = (self.tree.clone(), self.built.class_path.clone());
+        let (class, wanted) = (self.class.to_owned(), method.clone());
+        let files = blocking(move || classes::emptied(&tree, &class_path, (&class, &wanted))).await?;
+        match files {
+            Ok(files) => self.tree.with(self.built, files, &executor.temporary).await.map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    async fn launch_with(
+        &self,
+        (executor, environment): (&Executor, &Environment),
+        method: &MethodId,
+        files: Files,
+        (name, launch_ms): (&str, Option<u64>),
+        logs: &CellLogs,
+    ) -> std::io::Result<Outcome> {
+        let built = self.tree.with(self.built, files, &executor.temporary).await?;
+        let options = LaunchOptions::default();
+        let launch = MethodLaunch { class: self.class, method, options: &options, name };
+        Ok(limited(executor, launch_ms).launch(environment, &built, &launch, logs).await?.outcome)
+    }
+}

@@ -1,0 +1,187 @@
+//! The class files of controls: which classes of a built tree are rewritten, and how.
+
+use std::collections::BTreeSet;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use serde::{Deserialize, Serialize};
+
+use super::Control;
+use crate::execution::build::compiled_tree::TreeError;
+use crate::execution::build::compiler::Files;
+use crate::execution::build::merged::OpenTree;
+use crate::execution::container::places::within;
+use crate::execution::launch::coverage::class_directories;
+use crate::submission::mentions::{Finding, findings, unreadable};
+use crate::task::MethodId;
+use crate::workspace::cells::class_of_method;
+use crate::workspace::class_file::edit::{Code, MethodFacts, rebuilt, with_code};
+
+/// Lines of a focal method in its source file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FocalExtent {
+    /// Package of the source file, parts by `/`.
+    pub package: String,
+    /// Name of the source file.
+    pub file: String,
+    /// Its first line, counted from 1.
+    pub first_line: usize,
+    /// Its last line.
+    pub last_line: usize,
+}
+
+/// The class files of each control, or why it is not applicable.
+pub struct ControlClasses {
+    throwing: Result<Files, String>,
+    emptied: Result<Files, String>,
+    rebuilt: Result<Files, String>,
+}
+
+impl ControlClasses {
+    /// Makes the class files for the controls of a test method.
+    ///
+    /// # Errors
+    /// I/O errors of reading the tree.
+    pub fn of(
+        tree: &OpenTree,
+        class_path: &[String],
+        test: (&str, &MethodId),
+        extents: &[FocalExtent],
+        seed: u64,
+    ) -> std::io::Result<Self> {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        // The message reveals nothing, and no test can expect it.
+        let message = format!("{:016x}", random.next_u64());
+        let (throwing, rebuilt) = match focal_classes(tree, class_path, extents).map_err(std::io::Error::from)? {
+            Ok(classes) => (throwing(&classes, extents, &message), rebuilt_all(&classes, &mut random)),
+            Err(reason) => (Err(reason.clone()), Err(reason)),
+        };
+        Ok(Self { throwing, emptied: emptied(tree, class_path, test)?, rebuilt })
+    }
+
+    /// Returns the files of a control.
+    ///
+    /// # Errors
+    /// Why the control is not applicable.
+    pub fn files(&self, control: Control) -> Result<Files, String> {
+        match control {
+            Control::Canary => self.throwing.clone(),
+            Control::CanaryEmptied => {
+                let (throwing, emptied) = (self.throwing.clone()?, self.emptied.clone()?);
+                Ok(throwing.into_iter().chain(emptied).collect())
+            }
+            Control::Null => self.rebuilt.clone(),
+        }
+    }
+}
+
+/// Class files, and the source file of each.
+type FocalClasses = Vec<(String, Vec<u8>, (String, String))>;
+
+/// Returns the classes of focal methods' source files, or why there are none.
+fn focal_classes(
+    tree: &OpenTree,
+    class_path: &[String],
+    extents: &[FocalExtent],
+) -> Result<Result<FocalClasses, String>, TreeError> {
+    if extents.is_empty() {
+        return Ok(Err("there is no focal method on new code".to_owned()));
+    }
+    let sources: BTreeSet<(&str, &str)> =
+        extents.iter().map(|extent| (extent.package.as_str(), extent.file.as_str())).collect();
+    let mut classes = Vec::new();
+    for directory in class_directories(class_path).into_iter().filter_map(|directory| within(directory)) {
+        for (package, file) in &sources {
+            let directory = match package.is_empty() {
+                true => directory.clone(),
+                false => format!("{directory}/{package}"),
+            };
+            let Some(found) = tree.classes_of(&directory, package, file)? else {
+                return Ok(Err(format!("a class file in `{directory}` does not say which source it comes from")));
+            };
+            for path in found {
+                if let Some(bytes) = tree.read(&path)? {
+                    classes.push((path, bytes, ((*package).to_owned(), (*file).to_owned())));
+                }
+            }
+        }
+    }
+    Ok(match classes.is_empty() {
+        true => Err("the source files of focal methods have no class".to_owned()),
+        false => Ok(classes),
+    })
+}
+
+fn throwing(classes: &FocalClasses, extents: &[FocalExtent], message: &str) -> Result<Files, String> {
+    let mut files = Files::new();
+    for (path, bytes, (package, file)) in classes {
+        let of_source: Vec<&FocalExtent> =
+            extents.iter().filter(|extent| extent.package == *package && extent.file == *file).collect();
+        let is_within =
+            |line: &usize| of_source.iter().any(|extent| (extent.first_line..=extent.last_line).contains(line));
+        let is_focal = |method: &MethodFacts<'_>| match method.name.as_ref() {
+            // A constructor also has the lines of the fields' initial values.
+            "<init>" => method.lines.iter().any(is_within),
+            _ => !method.lines.is_empty() && method.lines.iter().all(is_within),
+        };
+        let written = with_code(bytes, is_focal, Code::Throws(message));
+        if let Some(content) = written.map_err(|error| format!("`{path}`: {error}"))? {
+            files.push((path.clone(), content));
+        }
+    }
+    match files.is_empty() {
+        true => Err("no focal method has code with lines on new code".to_owned()),
+        false => Ok(files),
+    }
+}
+
+fn rebuilt_all(classes: &FocalClasses, random: &mut ChaCha8Rng) -> Result<Files, String> {
+    let one = |(path, bytes, _): &(String, Vec<u8>, _)| match rebuilt(bytes, random) {
+        Ok(content) => Ok((path.clone(), content)),
+        Err(error) => Err(format!("`{path}`: {error}")),
+    };
+    classes.iter().map(one).collect()
+}
+
+/// Returns what the classes of a test file mention. A class that can't be read is a finding too, and no error.
+pub(super) fn findings_of(
+    tree: &OpenTree,
+    class_path: &[String],
+    (class, file): (&str, &str),
+) -> std::io::Result<Vec<Finding>> {
+    let Some(tests) = class_path.first().and_then(|directory| within(directory)) else { return Ok(Vec::new()) };
+    let package = class.rsplit_once('.').map(|(package, _)| package.replace('.', "/")).unwrap_or_default();
+    let directory = if package.is_empty() { tests } else { format!("{tests}/{package}") };
+    let Some(paths) = tree.classes_of(&directory, &package, file).map_err(std::io::Error::from)? else {
+        return Ok(unreadable("a class file of the test's package does not say which source it comes from"));
+    };
+    let mut classes = Vec::new();
+    for path in paths {
+        classes.extend(tree.read(&path).map_err(std::io::Error::from)?);
+    }
+    let directories = class_directories(class_path).into_iter().filter_map(|directory| within(directory));
+    let production = directories.flat_map(|directory| tree.class_names(&directory)).collect();
+    let found = findings(classes.iter().map(Vec::as_slice), &production);
+    Ok(found.unwrap_or_else(|error| unreadable(&error.to_string())))
+}
+
+/// Returns the test's class with an empty body in the method's place, or why there is none.
+pub(super) fn emptied(
+    tree: &OpenTree,
+    class_path: &[String],
+    (class, method): (&str, &MethodId),
+) -> std::io::Result<Result<Files, String>> {
+    let class = class_of_method(class, method);
+    let Some(directory) = class_path.first().and_then(|directory| within(directory)) else {
+        return Ok(Err("the test classes lie in no directory of the tree".to_owned()));
+    };
+    let path = format!("{directory}/{}.class", class.replace('.', "/"));
+    let Some(bytes) = tree.read(&path).map_err(std::io::Error::from)? else {
+        return Ok(Err(format!("there is no `{path}`")));
+    };
+    Ok(match with_code(&bytes, |facts| facts.name == method.method(), Code::Returns) {
+        Ok(Some(content)) => Ok(vec![(path, content)]),
+        Ok(None) => Err(format!("`{class}` does not declare the method")),
+        Err(error) => Err(format!("`{path}`: {error}")),
+    })
+}

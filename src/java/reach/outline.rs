@@ -1,0 +1,380 @@
+//! Reads a test file into its members and the names that its text mentions. Nothing is resolved.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use tree_sitter::{Node, Parser};
+
+use crate::java::{MOST_BYTES, children};
+
+/// A file's imports, types, members and mentions.
+#[derive(Default)]
+pub(super) struct Outline<'a> {
+    pub(super) package: Option<Range<usize>>,
+    pub(super) imports: Vec<Import<'a>>,
+    /// Types that are members or at the top level, in the order of their beginnings.
+    pub(super) types: Vec<Type<'a>>,
+    pub(super) items: Vec<Item<'a>>,
+    /// Mentions in the order of the text.
+    pub(super) mentions: Vec<Mention<'a>>,
+    /// Every name that the file declares, including variables and parameters.
+    pub(super) declared: HashSet<&'a str>,
+    /// Names that are imported one by one.
+    pub(super) imported: HashSet<&'a str>,
+}
+
+pub(super) struct Import<'a> {
+    pub(super) range: Range<usize>,
+    /// The simple name; `None` for an import on demand.
+    pub(super) name: Option<&'a str>,
+    pub(super) is_static: bool,
+}
+
+pub(super) struct Type<'a> {
+    pub(super) name: &'a str,
+    /// The directly enclosing type.
+    pub(super) outer: Option<usize>,
+    /// Its text from the annotations to the body.
+    pub(super) header: Range<usize>,
+    /// Simple names of its superclass and interfaces.
+    pub(super) supertypes: Vec<&'a str>,
+    pub(super) has_supertypes: bool,
+}
+
+/// A member of a type that is not a type itself. Each of several fields in one declaration is a member of its own.
+pub(super) struct Item<'a> {
+    /// The type's index.
+    pub(super) owner: usize,
+    pub(super) kind: ItemKind,
+    /// The names that mention it.
+    pub(super) names: Vec<&'a str>,
+    /// Its text. Fields in one declaration share the first part.
+    pub(super) ranges: Vec<Range<usize>>,
+    /// Simple names of its annotations.
+    pub(super) annotations: Vec<&'a str>,
+    pub(super) is_static: bool,
+    pub(super) is_private: bool,
+    pub(super) has_value: bool,
+    pub(super) has_body: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ItemKind {
+    Method,
+    Constructor,
+    Field,
+    Initializer,
+    /// An enum constant.
+    Constant,
+}
+
+/// A name in the text, except where it is being declared.
+pub(super) struct Mention<'a> {
+    pub(super) at: usize,
+    pub(super) name: &'a str,
+    pub(super) by: Use,
+    /// Whether it has no qualifier.
+    pub(super) is_bare: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Use {
+    /// Mentioned as a method.
+    Call,
+    /// Mentioned as a variable or type.
+    Name,
+    /// Mentioned in another way, such as by an annotation's string or by `::`.
+    Text,
+}
+
+impl<'a> Outline<'a> {
+    /// Reads a source; `None` if it is too large.
+    pub(super) fn read(source: &'a [u8]) -> Option<Self> {
+        if source.len() > MOST_BYTES {
+            return None;
+        }
+        let mut parser = Parser::new();
+        parser.set_language(&tree_sitter_java::LANGUAGE.into()).ok()?;
+        let tree = parser.parse(source, None)?;
+        let mut walk = Walk { source, outline: Self::default(), open: Vec::new(), item: None, annotation: None };
+        walk.run(tree.root_node());
+        Some(walk.outline)
+    }
+
+    /// Tells whether a type has this binary name, which is without the package.
+    pub(super) fn is_named(&self, at: usize, binary_name: &str) -> bool {
+        let (mut next, mut left) = (Some(at), binary_name);
+        while let Some(declared) = next.and_then(|at| self.types.get(at)) {
+            let Some(rest) = left.strip_suffix(declared.name) else { return false };
+            match (declared.outer, rest.strip_suffix('$')) {
+                (None, _) => return rest.is_empty(),
+                (Some(_), None) => return false,
+                (outer, Some(rest)) => (next, left) = (outer, rest),
+            }
+        }
+        false
+    }
+}
+
+struct Walk<'a> {
+    source: &'a [u8],
+    outline: Outline<'a>,
+    /// Types around the present node, with their depth.
+    open: Vec<(usize, usize)>,
+    /// The member around the present node: the first of its items, and its depth.
+    item: Option<(usize, usize)>,
+    /// The depth of the annotation around the present node.
+    annotation: Option<usize>,
+}
+
+impl<'a> Walk<'a> {
+    fn run(&mut self, root: Node<'_>) {
+        let mut cursor = root.walk();
+        let mut path: Vec<Node<'_>> = Vec::new();
+        loop {
+            let node = cursor.node();
+            let descends = self.enter(node, cursor.field_name(), &path);
+            if descends && cursor.goto_first_child() {
+                path.push(node);
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    return;
+                }
+                path.pop();
+            }
+            self.annotation = self.annotation.filter(|depth| *depth < path.len());
+            self.item = self.item.filter(|(_, depth)| *depth < path.len());
+            while self.open.last().is_some_and(|(_, depth)| *depth >= path.len()) {
+                self.open.pop();
+            }
+        }
+    }
+
+    /// Processes a node. Tells whether the nodes below it matter.
+    fn enter(&mut self, node: Node<'_>, field: Option<&str>, path: &[Node<'_>]) -> bool {
+        let parent = path.last().map_or("", |parent| parent.kind());
+        if matches!(node.kind(), "annotation" | "marker_annotation") {
+            self.annotation.get_or_insert(path.len());
+        }
+        match node.kind() {
+            "package_declaration" => {
+                self.outline.package = Some(node.byte_range());
+                return false;
+            }
+            "import_declaration" => {
+                self.import(node);
+                return false;
+            }
+            "identifier" | "type_identifier" => self.name(node, field, path),
+            "string_fragment" | "multiline_string_fragment" => self.string(node),
+            "marker_annotation" | "annotation" if parent == "modifiers" => self.annotation(node, path.len()),
+            "static" | "private" if parent == "modifiers" => self.modifier(node.kind(), path.len()),
+            "static" => {}
+            kind if self.item.is_none() => self.member(node, kind, parent, path.len()),
+            _ => {}
+        }
+        true
+    }
+
+    fn member(&mut self, node: Node<'_>, kind: &str, parent: &str, depth: usize) {
+        let is_body = matches!(parent, "class_body" | "enum_body_declarations");
+        match kind {
+            "class_declaration"
+            | "interface_declaration"
+            | "enum_declaration"
+            | "record_declaration"
+            | "annotation_type_declaration" => self.open_type(node, depth),
+            "method_declaration" | "annotation_type_element_declaration" => {
+                self.open_item(node, ItemKind::Method, depth);
+            }
+            "constructor_declaration" | "compact_constructor_declaration" => {
+                self.open_item(node, ItemKind::Constructor, depth);
+            }
+            "static_initializer" => self.open_item(node, ItemKind::Initializer, depth),
+            "block" if is_body => self.open_item(node, ItemKind::Initializer, depth),
+            "enum_constant" => self.open_item(node, ItemKind::Constant, depth),
+            "field_declaration" | "constant_declaration" => self.open_fields(node, depth),
+            _ => {}
+        }
+    }
+
+    fn open_type(&mut self, node: Node<'_>, depth: usize) {
+        let Some(name) = node.child_by_field_name("name").map(|name| self.text(name)) else { return };
+        let end = node.child_by_field_name("body").map_or(node.end_byte(), |body| body.start_byte());
+        let mut supertypes = Vec::new();
+        for list in children(node) {
+            if matches!(list.kind(), "superclass" | "super_interfaces" | "extends_interfaces") {
+                self.supertypes(list, &mut supertypes);
+            }
+        }
+        let outer = self.open.last().map(|(index, _)| *index);
+        self.open.push((self.outline.types.len(), depth));
+        let (header, has_supertypes) = (node.start_byte()..end, !supertypes.is_empty());
+        self.outline.types.push(Type { name, outer, header, supertypes, has_supertypes });
+    }
+
+    /// Collects the last name of every type in a list, without type arguments.
+    fn supertypes(&self, list: Node<'_>, found: &mut Vec<&'a str>) {
+        let mut left: Vec<Node<'_>> = children(list).collect();
+        while let Some(node) = left.pop() {
+            match node.kind() {
+                "type_identifier" => found.push(self.text(node)),
+                "scoped_type_identifier" => {
+                    let last = children(node).filter(|child| child.kind() == "type_identifier").last();
+                    found.extend(last.map(|name| self.text(name)));
+                }
+                "type_list" | "generic_type" | "annotated_type" => left.extend(children(node)),
+                _ => {}
+            }
+        }
+    }
+
+    fn open_item(&mut self, node: Node<'_>, kind: ItemKind, depth: usize) {
+        let name = node.child_by_field_name("name").map(|name| self.text(name));
+        let has_body = node.child_by_field_name("body").is_some();
+        self.push(kind, name, vec![node.byte_range()], (false, has_body), depth);
+    }
+
+    fn open_fields(&mut self, node: Node<'_>, depth: usize) {
+        let declarators: Vec<Node<'_>> = children(node).filter(|child| child.kind() == "variable_declarator").collect();
+        let Some(first) = declarators.first() else { return };
+        let shared = node.start_byte()..first.start_byte();
+        let index = self.outline.items.len();
+        for declarator in declarators {
+            let name = declarator.child_by_field_name("name").map(|name| self.text(name));
+            let has_value = declarator.child_by_field_name("value").is_some();
+            let ranges = vec![shared.clone(), declarator.byte_range()];
+            self.push(ItemKind::Field, name, ranges, (has_value, false), depth);
+        }
+        self.item = Some((index, depth));
+    }
+
+    fn push(
+        &mut self,
+        kind: ItemKind,
+        name: Option<&'a str>,
+        ranges: Vec<Range<usize>>,
+        (has_value, has_body): (bool, bool),
+        depth: usize,
+    ) {
+        self.item = Some((self.outline.items.len(), depth));
+        self.outline.items.push(Item {
+            // A member outside of every type has no owner.
+            owner: self.open.last().map_or(usize::MAX, |(index, _)| *index),
+            kind,
+            names: name.into_iter().collect(),
+            ranges,
+            annotations: Vec::new(),
+            is_static: false,
+            is_private: false,
+            has_value,
+            has_body,
+        });
+    }
+
+    /// Returns the items whose declaration contains modifiers at this depth.
+    fn declared(&mut self, depth: usize) -> &mut [Item<'a>] {
+        match self.item.filter(|(_, item)| item + 2 == depth) {
+            Some((index, _)) => &mut self.outline.items[index..],
+            None => &mut [],
+        }
+    }
+
+    fn annotation(&mut self, node: Node<'_>, depth: usize) {
+        let name = node.child_by_field_name("name").map_or("", |name| self.text(name));
+        let name = name.rsplit('.').next().unwrap_or(name).trim();
+        let strings = if name == "DataProvider" { self.strings(node) } else { Vec::new() };
+        for item in self.declared(depth) {
+            item.annotations.push(name);
+            item.names.extend(&strings);
+        }
+    }
+
+    fn modifier(&mut self, kind: &str, depth: usize) {
+        for item in self.declared(depth) {
+            match kind {
+                "static" => item.is_static = true,
+                _ => item.is_private = true,
+            }
+        }
+    }
+
+    /// Returns the strings directly in an annotation.
+    fn strings(&self, annotation: Node<'_>) -> Vec<&'a str> {
+        let mut left: Vec<Node<'_>> = children(annotation).collect();
+        let mut found = Vec::new();
+        while let Some(node) = left.pop() {
+            match node.kind() {
+                "string_fragment" => found.push(self.text(node)),
+                "annotation_argument_list"
+                | "element_value_pair"
+                | "element_value_array_initializer"
+                | "string_literal" => left.extend(children(node)),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn name(&mut self, node: Node<'_>, field: Option<&str>, path: &[Node<'_>]) {
+        let (name, at) = (self.text(node), node.start_byte());
+        let parent = path.last().map_or("", |parent| parent.kind());
+        let is_declared = match (parent, field) {
+            ("method_invocation" | "annotation" | "marker_annotation" | "scoped_identifier", Some("name")) => false,
+            (_, Some("name")) | ("lambda_expression", Some("parameters")) => true,
+            ("inferred_parameters" | "type_pattern" | "record_pattern_component", _) => node.kind() == "identifier",
+            ("type_parameter", _) => true,
+            _ => false,
+        };
+        if is_declared {
+            self.outline.declared.insert(name);
+            return;
+        }
+        let by = match (parent, field) {
+            (_, Some("key")) => return,
+            ("method_invocation", Some("name")) => Use::Call,
+            ("method_reference", _) => Use::Text,
+            _ => Use::Name,
+        };
+        let before = self.source[..at].iter().rev().find(|byte| !byte.is_ascii_whitespace());
+        self.outline.mentions.push(Mention { at, name, by, is_bare: before != Some(&b'.') });
+    }
+
+    /// Processes the names of members in an annotation's string: `factory`, `p.A#factory`, `one, other`.
+    fn string(&mut self, node: Node<'_>) {
+        if self.annotation.is_none() {
+            return;
+        }
+        let text = self.text(node);
+        let is_name = |text: &str| {
+            let mut chars = text.chars();
+            chars.next().is_some_and(|c| c.is_alphabetic() || c == '_' || c == '$')
+                && chars.all(|c| c.is_alphanumeric() || c == '_' || c == '$')
+        };
+        let names = text.split(',').map(|part| part.rsplit('#').next().unwrap_or(part).trim());
+        let names: Vec<&'a str> = names.map(|name| name.strip_suffix("()").unwrap_or(name)).collect();
+        if names.iter().all(|name| is_name(name)) {
+            let at = node.start_byte();
+            let mentions = names.into_iter().map(|name| Mention { at, name, by: Use::Text, is_bare: false });
+            self.outline.mentions.extend(mentions);
+        }
+    }
+
+    fn import(&mut self, node: Node<'_>) {
+        let is_static = children(node).any(|child| child.kind() == "static");
+        let on_demand = children(node).any(|child| child.kind() == "asterisk");
+        let path = children(node).find(|child| matches!(child.kind(), "identifier" | "scoped_identifier"));
+        let path = path.map_or("", |path| self.text(path));
+        let last = path.rsplit('.').next().unwrap_or(path).trim();
+        let name = (!on_demand).then_some(last);
+        self.outline.imported.extend(name);
+        self.outline.imports.push(Import { range: node.byte_range(), name, is_static });
+    }
+
+    fn text(&self, node: Node<'_>) -> &'a str {
+        let bytes = self.source.get(node.byte_range()).unwrap_or_default();
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+}

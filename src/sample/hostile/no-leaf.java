@@ -1,0 +1,12 @@
+// about: a factory of no tests
+// proves: R16
+// task: rounding
+// expect: ExecFail not_evaluated
+package shop;
+
+class PriceTest {
+    @org.junit.jupiter.api.TestFactory
+    java.util.List<org.junit.jupiter.api.DynamicTest> discount() {
+        return java.util.List.of();
+    }
+}

@@ -1,0 +1,244 @@
+//! Finds suspicious content in the class files of a submission's test file: mentions of this program's parts and of
+//! back doors of the JVM, and members that can turn a failure into a pass.
+//!
+//! [`findings`] is pure: bytes in, findings out. A finding is no verdict, because honest tests cause some too. Names
+//! that are composed at run time are not found; constant ones are, because javac joins them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::workspace::class_file::{ClassContent, ClassFileError};
+
+/// The most findings of a kind that are returned.
+const MOST_OF_A_KIND: usize = 20;
+/// The most characters of a finding's text.
+const MOST_TEXT: usize = 200;
+
+/// A kind of finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// Our package, `testevo`: the runner and its reports.
+    OwnPackage,
+    /// Our files in the container, `/testevo`.
+    OwnFiles,
+    /// `Runtime.halt`, which ends a JVM without its shutdown hooks.
+    Halt,
+    /// `/proc`: other processes, open files, limits.
+    Proc,
+    /// `/dev/fd`: open files.
+    OpenFiles,
+    /// The coverage agent's classes and fields, such as `$jacocoInit`.
+    Jacoco,
+    /// `Unsafe`, which writes any memory.
+    Unsafe,
+    /// The interface that attaches to a running JVM.
+    Attach,
+    /// The JVM's own arguments, which name its agents.
+    InputArguments,
+    /// An argument that loads an agent.
+    JavaAgent,
+    /// The interface of agents.
+    Instrument,
+    /// The compiled form of a production class, or of a class whose name is not constant.
+    ClassResource,
+    /// Services that a library finds by itself, such as JUnit's listeners.
+    Services,
+    /// A class or lambda that can hide a test's failure from JUnit.
+    Interceptor,
+    /// An annotation that expects any failure at all.
+    BroadExpectation,
+    /// A class file that can't be read, so its mentions are unknown.
+    Unreadable,
+}
+
+impl FindingKind {
+    /// All kinds, in order.
+    pub const ALL: [Self; 16] = [
+        Self::OwnPackage,
+        Self::OwnFiles,
+        Self::Halt,
+        Self::Proc,
+        Self::OpenFiles,
+        Self::Jacoco,
+        Self::Unsafe,
+        Self::Attach,
+        Self::InputArguments,
+        Self::JavaAgent,
+        Self::Instrument,
+        Self::ClassResource,
+        Self::Services,
+        Self::Interceptor,
+        Self::BroadExpectation,
+        Self::Unreadable,
+    ];
+
+    /// Returns its name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OwnPackage => "own_package",
+            Self::OwnFiles => "own_files",
+            Self::Halt => "halt",
+            Self::Proc => "proc",
+            Self::OpenFiles => "open_files",
+            Self::Jacoco => "jacoco",
+            Self::Unsafe => "unsafe",
+            Self::Attach => "attach",
+            Self::InputArguments => "input_arguments",
+            Self::JavaAgent => "java_agent",
+            Self::Instrument => "instrument",
+            Self::ClassResource => "class_resource",
+            Self::Services => "services",
+            Self::Interceptor => "interceptor",
+            Self::BroadExpectation => "broad_expectation",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// Suspicious content of a class file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Finding {
+    /// Its kind.
+    pub kind: FindingKind,
+    /// The text, or the intercepting class: at most 200 characters without control characters.
+    pub text: String,
+}
+
+/// Returns the finding for unreadable class files.
+pub fn unreadable(reason: &str) -> Vec<Finding> {
+    vec![Finding { kind: FindingKind::Unreadable, text: cleaned(reason) }]
+}
+
+/// Returns the findings in class files, sorted, each once, at most twenty of a kind.
+///
+/// `production` has the names of the module's production classes without packages, such as `Price` and `Price$Builder`.
+///
+/// # Errors
+/// [`ClassFileError`] if one of them is not a class file.
+pub fn findings<'a>(
+    classes: impl IntoIterator<Item = &'a [u8]>,
+    production: &BTreeSet<String>,
+) -> Result<Vec<Finding>, ClassFileError> {
+    let mut found: BTreeMap<FindingKind, BTreeSet<String>> = BTreeMap::new();
+    let mut add = |kind: FindingKind, text: &str| {
+        let of_kind = found.entry(kind).or_default();
+        of_kind.insert(cleaned(text));
+        // The first ones in order are kept, whichever class comes first.
+        if of_kind.len() > MOST_OF_A_KIND {
+            of_kind.pop_last();
+        }
+    };
+    for bytes in classes {
+        let class = ClassContent::read(bytes)?;
+        for text in &class.texts {
+            mentioned(text).for_each(|kind| add(kind, text));
+        }
+        for text in class.strings.iter().filter(|text| is_class_resource(text, production)) {
+            add(FindingKind::ClassResource, text);
+        }
+        for (owner, name) in &class.references {
+            if &**name == "halt" && matches!(&**owner, "java/lang/Runtime" | "java/lang/Shutdown") {
+                add(FindingKind::Halt, &format!("{owner}.{name}"));
+            }
+        }
+        // May be the name of a method that is called by reflection.
+        if class.strings.iter().any(|text| &**text == "halt") {
+            add(FindingKind::Halt, "halt");
+        }
+        if intercepts(&class) {
+            add(FindingKind::Interceptor, &class.name);
+        }
+        for implemented in class.lambdas.iter().filter(|name| INTERCEPTORS.contains(&&***name)) {
+            add(FindingKind::Interceptor, &format!("{}: {implemented}", class.name));
+        }
+        for one in &class.annotated {
+            let expects = EXPECTATIONS.contains(&(&*one.annotation, &*one.element));
+            if expects && BROAD.contains(&&*one.class) {
+                add(FindingKind::BroadExpectation, &one.class);
+            }
+        }
+    }
+    let all = found.into_iter();
+    Ok(all.flat_map(|(kind, texts)| texts.into_iter().map(move |text| Finding { kind, text })).collect())
+}
+
+/// Returns the kinds of mention in a text among the constants. Names of classes have slashes or dots.
+fn mentioned(text: &str) -> impl Iterator<Item = FindingKind> {
+    let dotted = text.replace('/', ".");
+    let has_path = |path: &str| {
+        text.match_indices(path).any(|(at, _)| matches!(text.as_bytes().get(at + path.len()), None | Some(b'/')))
+    };
+    let own_files = text.contains("/testevo");
+    [
+        (FindingKind::OwnPackage, !own_files && text.contains("testevo")),
+        (FindingKind::OwnFiles, own_files),
+        (FindingKind::Proc, has_path("/proc")),
+        (FindingKind::OpenFiles, has_path("/dev/fd")),
+        (FindingKind::Jacoco, text.to_ascii_lowercase().contains("jacoco")),
+        (FindingKind::Unsafe, ["sun.misc.Unsafe", "jdk.internal.misc.Unsafe"].iter().any(|name| dotted.contains(name))),
+        (FindingKind::Attach, dotted.contains("com.sun.tools.attach")),
+        (FindingKind::InputArguments, text.contains("getInputArguments")),
+        (FindingKind::JavaAgent, text.contains("-javaagent")),
+        (FindingKind::Instrument, dotted.contains("java.lang.instrument")),
+        (FindingKind::Services, text.contains("META-INF/services")),
+    ]
+    .into_iter()
+    .filter_map(|(kind, found)| found.then_some(kind))
+}
+
+/// Tells whether a string names the compiled form of a production class, or of a class that is known only at run time.
+fn is_class_resource(text: &str, production: &BTreeSet<String>) -> bool {
+    // The character that javac puts in place of a part that is not constant.
+    const JOINT: char = '\u{1}';
+    let Some(path) = text.strip_suffix(".class") else { return false };
+    let name = path.rsplit(['/', '.']).next().unwrap_or(path);
+    name.is_empty() || name.contains(JOINT) || production.contains(name)
+}
+
+/// Interfaces whose objects learn of a test's failure first, and may hide it.
+const INTERCEPTORS: [&str; 9] = [
+    "org/junit/jupiter/api/extension/TestExecutionExceptionHandler",
+    "org/junit/jupiter/api/extension/LifecycleMethodExecutionExceptionHandler",
+    "org/junit/jupiter/api/extension/InvocationInterceptor",
+    "org/junit/rules/TestRule",
+    "org/junit/rules/MethodRule",
+    "org/testng/IHookable",
+    "org/testng/IInvokedMethodListener",
+    "org/testng/ITestListener",
+    "org/testng/IConfigurable",
+];
+
+/// Elements of annotations that name the failures which make a test pass.
+const EXPECTATIONS: [(&str, &str); 2] =
+    [("org/junit/Test", "expected"), ("org/testng/annotations/Test", "expectedExceptions")];
+
+/// Types of failures that include assertions.
+const BROAD: [&str; 5] = [
+    "java/lang/Throwable",
+    "java/lang/Error",
+    "java/lang/AssertionError",
+    "junit/framework/AssertionFailedError",
+    "org/opentest4j/AssertionFailedError",
+];
+
+/// Tells whether a class can hide a test's failure.
+fn intercepts(class: &ClassContent) -> bool {
+    let declares = |names: &[&str]| class.methods.iter().any(|method| names.contains(&&**method));
+    let superclass = class.superclass.as_deref().unwrap_or_default();
+    class.interfaces.iter().any(|name| INTERCEPTORS.contains(&&**name))
+        || superclass == "org/junit/runner/Runner"
+        || superclass.starts_with("org/junit/runners/")
+        // Other subclasses of rules learn of a failure, but do not decide what happens with it.
+        || (superclass.starts_with("org/junit/rules/") && declares(&["apply"]))
+        || (superclass == "junit/framework/TestCase" && declares(&["run", "runBare", "runTest"]))
+}
+
+fn cleaned(text: &str) -> String {
+    let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().take(MOST_TEXT).map(clean).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,328 @@
+//! What is found in class files that are put together here.
+
+use super::*;
+
+/// A class file in the making: its constants, and what refers to them.
+#[derive(Default)]
+struct Class {
+    constants: Vec<Vec<u8>>,
+    interfaces: Vec<u16>,
+    superclass: Option<&'static str>,
+    methods: Vec<(u16, Vec<u8>)>,
+}
+
+impl Class {
+    fn push(&mut self, constant: Vec<u8>) -> u16 {
+        let known = self.constants.iter().position(|known| *known == constant);
+        let at = known.unwrap_or_else(|| {
+            self.constants.push(constant);
+            self.constants.len() - 1
+        });
+        u16::try_from(at + 1).unwrap()
+    }
+
+    fn refer(&mut self, tag: u8, to: &[u16]) -> u16 {
+        self.push(std::iter::once(tag).chain(to.iter().flat_map(|index| index.to_be_bytes())).collect())
+    }
+
+    fn text(&mut self, text: &str) -> u16 {
+        let length = u16::try_from(text.len()).unwrap().to_be_bytes();
+        self.push([&[1][..], &length, text.as_bytes()].concat())
+    }
+
+    fn class(&mut self, name: &str) -> u16 {
+        let name = self.text(name);
+        self.refer(7, &[name])
+    }
+
+    fn string(mut self, text: &str) -> Self {
+        let text = self.text(text);
+        self.refer(8, &[text]);
+        self
+    }
+
+    fn mentions_class(mut self, name: &str) -> Self {
+        self.class(name);
+        self
+    }
+
+    fn member(&mut self, name: &str, descriptor: &str) -> u16 {
+        let [name, descriptor] = [name, descriptor].map(|text| self.text(text));
+        self.refer(12, &[name, descriptor])
+    }
+
+    fn calls(mut self, owner: &str, name: &str) -> Self {
+        let (owner, member) = (self.class(owner), self.member(name, "(I)V"));
+        self.refer(10, &[owner, member]);
+        self
+    }
+
+    fn lambda(mut self, implements: &str) -> Self {
+        let member = self.member("apply", &format!("()L{implements};"));
+        self.refer(18, &[0, member]);
+        self
+    }
+
+    fn implements(mut self, name: &str) -> Self {
+        let class = self.class(name);
+        self.interfaces.push(class);
+        self
+    }
+
+    fn extends(self, superclass: &'static str) -> Self {
+        Self { superclass: Some(superclass), ..self }
+    }
+
+    fn method(mut self, name: &str) -> Self {
+        let name = self.text(name);
+        self.methods.push((name, vec![0, 0]));
+        self
+    }
+
+    /// Adds a method with an annotation that has an array of a class in it, beside a number.
+    fn expecting(mut self, annotation: &str, element: &str, class: &str) -> Self {
+        let [name, attribute, annotation, element, timeout, class] =
+            ["m", "RuntimeVisibleAnnotations", &format!("L{annotation};"), element, "timeout", &format!("L{class};")]
+                .map(|text| self.text(text).to_be_bytes());
+        let number = self.push(vec![3, 0, 0, 0, 9]).to_be_bytes();
+        let value =
+            [&[0, 1][..], &annotation, &[0, 2], &timeout, b"I", &number, &element, b"[\0\x01c", &class].concat();
+        let length = u32::try_from(value.len()).unwrap().to_be_bytes();
+        let name = u16::from_be_bytes(name);
+        self.methods.push((name, [&[0, 1][..], &attribute, &length, &value].concat()));
+        self
+    }
+
+    fn bytes(mut self) -> Vec<u8> {
+        let (own, object) = (self.class("p/ATest"), self.superclass.unwrap_or("java/lang/Object"));
+        let superclass = self.class(object);
+        let descriptor = self.text("()V").to_be_bytes();
+        let count = u16::try_from(self.constants.len() + 1).unwrap();
+        let mut bytes = [&[0xCA, 0xFE, 0xBA, 0xBE, 0, 0, 0, 52][..], &count.to_be_bytes()].concat();
+        bytes.extend(self.constants.iter().flatten());
+        for number in [1, own, superclass, u16::try_from(self.interfaces.len()).unwrap()] {
+            bytes.extend(number.to_be_bytes());
+        }
+        bytes.extend(self.interfaces.iter().flat_map(|index| index.to_be_bytes()));
+        bytes.extend([0, 0]);
+        bytes.extend(u16::try_from(self.methods.len()).unwrap().to_be_bytes());
+        for (name, attributes) in &self.methods {
+            bytes.extend([0, 1]);
+            bytes.extend(name.to_be_bytes());
+            bytes.extend(descriptor);
+            bytes.extend(attributes);
+        }
+        bytes.extend([0, 0]);
+        bytes
+    }
+}
+
+/// Returns the kinds and texts that are found in a class.
+fn found(class: Class) -> Vec<(FindingKind, String)> {
+    let production = BTreeSet::from(["Price".to_owned(), "Price$Builder".to_owned()]);
+    let found = findings([class.bytes().as_slice()], &production).unwrap();
+    found.into_iter().map(|finding| (finding.kind, finding.text)).collect()
+}
+
+#[test]
+fn texts_are_found_and_what_looks_like_them_is_not() {
+    use FindingKind::*;
+    for (text, kinds) in [
+        ("testevo.runner.Main", vec![OwnPackage]),
+        ("/testevo/runner.jar", vec![OwnFiles]),
+        ("halt", vec![Halt]),
+        ("halted", vec![]),
+        ("/proc/self/fd/3", vec![Proc]),
+        ("/proc", vec![Proc]),
+        ("/process/1", vec![]),
+        ("/dev/fd/1", vec![OpenFiles]),
+        ("/dev/fdisk", vec![]),
+        ("$jacocoInit", vec![Jacoco]),
+        ("org.JaCoCo.agent", vec![Jacoco]),
+        ("jdk.internal.misc.Unsafe", vec![Unsafe]),
+        ("Unsafe", vec![]),
+        ("com.sun.tools.attach.VirtualMachine", vec![Attach]),
+        ("getInputArguments", vec![InputArguments]),
+        ("-javaagent:x.jar", vec![JavaAgent]),
+        ("java.lang.instrument.Instrumentation", vec![Instrument]),
+        ("META-INF/services/x", vec![Services]),
+        ("/shop/Price.class", vec![ClassResource]),
+        ("Price$Builder.class", vec![ClassResource]),
+        ("\u{1}.class", vec![ClassResource]),
+        (".class", vec![ClassResource]),
+        ("/shop/ATest.class", vec![]),
+        ("Price.java", vec![]),
+        ("System.exit", vec![]),
+    ] {
+        let expected: Vec<_> = kinds.into_iter().map(|kind| (kind, cleaned(text))).collect();
+        assert_eq!(found(Class::default().string(text)), expected, "{text}");
+    }
+}
+
+#[test]
+fn references_are_found() {
+    use FindingKind::*;
+    let halt = |owner: &str, name: &str| found(Class::default().calls(owner, name));
+    assert_eq!(halt("java/lang/Runtime", "halt"), [(Halt, "java/lang/Runtime.halt".to_owned())]);
+    assert_eq!(halt("java/lang/Runtime", "exit"), []);
+    assert_eq!(halt("shop/Machine", "halt"), []);
+    for (name, kind) in [
+        ("sun/misc/Unsafe", Unsafe),
+        ("testevo/runner/Main", OwnPackage),
+        ("org/jacoco/agent/rt/RT", Jacoco),
+        ("java/lang/instrument/Instrumentation", Instrument),
+        ("com/sun/tools/attach/VirtualMachine", Attach),
+    ] {
+        assert_eq!(found(Class::default().mentions_class(name)), [(kind, name.to_owned())]);
+    }
+    let arguments = found(Class::default().calls("java/lang/management/RuntimeMXBean", "getInputArguments"));
+    assert_eq!(arguments, [(InputArguments, "getInputArguments".to_owned())]);
+}
+
+#[test]
+fn what_may_swallow_a_failure_is_found() {
+    let own = |class: Class| {
+        let found = found(class);
+        assert!(found.iter().all(|(kind, _)| *kind == FindingKind::Interceptor), "{found:?}");
+        found.into_iter().map(|(_, text)| text).collect::<Vec<_>>()
+    };
+    let new = Class::default;
+    for (class, intercepts) in [
+        (new().implements("org/junit/jupiter/api/extension/TestExecutionExceptionHandler"), true),
+        (new().implements("java/lang/Runnable").implements("org/junit/rules/TestRule"), true),
+        (new().implements("org/junit/jupiter/api/extension/BeforeEachCallback"), false),
+        (new().implements("java/lang/Thread$UncaughtExceptionHandler"), false),
+        (new().extends("org/junit/runners/BlockJUnit4ClassRunner"), true),
+        (new().extends("org/junit/runner/Runner"), true),
+        (new().extends("org/junit/rules/ExternalResource").method("before"), false),
+        (new().extends("org/junit/rules/ExternalResource").method("apply"), true),
+        (new().extends("junit/framework/TestCase").method("testOne").method("setUp"), false),
+        (new().extends("junit/framework/TestCase").method("runTest"), true),
+        (new().method("runTest").method("apply"), false),
+    ] {
+        assert_eq!(own(class), if intercepts { vec!["p/ATest"] } else { vec![] });
+    }
+    assert_eq!(own(new().lambda("org/junit/rules/TestRule")), ["p/ATest: org/junit/rules/TestRule"]);
+    assert_eq!(own(new().lambda("java/util/function/Supplier")), [""; 0]);
+}
+
+#[test]
+fn expectations_that_anything_meets_are_found() {
+    for (annotation, element, class, is_broad) in [
+        ("org/junit/Test", "expected", "java/lang/Throwable", true),
+        ("org/junit/Test", "expected", "java/lang/AssertionError", true),
+        ("org/junit/Test", "expected", "java/lang/IllegalStateException", false),
+        ("org/junit/Test", "other", "java/lang/Throwable", false),
+        ("org/testng/annotations/Test", "expectedExceptions", "java/lang/Error", true),
+        // No failed assertion is one.
+        ("org/junit/Test", "expected", "java/lang/Exception", false),
+        ("shop/Test", "expected", "java/lang/Throwable", false),
+    ] {
+        let expected = if is_broad { vec![(FindingKind::BroadExpectation, class.to_owned())] } else { vec![] };
+        assert_eq!(found(Class::default().expecting(annotation, element, class)), expected, "{annotation} {class}");
+    }
+}
+
+#[test]
+fn findings_are_sorted_bounded_and_clean() {
+    let many = (0..50).fold(Class::default(), |class, number| class.string(&format!("/proc/{number:02}\n")));
+    let long = Class::default().string(&format!("jacoco{}", "é".repeat(500))).string("/proc/00\n").bytes();
+    let found = findings([long.as_slice(), many.bytes().as_slice()], &BTreeSet::new()).unwrap();
+    assert!(found.is_sorted());
+    let texts = |kind| found.iter().filter(move |one| one.kind == kind).map(|one| one.text.as_str());
+    let expected: Vec<String> = (0..MOST_OF_A_KIND).map(|number| format!("/proc/{number:02}\u{fffd}")).collect();
+    assert_eq!(texts(FindingKind::Proc).collect::<Vec<_>>(), expected);
+    assert_eq!(texts(FindingKind::Jacoco).map(|text| text.chars().count()).collect::<Vec<_>>(), [MOST_TEXT]);
+    for kind in FindingKind::ALL {
+        assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+    }
+}
+
+/// What `javac --release 8 -g:source,lines` of JDK 17 makes of this, beside stand-ins for JUnit's two types:
+///
+/// ```java
+/// package shop;
+///
+/// public class PriceTest {
+///     static final String SHARE = "/pr" + "oc/self";
+///     static final long NUMBER = 5L;
+///     public final org.junit.rules.TestRule rule = (base, description) -> base;
+///
+///     @org.junit.Test(expected = Error.class, timeout = 9)
+///     public void ends() throws Exception {
+///         getClass().getResource("Price" + ".class");
+///         double half = 0.5;
+///         Runtime.getRuntime().halt((int) (NUMBER * half));
+///     }
+/// }
+/// ```
+const COMPILED: &[u8] = include_bytes!("PriceTest.class");
+
+#[test]
+fn classes_of_javac_are_read() {
+    use FindingKind::*;
+    let found = findings([COMPILED], &BTreeSet::from(["Price".to_owned()])).unwrap();
+    let found: Vec<_> = found.iter().map(|finding| (finding.kind, finding.text.as_str())).collect();
+    let expected = [
+        (Halt, "java/lang/Runtime.halt"),
+        (Proc, "/proc/self"),
+        (ClassResource, "Price.class"),
+        (Interceptor, "shop/PriceTest: org/junit/rules/TestRule"),
+        (BroadExpectation, "java/lang/Error"),
+    ];
+    assert_eq!(found, expected);
+    let class = ClassContent::read(COMPILED).unwrap();
+    assert_eq!((&*class.name, class.superclass.as_deref()), ("shop/PriceTest", Some("java/lang/Object")));
+    assert!(class.methods.iter().any(|method| &**method == "ends"), "{:?}", class.methods);
+}
+
+/// Returns a class with all that is read of one.
+fn whole() -> Vec<u8> {
+    let class = Class::default().string("/proc").calls("java/lang/Runtime", "halt").lambda("org/junit/rules/TestRule");
+    class.implements("org/junit/rules/TestRule").expecting("org/junit/Test", "expected", "java/lang/Error").bytes()
+}
+
+#[test]
+fn damaged_class_files_are_errors_or_other_ones() {
+    let whole = whole();
+    assert_eq!(findings([whole.as_slice()], &BTreeSet::new()).unwrap().len(), 5);
+    for length in 0..whole.len() {
+        assert!(findings([&whole[..length]], &BTreeSet::new()).is_err(), "{length} bytes");
+    }
+    for at in 0..whole.len() {
+        for value in [0, 1, b'@', b'[', 0x7f, 0xff] {
+            let mut changed = whole.clone();
+            changed[at] = value;
+            let _ = findings([changed.as_slice()], &BTreeSet::new());
+        }
+    }
+}
+
+#[test]
+fn annotations_in_each_other_end() {
+    let mut class = Class::default();
+    let [name, attribute, annotation] =
+        ["m", "RuntimeVisibleAnnotations", "La;"].map(|text| class.text(text).to_be_bytes());
+    let value = [&[0, 1][..], &annotation, &[0, 1], &name, &b"[\0\x01".repeat(100_000)].concat();
+    let length = u32::try_from(value.len()).unwrap().to_be_bytes();
+    class.methods.push((u16::from_be_bytes(name), [&[0, 1][..], &attribute, &length, &value].concat()));
+    let error = findings([class.bytes().as_slice()], &BTreeSet::new()).unwrap_err();
+    assert_eq!(error.to_string(), "not a class file: its annotations lie too deep in each other");
+}
+
+proptest::proptest! {
+    /// Whatever the bytes are, an answer comes.
+    #[test]
+    fn any_bytes_have_an_answer(
+        at in 0usize..400,
+        replaced in proptest::collection::vec(proptest::num::u8::ANY, 0..24),
+        bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
+    ) {
+        let mut changed = whole();
+        let at = at.min(changed.len());
+        changed.splice(at..(at + replaced.len()).min(changed.len()), replaced);
+        for bytes in [changed, bytes] {
+            let _ = findings([bytes.as_slice()], &BTreeSet::new());
+        }
+    }
+}

@@ -1,0 +1,200 @@
+use proptest::prelude::*;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::*;
+use crate::workspace::class_file::ClassFacts;
+
+const LINES: u16 = 6;
+const FRAMES: u16 = 7;
+const VARIABLES: u16 = 8;
+const UNKNOWN: u16 = 9;
+
+fn attribute(name: u16, content: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_attribute(&mut out, name, content).unwrap();
+    out
+}
+
+/// Returns the content of a code attribute.
+fn code(instructions: &[u8], handlers: &[u8], attributes: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = vec![0, 2, 0, 5];
+    out.extend(length32(instructions.len()).unwrap());
+    out.extend(instructions);
+    out.extend(length16(handlers.len() / 8).unwrap());
+    out.extend(handlers);
+    out.extend(length16(attributes.len()).unwrap());
+    out.extend(attributes.concat());
+    out
+}
+
+/// Returns a class `p/A` with a method `m(I)J` of this code and an abstract method of the same name.
+fn class(code: &[u8]) -> Vec<u8> {
+    let mut bytes = MAGIC.to_be_bytes().to_vec();
+    bytes.extend([0, 0, 0, 52, 0, 10]);
+    let texts = ["p/A", "m", "(I)J", "Code", "LineNumberTable", "StackMapTable", "LocalVariableTable", "Other"];
+    for (index, text) in texts.iter().enumerate() {
+        if index == 1 {
+            bytes.extend([7, 0, 1]);
+        }
+        bytes.extend([1, 0, text.len() as u8]);
+        bytes.extend(text.as_bytes());
+    }
+    // Access, class, superclass; no interfaces; a field without attributes.
+    bytes.extend([0, 1, 0, 2, 0, 2, 0, 0, 0, 1, 0, 2, 0, 3, 0, 3, 0, 0]);
+    bytes.extend([0, 2, 0, 1, 0, 3, 0, 4, 0, 1]);
+    bytes.extend(attribute(5, code));
+    bytes.extend([4, 1, 0, 3, 0, 4, 0, 0]);
+    bytes.extend([0, 0]);
+    bytes
+}
+
+/// Returns the code of a class's only method with code.
+fn code_of(bytes: &[u8]) -> Vec<u8> {
+    let class = Class::read(bytes).unwrap();
+    class.methods[0].attributes[0].1.to_owned()
+}
+
+fn lines(entries: &[(u16, u16)]) -> Vec<u8> {
+    let entries = entries.iter().flat_map(|(place, line)| [place.to_be_bytes(), line.to_be_bytes()].concat());
+    attribute(LINES, &[length16(entries.clone().count() / 4).unwrap().to_vec(), entries.collect()].concat())
+}
+
+#[test]
+fn a_method_that_is_chosen_gets_other_code() {
+    let code = code(&[0x09, 0xad], &[], &[lines(&[(0, 12), (1, 9)])]);
+    let original = class(&code);
+    let mut seen = Vec::new();
+    let mut all = |facts: &MethodFacts<'_>| {
+        seen.push(facts.lines.clone());
+        true
+    };
+    let thrown = with_code(&original, &mut all, Code::Throws("x1")).unwrap().unwrap();
+    assert_eq!(seen, [vec![12, 9]], "the method without code is not asked about");
+    // new #11, dup, ldc_w #13, invokespecial #17, athrow; the places of parameters are kept, nothing else is.
+    let expected =
+        [&[0, 3, 0, 5, 0, 0, 0, 11][..], &[0xbb, 0, 11, 0x59, 0x13, 0, 13, 0xb7, 0, 17, 0xbf], &[0, 0, 0, 0]];
+    assert_eq!(code_of(&thrown), expected.concat());
+    let read = Class::read(&thrown).unwrap();
+    assert_eq!(read.constants.len(), 18);
+    assert!(matches!(read.constants[11], Constant::Class(10)) && read.text(10).unwrap() == b"java/lang/Error");
+    assert_eq!(read.text(12).unwrap(), b"x1");
+    assert_eq!(ClassFacts::read(&thrown).unwrap(), ClassFacts::read(&original).unwrap());
+
+    let returned = with_code(&original, |facts| facts.name == "m" && facts.descriptor == "(I)J", Code::Returns);
+    assert_eq!(code_of(&returned.unwrap().unwrap())[4..], [0, 0, 0, 2, 0x09, 0xad, 0, 0, 0, 0]);
+    assert_eq!(with_code(&original, |_| false, Code::Returns).unwrap(), None);
+}
+
+#[test]
+fn what_is_returned_fits_the_descriptor() {
+    for (returned, instructions) in [
+        ("V", &[0xb1][..]),
+        ("Z", &[0x03, 0xac]),
+        ("I", &[0x03, 0xac]),
+        ("J", &[0x09, 0xad]),
+        ("F", &[0x0b, 0xae]),
+        ("D", &[0x0e, 0xaf]),
+        ("Ljava/lang/Object;", &[0x01, 0xb0]),
+        ("[I", &[0x01, 0xb0]),
+    ] {
+        let code = other_code(&[0, 1, 0, 3, 0, 0, 0, 0], None, &format!("(Lp/A;)){returned}")).unwrap();
+        assert_eq!(&code[8..code.len() - 4], instructions, "{returned}");
+    }
+}
+
+#[test]
+fn what_names_places_moves_with_the_code() {
+    let frames = [
+        &[0, 8][..],
+        // The same locals after 60 bytes: with four more there is no short form.
+        &[60],
+        &[7],
+        // One on the stack: what the instruction at 5 made.
+        &[64 + 3, 8, 0, 5],
+        &[247, 0, 9, 7, 0, 2],
+        &[250, 0, 1],
+        &[251, 0, 2],
+        &[253, 0, 3, 1, 8, 0, 6],
+        &[255, 0, 4, 0, 2, 1, 4, 0, 1, 8, 0, 7],
+    ];
+    let frames = attribute(FRAMES, &frames.concat());
+    let variables = attribute(VARIABLES, &[0, 2, 0, 0, 0, 9, 0, 3, 0, 3, 0, 0, 0, 4, 0, 2, 0, 3, 0, 3, 0, 1]);
+    let handlers = [0, 1, 0, 4, 0, 6, 0, 2];
+    let original = code(&[1, 2, 3, 4], &handlers, &[lines(&[(0, 7), (2, 8)]), frames, variables]);
+    let bytes = class(&original);
+    let class = Class::read(&bytes).unwrap();
+    let moved = padding::padded(&original, &padding::KnownAttributes::of(&class.constants), 4).unwrap().unwrap();
+    let frames = [
+        &[0, 8][..],
+        &[251, 0, 64],
+        &[7],
+        &[64 + 3, 8, 0, 9],
+        &[247, 0, 9, 7, 0, 2],
+        &[250, 0, 1],
+        &[251, 0, 2],
+        &[253, 0, 3, 1, 8, 0, 10],
+        &[255, 0, 4, 0, 2, 1, 4, 0, 1, 8, 0, 11],
+    ];
+    let frames = attribute(FRAMES, &frames.concat());
+    let variables = attribute(VARIABLES, &[0, 2, 0, 0, 0, 13, 0, 3, 0, 3, 0, 0, 0, 8, 0, 2, 0, 3, 0, 3, 0, 1]);
+    let handlers = [0, 5, 0, 8, 0, 10, 0, 2];
+    let expected = code(&[0, 0, 0, 0, 1, 2, 3, 4], &handlers, &[lines(&[(0, 7), (6, 8)]), frames, variables]);
+    assert_eq!(moved, expected);
+}
+
+#[test]
+fn code_that_nobody_can_move_stays() {
+    for (content, what) in [
+        (code(&[1], &[], &[attribute(UNKNOWN, &[])]), "an unknown attribute"),
+        (code(&vec![0; 65_535], &[], &[]), "the longest code"),
+    ] {
+        let original = class(&content);
+        let other = rebuilt(&original, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+        assert_eq!(code_of(&other), content, "{what}");
+        assert_ne!(other, original, "there are further constants");
+    }
+}
+
+#[test]
+fn random_numbers_decide_the_bytes() {
+    let original = class(&code(&[0x09, 0xad], &[], &[lines(&[(0, 12)])]));
+    let of = |seed| rebuilt(&original, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+    assert_eq!(of(1), of(1));
+    assert_ne!(of(1), of(2));
+    let read = of(3);
+    let read = Class::read(&read).unwrap();
+    let content = read.methods[0].attributes[0].1;
+    assert_eq!(read.facts(&read.methods[0], content).unwrap().lines, [12]);
+    assert!(content[8..].starts_with(&[0, 0, 0, 0]) && code_of(&of(3)).len() > 20);
+}
+
+#[test]
+fn a_class_without_room_for_constants_is_refused() {
+    let mut bytes = MAGIC.to_be_bytes().to_vec();
+    bytes.extend([0, 0, 0, 52]);
+    bytes.extend(u16::MAX.to_be_bytes());
+    bytes.extend([1, 0, 0].repeat(65_532));
+    bytes.extend([7, 0, 1, 1, 0, 0]);
+    bytes.extend([0, 1, 255, 253, 255, 253, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(Class::read(&bytes).unwrap().constants.len(), 65_535);
+    let error = with_code(&bytes, |_| true, Code::Throws("x")).unwrap_err();
+    assert_eq!(error.to_string(), "not a class file: it has no room for further constants");
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_are_followed_beyond_their_end(
+        at in 0_usize..300, byte in any::<u8>(), cut in 0_usize..300, seed in any::<u64>(),
+    ) {
+        let frames = attribute(FRAMES, &[0, 2, 60, 255, 0, 4, 0, 2, 1, 4, 0, 1, 8, 0, 7]);
+        let mut bytes = class(&code(&[1, 2, 3, 4], &[0, 1, 0, 4, 0, 6, 0, 2], &[lines(&[(0, 7), (2, 8)]), frames]));
+        let at = at % bytes.len();
+        bytes[at] = byte;
+        bytes.truncate(bytes.len().max(cut) - cut.min(bytes.len()) / 8);
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        if let Ok(other) = rebuilt(&bytes, &mut random) {
+            prop_assert!(Class::read(&other).is_ok());
+        }
+        let _ = with_code(&bytes, |_| true, Code::Throws("x"));
+    }
+}

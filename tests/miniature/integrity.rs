@@ -1,0 +1,133 @@
+//! The hostile corpus with a real engine: controls and checks name each submission that passes and tests nothing, or says more of
+//! itself than is true. A cross-section of docs/corpus.md; all of it is tried by `cargo test -- --ignored`.
+
+use testevo_sandbox::application::selftest::{Manner, groups, predictions_of, selected, tasks_of, tried};
+use testevo_sandbox::outcome::{ExecReason, Outcome};
+use testevo_sandbox::report::score::{ScoredModel, read};
+use testevo_sandbox::sample::SampleRepository;
+use testevo_sandbox::sample::corpus::repositories;
+
+use super::demonstration;
+use super::execution::Workshop;
+
+/// What is tried on the direct path without mutants: a case at least of each kind that is quick.
+const DIRECT: [&str; 24] = [
+    "honest",
+    "honest-generation",
+    "empty-patch",
+    "outside",
+    "symlink",
+    "lying-header",
+    "nul",
+    "exits",
+    "forges",
+    "forges-in-initializer",
+    "forges-by-shell",
+    "forges-failure-on-old",
+    "no-leaf",
+    "one-of-three-fails",
+    "empty",
+    "swallows",
+    "intercepts",
+    "background",
+    "shadows",
+    "signature-probe",
+    "enabled-on-new",
+    "reads-bytes",
+    "fills-probes-by-parts",
+    "poisons-classes",
+];
+
+/// The same of JUnit 4.
+const JUNIT4: [&str; 6] = [
+    "junit4-honest",
+    "junit4-forges-in-initializer",
+    "junit4-expects-anything",
+    "junit4-rule",
+    "junit4-runner",
+    "junit4-dead-symbol",
+];
+
+/// The cases that are tried on the reference path: Maven builds each.
+const BY_MAVEN: [&str; 4] = ["honest", "swallows", "reads-bytes", "forges"];
+
+/// The cases that are tried with mutants, which take most of the time: the others say nothing of them.
+const ON_MUTANTS: [&str; 2] = ["honest", "busy-setup"];
+
+#[test]
+fn hostile_submissions_come_to_their_verdicts() {
+    let (repository, workshop) = demonstration::given();
+    for (path, mutation, names) in
+        [("direct", false, &DIRECT[..]), ("direct", true, &ON_MUTANTS), ("maven", false, &BY_MAVEN)]
+    {
+        for model in come_to_their_verdicts(&workshop, &repository, names, path, mutation) {
+            let rounding = model.tasks.iter().find(|scored| scored.task.id.as_str().ends_with("__rounding"));
+            let method = &rounding.unwrap().methods[0];
+            if model.model == "forges" {
+                let forged = &method.new[0];
+                let facts = (forged.outcome, forged.measured.forged_events);
+                assert_eq!(facts, (Outcome::ExecFail(ExecReason::Exit), 1), "{forged:?}");
+            }
+            if model.model == "honest" || model.model == "swallows" {
+                let honest = model.model == "honest";
+                assert_eq!(method.verdict.strict_success, honest, "{path} {}", model.model);
+                let score = method.score.pred;
+                assert_eq!((score.coverage, score.clean_coverage), (Some(100.0), honest.then_some(100.0)), "{path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn hostile_submissions_in_junit_4_come_to_their_verdicts() {
+    let [_, repository] = repositories().unwrap();
+    let workshop = Workshop::new(&repository);
+    workshop.prepare(&repository, "");
+    come_to_their_verdicts(&workshop, &repository, &JUNIT4, "direct", false);
+}
+
+/// Scores cases, and compares each with what must come of it.
+fn come_to_their_verdicts(
+    workshop: &Workshop,
+    repository: &SampleRepository,
+    names: &[&str],
+    path: &str,
+    mutation: bool,
+) -> Vec<ScoredModel> {
+    let samples = std::slice::from_ref(repository);
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let cases = selected(&names).unwrap();
+    assert_eq!(groups(&cases).len(), 1, "one run has one limit of time and one number of repeats");
+    let stem = repository.name.file_stem();
+    let predictions = workshop.sources.join(format!("hostile-{stem}.jsonl"));
+    fs_err::write(&predictions, predictions_of(samples, &cases)).unwrap();
+    let run = format!("score-hostile-{stem}-{path}");
+    let directory = workshop.data_dir.join("runs").join(&run);
+    if directory.exists() {
+        fs_err::remove_dir_all(&directory).unwrap();
+    }
+    let tasks = tasks_of(samples, &cases);
+    let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
+    let named = ["--predictions", predictions.to_str().unwrap(), "--run-id", &run, "--path", path];
+    let no_mutation: &[&str] = if mutation { &[] } else { &["--no-mutation"] };
+    workshop.run(&[&["score"], &tasks[..], &named, no_mutation].concat());
+    let models = read(&[directory]).unwrap();
+    let tried = tried(&models, &cases, Manner { mutation, emptied: mutation && path == "direct" });
+    let wrong: Vec<_> = tried.iter().filter(|one| !one.as_expected).collect();
+    assert!(tried.len() >= cases.len() && wrong.is_empty(), "{path}: {wrong:#?}");
+    models
+}
+
+/// The whole corpus, as a user tries it, on both paths, with and without mutants: half an hour.
+#[test]
+#[ignore = "takes half an hour"]
+fn the_whole_corpus_comes_to_its_verdicts() {
+    let (_, workshop) = demonstration::given();
+    let data_dir = workshop.data_dir.parent().unwrap();
+    for arguments in [&[][..], &["--no-mutation"], &["--path", "maven"]] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"));
+        let output = command.arg("selftest").args(arguments).arg("--data-dir").arg(data_dir).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{arguments:?}\n{said}{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
