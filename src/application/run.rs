@@ -4,6 +4,7 @@ use std::io;
 
 use serde::Serialize;
 
+use super::shard::ShardChoice;
 use super::workbench::Workbench;
 use crate::canonical_json::canonical_json;
 use crate::error::CommandError;
@@ -18,6 +19,8 @@ pub struct RunChoice {
     pub run_id: Option<String>,
     /// Whether to begin a new run even if an unfinished one could be continued.
     pub fresh: bool,
+    /// The part of the selection that is executed; `None` for all of it.
+    pub shard: Option<ShardChoice>,
 }
 
 /// Opens the run, reports its id, and returns it with its records.

@@ -69,10 +69,18 @@ enum FoundRun {
 /// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError),
 /// [`ReportError`](crate::report::score::ReportError), and errors of task files for a run that kept no tasks.
 pub fn show(run: &str, context: &Context) -> Result<ShownRun, CommandError> {
-    let run = match find_run(run, context)? {
-        FoundRun::Scoring(path) => return Ok(ShownRun::Scoring(ScoringRuns::read_at(vec![path])?)),
-        FoundRun::Validation(run) => *run,
-    };
+    match find_run(run, context)? {
+        FoundRun::Scoring(path) => Ok(ShownRun::Scoring(ScoringRuns::read_at(vec![path])?)),
+        FoundRun::Validation(run) => Ok(ShownRun::Validation(Box::new(shown(*run, context)?))),
+    }
+}
+
+/// Reads the results of a run of `validate`.
+pub(super) fn show_validation(run_id: &str, context: &Context) -> Result<ShownValidation, CommandError> {
+    shown(read(context.data_dir()?, run_id)?, context)
+}
+
+fn shown(run: StoredRun, context: &Context) -> Result<ShownValidation, CommandError> {
     let all = tasks_of(&run, context)?;
     let done: Vec<Task> = match run.state {
         RunState::Finished => all.clone(),
@@ -80,7 +88,7 @@ pub fn show(run: &str, context: &Context) -> Result<ShownRun, CommandError> {
         _ => all.iter().filter(|task| run.has_all_of(task, repeats(&run))).cloned().collect(),
     };
     let validated = Validated::of(&run.description.run_id, &done, run.records.clone());
-    Ok(ShownRun::Validation(Box::new(ShownValidation { run, tasks: all.len(), done: done.len(), validated })))
+    Ok(ShownValidation { run, tasks: all.len(), done: done.len(), validated })
 }
 
 /// Returns the executions of a task in a run, and their results.

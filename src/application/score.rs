@@ -10,18 +10,19 @@ use super::focal::keep as keep_focal;
 use super::readiness::tell_missing_images;
 use super::run::{self, RunChoice};
 use super::selection::{self, Repositories};
+use super::shard;
 use super::workbench::{Workbench, blocking, run_tools};
 use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::build::surefire::Surefire;
-use crate::execution::run::inputs::RunInputs;
+use crate::execution::run::inputs::{RunInputs, ShardInputs};
 use crate::execution::run::record::ExecutionPath;
 use crate::execution::scoring::Scoring;
 use crate::execution::scoring::cache::ResultCache;
 use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
 use crate::execution::scoring::record::ScoreRecord;
 use crate::execution::scoring::trees::SubmissionTrees;
-use crate::execution::scoring::unscored::{Left, counts, left};
+use crate::execution::scoring::unscored::{Left, counts};
 use crate::execution::time_class::TimeClasses;
 use crate::focal::store::KnownFocal;
 use crate::output::counted;
@@ -72,6 +73,11 @@ pub struct EndedScoring {
 }
 
 impl EndedScoring {
+    /// Returns a finished run in a directory, with the results that faults prevented.
+    pub(super) fn of(run: PathBuf, left: Vec<Left>) -> Self {
+        Self { run, left, failing: BTreeMap::new() }
+    }
+
     /// Adds up the run's records.
     ///
     /// # Errors
@@ -126,15 +132,19 @@ impl Scored {
 /// # Errors
 /// [`CommandError`] of selections, predictions, images, engines and runs; an interrupt.
 pub async fn score(request: &ScoreRequest, context: &Context) -> Result<Option<EndedScoring>, CommandError> {
-    let tasks = selection::tasks(&request.selector, context)?;
-    let predictions = predictions(&request.predictions, &tasks, context).await?;
+    let selected = selection::tasks(&request.selector, context)?;
+    let mut predictions = predictions(&request.predictions, &selected, context).await?;
     tell(&predictions, context);
+    // The same in every shard of the selection.
+    let seed = request.seed.map_or_else(|| seed_of(request, &selected, &predictions), Ok)?;
+    let (tasks, shard) = shard::of(selected, request.run.shard.as_ref())?;
+    predictions.retain(&tasks);
     if context.options.dry_run {
         preview(&tasks, &predictions, request, context);
         tell_missing_images(&executed(&tasks, &predictions), context)?;
         return Ok(None);
     }
-    Ok(Some(execute(request, &tasks, &predictions, context).await?))
+    Ok(Some(execute(request, &tasks, &predictions, (seed, shard), context).await?))
 }
 
 async fn predictions(source: &str, selected: &[Task], context: &Context) -> Result<Predictions, CommandError> {
@@ -227,6 +237,7 @@ async fn execute(
     request: &ScoreRequest,
     tasks: &[Task],
     predictions: &Predictions,
+    (seed, shard): (u64, Option<ShardInputs>),
     context: &Context,
 ) -> Result<EndedScoring, CommandError> {
     let workbench = Workbench::open(context)?;
@@ -245,7 +256,7 @@ async fn execute(
     let mut inputs = ScoreInputs {
         run: RunInputs::new(tasks, environments, limits, request.surefire, &[request.path], repeats),
         jdks: opened.jdks.clone(),
-        seed: 0,
+        seed,
         coverage: request.coverage && engine.is_some(),
         mutation: request.mutation && engine.is_some(),
         controls: request.controls && engine.is_some(),
@@ -254,11 +265,7 @@ async fn execute(
         not_selected: predictions.not_selected,
         repeated: predictions.repeated,
     };
-    inputs.seed = match request.seed {
-        Some(seed) => seed,
-        None => seed_of(Digest::of(&run::bytes(&inputs)?)),
-    };
-    // Not part of the seed: another program version executes in the same order.
+    inputs.run.shard = shard;
     if let (Some(engine), Some(jars)) = (&engine, &jars) {
         inputs.run.tools = Some(run_tools(engine.as_ref(), jars, true).await?);
     }
@@ -299,8 +306,7 @@ async fn execute(
     }
     let (failing, records) = run::completed(records)?;
     let path = run.path().to_owned();
-    let measured = if inputs.coverage || inputs.mutation || inputs.controls { tasks } else { &[] };
-    let left = left(&records, measured);
+    let left = inputs.left(&records);
     let verdicts = verdicts::render(run.run_id(), &records, &context.invocation());
     run::finish(run, verdicts)?;
     // Done last, because it is not part of the run: the run's records are safe by then.
@@ -329,10 +335,14 @@ fn focal_of(tasks: &[Task], records: &[ScoreRecord]) -> BTreeMap<RepositoryName,
     found
 }
 
-fn seed_of(digest: Digest) -> u64 {
-    let digits = digest.hex();
+/// Returns the seed that follows from what is scored. Images and this program's version are no part of it: another version
+/// executes in the same order.
+fn seed_of(request: &ScoreRequest, selected: &[Task], predictions: &Predictions) -> Result<u64, CommandError> {
+    let models = ModelInputs::of(predictions);
+    let measured = (request.coverage, request.mutation, request.controls);
+    let bytes = run::bytes(&(selected, models, request.surefire, request.path, request.repeats, measured))?;
     // A u64 has sixteen hexadecimal digits.
-    u64::from_str_radix(&digits[..16], 16).unwrap_or_default()
+    Ok(u64::from_str_radix(&Digest::of(&bytes).hex()[..16], 16).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -8,10 +8,11 @@ use super::Context;
 use super::readiness::tell_missing_images;
 use super::run::{self, RunChoice};
 use super::selection::{self, Repositories, by_repository};
+use super::shard;
 use super::workbench::{Workbench, blocking, run_tools};
 use crate::error::CommandError;
 use crate::execution::build::surefire::Surefire;
-use crate::execution::run::inputs::RunInputs;
+use crate::execution::run::inputs::{RunInputs, ShardInputs};
 use crate::execution::run::logs::Logs;
 use crate::execution::run::record::{CellRecord, ExecutionPath};
 use crate::execution::run::verdicts;
@@ -105,10 +106,11 @@ impl Validated {
 /// # Errors
 /// [`CommandError`] of selections, images, engines and runs; an interrupt.
 pub async fn validate(request: &ValidateRequest, context: &Context) -> Result<Option<Validated>, CommandError> {
-    let tasks = selection::tasks(&request.selector, context)?;
+    let selected = selection::tasks(&request.selector, context)?;
+    let (tasks, shard) = shard::of(selected, request.run.shard.as_ref())?;
     match context.options.dry_run {
         true => preview(request, &tasks, context).map(|()| None),
-        false => execute(request, &tasks, context).await.map(Some),
+        false => execute(request, &tasks, shard, context).await.map(Some),
     }
 }
 
@@ -125,7 +127,12 @@ fn preview(request: &ValidateRequest, tasks: &[Task], context: &Context) -> Resu
     tell_missing_images(groups.keys(), context)
 }
 
-async fn execute(request: &ValidateRequest, tasks: &[Task], context: &Context) -> Result<Validated, CommandError> {
+async fn execute(
+    request: &ValidateRequest,
+    tasks: &[Task],
+    shard: Option<ShardInputs>,
+    context: &Context,
+) -> Result<Validated, CommandError> {
     let workbench = Workbench::open(context)?;
     let engine = workbench.engine().await?;
     let mut opened = Repositories::open(&workbench, tasks, request.surefire, |_| Some(engine.as_ref())).await?;
@@ -135,7 +142,7 @@ async fn execute(request: &ValidateRequest, tasks: &[Task], context: &Context) -
     let repeats = request.repeats.get();
     let tools = Some(run_tools(engine.as_ref(), &jars, request.class_archives).await?);
     let inputs = RunInputs::new(tasks, &opened.environments, &opened.limits, surefire, paths, repeats);
-    let (mut run, known) = run::open(&workbench, "validate", &RunInputs { tools, ..inputs }, &request.run)?;
+    let (mut run, known) = run::open(&workbench, "validate", &RunInputs { tools, shard, ..inputs }, &request.run)?;
     let mut executor = workbench.executor(&engine, &jars).await?;
     executor.logs = Some(Logs::new(run.path().join("logs"), context.events.clone()));
     if !request.class_archives {

@@ -3,8 +3,9 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{report, stdout, validate};
+use super::{report, score, stdout, validate};
 use crate::application::Context;
+use crate::application::merge::{MergedRun, costs, merge};
 use crate::application::runs::{ShownRun, ShownValidation, remove, show};
 use crate::error::CommandError;
 use crate::execution::run::list::{RunEntry, list};
@@ -34,6 +35,24 @@ enum RunsCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
+    /// Make one run of the runs of all shards (`--shard K/N`) of a selection
+    Merge {
+        /// Ids of the shards' runs, or their directories, as paths with a slash
+        #[arg(value_name = "RUN", required = true)]
+        runs: Vec<String>,
+        /// Name of the merged run
+        #[arg(long, value_name = "ID")]
+        run_id: Option<String>,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+    /// Write the recorded costs of tasks as JSON, for `--weights`
+    Costs {
+        /// Ids of runs, or their directories, as paths with a slash
+        #[arg(value_name = "RUN", required = true)]
+        runs: Vec<String>,
+    },
     /// Remove runs with their records and logs; with --dry-run only say what would go
     Rm {
         /// Ids of runs
@@ -50,6 +69,14 @@ pub(super) fn run(arguments: &RunsArguments, context: &Context) -> Result<(), Co
             ShownRun::Scoring(runs) => report::write(&runs, *format),
             ShownRun::Validation(shown) => write_validation(&shown, *format),
         },
+        RunsCommand::Merge { runs, run_id, format } => match merge(runs, run_id.clone(), context)? {
+            MergedRun::Scoring(ended) => score::write(ended, *format, context),
+            MergedRun::Validation(shown) => {
+                validate::write(&shown.validated, *format)?;
+                shown.validated.verdict()
+            }
+        },
+        RunsCommand::Costs { runs } => stdout::json(&costs(runs, context)?),
         RunsCommand::Rm { runs } => {
             let verb = if context.options.dry_run { "would be removed" } else { "removed" };
             for run in runs {

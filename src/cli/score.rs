@@ -10,7 +10,7 @@ use super::selector::SelectorArguments;
 use super::stdout;
 use super::validate::{PathChoice, RunArguments, SurefireChoice, seconds};
 use crate::application::Context;
-use crate::application::score::{ScoreRequest, score};
+use crate::application::score::{EndedScoring, ScoreRequest, score};
 use crate::error::CommandError;
 use crate::execution::run::record::ExecutionPath;
 use crate::output::OutputFormat;
@@ -83,8 +83,13 @@ impl ScoreArguments {
 pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), CommandError> {
     let Some(ended) = block_on(context, score(&arguments.request()?, context))? else { return Ok(()) };
     // An interrupt after the run's end must not keep its results from being printed.
+    write(ended, arguments.format, context)
+}
+
+/// Adds up a run that has ended, and prints its results.
+pub(super) fn write(ended: EndedScoring, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
     let scored = ended.add_up()?;
-    match arguments.format {
+    match format {
         OutputFormat::Json => stdout::json(&scored.report)?,
         OutputFormat::Text => print_text(&scored.report, &scored.models)?,
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
@@ -10,6 +11,7 @@ use super::selector::SelectorArguments;
 use super::stdout;
 use crate::application::Context;
 use crate::application::run::RunChoice;
+use crate::application::shard::ShardChoice;
 use crate::application::validate::{ValidateRequest, Validated, validate};
 use crate::error::CommandError;
 use crate::execution::build::surefire::Surefire;
@@ -18,6 +20,7 @@ use crate::outcome::label::TaskClass;
 use crate::output::{OutputFormat, Table, counted};
 use crate::report::validation::ValidationSummary;
 use crate::task::RepositoryName;
+use crate::task::shard::Shard;
 
 /// Arguments of `validate`.
 #[derive(Debug, Args)]
@@ -59,12 +62,19 @@ pub(super) struct RunArguments {
     /// Begin anew even where an unfinished run could be continued
     #[arg(long)]
     fresh: bool,
+    /// Execute only part K of N of the selection; `runs merge` makes one run of all parts
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
+    /// Divide the selection by these recorded costs, which `runs costs` writes, instead of by numbers of methods
+    #[arg(long, value_name = "FILE", requires = "shard")]
+    weights: Option<PathBuf>,
 }
 
 impl RunArguments {
     /// Returns the choice that the arguments mean.
     pub(super) fn choice(&self) -> RunChoice {
-        RunChoice { run_id: self.run_id.clone(), fresh: self.fresh }
+        let shard = self.shard.map(|shard| ShardChoice { shard, costs: self.weights.clone() });
+        RunChoice { run_id: self.run_id.clone(), fresh: self.fresh, shard }
     }
 }
 

@@ -8,6 +8,7 @@ pub mod explain;
 pub mod inputs;
 pub mod list;
 pub mod logs;
+pub mod merge;
 mod reading;
 pub mod record;
 pub mod stage;

@@ -211,6 +211,13 @@ pub struct Selection<'a> {
 }
 
 impl Predictions {
+    /// Leaves out the predictions for other tasks than these. The counts stay those of the whole selection.
+    pub fn retain(&mut self, tasks: &[Task]) {
+        let kept: BTreeSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
+        self.models.values_mut().for_each(|model| model.retain(|task, _| kept.contains(task)));
+        self.missing.values_mut().for_each(|missing| missing.retain(|task| kept.contains(task)));
+    }
+
     /// Returns the developers' tests for every selected task.
     pub fn gold(selected: &[Task]) -> Self {
         Self::literal(GOLD, &Content::Gold, selected)

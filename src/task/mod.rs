@@ -6,6 +6,7 @@ mod clone_url;
 pub mod file;
 pub mod published;
 pub mod selector;
+pub mod shard;
 
 use std::fmt;
 use std::str::FromStr;

@@ -36,6 +36,7 @@ fn begin(data_dir: &DataDir, run_id: &str, tasks: &[Task]) -> RunDirectory {
         paths: Vec::new(),
         repeats: 1,
         tools: None,
+        shard: None,
     };
     let inputs = canonical_json(&inputs).unwrap();
     RunDirectory::open(data_dir, "validate", &inputs, Some(run_id), false).unwrap().0

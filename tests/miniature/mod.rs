@@ -9,6 +9,7 @@ mod locking;
 mod native;
 mod proof;
 mod scoring;
+mod sharding;
 mod sharing;
 mod submissions;
 mod verdict;

@@ -54,6 +54,7 @@ impl ScoredRun<'_> {
                 paths: Vec::new(),
                 repeats: 1,
                 tools: None,
+                shard: None,
             },
             jdks: tasks.iter().map(|task| (task.repository.clone(), 17)).collect(),
             seed: 7,

@@ -371,6 +371,7 @@ fn inputs() -> ScoreInputs {
             paths: Vec::new(),
             repeats: 2,
             tools: None,
+            shard: None,
         },
         seed: 7,
         coverage: true,

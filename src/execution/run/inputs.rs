@@ -12,6 +12,7 @@ use crate::execution::container::file_name;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::run::record::ExecutionPath;
 use crate::manifest::Launcher;
+use crate::task::shard::Shard;
 use crate::task::{RepositoryName, Task};
 
 /// Version of the file's schema.
@@ -44,6 +45,21 @@ pub struct RunInputs {
     /// Our programs; `None` if nothing is executed, and in runs of earlier programs that did not record them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<RunTools>,
+    /// The part of a selection that the run executes; `None` for all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ShardInputs>,
+}
+
+/// The part of a selection that a run executes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardInputs {
+    /// Which part.
+    pub shard: Shard,
+    /// Digest of all selected tasks.
+    pub selection: Digest,
+    /// Digest of the recorded costs by which the selection was divided; `None` if its numbers of methods decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub costs: Option<Digest>,
 }
 
 /// Returns the images in the inputs of any run. Their configurations are blobs.
@@ -116,6 +132,7 @@ impl RunInputs {
             paths: paths.to_vec(),
             repeats,
             tools: None,
+            shard: None,
         }
     }
 }

@@ -11,6 +11,7 @@ mod focal;
 pub mod gold;
 pub mod inputs;
 mod job;
+pub mod merge;
 mod new_code;
 mod on_mutants;
 mod own;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::inputs::ScoreInputs;
 use super::record::ScoreRecord;
 use super::side_name;
 use crate::outcome::Outcome;
@@ -61,6 +62,14 @@ impl fmt::Display for Left {
             write!(f, ", {of}")?;
         }
         write!(f, ": {cause}")
+    }
+}
+
+impl ScoreInputs {
+    /// Returns the results that the records of a run with these inputs lack.
+    pub fn left(&self, records: &[ScoreRecord]) -> Vec<Left> {
+        let measured = self.coverage || self.mutation || self.controls;
+        left(records, if measured { &self.run.tasks } else { &[] })
     }
 }
 

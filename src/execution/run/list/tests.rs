@@ -14,6 +14,7 @@ fn inputs() -> Vec<u8> {
         paths: Vec::new(),
         repeats: 1,
         tools: None,
+        shard: None,
     };
     canonical_json(&inputs).unwrap()
 }

@@ -79,6 +79,7 @@ impl Fixture {
                     paths: Vec::new(),
                     repeats: 2,
                     tools: None,
+                    shard: None,
                 },
                 seed: 7,
                 coverage: true,

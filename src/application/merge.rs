@@ -1,0 +1,175 @@
+//! Makes one run of the runs of all shards of a selection.
+//!
+//! The merged run has the inputs, records, logs and results of a run that executed the whole selection.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::Context;
+use super::run::{self, RunChoice};
+use super::runs::{ShownValidation, show_validation};
+use super::score::EndedScoring;
+use super::shard;
+use super::validate::Validated;
+use super::workbench::Workbench;
+use crate::error::CommandError;
+use crate::execution::run::directory::RunRecord;
+use crate::execution::run::inputs::{RunInputs, ShardInputs};
+use crate::execution::run::list::{RunState, StoredRun, describe, find, read_at};
+use crate::execution::run::merge::{Joining, MergeError, Part, copy_files, ordered};
+use crate::execution::run::record::CellRecord;
+use crate::execution::run::verdicts as cell_verdicts;
+use crate::execution::scoring::inputs::ScoreInputs;
+use crate::execution::scoring::record::ScoreRecord;
+use crate::report::costs::CostSum;
+use crate::report::score::{COMMAND, verdicts as score_verdicts};
+use crate::task::Task;
+use crate::task::shard::Costs;
+
+/// The results of a merged run.
+pub enum MergedRun {
+    /// Of `score`.
+    Scoring(EndedScoring),
+    /// Of `validate`.
+    Validation(Box<ShownValidation>),
+}
+
+/// Merges runs, given by ids or by paths, which have a slash, and returns the results of the merged run.
+///
+/// An interrupted merge is resumed, as a run is.
+///
+/// # Errors
+/// [`MergeError`]; [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError).
+pub fn merge(names: &[String], run_id: Option<String>, context: &Context) -> Result<MergedRun, CommandError> {
+    let paths = paths(names, context)?;
+    let first = describe(&paths[0])?;
+    for path in &paths[1..] {
+        let description = describe(path)?;
+        if description.command != first.command {
+            let (run, first) = (description.run_id, first.run_id);
+            return Err(MergeError::Foreign { run, first, what: "commands".to_owned() }.into());
+        }
+    }
+    let choice = RunChoice { run_id, ..RunChoice::default() };
+    if first.command == COMMAND {
+        return Ok(MergedRun::Scoring(merge_scores(&paths, &choice, context)?));
+    }
+    let run_id = merge_validations(&paths, &choice, context)?;
+    Ok(MergedRun::Validation(Box::new(show_validation(&run_id, context)?)))
+}
+
+/// Adds up the recorded costs of runs, given by ids or by paths, which have a slash.
+///
+/// # Errors
+/// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError).
+pub fn costs(names: &[String], context: &Context) -> Result<Costs, CommandError> {
+    let mut sum = CostSum::default();
+    for path in paths(names, context)? {
+        match describe(&path)?.command == COMMAND {
+            true => {
+                let run = read_at::<ScoreInputs, ScoreRecord>(path)?;
+                run.records.iter().for_each(|record| sum.add_score(record));
+            }
+            false => {
+                let run = read_at::<RunInputs, CellRecord>(path)?;
+                run.records.iter().for_each(|record| sum.add_cell(record));
+            }
+        }
+    }
+    Ok(sum.costs())
+}
+
+fn paths(names: &[String], context: &Context) -> Result<Vec<PathBuf>, CommandError> {
+    let path = |name: &String| match name.contains('/') {
+        true => Ok(PathBuf::from(name)),
+        false => Ok(find(context.data_dir()?, name)?),
+    };
+    names.iter().map(path).collect()
+}
+
+fn merge_validations(paths: &[PathBuf], choice: &RunChoice, context: &Context) -> Result<String, CommandError> {
+    let parts = parts::<RunInputs, CellRecord>(paths, |inputs| inputs)?;
+    let (mut inputs, records) = joined(parts, RunInputs::join)?;
+    check_tasks(inputs.whole(), &inputs.tasks)?;
+    let tasks = inputs.tasks.clone();
+    written(paths, &inputs, ("validate", choice), records, context, |run_id, records| {
+        let validated = Validated::of(run_id, &tasks, records);
+        cell_verdicts::render(run_id, &validated.summary, &validated.records, &context.invocation())
+    })
+}
+
+fn merge_scores(paths: &[PathBuf], choice: &RunChoice, context: &Context) -> Result<EndedScoring, CommandError> {
+    let parts = parts::<ScoreInputs, ScoreRecord>(paths, |inputs| &inputs.run)?;
+    let (mut inputs, records) = joined(parts, ScoreInputs::join)?;
+    check_tasks(inputs.whole(), &inputs.run.tasks)?;
+    let mut left = Vec::new();
+    let run_id = written(paths, &inputs, (COMMAND, choice), records, context, |run_id, records| {
+        left = inputs.left(&records);
+        score_verdicts::render(run_id, &records, &context.invocation())
+    })?;
+    Ok(EndedScoring::of(find(context.data_dir()?, &run_id)?, left))
+}
+
+/// Checks that the tasks of all shards are those that were selected.
+fn check_tasks(shard: Option<ShardInputs>, tasks: &[Task]) -> Result<(), CommandError> {
+    let selected = shard.map(|inputs| inputs.selection);
+    if selected == Some(shard::selection(tasks)?) { Ok(()) } else { Err(MergeError::OtherTasks.into()) }
+}
+
+/// The inputs and records of a shard.
+type Read<I, R> = Part<(I, Vec<R>)>;
+
+/// Reads the runs, and returns them in the order of their shards.
+fn parts<I: serde::de::DeserializeOwned, R: RunRecord>(
+    paths: &[PathBuf],
+    run: impl Fn(&I) -> &RunInputs,
+) -> Result<Vec<Read<I, R>>, CommandError> {
+    let read = |path: &PathBuf| {
+        let StoredRun { description, inputs, records, state, .. } = read_at::<I, R>(path.clone())?;
+        let run = description.run_id;
+        let inputs = inputs.ok_or_else(|| MergeError::NoShard { run: run.clone() })?;
+        Ok(Part { run, finished: state == RunState::Finished, inputs: (inputs, records) })
+    };
+    let read = paths.iter().map(read).collect::<Result<Vec<_>, CommandError>>()?;
+    Ok(ordered(read, |(inputs, _)| run(inputs))?)
+}
+
+/// Joins the inputs of all shards, and returns them with all records.
+fn joined<I, R>(
+    parts: Vec<Read<I, R>>,
+    join: impl Fn(&mut I, I, &Joining<'_>) -> Result<(), MergeError>,
+) -> Result<(I, Vec<R>), MergeError> {
+    let mut parts = parts.into_iter();
+    let Some(Part { run: first, inputs: (mut inputs, mut records), .. }) = parts.next() else {
+        return Err(MergeError::OtherTasks);
+    };
+    for Part { run, inputs: (other, more), .. } in parts {
+        join(&mut inputs, other, &Joining { first: &first, run: &run })?;
+        records.extend(more);
+    }
+    Ok((inputs, records))
+}
+
+/// Writes the merged run and returns its id.
+fn written<R: RunRecord>(
+    paths: &[PathBuf],
+    inputs: &impl serde::Serialize,
+    (command, choice): (&str, &RunChoice),
+    records: Vec<R>,
+    context: &Context,
+    verdicts: impl FnOnce(&str, Vec<R>) -> serde_json::Result<Vec<u8>>,
+) -> Result<String, CommandError> {
+    let workbench = Workbench::open(context)?;
+    let (mut merged, known) = run::open::<R>(&workbench, command, inputs, choice)?;
+    let known: BTreeSet<R::Name> = known.iter().map(RunRecord::name).collect();
+    for path in paths {
+        copy_files(path, merged.path())?;
+    }
+    for record in records.iter().filter(|record| !known.contains(&record.name())) {
+        merged.append(record)?;
+    }
+    let run_id = merged.run_id().to_owned();
+    let verdicts = verdicts(&run_id, records);
+    run::finish(merged, verdicts)?;
+    Ok(run_id)
+}

@@ -1,0 +1,261 @@
+//! Joins the inputs of shards into those of the run that they are parts of.
+//!
+//! Shards may come from other machines. They are joined only if they are parts of one selection, made in the same way, and complete.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::num::NonZeroU32;
+use std::path::Path;
+
+use fs_err as fs;
+
+use crate::data_dir::write_atomically;
+use crate::error::{ExitStatus, Failure};
+use crate::execution::run::inputs::{RunInputs, ShardInputs};
+use crate::execution::run::logs::is_full;
+use crate::execution::run::reading::{self, RunDirectoryError};
+use crate::task::RepositoryName;
+
+/// Why runs can't be joined.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// A run executed a whole selection.
+    #[error("run `{run}` is no shard")]
+    NoShard {
+        /// The run.
+        run: String,
+    },
+    /// A shard has not ended.
+    #[error("shard {shard}, run `{run}`, is unfinished")]
+    Unfinished {
+        /// The shard.
+        shard: String,
+        /// Its run.
+        run: String,
+    },
+    /// A shard was made in another way, or of other tasks.
+    #[error("run `{run}` is no part of the run that `{first}` is a part of: {what} differ")]
+    Foreign {
+        /// The run.
+        run: String,
+        /// The first of the runs.
+        first: String,
+        /// What differs.
+        what: String,
+    },
+    /// Two runs are the same shard.
+    #[error("runs `{first}` and `{second}` are both shard {shard}")]
+    Double {
+        /// The shard.
+        shard: String,
+        /// A run.
+        first: String,
+        /// Another run.
+        second: String,
+    },
+    /// Shards are missing.
+    #[error("of {of} shards, these are missing: {missing}")]
+    Missing {
+        /// The number of shards.
+        of: NonZeroU32,
+        /// The missing numbers, with commas.
+        missing: String,
+    },
+    /// A complete set of shards does not add up to the selection.
+    #[error("the tasks of the shards are not the tasks of their selection")]
+    OtherTasks,
+}
+
+impl Failure for MergeError {
+    fn exit_status(&self) -> ExitStatus {
+        ExitStatus::BadInput
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoShard { .. } => "name runs of `validate --shard K/N` or `score --shard K/N`",
+            Self::Unfinished { .. } => "the same command with the same `--shard` resumes it",
+            Self::Foreign { .. } => "make all shards from the same locks, tasks and options, with the same program",
+            Self::Double { .. } => "name each shard once",
+            Self::Missing { .. } => "execute them with `--shard K/N`, and name their runs too",
+            Self::OtherTasks => "import the same data everywhere, and execute the shards again",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// A shard: its run, and the run's inputs.
+pub struct Part<I> {
+    /// The run's id.
+    pub run: String,
+    /// Whether the run has finished.
+    pub finished: bool,
+    /// Its inputs.
+    pub inputs: I,
+}
+
+/// Checks that runs are all shards of one selection, made in the same way, and returns their inputs in the order of their shards.
+///
+/// # Errors
+/// [`MergeError`], but [`MergeError::OtherTasks`].
+pub fn ordered<I>(parts: Vec<Part<I>>, run: impl Fn(&I) -> &RunInputs) -> Result<Vec<Part<I>>, MergeError> {
+    let mut by_number: BTreeMap<NonZeroU32, Part<I>> = BTreeMap::new();
+    let mut first: Option<(String, ShardInputs)> = None;
+    for part in parts {
+        let Some(own) = run(&part.inputs).shard.clone() else { return Err(MergeError::NoShard { run: part.run }) };
+        let (name, known) = first.get_or_insert_with(|| (part.run.clone(), own.clone()));
+        let differ = [
+            ("numbers of shards", known.shard.of() != own.shard.of()),
+            ("selected tasks", known.selection != own.selection),
+            ("recorded costs", known.costs != own.costs),
+        ];
+        if let Some((what, _)) = differ.into_iter().find(|(_, differ)| *differ) {
+            return Err(MergeError::Foreign { run: part.run, first: name.clone(), what: what.to_owned() });
+        }
+        let shard = own.shard.to_string();
+        if !part.finished {
+            return Err(MergeError::Unfinished { shard, run: part.run });
+        }
+        match by_number.entry(own.shard.number()) {
+            std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(part)),
+            std::collections::btree_map::Entry::Occupied(entry) => {
+                return Err(MergeError::Double { shard, first: entry.get().run.clone(), second: part.run });
+            }
+        }
+    }
+    let of = first.map_or(NonZeroU32::MIN, |(_, inputs)| inputs.shard.of());
+    let missing: Vec<String> = (1..=of.get())
+        .filter(|number| !by_number.keys().any(|known| known.get() == *number))
+        .map(|number| number.to_string())
+        .collect();
+    match missing.is_empty() {
+        true => Ok(by_number.into_values().collect()),
+        false => Err(MergeError::Missing { of, missing: missing.join(", ") }),
+    }
+}
+
+/// Joins the inputs of one run after another to those of the first.
+pub struct Joining<'a> {
+    /// The first run.
+    pub first: &'a str,
+    /// The run that is joined.
+    pub run: &'a str,
+}
+
+impl Joining<'_> {
+    /// Returns the error that something of the runs differs.
+    pub fn foreign(&self, what: &str) -> MergeError {
+        MergeError::Foreign { run: self.run.to_owned(), first: self.first.to_owned(), what: what.to_owned() }
+    }
+
+    /// Checks that something is the same in both runs.
+    ///
+    /// # Errors
+    /// [`MergeError::Foreign`].
+    pub fn same<T: PartialEq>(&self, what: &str, one: &T, other: &T) -> Result<(), MergeError> {
+        if one == other { Ok(()) } else { Err(self.foreign(what)) }
+    }
+
+    /// Adds what a run knows of its repositories.
+    ///
+    /// # Errors
+    /// [`MergeError::Foreign`] if both runs know something else of one repository.
+    pub fn by_repository<T: PartialEq>(
+        &self,
+        what: &str,
+        all: &mut BTreeMap<RepositoryName, T>,
+        more: BTreeMap<RepositoryName, T>,
+    ) -> Result<(), MergeError> {
+        for (repository, value) in more {
+            match all.get(&repository) {
+                Some(known) if *known != value => return Err(self.foreign(&format!("{what} of {repository}"))),
+                Some(_) => {}
+                None => drop(all.insert(repository, value)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RunInputs {
+    /// Adds the inputs of another shard.
+    ///
+    /// # Errors
+    /// [`MergeError::Foreign`].
+    pub fn join(&mut self, other: Self, joining: &Joining<'_>) -> Result<(), MergeError> {
+        joining.same("schemas", &self.schema, &other.schema)?;
+        joining.same("settings for Surefire", &self.surefire, &other.surefire)?;
+        joining.same("paths", &self.paths, &other.paths)?;
+        joining.same("repeats", &self.repeats, &other.repeats)?;
+        match (&self.tools, other.tools) {
+            // A shard without executions needs no tools.
+            (None, tools) => self.tools = tools,
+            (Some(_), None) => {}
+            (Some(own), Some(tools)) => {
+                joining.same("programs, or protections of the engines,", own, &tools)?;
+            }
+        }
+        joining.by_repository("images", &mut self.images, other.images)?;
+        joining.by_repository("arguments for Maven", &mut self.maven_arguments, other.maven_arguments)?;
+        joining.by_repository("launchers", &mut self.launchers, other.launchers)?;
+        joining.by_repository("limits", &mut self.limits, other.limits)?;
+        self.tasks.extend(other.tasks);
+        Ok(())
+    }
+
+    /// Ends the joining: sorts the tasks as a selection is sorted, and makes the inputs those of a whole run. Returns the last
+    /// shard's description.
+    pub fn whole(&mut self) -> Option<ShardInputs> {
+        self.tasks.sort_by(|one, other| (&one.repository, &one.id).cmp(&(&other.repository, &other.id)));
+        self.shard.take()
+    }
+}
+
+/// Directories of a run that have files beside its records.
+const DIRECTORIES: [&str; 3] = ["logs", "sources", "submissions"];
+
+/// The deepest directory below them.
+const DEEPEST: usize = 32;
+
+/// Copies a shard's logs and sources into the directory of the merged run. Files that are there already stay. Links and other
+/// special files are left out, because a shard may come from a stranger.
+///
+/// # Errors
+/// [`RunDirectoryError::Full`] on a full disk; [`RunDirectoryError::Io`].
+pub fn copy_files(shard: &Path, merged: &Path) -> Result<(), RunDirectoryError> {
+    for name in DIRECTORIES {
+        copy_directory(&shard.join(name), &merged.join(name), DEEPEST)?;
+    }
+    Ok(())
+}
+
+fn copy_directory(from: &Path, to: &Path, depth: usize) -> Result<(), RunDirectoryError> {
+    // A link in place of the directory is not followed.
+    let is_directory = fs::symlink_metadata(from).is_ok_and(|found| found.is_dir());
+    if !is_directory || depth == 0 {
+        return Ok(());
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy_directory(&from, &to, depth - 1)?;
+        } else if kind.is_file()
+            && !to.exists()
+            && let Some(mut file) = reading::open(&from)?
+        {
+            let mut text = Vec::new();
+            file.read_to_end(&mut text)?;
+            write_atomically(&to, &text).map_err(|source| match is_full(&source) {
+                true => RunDirectoryError::Full { path: to.clone(), source },
+                false => source.into(),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Shards are the same run: what is merged of them equals what one machine makes of the whole selection.
+
+use fs_err as fs;
+use serde_json::Value;
+use testevo_sandbox::sample::SampleRepository;
+
+use super::demonstration;
+use super::execution::Workshop;
+
+/// Returns a run's inputs, and its verdicts without what differs between equal runs.
+fn results(workshop: &Workshop, run: &str) -> (Value, Value) {
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(workshop.data_dir.join("runs").join(run).join(name)).unwrap()).unwrap()
+    };
+    let mut verdicts = read("verdicts.json");
+    assert!(verdicts.as_object_mut().unwrap().remove("volatile").is_some());
+    (read("inputs.json"), serde_json::from_str(&verdicts.to_string().replace(run, "RUN")).unwrap())
+}
+
+/// Executes a command as a whole and in two shards, merges these, and compares the two.
+fn check(workshop: &Workshop, repository: &SampleRepository, command: &[&str]) -> [String; 4] {
+    let name = command[0];
+    let [whole, one, two, merged] = ["whole", "one", "two", "merged"].map(|part| format!("{name}-{part}"));
+    for run in [&whole, &one, &two, &merged] {
+        let directory = workshop.data_dir.join("runs").join(run);
+        if directory.exists() {
+            fs::remove_dir_all(directory).unwrap();
+        }
+    }
+    let selected = repository.name.to_string();
+    let execute = |more: &[&str]| workshop.run(&[command, &["--format", "json", &selected], more].concat());
+    execute(&["--run-id", &whole]);
+    execute(&["--run-id", &two, "--shard", "2/2"]);
+    let (code, output) = workshop.try_run(&["runs", "merge", &two]);
+    assert_eq!(code, Some(4), "{output}");
+    assert!(output.contains("of 2 shards, these are missing: 1"), "{output}");
+    execute(&["--run-id", &one, "--shard", "1/2"]);
+    // One of them as another machine would give it.
+    let path = workshop.data_dir.join("runs").join(&two);
+    workshop.run(&["runs", "merge", &one, path.to_str().unwrap(), "--run-id", &merged]);
+    let (expected, found) = (results(workshop, &whole), results(workshop, &merged));
+    assert_eq!(found.0, expected.0, "{name}: inputs");
+    assert_eq!(found.1, expected.1, "{name}: verdicts");
+    let tasks = |run: &str| results(workshop, run).0["tasks"].as_array().unwrap().len();
+    assert!(tasks(&one) > 0 && tasks(&two) > 0 && tasks(&one) + tasks(&two) == tasks(&whole));
+    [whole, one, two, merged]
+}
+
+#[test]
+fn merged_shards_are_a_whole_run() {
+    let (repository, workshop) = demonstration::given();
+    let [whole, one, _, merged] = check(&workshop, &repository, &["validate"]);
+    for (runs, message) in [
+        (vec![&*whole], "is no shard"),
+        (vec![&*one, &*one], "are both shard 1/2"),
+        (vec![&*one, &*merged], "is no shard"),
+    ] {
+        let (code, output) = workshop.try_run(&[&["runs", "merge"], &runs[..]].concat());
+        assert_eq!(code, Some(4), "{output}");
+        assert!(output.contains(message), "{output}");
+    }
+    let costs = tempfile::NamedTempFile::new().unwrap();
+    let written = workshop.command(&["runs", "costs", &whole]).output().unwrap();
+    assert!(written.status.success());
+    fs::write(costs.path(), &written.stdout).unwrap();
+    let costs = costs.path().to_str().unwrap();
+    workshop.run(&["validate", "--dry-run", "--shard", "1/2", "--weights", costs]);
+    let [.., scored] = check(&workshop, &repository, &["score", "--predictions", "gold", "--no-mutation"]);
+    let (code, output) = workshop.try_run(&["runs", "merge", &one, &scored]);
+    assert_eq!(code, Some(4), "{output}");
+    assert!(output.contains("commands differ"), "{output}");
+}
