@@ -129,7 +129,12 @@ fn fetches() -> Vec<FetchError> {
     let mut errors = vec![
         FetchError::InvalidPath { path: path.clone() },
         FetchError::Offline { origin: origin.clone(), path: path.clone() },
-        FetchError::OriginUnreachable { origin: origin.clone(), path: path.clone(), cause: text("no route") },
+        FetchError::OriginUnreachable {
+            origin: origin.clone(),
+            path: path.clone(),
+            cause: text("no route"),
+            silent: true,
+        },
         FetchError::Gone { origin: origin.clone(), path: path.clone() },
         refused(401),
         refused(500),
