@@ -197,7 +197,8 @@ pub fn classify(facts: &CompileFacts<'_>) -> Compilation {
     let failures = seen.ended.as_ref().map_or(&[][..], |(_, failures)| failures.as_slice());
     let causes = failures.iter().flat_map(|failure| &failure.causes);
     let mut causes = causes.peekable();
-    let what = if causes.peek().is_some() { "Maven could not start the build" } else { "Maven ended without saying why" };
+    let what =
+        if causes.peek().is_some() { "Maven could not start the build" } else { "Maven ended without saying why" };
     of_causes(&seen, causes, what)
 }
 

@@ -234,7 +234,8 @@ fn detail(recording: &[&str]) -> String {
 
 #[test]
 fn an_artifact_that_does_not_resolve_is_said_first_with_what_wants_it() {
-    let unresolved = r#"{"event":"artifact_unresolved","artifact":"g:lost:jar:1","project":"g:a","mojo":"g:plugin:1:run"}"#;
+    let unresolved =
+        r#"{"event":"artifact_unresolved","artifact":"g:lost:jar:1","project":"g:a","mojo":"g:plugin:1:run"}"#;
     let ended = r#"{"event":"session_ended","success":false,"failures":[{"causes":[
         {"class":"org.apache.maven.lifecycle.LifecycleExecutionException","message":"Failed to execute"},
         {"class":"org.eclipse.aether.resolution.ArtifactResolutionException","message":"Could not find"}]}]}"#
@@ -244,7 +245,8 @@ fn an_artifact_that_does_not_resolve_is_said_first_with_what_wants_it() {
     assert!(!told.contains("without saying why"), "{told}");
 
     // A parent is asked for before any module is built.
-    let unresolved = r#"{"event":"artifact_unresolved","artifact":"g:parent:pom:1-SNAPSHOT","project":null,"mojo":null}"#;
+    let unresolved =
+        r#"{"event":"artifact_unresolved","artifact":"g:parent:pom:1-SNAPSHOT","project":null,"mojo":null}"#;
     let ended = r#"{"event":"session_ended","success":false,"failures":[{"causes":[
         {"class":"org.apache.maven.project.ProjectBuildingException",
          "message":"Some problems:\\n[FATAL] Non-resolvable parent POM for g:child:1: Could not find"}]}]}"#
@@ -265,10 +267,16 @@ fn packages_of_other_jdks_are_named() {
             texts.iter().map(|text| format!(r#"{{"file":"{main}","line":3,"text":"{text}"}}"#)).collect();
         mojo("mojo_failed", "g:a", "compile", &format!(r#","causes":[],"compiler_messages":[{}]"#, messages.join(",")))
     };
-    let texts = ["package javafx.scene does not exist", "cannot find symbol", "package com.sun.tools.javac does not exist"];
-    let told = detail(&[r#"{"event":"recording_started","schema":2,"java":"1.8.0_402"}"#, &failed(&texts), &ended(false)]);
-    assert!(told.starts_with("the JDK 1.8.0_402 lacks com.sun.tools.javac, javafx.scene, which other JDKs have"), "{told}");
+    let texts =
+        ["package javafx.scene does not exist", "cannot find symbol", "package com.sun.tools.javac does not exist"];
+    let told =
+        detail(&[r#"{"event":"recording_started","schema":2,"java":"1.8.0_402"}"#, &failed(&texts), &ended(false)]);
+    assert!(
+        told.starts_with("the JDK 1.8.0_402 lacks com.sun.tools.javac, javafx.scene, which other JDKs have"),
+        "{told}"
+    );
     // A library's package is no JDK's.
-    let told = detail(&[&failed(&["package com.sun.jna does not exist", "package sunny does not exist"]), &ended(false)]);
+    let told =
+        detail(&[&failed(&["package com.sun.jna does not exist", "package sunny does not exist"]), &ended(false)]);
     assert!(!told.contains("JDK"), "{told}");
 }

@@ -285,13 +285,19 @@ async fn a_set_that_a_dead_origin_keeps_from_resolving_stops_no_other() {
     let [artifact] = first.artifacts.try_into().unwrap();
     assert_eq!((artifact.build_set.as_str(), artifact.artifact.as_str()), ("first", "g:lost:jar:1"));
     assert_eq!(artifact.origins, ["central", "gone"]);
-    assert!(artifact.cause.starts_with("the origin `gone` could not be reached for `g/lost/1/lost-1.jar`"), "{artifact}");
+    assert!(
+        artifact.cause.starts_with("the origin `gone` could not be reached for `g/lost/1/lost-1.jar`"),
+        "{artifact}"
+    );
     assert_eq!(RepositoryLock::parse(Path::new("l"), &lock.render()).unwrap(), lock);
 
     // A later lock that resolves the set forgets what it lacked.
     let given = Arc::default();
     assert_eq!(place.lock_sets(&maven(&[], &[], &given), &mut lock, &["first", "second"]).await.unwrap(), []);
-    assert_eq!((lock.build_sets.as_slice(), lock.unresolved.as_slice()), (&["first", "second"].map(String::from)[..], &[][..]));
+    assert_eq!(
+        (lock.build_sets.as_slice(), lock.unresolved.as_slice()),
+        (&["first", "second"].map(String::from)[..], &[][..])
+    );
 }
 
 #[test]
