@@ -4,7 +4,7 @@
 
 mod command;
 
-pub use command::CommandError;
+pub use command::{CommandError, FailedRepository};
 
 /// The exit codes, in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,24 @@ pub enum ExitStatus {
     Engine = 7,
     /// The user interrupted.
     Interrupted = 130,
+}
+
+impl ExitStatus {
+    /// Returns the rank of a failure. A command that works on several repositories exits with the code of the highest
+    /// rank: a failed check is the least, then what concerns one repository, then what concerns all.
+    pub fn severity(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::CheckFailed => 1,
+            Self::Usage => 2,
+            Self::BadInput => 3,
+            Self::Origin => 4,
+            Self::Mismatch => 5,
+            Self::Engine => 6,
+            Self::Infrastructure => 7,
+            Self::Interrupted => 8,
+        }
+    }
 }
 
 impl From<ExitStatus> for std::process::ExitCode {

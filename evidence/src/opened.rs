@@ -37,6 +37,7 @@ impl Opened {
         let engine = workbench.engine().await?;
         let all = tasks.iter().copied();
         let opened = Repositories::open(workbench, all, Surefire::default(), |_| Some(engine.as_ref())).await?;
+        let opened = opened.whole()?;
         let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
         let executors = opened.executors(&workbench.executor(&engine, &jars).await?);
         let Repositories { environments, paths, .. } = opened;

@@ -64,13 +64,15 @@ impl BuildReport<'_> {
     /// [`CommandError::Repositories`] or the error of the only repository; [`CommandError::CheckFailed`] if an
     /// execution failed.
     pub fn verdict(self) -> Result<(), CommandError> {
-        self.failures.settle("built")?;
         let unproven: usize = self.built.iter().map(|built| built.unproven.len()).sum();
-        if unproven > 0 {
-            let executions = counted(unproven, "execution", "executions");
-            return Err(CommandError::CheckFailed { summary: format!("{executions} failed without a network") });
-        }
-        Ok(())
+        let own = match unproven {
+            0 => Ok(()),
+            unproven => {
+                let executions = counted(unproven, "execution", "executions");
+                Err(CommandError::CheckFailed { summary: format!("{executions} failed without a network") })
+            }
+        };
+        self.failures.settle("built", own)
     }
 }
 
@@ -219,7 +221,13 @@ async fn prove(
     }
     let opened = workbench.repository(manifest, tasks).await?;
     let found = sets_of(&opened, manifest, tasks).await?;
-    let needed = needed(level, tasks, &found, Some(&proof));
+    // What can't be built can't be proven. A later lock may resolve it.
+    let lost: BTreeSet<String> =
+        workbench.lock_for(manifest)?.unresolved.into_iter().map(|set| set.build_set).collect();
+    let mut needed = needed(level, tasks, &found, Some(&proof));
+    let all = needed.len();
+    needed.retain(|execution| !lost.contains(&execution.build_set));
+    let is_whole = needed.len() == all;
     if !needed.is_empty() {
         let running = match engine {
             Some(engine) => Arc::clone(engine),
@@ -241,9 +249,11 @@ async fn prove(
             return Ok((proven, failed));
         }
     }
-    proof.shown_for.push(selection);
-    proof.shown_for.sort();
-    proof::store(&path, &proof)?;
+    if is_whole {
+        proof.shown_for.push(selection);
+        proof.shown_for.sort();
+        proof::store(&path, &proof)?;
+    }
     let proven = settle(workbench, built, &mut proof, &path)?;
     if let Some(engine) = engine.as_ref().filter(|_| proven && !needed.is_empty()) {
         engine.tag_image(&built.image.config_digest, &ready_tag(&built.repository)).await?;

@@ -1,7 +1,7 @@
 //! Collects failures of repositories, so that a command can continue with the others.
 
 use super::Context;
-use crate::error::{CommandError, ExitStatus};
+use crate::error::{CommandError, ExitStatus, FailedRepository};
 use crate::task::RepositoryName;
 
 /// The failures so far.
@@ -9,13 +9,13 @@ pub(super) struct Failures<'a> {
     context: &'a Context,
     /// Number of repositories.
     total: usize,
-    failed: usize,
+    rows: Vec<FailedRepository>,
     worst: Option<CommandError>,
 }
 
 impl<'a> Failures<'a> {
     pub(super) fn new(total: usize, context: &'a Context) -> Self {
-        Self { context, total, failed: 0, worst: None }
+        Self { context, total, rows: Vec::new(), worst: None }
     }
 
     /// Works on one repository after another and returns the results. A failure of one does not stop the others; only
@@ -50,7 +50,6 @@ impl<'a> Failures<'a> {
             Err(error) if error.exit_status() == ExitStatus::Interrupted => return Err(error),
             Err(error) => error,
         };
-        self.failed += 1;
         // The error of a single repository becomes the command's own error.
         if self.total > 1 {
             let mut text = format!("{repository} is left out: {error}");
@@ -62,37 +61,45 @@ impl<'a> Failures<'a> {
             }
             self.context.events.warning(text);
         }
-        if self.worst.as_ref().is_none_or(|worst| severity(worst) < severity(&error)) {
-            self.worst = Some(error);
-        }
+        self.record(repository, error);
         Ok(None)
     }
 
-    /// Ends with an error if something failed. `done` is the participle for its message, such as `locked`.
+    /// Records a failure that the command reports itself.
+    pub(super) fn record(&mut self, repository: &RepositoryName, error: CommandError) {
+        self.rows.push(FailedRepository::of(repository.as_str(), &error));
+        self.worst = Some(match self.worst.take() {
+            Some(worst) if severity(&worst) >= severity(&error) => worst,
+            _ => error,
+        });
+    }
+
+    /// Tells whether nothing is left to work on.
+    pub(super) fn are_all(&self) -> bool {
+        self.rows.len() == self.total
+    }
+
+    /// Ends with an error if something failed. `done` is the participle for its message, such as `locked`; `own` is the
+    /// command's result for the other repositories. Of several errors the most severe one decides the exit code.
     ///
     /// # Errors
-    /// [`CommandError::Repositories`], or the error of the only repository.
-    pub(super) fn settle(self, done: &'static str) -> Result<(), CommandError> {
-        let Self { total, failed, worst, .. } = self;
-        match worst {
-            None => Ok(()),
-            Some(worst) if total == 1 => Err(worst),
-            Some(worst) => Err(CommandError::Repositories { failed, total, done, worst: Box::new(worst) }),
+    /// [`CommandError::Repositories`], the error of the only repository, or `own`.
+    pub(super) fn settle(self, done: &'static str, own: Result<(), CommandError>) -> Result<(), CommandError> {
+        let Self { total, rows, worst, .. } = self;
+        let Some(worst) = worst else { return own };
+        if total == 1 {
+            return Err(worst);
         }
+        let failed = rows.len();
+        let worst = match own {
+            Err(own) if severity(&own) > severity(&worst) => own,
+            _ => worst,
+        };
+        Err(CommandError::Repositories { failed, total, done, worst: Box::new(worst), rows })
     }
 }
 
-/// Returns the rank of an error. Faults of one repository rank below faults that affect all.
+/// Returns the rank of an error.
 fn severity(error: &CommandError) -> u8 {
-    match error.exit_status() {
-        ExitStatus::Fine => 0,
-        ExitStatus::CheckFailed => 1,
-        ExitStatus::Usage => 2,
-        ExitStatus::BadInput => 3,
-        ExitStatus::Origin => 4,
-        ExitStatus::Mismatch => 5,
-        ExitStatus::Engine => 6,
-        ExitStatus::Infrastructure => 7,
-        ExitStatus::Interrupted => 8,
-    }
+    error.exit_status().severity()
 }

@@ -18,7 +18,7 @@ use crate::artifact::origin::{Declared, LeftOut, OriginError, OriginName, printa
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::image::recipe::java_home;
-use crate::lock::{LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
+use crate::lock::{self, LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
 use crate::manifest::RepositoryManifest;
 use crate::output::counted;
 use crate::resolution::in_tree::Collector;
@@ -63,10 +63,23 @@ impl LockReport<'_> {
     /// Checks that every repository is locked for its tasks.
     ///
     /// # Errors
-    /// [`CommandError::Repositories`] or the error of the only repository; [`CommandError::CheckFailed`] if a lock is
-    /// incomplete.
-    pub fn verdict(self) -> Result<(), CommandError> {
-        self.failures.settle(if self.mode == Mode::Check { "checked" } else { "locked" })?;
+    /// [`CommandError::Repositories`] or the error of the only repository; [`LockError::Unresolved`] if a lock lacks
+    /// artifacts; [`CommandError::CheckFailed`] if it is incomplete for another reason.
+    pub fn verdict(mut self) -> Result<(), CommandError> {
+        let own = self.own_verdict();
+        for locked in &self.locked {
+            let lost: Vec<&lock::UnresolvedSet> = locked.unresolved.iter().flat_map(|set| &set.artifacts).collect();
+            if let Some(first) = lost.first() {
+                let sets: BTreeSet<&str> = lost.iter().map(|set| set.build_set.as_str()).collect();
+                let (repository, sets) = (locked.repository.clone(), sets.len());
+                let error = LockError::Unresolved { repository, sets, first: Box::new((*first).clone()) };
+                self.failures.record(&locked.repository, error.into());
+            }
+        }
+        self.failures.settle(if self.mode == Mode::Check { "checked" } else { "locked" }, own)
+    }
+
+    fn own_verdict(&self) -> Result<(), CommandError> {
         let mut failed = Vec::new();
         let without_kit = self.locked.iter().filter(|locked| !locked.jdk_locked);
         let kits: BTreeSet<u32> = without_kit.map(|locked| locked.jdk).collect();
@@ -117,6 +130,9 @@ pub struct UnresolvedSet {
     pub module: String,
     /// The reason.
     pub cause: String,
+    /// The artifacts that it lacks; none if Maven failed for another reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<lock::UnresolvedSet>,
 }
 
 /// Returns development kits in words: `Java 8, 11`.
@@ -322,7 +338,12 @@ fn summary(lock: &RepositoryLock, jdk_locked: bool, sets: &[BuildSet], unresolve
         missing_build_sets: missing_sets(lock, sets),
         unresolved: unresolved
             .into_iter()
-            .map(|one| UnresolvedSet { revision: one.revision, module: one.module, cause: one.cause })
+            .map(|Unresolved { revision, module, cause, artifacts }| UnresolvedSet {
+                revision,
+                module,
+                cause,
+                artifacts,
+            })
             .collect(),
     }
 }

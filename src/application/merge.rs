@@ -27,9 +27,9 @@ use crate::task::Task;
 use crate::task::shard::Costs;
 
 /// The results of a merged run.
-pub enum MergedRun {
+pub enum MergedRun<'a> {
     /// Of `score`.
-    Scoring(EndedScoring),
+    Scoring(EndedScoring<'a>),
     /// Of `validate`.
     Validation(Box<ShownValidation>),
 }
@@ -40,7 +40,11 @@ pub enum MergedRun {
 ///
 /// # Errors
 /// [`MergeError`]; [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError).
-pub fn merge(names: &[String], run_id: Option<String>, context: &Context) -> Result<MergedRun, CommandError> {
+pub fn merge<'a>(
+    names: &[String],
+    run_id: Option<String>,
+    context: &'a Context,
+) -> Result<MergedRun<'a>, CommandError> {
     let paths = paths(names, context)?;
     let first = describe(&paths[0])?;
     for path in &paths[1..] {
@@ -98,7 +102,11 @@ fn merge_validations(paths: &[PathBuf], choice: &RunChoice, context: &Context) -
     })
 }
 
-fn merge_scores(paths: &[PathBuf], choice: &RunChoice, context: &Context) -> Result<EndedScoring, CommandError> {
+fn merge_scores<'a>(
+    paths: &[PathBuf],
+    choice: &RunChoice,
+    context: &'a Context,
+) -> Result<EndedScoring<'a>, CommandError> {
     let parts = parts::<ScoreInputs, ScoreRecord>(paths, |inputs| &inputs.run)?;
     let (mut inputs, records) = joined(parts, ScoreInputs::join)?;
     check_tasks(inputs.whole(), &inputs.run.tasks)?;
@@ -107,7 +115,7 @@ fn merge_scores(paths: &[PathBuf], choice: &RunChoice, context: &Context) -> Res
         left = inputs.left(&records);
         score_verdicts::render(run_id, &records, &context.invocation())
     })?;
-    Ok(EndedScoring::of(find(context.data_dir()?, &run_id)?, left))
+    Ok(EndedScoring::of(find(context.data_dir()?, &run_id)?, left, context))
 }
 
 /// Checks that the tasks of all shards are those that were selected.

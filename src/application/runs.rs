@@ -34,7 +34,7 @@ pub struct ShownValidation {
     /// The number of tasks with all their records.
     pub done: usize,
     /// The comparison of these tasks with their labels.
-    pub validated: Validated,
+    pub validated: Validated<'static>,
 }
 
 /// What happened to a task in a run.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Context;
+use super::failures::Failures;
 use super::focal::keep as keep_focal;
 use super::readiness::tell_missing_images;
 use super::run::{self, RunChoice};
@@ -66,30 +67,34 @@ pub struct ScoreRequest {
 }
 
 /// A scoring run that has ended.
-pub struct EndedScoring {
+pub struct EndedScoring<'a> {
+    failures: Failures<'a>,
     run: PathBuf,
     left: Vec<Left>,
     failing: BTreeMap<TaskId, String>,
 }
 
-impl EndedScoring {
+impl<'a> EndedScoring<'a> {
     /// Returns a finished run in a directory, with the results that faults prevented.
-    pub(super) fn of(run: PathBuf, left: Vec<Left>) -> Self {
-        Self { run, left, failing: BTreeMap::new() }
+    pub(super) fn of(run: PathBuf, left: Vec<Left>, context: &'a Context) -> Self {
+        Self { failures: Failures::new(0, context), run, left, failing: BTreeMap::new() }
     }
 
     /// Adds up the run's records.
     ///
     /// # Errors
     /// [`ReportError`](crate::report::score::ReportError).
-    pub fn add_up(self) -> Result<Scored, CommandError> {
-        let models = read(&[self.run])?;
-        Ok(Scored { report: figures(&models), models, left: self.left, failing: self.failing })
+    pub fn add_up(self) -> Result<Scored<'a>, CommandError> {
+        let models = read(std::slice::from_ref(&self.run))?;
+        let Self { failures, left, failing, .. } = self;
+        Ok(Scored { report: figures(&models), failures, models, left, failing })
     }
 }
 
 /// The results of a scoring run.
-pub struct Scored {
+pub struct Scored<'a> {
+    /// Repositories that could not be opened.
+    failures: Failures<'a>,
     /// Its records, by model.
     pub models: Vec<ScoredModel>,
     /// The report of these.
@@ -99,7 +104,7 @@ pub struct Scored {
     failing: BTreeMap<TaskId, String>,
 }
 
-impl Scored {
+impl Scored<'_> {
     /// Warns of results that faults of the machine prevented, and of tasks whose results are not kept.
     pub fn tell_left(&self, context: &Context) {
         let failing: Vec<_> = self.failing.iter().collect();
@@ -116,8 +121,13 @@ impl Scored {
     /// Checks that the run has all its results.
     ///
     /// # Errors
-    /// [`CommandError::InfrastructureLeft`].
-    pub fn verdict(&self) -> Result<(), CommandError> {
+    /// [`CommandError::Repositories`] if some could not be opened; [`CommandError::InfrastructureLeft`].
+    pub fn verdict(self) -> Result<(), CommandError> {
+        let own = self.own_verdict();
+        self.failures.settle("scored", own)
+    }
+
+    fn own_verdict(&self) -> Result<(), CommandError> {
         let runs = &self.report.runs;
         let unscored: usize = runs.iter().flat_map(|run| run.tracks.values()).map(|figures| figures.all.unscored).sum();
         match incomplete((unscored, self.failing.len()), &self.left, runs.iter().all(|run| run.complete)) {
@@ -131,7 +141,7 @@ impl Scored {
 ///
 /// # Errors
 /// [`CommandError`] of selections, predictions, images, engines and runs; an interrupt.
-pub async fn score(request: &ScoreRequest, context: &Context) -> Result<Option<EndedScoring>, CommandError> {
+pub async fn score<'a>(request: &ScoreRequest, context: &'a Context) -> Result<Option<EndedScoring<'a>>, CommandError> {
     let selected = selection::tasks(&request.selector, context)?;
     let mut predictions = predictions(&request.predictions, &selected, context).await?;
     tell(&predictions, context);
@@ -233,19 +243,28 @@ fn executed(tasks: &[Task], predictions: &Predictions) -> BTreeSet<RepositoryNam
     tasks.iter().filter(something).map(|task| task.repository.clone()).collect()
 }
 
-async fn execute(
+async fn execute<'a>(
     request: &ScoreRequest,
     tasks: &[Task],
     predictions: &Predictions,
     (seed, shard): (u64, Option<ShardInputs>),
-    context: &Context,
-) -> Result<EndedScoring, CommandError> {
+    context: &'a Context,
+) -> Result<EndedScoring<'a>, CommandError> {
     let workbench = Workbench::open(context)?;
     let executed = executed(tasks, predictions);
     // Without executions neither an engine nor an image is needed.
     let engine = if executed.is_empty() { None } else { Some(workbench.engine().await?) };
     let engine_for = |repository: &RepositoryName| engine.as_deref().filter(|_| executed.contains(repository));
     let mut opened = Repositories::open(&workbench, tasks, request.surefire, engine_for).await?;
+    let failures = match opened.failures(tasks, context, "scored") {
+        Ok(failures) => failures,
+        Err(error) => {
+            if let Some(engine) = engine {
+                engine.close().await?;
+            }
+            return Err(error);
+        }
+    };
     opened.limit_launches(request.timeout);
     let jars = match &engine {
         Some(engine) => Some(workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?),
@@ -280,6 +299,7 @@ async fn execute(
         predictions,
         environments,
         executors: &executors,
+        obstacles: &opened.obstacles,
         repeats,
         jobs: context.options.jobs.get(),
         seed: inputs.seed,
@@ -313,7 +333,7 @@ async fn execute(
     for (repository, found) in focal_of(tasks, &records) {
         keep_focal(&workbench, &repository, found).await?;
     }
-    Ok(EndedScoring { run: path, left, failing })
+    Ok(EndedScoring { failures, run: path, left, failing })
 }
 
 /// Returns the tasks' focal methods in a run's records, by repository.

@@ -6,16 +6,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Context;
-use super::workbench::{Workbench, environment};
+use super::failures::Failures;
+use super::workbench::{Workbench, environment, sets_of};
 use crate::engine::Engine;
-use crate::error::CommandError;
+use crate::error::{CommandError, ExitStatus};
 use crate::execution::build::surefire::Surefire;
 use crate::execution::container::Environment;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::executor::Executor;
+use crate::execution::obstacle::Obstacles;
+use crate::manifest::RepositoryManifest;
+use crate::outcome::InfraReason;
 use crate::task::file::load_all;
 use crate::task::selector::Selector;
-use crate::task::{RepositoryName, Task};
+use crate::task::{RepositoryName, Side, Task};
+use crate::workspace::Repository;
 
 /// Returns the chosen tasks of the data directory, sorted by repository and id; never none.
 ///
@@ -46,15 +51,19 @@ pub struct Repositories {
     pub jdks: BTreeMap<RepositoryName, u32>,
     /// Git directories with every revision of the tasks.
     pub paths: BTreeMap<RepositoryName, PathBuf>,
+    /// What keeps tasks from being executed.
+    pub obstacles: Obstacles,
+    /// Repositories that could not be opened.
+    failed: Vec<(RepositoryName, CommandError)>,
 }
 
 impl Repositories {
     /// Opens the sources of every task's repository, and loads its image into the engine that `engine_for` returns for
-    /// it. A repository without an engine needs no image.
+    /// it. A repository without an engine needs no image. What fails for one repository does not stop the others: it
+    /// stands in `failed` and `obstacles`.
     ///
     /// # Errors
-    /// [`CommandError::Usage`] for a repository without an image of its present locks; errors of manifests, sources and
-    /// engines.
+    /// An interrupt.
     pub async fn open<'a>(
         workbench: &Workbench<'_>,
         tasks: impl IntoIterator<Item = &'a Task>,
@@ -63,17 +72,98 @@ impl Repositories {
     ) -> Result<Self, CommandError> {
         let mut opened = Self::default();
         for (repository, tasks) in by_repository(tasks) {
-            let manifest = workbench.manifest(&repository)?;
-            if let Some(engine) = engine_for(&repository) {
-                let image = workbench.ready_image(engine, &manifest).await?;
-                let environment = Environment { surefire, ..environment(&manifest, &image) };
-                opened.environments.insert(repository.clone(), environment);
-                opened.limits.insert(repository.clone(), ExecutionLimits::from(&manifest.limits));
+            let engine = engine_for(&repository);
+            let result = opened.open_one(workbench, &repository, &tasks, surefire, engine).await;
+            let Err((reason, error)) = result else { continue };
+            if error.exit_status() == ExitStatus::Interrupted {
+                return Err(error);
             }
-            opened.jdks.insert(repository.clone(), manifest.jdk);
-            opened.paths.insert(repository, workbench.repository(&manifest, &tasks).await?.path().to_owned());
+            opened.obstacles.of_repository(repository.clone(), reason, error.to_string());
+            opened.failed.push((repository, error));
         }
         Ok(opened)
+    }
+
+    async fn open_one(
+        &mut self,
+        workbench: &Workbench<'_>,
+        repository: &RepositoryName,
+        tasks: &[&Task],
+        surefire: Surefire,
+        engine: Option<&dyn Engine>,
+    ) -> Result<(), (InfraReason, CommandError)> {
+        let image = |error: CommandError| (InfraReason::Image, error);
+        let source = |error: CommandError| (InfraReason::Source, error);
+        let manifest = workbench.manifest(repository).map_err(image)?;
+        self.jdks.insert(repository.clone(), manifest.jdk);
+        let ready = match engine {
+            Some(engine) => Some(workbench.ready_image(engine, &manifest).await.map_err(image)?),
+            None => None,
+        };
+        let sources = workbench.repository(&manifest, tasks).await.map_err(source)?;
+        self.paths.insert(repository.clone(), sources.path().to_owned());
+        if let Some(ready) = ready {
+            self.note_unresolved(workbench, &manifest, &sources, tasks).await.map_err(image)?;
+            let environment = Environment { surefire, ..environment(&manifest, &ready) };
+            self.environments.insert(repository.clone(), environment);
+            self.limits.insert(repository.clone(), ExecutionLimits::from(&manifest.limits));
+        }
+        Ok(())
+    }
+
+    /// Notes the tasks whose build files lack an artifact, as the lock says.
+    async fn note_unresolved(
+        &mut self,
+        workbench: &Workbench<'_>,
+        manifest: &RepositoryManifest,
+        sources: &Repository,
+        tasks: &[&Task],
+    ) -> Result<(), CommandError> {
+        let lock = workbench.lock_for(manifest)?;
+        if lock.unresolved.is_empty() {
+            return Ok(());
+        }
+        let found = sets_of(sources, manifest, tasks).await?;
+        for task in tasks {
+            for side in [Side::Old, Side::New] {
+                let Some(set) = found.set_of(task, side) else { continue };
+                if let Some(lost) = lock.unresolved.iter().find(|lost| lost.build_set == set) {
+                    self.obstacles.unresolved(task.id.clone(), side, lost.to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the repositories if none failed.
+    ///
+    /// # Errors
+    /// The first failure.
+    pub fn whole(mut self) -> Result<Self, CommandError> {
+        match self.failed.is_empty() {
+            true => Ok(self),
+            false => Err(self.failed.swap_remove(0).1),
+        }
+    }
+
+    /// Reports what failed, and returns it for the command's end. Repositories that failed have no results.
+    ///
+    /// # Errors
+    /// The failures, if they concern every repository of the tasks.
+    pub(super) fn failures<'c>(
+        &mut self,
+        tasks: &[Task],
+        context: &'c Context,
+        done: &'static str,
+    ) -> Result<Failures<'c>, CommandError> {
+        let mut failures = Failures::new(by_repository(tasks).len(), context);
+        for (repository, error) in self.failed.drain(..) {
+            failures.unless::<()>(&repository, Err(error))?;
+        }
+        match failures.are_all() {
+            true => failures.settle(done, Ok(())).map(|()| Failures::new(0, context)),
+            false => Ok(failures),
+        }
     }
 
     /// Sets the processor time limit of launches of all repositories, in seconds, if one is given.
@@ -89,5 +179,58 @@ impl Repositories {
     pub fn executors(&self, executor: &Executor) -> BTreeMap<RepositoryName, Arc<Executor>> {
         let with = |limits: &ExecutionLimits| Arc::new(Executor { limits: *limits, ..executor.clone() });
         self.limits.iter().map(|(repository, limits)| (repository.clone(), with(limits))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::application::Options;
+    use crate::application::context::tests::offline;
+    use crate::application::import::{ImportRequest, import};
+    use crate::event::EventSink;
+    use crate::sample::SampleRepository;
+    use crate::umask::Umask;
+
+    #[tokio::test]
+    async fn a_repository_that_can_not_be_opened_stops_no_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let sample = SampleRepository::demo().unwrap();
+        let sources = directory.path().join("sources");
+        let revisions = sample.write_git(&sources.join(sample.name.file_stem())).unwrap();
+        let data = directory.path().join("sample.json");
+        fs_err::write(&data, sample.published(&revisions)).unwrap();
+        let git_mirror = Some(format!("{}/{{owner}}__{{name}}", sources.display()));
+        let options = Options { git_mirror, ..offline(&directory.path().join("data")) };
+        let context = Context::new(options, EventSink::none(), Umask::take());
+        import(&ImportRequest { data: vec![data], ..ImportRequest::default() }, &context).unwrap();
+        let mut all = tasks(&Selector::default(), &context).unwrap();
+        // One repository without a manifest, and one without a mirror.
+        let manifests = context.data_dir().unwrap().join("manifests");
+        let text = fs_err::read_to_string(manifests.join(format!("{}.toml", sample.name.file_stem()))).unwrap();
+        let text = text.replace(sample.name.as_str(), "gone/mirror");
+        fs_err::write(manifests.join("gone__mirror.toml"), text).unwrap();
+        for (number, name) in ["gone/manifest", "gone/mirror"].into_iter().enumerate() {
+            all.push(Task { repository: name.parse().unwrap(), ..all[number].clone() });
+        }
+        let workbench = Workbench::open(&context).unwrap();
+        let mut opened = Repositories::open(&workbench, &all, Surefire::default(), |_| None).await.unwrap();
+        assert_eq!(opened.paths.keys().collect::<Vec<_>>(), [&sample.name]);
+        let faults: Vec<_> = all.iter().filter_map(|task| opened.obstacles.fault(task, Side::New)).collect();
+        let reasons: Vec<InfraReason> = faults.iter().map(|fault| fault.reason).collect();
+        assert_eq!(reasons, [InfraReason::Image, InfraReason::Source]);
+        let failures = opened.failures(&all, &context, "validated").unwrap();
+        let error = failures.settle("validated", Ok(())).unwrap_err();
+        let CommandError::Repositories { failed: 2, total: 3, rows, .. } = &error else { panic!("{error}") };
+        assert_eq!(
+            rows.iter().map(|row| row.repository.as_str()).collect::<Vec<_>>(),
+            ["gone/manifest", "gone/mirror"]
+        );
+        assert!(rows.iter().all(|row| row.hint.is_some()), "{rows:?}");
+
+        // Without any repository left there is nothing to go on with.
+        let mut none =
+            Repositories::open(&workbench, all.iter().rev().take(2), Surefire::default(), |_| None).await.unwrap();
+        assert!(none.failures(&all[all.len() - 2..], &context, "validated").is_err());
     }
 }

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::Context;
+use super::failures::Failures;
 use super::readiness::tell_missing_images;
 use super::run::{self, RunChoice};
 use super::selection::{self, Repositories, by_repository};
@@ -59,7 +60,9 @@ impl Default for ValidateRequest {
 }
 
 /// The results of a validation.
-pub struct Validated {
+pub struct Validated<'a> {
+    /// Repositories that could not be opened.
+    failures: Option<Failures<'a>>,
     /// The comparison with the labels.
     pub summary: ValidationSummary,
     /// Every record.
@@ -68,20 +71,28 @@ pub struct Validated {
     pub classes: Vec<(RepositoryName, TaskClass)>,
 }
 
-impl Validated {
+impl Validated<'_> {
     /// Returns the results of these records of a run.
     pub fn of(run_id: &str, tasks: &[Task], records: Vec<CellRecord>) -> Self {
         let (summary, classed) = summarize(run_id, tasks, &records);
         let classes = classed.into_iter().map(|classed| (classed.task.repository.clone(), classed.class)).collect();
-        Self { summary, records, classes }
+        Self { failures: None, summary, records, classes }
     }
 
     /// Checks that every task came out as published.
     ///
     /// # Errors
-    /// [`CommandError::InfrastructureLeft`] if faults left a task without an answer; [`CommandError::CheckFailed`] if a
+    /// [`CommandError::Repositories`] if some could not be opened; [`CommandError::InfrastructureLeft`] if faults left a task without an answer; [`CommandError::CheckFailed`] if a
     /// task or a path differs.
-    pub fn verdict(&self) -> Result<(), CommandError> {
+    pub fn verdict(mut self) -> Result<(), CommandError> {
+        let own = self.own_verdict();
+        match self.failures.take() {
+            Some(failures) => failures.settle("validated", own),
+            None => own,
+        }
+    }
+
+    fn own_verdict(&self) -> Result<(), CommandError> {
         let summary = &self.summary;
         let tasks = |ids: BTreeSet<&TaskId>| counted(ids.len(), "task", "tasks");
         let differing: BTreeSet<_> = summary.differing.iter().map(|difference| &difference.task_id).collect();
@@ -105,7 +116,10 @@ impl Validated {
 ///
 /// # Errors
 /// [`CommandError`] of selections, images, engines and runs; an interrupt.
-pub async fn validate(request: &ValidateRequest, context: &Context) -> Result<Option<Validated>, CommandError> {
+pub async fn validate<'a>(
+    request: &ValidateRequest,
+    context: &'a Context,
+) -> Result<Option<Validated<'a>>, CommandError> {
     let selected = selection::tasks(&request.selector, context)?;
     let (tasks, shard) = shard::of(selected, request.run.shard.as_ref())?;
     match context.options.dry_run {
@@ -127,15 +141,22 @@ fn preview(request: &ValidateRequest, tasks: &[Task], context: &Context) -> Resu
     tell_missing_images(groups.keys(), context)
 }
 
-async fn execute(
+async fn execute<'a>(
     request: &ValidateRequest,
     tasks: &[Task],
     shard: Option<ShardInputs>,
-    context: &Context,
-) -> Result<Validated, CommandError> {
+    context: &'a Context,
+) -> Result<Validated<'a>, CommandError> {
     let workbench = Workbench::open(context)?;
     let engine = workbench.engine().await?;
     let mut opened = Repositories::open(&workbench, tasks, request.surefire, |_| Some(engine.as_ref())).await?;
+    let failures = match opened.failures(tasks, context, "validated") {
+        Ok(failures) => failures,
+        Err(error) => {
+            engine.close().await?;
+            return Err(error);
+        }
+    };
     opened.limit_launches(request.timeout);
     let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
     let ValidateRequest { surefire, paths, .. } = *request;
@@ -154,6 +175,7 @@ async fn execute(
         tasks,
         environments: &opened.environments,
         executors: &executors,
+        obstacles: &opened.obstacles,
         repeats,
         jobs: context.options.jobs.get(),
         trees: workbench.trees(opened.paths.clone()),
@@ -165,7 +187,8 @@ async fn execute(
     drop(validation);
     drop((direct, executors, executor));
     engine.close().await?;
-    let validated = Validated::of(run.run_id(), tasks, run::completed(records)?);
+    let of_run = Validated::of(run.run_id(), tasks, run::completed(records)?);
+    let validated = Validated { failures: Some(failures), ..of_run };
     let process = context.invocation();
     let verdicts = verdicts::render(run.run_id(), &validated.summary, &validated.records, &process);
     run::finish(run, verdicts)?;

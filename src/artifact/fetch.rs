@@ -6,6 +6,7 @@ mod body;
 mod connect;
 mod guard;
 mod many;
+mod reach;
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -55,6 +56,8 @@ pub enum FetchError {
         path: String,
         /// The cause, without addresses.
         cause: String,
+        /// Whether nothing answered at all. The origin is then not asked again.
+        silent: bool,
     },
     /// The origin does not have the file.
     #[error("the origin `{origin}` does not have `{path}`")]
@@ -174,7 +177,13 @@ pub(crate) struct Wanted<'a> {
 
 impl Wanted<'_> {
     fn unreachable(&self, cause: impl Into<String>) -> FetchError {
-        FetchError::OriginUnreachable { origin: self.origin.clone(), path: self.path.to_owned(), cause: cause.into() }
+        let (origin, path) = (self.origin.clone(), self.path.to_owned());
+        FetchError::OriginUnreachable { origin, path, cause: cause.into(), silent: false }
+    }
+
+    fn silent(&self, cause: String) -> FetchError {
+        let (origin, path) = (self.origin.clone(), self.path.to_owned());
+        FetchError::OriginUnreachable { origin, path, cause, silent: true }
     }
 
     fn gone(&self) -> FetchError {
@@ -217,6 +226,7 @@ pub struct Client {
     found: Arc<Mutex<BTreeMap<OriginName, Arc<Origin>>>>,
     find: Option<FindOrigin>,
     finding: Arc<tokio::sync::Mutex<()>>,
+    reach: reach::Reach,
     events: EventSink,
 }
 
@@ -243,6 +253,7 @@ impl Client {
             found: Arc::default(),
             find: None,
             finding: Arc::default(),
+            reach: reach::Reach::default(),
             events,
         })
     }
@@ -326,14 +337,34 @@ impl Client {
         {
             return Ok((*expected, self.store.size(expected)?));
         }
-        let mut last = None;
-        for url in self.urls(wanted).await? {
-            match self.fetch_url(&url, wanted).await {
-                Err(error) if error.is_about_one_address() => last = Some(error),
-                other => return other,
+        let urls = self.urls(wanted).await?;
+        self.ask(wanted, async {
+            let mut last = None;
+            for url in urls {
+                match self.fetch_url(&url, wanted).await {
+                    Err(error) if error.is_about_one_address() => last = Some(error),
+                    other => return other,
+                }
             }
+            // An origin without addresses has nothing.
+            Err(last.unwrap_or_else(|| wanted.gone()))
+        })
+        .await
+    }
+
+    /// Sends a request, unless the origin did not answer an earlier one of this client.
+    async fn ask<T>(
+        &self,
+        wanted: &Wanted<'_>,
+        request: impl Future<Output = Result<T, FetchError>>,
+    ) -> Result<T, FetchError> {
+        let _turn = self.reach.turn(wanted.origin).await;
+        if let Some(cause) = self.reach.silence(wanted.origin) {
+            return Err(wanted.silent(cause));
         }
-        Err(last.unwrap_or_else(|| wanted.invalid_path()))
+        let result = request.await;
+        self.reach.note(wanted.origin, &result);
+        result
     }
 
     /// Fetches from an address in an index of the origin.
@@ -367,7 +398,7 @@ impl Client {
         Ok(())
     }
 
-    /// Returns the full addresses to try.
+    /// Returns the full addresses to try; none for an origin that the user says is gone.
     pub(crate) async fn urls(&self, wanted: &Wanted<'_>) -> Result<Vec<Url>, FetchError> {
         self.online(wanted)?;
         let origin = self.origin(wanted.origin).await?;
@@ -381,14 +412,18 @@ impl Client {
     /// [`FetchError`].
     pub async fn head(&self, origin: &OriginName, path: &str) -> Result<Head, FetchError> {
         let wanted = Wanted { origin, path, accept: None, expected: None, max_bytes: 0 };
-        let mut last = None;
-        for url in self.urls(&wanted).await? {
-            match self.head_url(&url, &wanted).await {
-                Err(error) if error.is_about_one_address() => last = Some(error),
-                other => return other,
+        let urls = self.urls(&wanted).await?;
+        self.ask(&wanted, async {
+            let mut last = None;
+            for url in urls {
+                match self.head_url(&url, &wanted).await {
+                    Err(error) if error.is_about_one_address() => last = Some(error),
+                    other => return other,
+                }
             }
-        }
-        Err(last.unwrap_or_else(|| wanted.invalid_path()))
+            Err(last.unwrap_or_else(|| wanted.gone()))
+        })
+        .await
     }
 
     async fn head_url(&self, url: &Url, wanted: &Wanted<'_>) -> Result<Head, FetchError> {

@@ -60,13 +60,25 @@ fn write(locked: &[Locked], format: OutputFormat) -> Result<(), CommandError> {
                 ]);
             }
             stdout::table(&table)?;
+            let mut lost = Table::new(["repository", "revision", "module", "artifact", "wanted by", "asked", "cause"]);
             for one in locked {
                 for set in &one.unresolved {
                     let text = format!("unresolved: {} {} {}\n{}", one.repository, set.revision, set.module, set.cause);
                     stdout::lines(&format!("{text}\n"))?;
+                    for artifact in &set.artifacts {
+                        lost.row([
+                            one.repository.as_str(),
+                            &set.revision,
+                            &set.module,
+                            &artifact.artifact,
+                            artifact.wanted_by.as_deref().unwrap_or("not said"),
+                            &artifact.origins.join(", "),
+                            &artifact.cause,
+                        ]);
+                    }
                 }
             }
-            Ok(())
+            if lost.is_empty() { Ok(()) } else { stdout::table(&lost) }
         }
     }
 }

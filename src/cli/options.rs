@@ -77,7 +77,7 @@ pub struct GlobalArguments {
     /// Local git repositories to read instead of cloning, with {owner} and {name} in the path
     #[arg(long, global = true, value_name = "TEMPLATE", env = "TESTEVO_SANDBOX_GIT_MIRROR", hide_env_values = true)]
     git_mirror: Option<String>,
-    /// Address of an origin (debian, central, pypi, or a repository id of a POM); may be repeated [env:
+    /// Address of an origin (debian, central, pypi, or a repository id of a POM, which an empty address declares gone); may be repeated [env:
     /// TESTEVO_SANDBOX_ORIGINS, separated by spaces]
     #[arg(long = "origin", global = true, value_name = "NAME=URL", value_parser = parse_origin)]
     origins: Vec<(String, String)>,
@@ -161,7 +161,7 @@ impl GlobalArguments {
 
 fn parse_origin(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, url)) if !name.is_empty() && !url.is_empty() => Ok((name.to_owned(), url.to_owned())),
+        Some((name, url)) if !name.is_empty() => Ok((name.to_owned(), url.to_owned())),
         _ => Err("it has not the form NAME=URL".to_owned()),
     }
 }
@@ -233,7 +233,8 @@ mod tests {
     #[test]
     fn origins_have_a_name_and_an_address() {
         assert_eq!(parse_origin("central=a=b").unwrap(), ("central".to_owned(), "a=b".to_owned()));
-        for bad in ["central", "=x", "central="] {
+        assert_eq!(parse_origin("gone=").unwrap(), ("gone".to_owned(), String::new()));
+        for bad in ["central", "=x", "="] {
             assert!(parse_origin(bad).is_err(), "{bad}");
         }
     }

@@ -147,7 +147,7 @@ impl ValidateArguments {
     }
 }
 
-pub(super) fn write(validated: &Validated, format: OutputFormat) -> Result<(), CommandError> {
+pub(super) fn write(validated: &Validated<'_>, format: OutputFormat) -> Result<(), CommandError> {
     let summary = &validated.summary;
     match format {
         OutputFormat::Json => stdout::json(summary),

@@ -81,6 +81,7 @@ async fn within<T>(
             origin: name.clone(),
             path: path.to_owned(),
             cause: format!("no answer within {} seconds", PATIENCE.as_secs()),
+            silent: true,
         }),
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use super::{ExitStatus, Failure};
-use crate::output::escape_lines;
+use crate::output::{Table, escape_lines};
 
 /// Why a command failed. This type is no [`Failure`] itself, so that `?` can convert every `Failure` into it.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum CommandError {
         /// The missing results, in one line.
         summary: String,
     },
-    /// A command failed for some repositories. It has warned about each of them.
+    /// A command failed for some repositories, and did its work for the others.
     #[error("{failed} of {total} repositories could not be {done}")]
     Repositories {
         /// Number of failed repositories.
@@ -33,6 +33,8 @@ pub enum CommandError {
         /// The most severe of their errors, which decides the exit code.
         #[source]
         worst: Box<CommandError>,
+        /// The repositories, in the order of their failures.
+        rows: Vec<FailedRepository>,
     },
     /// Arguments that contradict each other or the state of the data directory.
     #[error("{message}")]
@@ -64,6 +66,30 @@ pub enum CommandError {
     Failure(Box<dyn Failure>),
 }
 
+/// What happened to a repository, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct FailedRepository {
+    /// The repository.
+    pub repository: String,
+    /// The error with its causes, in one line.
+    pub error: String,
+    /// The remedy, if one is known.
+    pub hint: Option<String>,
+}
+
+impl FailedRepository {
+    /// Returns the row of a repository's error.
+    pub fn of(repository: &str, error: &CommandError) -> Self {
+        let mut text = error.to_string();
+        for cause in error.causes() {
+            text.push_str(&format!(": {cause}"));
+        }
+        // A long error's first line says what is wrong. The command has told the rest.
+        let first = text.lines().next().unwrap_or_default().to_owned();
+        Self { repository: repository.to_owned(), error: first, hint: error.hint() }
+    }
+}
+
 fn corrupted(blobs: usize, layers: usize) -> String {
     let blobs = (blobs > 0).then(|| format!("{blobs} of the store's blobs hold other bytes than their names promise"));
     let layers = (layers > 0).then(|| format!("{layers} of the unpacked layers are damaged"));
@@ -93,8 +119,8 @@ impl CommandError {
     /// Returns the remedy, if one is known.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::CheckFailed { .. } | Self::Output(_) | Self::Interrupted => return None,
-            Self::Repositories { worst, .. } => return worst.hint(),
+            // The table of repositories has the remedy for each.
+            Self::CheckFailed { .. } | Self::Repositories { .. } | Self::Output(_) | Self::Interrupted => return None,
             Self::Failure(error) => return error.hint(),
             Self::Usage { hint, .. } => hint,
             Self::StoreCorrupted { .. } => {
@@ -128,18 +154,30 @@ impl CommandError {
         if let Some(hint) = self.hint() {
             let _ = writeln!(text, "{} {}", label("hint:", "1;36"), escape_lines(&hint));
         }
+        if let Self::Repositories { rows, .. } = self {
+            let mut table = Table::new(["repository", "what to do", "what is wrong"]);
+            for FailedRepository { repository, error, hint } in rows {
+                table.row([repository.as_str(), hint.as_deref().unwrap_or("see above"), error.as_str()]);
+            }
+            text.push_str(&table.render());
+        }
         text
     }
 
-    /// Returns the error as an event for machines: a value with `event`, `exit_code`, `text`, `causes` and `hint`.
+    /// Returns the error as an event for machines: a value with `event`, `exit_code`, `text`, `causes` and `hint`,
+    /// and with `repositories` if several were worked on.
     pub fn as_event(&self) -> serde_json::Value {
-        serde_json::json!({
+        let mut event = serde_json::json!({
             "event": "error",
             "exit_code": self.exit_status() as u8,
             "text": self.to_string(),
             "causes": self.causes(),
             "hint": self.hint(),
-        })
+        });
+        if let Self::Repositories { rows, .. } = self {
+            event["repositories"] = serde_json::json!(rows);
+        }
+        event
     }
 
     /// Returns the causes, nearest first. Leaves out causes whose text is part of the previous message.

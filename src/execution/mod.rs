@@ -5,7 +5,7 @@
 //! - [`container`] holds what all containers share: places, limits, our jars, images in engines, temporary files;
 //! - [`launch`] runs one test method on a compiled tree, with coverage or the tracer if a score needs them;
 //! - [`cell`] and [`direct`] execute a whole cell, each on its own path; [`attempt`] decides about retries, and [`fault`]
-//!   names the reasons for a missing answer;
+//!   names the reasons for a missing answer, [`obstacle`] those that are known before;
 //! - [`validation`] executes the cells of tasks, [`proof`] executes those that prove an image, [`scoring`] executes
 //!   submissions, [`mutation`] runs them on mutants, and [`control`] finds tests that test nothing;
 //! - [`run`] keeps the records of one command.
@@ -23,6 +23,7 @@ pub mod identity;
 pub mod key;
 pub mod launch;
 pub mod mutation;
+pub mod obstacle;
 pub mod order;
 pub mod proof;
 pub mod request;

@@ -9,7 +9,8 @@ use crate::event::EventSink;
 use crate::execution::container::Environment;
 use crate::execution::direct::{Direct, DirectCell};
 use crate::execution::executor::Executor;
-use crate::execution::fault::answered;
+use crate::execution::fault::{Fault, answered};
+use crate::execution::obstacle::Obstacles;
 use crate::execution::request::{CellIdentity, CellRequest};
 use crate::execution::run::directory::RunDirectory;
 use crate::execution::run::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
@@ -27,6 +28,8 @@ pub struct Validation<'a> {
     pub environments: &'a BTreeMap<RepositoryName, Environment>,
     /// Executors of the tasks' repositories, whose limits may differ.
     pub executors: &'a BTreeMap<RepositoryName, Arc<Executor>>,
+    /// What keeps tasks from being executed.
+    pub obstacles: &'a Obstacles,
     /// Launches of each method and cell.
     pub repeats: u32,
     /// Most cells at once.
@@ -90,10 +93,14 @@ impl Validation<'_> {
     /// # Errors
     /// [`RunError`].
     pub async fn cell(&self, task: &Task, cell: Cell, path: ExecutionPath) -> Result<Vec<CellRecord>, RunError> {
+        if let Some(Fault { reason, detail }) = self.obstacles.fault(task, cell.code()) {
+            return Ok(self.unprepared(task, cell, path, reason, &detail));
+        }
         let (Some(environment), Some(executor)) =
             (self.environments.get(&task.repository), self.executors.get(&task.repository))
         else {
-            return Ok(self.unprepared(task, cell, path, InfraReason::Image, "the repository has no image"));
+            let Fault { reason, detail } = self.obstacles.without_image(task, cell.code());
+            return Ok(self.unprepared(task, cell, path, reason, &detail));
         };
         let mut unfit = None;
         if let (ExecutionPath::Direct, Some(direct)) = (path, &self.direct) {

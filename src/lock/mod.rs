@@ -224,6 +224,35 @@ pub struct RepositoryLock {
     pub metadata: Vec<FrozenMetadata>,
     /// Build sets for which the cache was warmed, by identity, sorted.
     pub build_sets: Vec<String>,
+    /// Build sets that lack an artifact, sorted by identity. Tasks on them can't be executed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unresolved: Vec<UnresolvedSet>,
+}
+
+/// A build set that lacks an artifact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnresolvedSet {
+    /// Its identity.
+    pub build_set: String,
+    /// The artifact, as `group:artifact:extension:version` or `the versions of group:artifact`.
+    pub artifact: String,
+    /// What wants it, such as a plugin's goal or a module; `None` if Maven did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted_by: Option<String>,
+    /// The origins that were asked.
+    pub origins: Vec<String>,
+    /// Why they gave nothing, in one line.
+    pub cause: String,
+}
+
+impl std::fmt::Display for UnresolvedSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} did not resolve", self.artifact)?;
+        if let Some(wanted_by) = &self.wanted_by {
+            write!(f, "; it is wanted by {wanted_by}")?;
+        }
+        write!(f, "; asked: {}; {}", self.origins.join(", "), self.cause)
+    }
 }
 
 impl RepositoryLock {

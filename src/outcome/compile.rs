@@ -4,11 +4,16 @@
 //! submission is responsible only for errors in test sources of the task's module; all others are faults of the
 //! infrastructure.
 
+mod missing;
+
 use serde::Deserialize;
 
 use super::launch::shortened;
 use super::{CompileReason, InfraReason, Outcome};
 use crate::engine::spec::{CommandEnd, LimitReached};
+
+pub use self::missing::{UnresolvedArtifact, unresolved};
+use self::missing::{asking_pom, missing_in_jdk};
 
 const RECORDING_SCHEMA: u32 = 2;
 const COMPILER_PLUGIN: &str = "org.apache.maven.plugins:maven-compiler-plugin:";
@@ -56,6 +61,8 @@ pub enum Compilation {
 enum Event {
     RecordingStarted {
         schema: u32,
+        #[serde(default)]
+        java: Option<String>,
     },
     SessionStarted {
         projects: Vec<Project>,
@@ -77,11 +84,7 @@ enum Event {
         #[serde(default)]
         compiler_output: String,
     },
-    ArtifactUnresolved {
-        artifact: String,
-        #[serde(default)]
-        mojo: Option<String>,
-    },
+    ArtifactUnresolved(UnresolvedArtifact),
     SessionEnded {
         success: bool,
         #[serde(default)]
@@ -126,7 +129,8 @@ struct Seen {
     module: Option<Project>,
     running: Option<(Option<String>, String, String)>,
     failed: Option<FailedMojo>,
-    unresolved: Vec<(String, Option<String>)>,
+    unresolved: Vec<UnresolvedArtifact>,
+    java: Option<String>,
     ended: Option<(bool, Vec<Failure>)>,
 }
 
@@ -192,7 +196,10 @@ pub fn classify(facts: &CompileFacts<'_>) -> Compilation {
     }
     let failures = seen.ended.as_ref().map_or(&[][..], |(_, failures)| failures.as_slice());
     let causes = failures.iter().flat_map(|failure| &failure.causes);
-    of_causes(&seen, causes, "Maven ended without saying why")
+    let mut causes = causes.peekable();
+    let what =
+        if causes.peek().is_some() { "Maven could not start the build" } else { "Maven ended without saying why" };
+    of_causes(&seen, causes, what)
 }
 
 /// Classifies errors of a compiler that ran without Maven: (file, line, text), files absolute in the container. `None`
@@ -273,7 +280,10 @@ pub fn main_sources(end: &CommandEnd, oom_killed: bool, recording: &[u8]) -> Mai
 fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compilation {
     let is_concerned = facts.changes_main || seen.is_module(failed.project.as_deref());
     if !(is_test_compiler(&failed.plugin, &failed.goal) && is_concerned) {
-        let what = format!("{}:{} failed in {}", failed.plugin, failed.goal, name(failed.project.as_deref()));
+        let mut what = format!("{}:{} failed in {}", failed.plugin, failed.goal, name(failed.project.as_deref()));
+        if let Some(missing) = missing_in_jdk(seen, failed) {
+            what.insert_str(0, &format!("{missing}\n"));
+        }
         return of_causes(seen, failed.causes.iter(), &what);
     }
     let spent = match facts.oom_killed {
@@ -332,6 +342,8 @@ fn of_causes<'a>(seen: &Seen, causes: impl Iterator<Item = &'a Cause>, what: &st
     for cause in causes.take(6) {
         let class = cause.class.rsplit('.').next().unwrap_or(&cause.class);
         resolution |= class.contains("Resolution") || class.contains("ArtifactNotFound") || class.contains("Transfer");
+        // A POM whose parent does not resolve.
+        resolution |= cause.message.as_deref().and_then(asking_pom).is_some();
         text.push_str("\n  ");
         text.push_str(class);
         if let Some(message) = &cause.message {
@@ -340,12 +352,12 @@ fn of_causes<'a>(seen: &Seen, causes: impl Iterator<Item = &'a Cause>, what: &st
         }
     }
     if resolution {
-        for (artifact, goal) in seen.unresolved.iter().take(5) {
-            text.push_str(&format!("\n  unresolved: {artifact}"));
-            if let Some(goal) = goal {
-                text.push_str(&format!(" (asked for by {goal})"));
-            }
+        let mut first = String::new();
+        for one in seen.unresolved.iter().take(5) {
+            let wanted_by = one.wanted_by().map(|by| format!("; it is wanted by {by}")).unwrap_or_default();
+            first.push_str(&format!("{} did not resolve{wanted_by}\n", one.artifact));
         }
+        text.insert_str(0, &first);
     }
     infra(if resolution { InfraReason::Resolution } else { InfraReason::Build }, &text)
 }
@@ -404,7 +416,10 @@ impl Seen {
 
     fn take(&mut self, event: Event, facts: &CompileFacts<'_>) {
         match event {
-            Event::RecordingStarted { schema } => self.known = schema == RECORDING_SCHEMA,
+            Event::RecordingStarted { schema, java } => {
+                self.known = schema == RECORDING_SCHEMA;
+                self.java = java;
+            }
             Event::SessionStarted { projects } => {
                 self.module = projects.into_iter().find(|project| project.basedir == facts.module);
             }
@@ -429,7 +444,7 @@ impl Seen {
                 }
                 self.failed.get_or_insert(FailedMojo { project, plugin, goal, causes, messages, output });
             }
-            Event::ArtifactUnresolved { artifact, mojo } => self.unresolved.push((artifact, mojo)),
+            Event::ArtifactUnresolved(one) => self.unresolved.push(one),
             Event::SessionEnded { success, failures } => self.ended = Some((success, failures)),
             Event::Other => {}
         }

@@ -48,12 +48,33 @@ pub struct Passage {
     pub metadata: BTreeMap<String, FrozenMetadata>,
     /// Paths that no origin has.
     pub absent: BTreeSet<String>,
-    /// Requests that failed for another reason: path and cause.
-    pub failed: BTreeMap<String, String>,
+    /// Requests that failed for another reason, by path.
+    pub failed: BTreeMap<String, Trouble>,
     /// The first requests whose target is not a path of a Maven repository: method and target, unchanged.
     pub refused: BTreeSet<String>,
     /// The limit that was reached, if any.
     pub exhausted: Option<Exhausted>,
+}
+
+/// Why an origin that may have a file did not serve it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The origin.
+    pub origin: OriginName,
+    /// The cause, which names origin and path.
+    pub cause: String,
+    /// Whether the origin did not answer at all.
+    pub silent: bool,
+    /// Whether only a POM gives the origin's address.
+    pub declared: bool,
+}
+
+impl Trouble {
+    /// Tells whether a build may do without what the origin has: only a POM names the origin, and it does not answer. The
+    /// silence of other origins is a fault of this machine's network or settings.
+    pub fn is_bearable(&self) -> bool {
+        self.silent && self.declared
+    }
 }
 
 /// The sources of a door's answers.

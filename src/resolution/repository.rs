@@ -5,6 +5,7 @@
 //! interrupted lock resumes there. A lock only grows: files of an earlier lock stay.
 
 mod error;
+mod missing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ use crate::execution::container;
 use crate::execution::container::ToolJars;
 use crate::execution::container::places;
 use crate::execution::container::places::{MAVEN_REPOSITORY, PROJECT};
-use crate::lock::{LOCK_SCHEMA, MavenFile, RepositoryLock};
+use crate::lock::{LOCK_SCHEMA, MavenFile, RepositoryLock, UnresolvedSet};
 use crate::manifest::RepositoryManifest;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
 use crate::outcome::{InfraReason, Outcome};
@@ -63,6 +64,14 @@ pub struct Unresolved {
     pub module: String,
     /// The cause.
     pub cause: String,
+    /// The artifacts that it lacks; none if Maven failed for another reason.
+    pub artifacts: Vec<UnresolvedSet>,
+}
+
+/// Why a set is not resolved.
+struct Failed {
+    cause: String,
+    artifacts: Vec<UnresolvedSet>,
 }
 
 /// The parameters of locking a repository.
@@ -122,8 +131,7 @@ impl Locking<'_> {
         let private = self.temporary.join("door");
         std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700).create(&private)?;
         let socket = private.join(format!("{}.sock", self.repository.file_stem()));
-        let mut origins = vec![OriginName::central()];
-        origins.extend(self.origins.iter().cloned());
+        let origins = self.asked();
         let door = Door::open(
             &socket,
             DoorContext {
@@ -152,15 +160,19 @@ impl Locking<'_> {
             door.offer(self.in_tree.get(&set.id).cloned().unwrap_or_default());
             let failure = self.warm(&door, lock, set, &tree, &seed_path).await;
             fs::remove_file(&tree)?;
-            let outcome = match failure? {
+            let failure = failure?;
+            lock.unresolved.retain(|one| one.build_set != set.id);
+            let outcome = match failure {
                 None => {
                     lock.build_sets.push(set.id.clone());
                     lock.build_sets.sort();
                     "resolved"
                 }
-                Some(cause) => {
+                Some(Failed { cause, artifacts }) => {
                     let module = set.module.directory.clone();
-                    unresolved.push(Unresolved { revision: set.revision.clone(), module, cause });
+                    lock.unresolved.extend(artifacts.iter().cloned());
+                    lock.unresolved.sort_by(|a, b| (&a.build_set, &a.artifact).cmp(&(&b.build_set, &b.artifact)));
+                    unresolved.push(Unresolved { revision: set.revision.clone(), module, cause, artifacts });
                     "unresolved"
                 }
             };
@@ -174,6 +186,13 @@ impl Locking<'_> {
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
         Ok(unresolved)
+    }
+
+    /// Returns the origins that are asked, in order.
+    fn asked(&self) -> Vec<OriginName> {
+        let mut origins = vec![OriginName::central()];
+        origins.extend(self.origins.iter().cloned());
+        origins
     }
 
     /// Fetches the files of an earlier lock into the store, because containers start with them.
@@ -216,7 +235,7 @@ impl Locking<'_> {
         set: &BuildSet,
         tree: &Path,
         seed: &Path,
-    ) -> Result<Option<String>, LockError> {
+    ) -> Result<Option<Failed>, LockError> {
         // Usually all goals run at once. Tests may fail; only the files that they need matter.
         let test = vec![
             format!("-Dtest={}", set.test_class),
@@ -246,7 +265,7 @@ impl Locking<'_> {
         tree: &Path,
         seed: &Path,
         invocations: &[(Vec<String>, Vec<&str>)],
-    ) -> Result<Option<String>, LockError> {
+    ) -> Result<Option<Failed>, LockError> {
         door.forget_troubles();
         let (program, steps) = self.program(set, invocations);
         let mut spec =
@@ -260,12 +279,11 @@ impl Locking<'_> {
         if let Some(cause) = passage.exhausted {
             return Err(LockError::Exhausted { repository: self.repository.clone(), cause });
         }
-        if let Some((path, cause)) = passage.failed.iter().next() {
-            return Err(LockError::Origin {
-                repository: self.repository.clone(),
-                path: path.clone(),
-                cause: cause.clone(),
-            });
+        let central = OriginName::central();
+        let central = passage.failed.iter().find(|(_, trouble)| trouble.silent && trouble.origin == central);
+        if let Some((path, trouble)) = central {
+            let (repository, path, cause) = (self.repository.clone(), path.clone(), trouble.cause.clone());
+            return Err(LockError::Origin { repository, path, cause });
         }
         self.verdict(set, &run, &steps, &passage)
     }
@@ -341,9 +359,9 @@ impl Locking<'_> {
         run: &ContainerRun,
         steps: &WarmSteps,
         passage: &Passage,
-    ) -> Result<Option<String>, LockError> {
+    ) -> Result<Option<Failed>, LockError> {
         let Some(StepResult::Ended(end)) = run.step(steps.maven).and_then(|output| output.result()) else {
-            return Ok(Some("Maven was not run".to_owned()));
+            return Ok(Some(Failed { cause: "Maven was not run".to_owned(), artifacts: Vec::new() }));
         };
         let recording = match run.step(steps.recording) {
             Some(output) => output.content.bytes()?.into_owned(),
@@ -358,18 +376,40 @@ impl Locking<'_> {
             target_file: "",
             changes_main: false,
         };
-        Ok(match classify(&facts) {
-            Compilation::Compiled { .. } => None,
-            Compilation::Failed { outcome: Outcome::CompileFail(_), .. } if steps.only_compiles => None,
-            Compilation::Failed { outcome, detail, .. } => {
-                let mut cause = detail;
-                if outcome == Outcome::InfraFail(InfraReason::Build) && !passage.refused.is_empty() {
-                    let refused: Vec<&str> = passage.refused.iter().take(3).map(String::as_str).collect();
-                    cause.push_str(&format!("\n  needs network: it asked for {}", refused.join(", ")));
-                }
-                Some(cause)
+        let (outcome, mut cause) = match classify(&facts) {
+            Compilation::Compiled { .. } => return Ok(self.without(set, passage)),
+            Compilation::Failed { outcome: Outcome::CompileFail(_), .. } if steps.only_compiles => {
+                return Ok(self.without(set, passage));
             }
-        })
+            Compilation::Failed { outcome, detail, .. } => (outcome, detail),
+        };
+        if outcome == Outcome::InfraFail(InfraReason::Build) && !passage.refused.is_empty() {
+            let refused: Vec<&str> = passage.refused.iter().take(3).map(String::as_str).collect();
+            cause.push_str(&format!("\n  needs network: it asked for {}", refused.join(", ")));
+        }
+        let artifacts = match outcome {
+            Outcome::InfraFail(InfraReason::Resolution) => missing::missing(set, &recording, passage, &self.asked()),
+            _ => missing::failed(set, passage, &self.asked()),
+        };
+        Ok(Some(Failed { cause, artifacts }))
+    }
+
+    /// Returns why a set is not resolved although Maven succeeded: an origin that may have a file could not give it. What
+    /// an origin has that only a POM names, and that does not answer, Maven did without.
+    fn without(&self, set: &BuildSet, passage: &Passage) -> Option<Failed> {
+        let unbearable = passage.failed.values().find(|trouble| !trouble.is_bearable());
+        if let Some(trouble) = unbearable {
+            let cause = format!("Maven succeeded without it, but it can't be taken for missing: {}", trouble.cause);
+            return Some(Failed { cause, artifacts: missing::failed(set, passage, &self.asked()) });
+        }
+        if let Some((path, trouble)) = passage.failed.iter().next() {
+            let origin = &trouble.origin;
+            self.events.warning(format!(
+                "{}: the origin `{origin}` does not answer; Maven did without {path}. If it is gone for good, give `--origin {origin}=`",
+                self.repository
+            ));
+        }
+        None
     }
 }
 
@@ -406,6 +446,7 @@ pub fn empty(manifest: &RepositoryManifest) -> RepositoryLock {
         files: Vec::new(),
         metadata: Vec::new(),
         build_sets: Vec::new(),
+        unresolved: Vec::new(),
     }
 }
 

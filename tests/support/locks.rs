@@ -38,5 +38,6 @@ pub(crate) fn repository(name: &str, files: Vec<MavenFile>, build_sets: &[&str])
         files,
         metadata: Vec::new(),
         build_sets: build_sets.iter().map(|set| (*set).to_owned()).collect(),
+        unresolved: Vec::new(),
     }
 }

@@ -34,6 +34,7 @@ use testevo_sandbox::execution::direct::{Direct, Swap};
 use testevo_sandbox::execution::executor::Executor;
 use testevo_sandbox::execution::fault::answered;
 use testevo_sandbox::execution::launch::console_for;
+use testevo_sandbox::execution::obstacle::Obstacles;
 use testevo_sandbox::execution::order::shuffle;
 use testevo_sandbox::execution::run::record::{CellRecord, ExecutionPath, milliseconds};
 use testevo_sandbox::execution::run::stage::RunError;
@@ -270,6 +271,7 @@ impl Clock {
             tasks: &[],
             environments: &self.opened.environments,
             executors,
+            obstacles: &Obstacles::default(),
             repeats: 1,
             jobs: 1,
             trees: Arc::clone(&self.opened.trees),

@@ -6,6 +6,7 @@ use crate::application::context::tests::offline;
 use crate::application::import::{ImportRequest, import};
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
 use crate::artifact::store::Store;
+use crate::error::ExitStatus;
 use crate::event::{Event, EventSink};
 use crate::sample::SampleRepository;
 use crate::task::selector::SelectorError;
@@ -37,6 +38,55 @@ async fn a_selection_is_checked_without_a_command_line() {
     let selector = Selector { patterns: vec!["nobody/nothing".to_owned()], ..Selector::default() };
     let nothing = lock(&LockRequest { selector, mode: Mode::Check }, &context).await;
     assert!(nothing.is_err_and(|error| error.failure::<SelectorError>().is_some()));
+}
+
+#[test]
+fn an_artifact_that_no_origin_has_decides_the_exit_code_of_one_or_many() {
+    let directory = tempfile::tempdir().unwrap();
+    let context = Context::new(offline(directory.path()), EventSink::none(), Umask::take());
+    let set = lock::UnresolvedSet {
+        build_set: "b".to_owned(),
+        artifact: "g:lost:jar:1".to_owned(),
+        wanted_by: None,
+        origins: vec!["central".to_owned(), "gone".to_owned()],
+        cause: "none of them has it".to_owned(),
+    };
+    let locked = |name: &str, sets: usize| Locked {
+        repository: name.parse().unwrap(),
+        jdk: 8,
+        jdk_locked: true,
+        files: 0,
+        bytes: 0,
+        metadata: 0,
+        build_sets: 1,
+        missing_build_sets: sets,
+        unresolved: (0..sets)
+            .map(|_| UnresolvedSet {
+                revision: "r".to_owned(),
+                module: String::new(),
+                cause: "c".to_owned(),
+                artifacts: vec![set.clone()],
+            })
+            .collect(),
+    };
+    let verdict = |locked: Vec<Locked>, failed: usize| {
+        let mut failures = Failures::new(locked.len() + failed, &context);
+        for _ in 0..failed {
+            let missing = crate::manifest::ManifestError::Missing { path: "manifests/o__c.toml".into() };
+            failures.unless::<()>(&"o/c".parse().unwrap(), Err(missing.into())).unwrap();
+        }
+        LockReport { locked, mode: Mode::Complete, failures }.verdict()
+    };
+    verdict(vec![locked("o/a", 0)], 0).unwrap();
+    let one = verdict(vec![locked("o/a", 1)], 0).unwrap_err();
+    assert_eq!(one.exit_status(), ExitStatus::Origin);
+    assert!(one.to_string().contains("g:lost:jar:1") && one.hint().unwrap().contains("--origin gone="), "{one}");
+    let many = verdict(vec![locked("o/a", 1), locked("o/b", 0)], 1).unwrap_err();
+    assert_eq!(many.exit_status(), ExitStatus::Origin, "it outranks a missing manifest");
+    let text = many.render(false);
+    let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("repository ")).skip(1).collect();
+    assert!(rows.len() == 2 && rows[0].starts_with("o/c ") && rows[1].starts_with("o/a "), "{text}");
+    assert!(rows[0].contains("testevo-sandbox import") && rows[1].contains("--origin gone="), "{text}");
 }
 
 #[test]

@@ -136,7 +136,9 @@ pub(super) async fn send(request: reqwest::RequestBuilder, wanted: &Wanted<'_>) 
             return Fault::Final(wanted.private().into());
         }
         let hopeless = is_certificate_trouble(&error) || error.is_builder() || error.is_redirect();
-        let error = wanted.unreachable(cause(&error.without_url()));
+        let silent = error.is_connect() || error.is_timeout();
+        let cause = cause(&error.without_url());
+        let error = if silent { wanted.silent(cause) } else { wanted.unreachable(cause) };
         if hopeless { Fault::Final(error) } else { Fault::Passing(error) }
     })?;
     let status = response.status();

@@ -363,3 +363,53 @@ async fn this_machines_own_origins_answer() {
     let missing = client.fetch(&OriginName::central(), "junit/junit/0/junit-0.jar", None, 100).await;
     assert!(matches!(missing, Err(FetchError::Gone { .. })));
 }
+
+#[tokio::test]
+async fn an_origin_that_does_not_answer_is_asked_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let client = client(directory.path(), &[format!("http://{address}/")], false);
+    let silent = |result: Result<(Digest, u64), FetchError>| {
+        assert!(matches!(result, Err(FetchError::OriginUnreachable { silent: true, .. })), "{result:?}");
+    };
+    // Requests at the same time wait for the first one's result.
+    let (first, second) = tokio::join!(fetch(&client, None), fetch(&client, None));
+    silent(first);
+    silent(second);
+    let listener = tokio::net::TcpListener::bind(address).await.unwrap();
+    silent(fetch(&client, None).await);
+    assert!(client.head(&OriginName::central(), "g/b.jar").await.is_err());
+    let asked = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+    assert!(asked.is_err(), "it was asked again");
+}
+
+#[tokio::test]
+async fn a_status_is_an_answer() {
+    let directory = tempfile::tempdir().unwrap();
+    let gone = || answer("404 Not Found", "content-length: 0\r\n", "");
+    let busy = || answer("503 Busy", "content-length: 0\r\n", "");
+    let server = Server::start(vec![gone(), busy(), busy(), busy(), busy(), ok("content")]).await;
+    let client = client(directory.path(), &[format!("http://{}/", server.address)], false);
+    assert!(matches!(fetch(&client, None).await, Err(FetchError::Gone { .. })));
+    assert!(matches!(fetch(&client, None).await, Err(FetchError::OriginUnreachable { silent: false, .. })));
+    fetch(&client, None).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_origin_that_the_user_calls_gone_has_nothing_and_is_not_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let given = BTreeMap::from([("jboss".to_owned(), String::new())]);
+    let options = OriginOptions::new(&given, false, None).unwrap();
+    let origins = Origins::new(options, Machine::at(directory.path(), None, &[]), directory.path());
+    let store = Store::open(&directory.path().join("store"), &directory.path().join("tmp")).unwrap();
+    let client = Client::new(origins, store, EventSink::none()).unwrap();
+    let jboss: OriginName = "jboss".parse().unwrap();
+    let declared = client.origins().declare("jboss", "http://gone.example/maven2").unwrap();
+    assert_eq!(declared, crate::artifact::origin::Declared::Known(jboss.clone()));
+    assert!(matches!(client.fetch(&jboss, "g/a.jar", None, 9).await, Err(FetchError::Gone { .. })));
+    assert!(matches!(client.head(&jboss, "g/a.jar").await, Err(FetchError::Gone { .. })));
+    let central = BTreeMap::from([("central".to_owned(), String::new())]);
+    assert!(OriginOptions::new(&central, false, None).is_err());
+}

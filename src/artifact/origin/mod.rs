@@ -282,7 +282,7 @@ pub enum AddressSource {
 pub struct Origin {
     /// Its name.
     pub name: OriginName,
-    /// Base addresses, tried in order; at least one.
+    /// Base addresses, tried in order; none if the user says that the origin is gone.
     pub addresses: Vec<OriginAddress>,
     /// The source of the addresses.
     pub source: AddressSource,
@@ -371,7 +371,8 @@ pub struct OriginOptions {
 }
 
 impl OriginOptions {
-    /// Reads addresses by name. Blanks separate several addresses of one origin.
+    /// Reads addresses by name. Blanks separate several addresses of one origin. An empty text says that a POM's origin
+    /// is gone: it has no files, and is not asked.
     ///
     /// # Errors
     /// [`OriginError::InvalidName`], [`OriginError::InvalidAddress`].
@@ -386,7 +387,8 @@ impl OriginOptions {
             let invalid = |_| OriginError::InvalidAddress { name: name.as_str().to_owned() };
             let addresses: Vec<OriginAddress> =
                 text.split_whitespace().map(str::parse).collect::<Result<_, InvalidAddress>>().map_err(invalid)?;
-            if addresses.is_empty() {
+            // No build does without these, and an empty variable is more likely a mistake.
+            if addresses.is_empty() && name.is_reserved() {
                 return Err(invalid(InvalidAddress));
             }
             options.addresses.insert(name, addresses);

@@ -21,7 +21,7 @@ use crate::execution::run::stage::RunError;
 use crate::image::{ImageError, TreePath};
 use crate::lock::archive::LockArchiveError;
 use crate::lock::policy::ToolchainPolicy;
-use crate::lock::{LayerKind, LockFileError, MismatchError};
+use crate::lock::{LayerKind, LockFileError, MismatchError, UnresolvedSet};
 use crate::manifest::ManifestError;
 use crate::report::leaderboard::LeaderboardError;
 use crate::report::score::ReportError;
@@ -129,7 +129,12 @@ fn fetches() -> Vec<FetchError> {
     let mut errors = vec![
         FetchError::InvalidPath { path: path.clone() },
         FetchError::Offline { origin: origin.clone(), path: path.clone() },
-        FetchError::OriginUnreachable { origin: origin.clone(), path: path.clone(), cause: text("no route") },
+        FetchError::OriginUnreachable {
+            origin: origin.clone(),
+            path: path.clone(),
+            cause: text("no route"),
+            silent: true,
+        },
         FetchError::Gone { origin: origin.clone(), path: path.clone() },
         refused(401),
         refused(500),
@@ -260,7 +265,10 @@ fn run_directories() -> Vec<RunDirectoryError> {
 }
 
 fn of_commands() -> Vec<CommandError> {
-    let worst = |worst| CommandError::Repositories { failed: 2, total: 3, done: "locked", worst: Box::new(worst) };
+    let worst = |worst| {
+        let rows = vec![crate::error::FailedRepository::of("owner/name", &worst)];
+        CommandError::Repositories { failed: 2, total: 3, done: "locked", worst: Box::new(worst), rows }
+    };
     vec![
         CommandError::CheckFailed { summary: text("1 check failed") },
         CommandError::InfrastructureLeft { summary: text("1 task could not be judged") },
@@ -337,6 +345,17 @@ fn of_resolution() -> Vec<CommandError> {
         LockError::Door(DoorError::Socket { path: path(), source: disk() }),
         LockError::Io(disk()),
         LockError::Origin { repository: repository(), path: text("a.jar"), cause: text("no route") },
+        LockError::Unresolved {
+            repository: repository(),
+            sets: 2,
+            first: Box::new(UnresolvedSet {
+                build_set: text("b"),
+                artifact: text("g:lost:jar:1"),
+                wanted_by: Some(text("the POM of g:a:1")),
+                origins: vec![text("central"), text("gone")],
+                cause: text("none of them has it"),
+            }),
+        },
         LockError::Exhausted { repository: repository(), cause: Exhausted::Paths },
         LockError::Container { repository: repository(), cause: text("out of memory") },
     ]);

@@ -29,7 +29,7 @@ use crate::execution::request::{CellIdentity, CellInput, CellRequest};
 use crate::execution::run::record::{CellRecord, ExecutionPath};
 use crate::execution::run::stage::RunError;
 use crate::execution::trees::CellFacts;
-use crate::outcome::{InfraReason, Outcome};
+use crate::outcome::Outcome;
 use crate::task::{MethodId, Side, Task};
 
 /// The cause of a job's early end.
@@ -97,11 +97,13 @@ impl Scoring<'_> {
         records: &mut Vec<ScoreRecord>,
     ) -> Result<(), JobEnd> {
         let repository = &job.task.repository;
+        if let Some(fault) = self.obstacles.fault(job.task, job.code) {
+            return Err(fault.into());
+        }
         let (Some(environment), Some(executor)) =
             (self.environments.get(repository), shared.executors.get(&(job.model, repository)))
         else {
-            let detail = "the repository has no image".to_owned();
-            return Err(Fault { reason: InfraReason::Image, detail }.into());
+            return Err(self.obstacles.without_image(job.task, job.code).into());
         };
         let confirmed = shared.confirmed(job.model, &job.task.id);
         let (launch_seconds, compile_seconds) = job.time_class;

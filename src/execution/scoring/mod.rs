@@ -42,6 +42,7 @@ use super::mutation::lines_to_mutate;
 use super::trees::Trees;
 use crate::digest::Digest;
 use crate::event::EventSink;
+use crate::execution::obstacle::Obstacles;
 use crate::execution::run::directory::RunDirectory;
 use crate::execution::run::logs::{Logs, plain};
 use crate::execution::run::record::Measured;
@@ -79,6 +80,8 @@ pub struct Scoring<'a> {
     pub environments: &'a BTreeMap<RepositoryName, Environment>,
     /// Executors of the tasks' repositories, whose limits may differ.
     pub executors: &'a BTreeMap<RepositoryName, Arc<Executor>>,
+    /// What keeps tasks from being executed.
+    pub obstacles: &'a Obstacles,
     /// Launches of each method on each side.
     pub repeats: u32,
     /// Cells at once.

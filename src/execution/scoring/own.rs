@@ -113,8 +113,11 @@ impl Scoring<'_> {
             methods: methods.unwrap_or_default(),
             isolation_missing: executor.map(|executor| executor.isolation_missing.clone()).unwrap_or_default(),
         };
+        if let Some(fault) = self.obstacles.fault(task, Side::New) {
+            return Ok(record(Err(fault.detail)));
+        }
         let (Some(executor), Some(environment)) = (executor, self.environments.get(&task.repository)) else {
-            return Ok(record(Err("the repository has no image".to_owned())));
+            return Ok(record(Err(self.obstacles.without_image(task, Side::New).detail)));
         };
         let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
         let described = blocking(move || {

@@ -58,7 +58,9 @@ impl Scoring<'_> {
                 Ok(record) => vec![ScoreRecord::Submission(record)],
                 // The submission can't be resolved now. A continued run tries again.
                 Err(cause) => {
-                    let outcome = Outcome::InfraFail(InfraReason::Source);
+                    let known = self.obstacles.fault(task, Side::New).map(|fault| (fault.reason, fault.detail));
+                    let (reason, cause) = known.unwrap_or((InfraReason::Source, cause));
+                    let outcome = Outcome::InfraFail(reason);
                     let sides = [Side::Old, Side::New].into_iter();
                     sides
                         .filter(|code| self.counts(model, task, *code))

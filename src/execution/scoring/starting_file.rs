@@ -14,7 +14,7 @@ use crate::digest::Digest;
 use crate::event::EventSink;
 use crate::execution::cell::FailedCell;
 use crate::execution::direct::Swap;
-use crate::execution::fault::{ExecutionError, NoAnswer, answered};
+use crate::execution::fault::{ExecutionError, Fault, NoAnswer, answered};
 use crate::execution::request::{CellIdentity, CellRequest};
 use crate::execution::run::directory::RunDirectory;
 use crate::execution::run::record::ExecutionPath;
@@ -80,6 +80,9 @@ impl Scoring<'_> {
     async fn start_compiles(&self, task: &Task) -> Result<Compiles, ExecutionError> {
         let fault = |outcome: Outcome, detail: &str| NoAnswer::fault(format!("{outcome}: {detail}"));
         let none = |detail: &str| Err(fault(Outcome::InfraFail(InfraReason::Source), detail).into());
+        if let Some(Fault { reason, detail }) = self.obstacles.fault(task, Side::New) {
+            return Err(fault(Outcome::InfraFail(reason), &detail).into());
+        }
         let (Some(environment), Some(executor), Some(method)) =
             (self.environments.get(&task.repository), self.executors.get(&task.repository), task.test_methods.first())
         else {

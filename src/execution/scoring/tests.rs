@@ -58,9 +58,12 @@ pub(super) struct Given {
     seed: u64,
     /// What the engine can't enforce.
     unenforced: &'static [&'static str],
+    /// The artifact that the build files of new code lack.
+    lost: Option<&'static str>,
 }
 
-pub(super) const ALL: Given = Given { image: true, sources: true, reads: true, repeats: 1, seed: 1, unenforced: &[] };
+pub(super) const ALL: Given =
+    Given { image: true, sources: true, reads: true, repeats: 1, seed: 1, unenforced: &[], lost: None };
 
 impl Place {
     fn new(miniatures: &[&str], script: impl Fn() -> Said + Send + Sync + 'static) -> Self {
@@ -99,12 +102,17 @@ impl Place {
             let executor = Executor { isolation_missing, ..executor(&self.engine, &self.data_dir) };
             executors.insert(repository.clone(), Arc::new(executor));
         }
+        let mut obstacles = Obstacles::default();
+        for (task, lost) in self.tasks.iter().flat_map(|task| given.lost.map(|lost| (task, lost))) {
+            obstacles.unresolved(task.id.clone(), Side::New, lost.to_owned());
+        }
         let (notices, temporary) = (Arc::new(Notices::new(EventSink::none())), self.data_dir.temporary());
         let scoring = Scoring {
             tasks: &self.tasks,
             predictions: &Predictions::gold(&self.tasks),
             environments: &environments,
             executors: &executors,
+            obstacles: &obstacles,
             repeats: given.repeats,
             jobs: 1,
             seed: given.seed,
@@ -268,6 +276,21 @@ async fn what_passed_and_can_not_be_measured_is_lost_and_tried_again() {
     let found = left(&records, &place.tasks);
     let expected = BTreeMap::from([(LeftKind::Coverage, methods), (LeftKind::Mutation, methods)]);
     assert_eq!(counts(&found), expected, "{found:?}");
+
+    // An artifact that the lock lacks is named before any container starts.
+    let before = place.engine.started().len();
+    let mut other = place.begin("lost");
+    let lost_artifact = "g:lost:jar:1 did not resolve; asked: central, gone";
+    let (unresolved, _) = place.score(&Given { lost: Some(lost_artifact), ..ALL }, &mut other, Vec::new()).await;
+    let outcomes: BTreeSet<_> = unresolved
+        .iter()
+        .filter_map(|record| match record {
+            ScoreRecord::Execution(one) if one.code == Side::New => Some((one.outcome, one.detail.as_str())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(outcomes, BTreeSet::from([(Outcome::InfraFail(InfraReason::Resolution), lost_artifact)]));
+    assert_eq!(place.engine.started().len(), before);
 
     // The next run tries again; other faults come to the same.
     let (records, _) = place.score(&Given { sources: false, ..ALL }, &mut run, records).await;

@@ -19,6 +19,7 @@ fn sample(store: &Store) -> LockArchive {
         files: vec![file],
         metadata: Vec::new(),
         build_sets: vec!["s".to_owned()],
+        unresolved: Vec::new(),
     };
     let toolchain = ToolchainLock::empty();
     LockArchive { toolchain, repositories: [(repository, (lock, "schema = 1\n".to_owned()))].into() }

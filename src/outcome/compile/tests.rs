@@ -225,3 +225,58 @@ fn errors_of_the_target_file_have_places() {
     assert_eq!(outcome, Outcome::CompileFail(CompileReason::TargetFile));
     assert_eq!(places, [(3, Some(7)), (5, None)]);
 }
+
+/// Returns the detail of a failed compilation.
+fn detail(recording: &[&str]) -> String {
+    let Compilation::Failed { detail, .. } = compilation(&end(1), recording) else { panic!("it compiled") };
+    detail
+}
+
+#[test]
+fn an_artifact_that_does_not_resolve_is_said_first_with_what_wants_it() {
+    let unresolved =
+        r#"{"event":"artifact_unresolved","artifact":"g:lost:jar:1","project":"g:a","mojo":"g:plugin:1:run"}"#;
+    let ended = r#"{"event":"session_ended","success":false,"failures":[{"causes":[
+        {"class":"org.apache.maven.lifecycle.LifecycleExecutionException","message":"Failed to execute"},
+        {"class":"org.eclipse.aether.resolution.ArtifactResolutionException","message":"Could not find"}]}]}"#
+        .replace('\n', "");
+    let told = detail(&[unresolved, &ended]);
+    assert!(told.starts_with("g:lost:jar:1 did not resolve; it is wanted by g:plugin:1:run in g:a\n"), "{told}");
+    assert!(!told.contains("without saying why"), "{told}");
+
+    // A parent is asked for before any module is built.
+    let unresolved =
+        r#"{"event":"artifact_unresolved","artifact":"g:parent:pom:1-SNAPSHOT","project":null,"mojo":null}"#;
+    let ended = r#"{"event":"session_ended","success":false,"failures":[{"causes":[
+        {"class":"org.apache.maven.project.ProjectBuildingException",
+         "message":"Some problems:\\n[FATAL] Non-resolvable parent POM for g:child:1: Could not find"}]}]}"#
+        .replace('\n', "");
+    let recording = [unresolved, &ended];
+    assert!(detail(&recording).starts_with("g:parent:pom:1-SNAPSHOT did not resolve\n"), "{}", detail(&recording));
+    assert_eq!(outcome(&end(1), &recording), Err(Outcome::InfraFail(InfraReason::Resolution)));
+    let (artifacts, pom) = super::unresolved(recording.join("\n").as_bytes());
+    assert_eq!(artifacts.iter().map(|one| one.artifact.as_str()).collect::<Vec<_>>(), ["g:parent:pom:1-SNAPSHOT"]);
+    assert_eq!(pom.as_deref(), Some("the POM of g:child:1"));
+}
+
+#[test]
+fn packages_of_other_jdks_are_named() {
+    let main = "/work/project/src/main/java/A.java";
+    let failed = |texts: &[&str]| {
+        let messages: Vec<String> =
+            texts.iter().map(|text| format!(r#"{{"file":"{main}","line":3,"text":"{text}"}}"#)).collect();
+        mojo("mojo_failed", "g:a", "compile", &format!(r#","causes":[],"compiler_messages":[{}]"#, messages.join(",")))
+    };
+    let texts =
+        ["package javafx.scene does not exist", "cannot find symbol", "package com.sun.tools.javac does not exist"];
+    let told =
+        detail(&[r#"{"event":"recording_started","schema":2,"java":"1.8.0_402"}"#, &failed(&texts), &ended(false)]);
+    assert!(
+        told.starts_with("the JDK 1.8.0_402 lacks com.sun.tools.javac, javafx.scene, which other JDKs have"),
+        "{told}"
+    );
+    // A library's package is no JDK's.
+    let told =
+        detail(&[&failed(&["package com.sun.jna does not exist", "package sunny does not exist"]), &ended(false)]);
+    assert!(!told.contains("JDK"), "{told}");
+}

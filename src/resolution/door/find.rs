@@ -2,7 +2,7 @@
 
 use super::fetching::{Denied, fetch, sha1_of};
 use super::versions::freeze;
-use super::{MAX_ARTIFACT_BYTES, MIRROR_ID, Shared, held};
+use super::{MAX_ARTIFACT_BYTES, MIRROR_ID, Shared, Trouble, held};
 use crate::artifact::fetch::FetchError;
 use crate::artifact::origin::{OriginError, OriginName};
 use crate::digest::Digest;
@@ -78,18 +78,28 @@ pub(super) async fn find(shared: &Shared, path: &str) -> Found {
             Err(Denied::Fetch(FetchError::Origin(error @ OriginError::Private { .. }))) if known.is_none() => {
                 leave_out(shared, origin, &error);
             }
-            Err(error) => failure = Some(error.to_string()),
+            Err(error) => failure = Some(trouble(shared, origin, &error, failure).await),
         }
     }
     not_found(shared, path, failure)
 }
 
+/// Returns the more severe of an origin's error and an earlier failure for the same path. The least severe is the
+/// silence of an origin that only a POM names.
+async fn trouble(shared: &Shared, origin: &OriginName, error: &Denied, earlier: Option<Trouble>) -> Trouble {
+    let silent = matches!(error, Denied::Fetch(FetchError::OriginUnreachable { silent: true, .. }));
+    let declared = shared.client.origin(origin).await.is_ok_and(|origin| origin.is_declared());
+    let trouble = Trouble { origin: origin.clone(), cause: error.to_string(), silent, declared };
+    earlier.filter(|earlier| !earlier.is_bearable()).unwrap_or(trouble)
+}
+
 /// Records that a path was not served, and why.
-fn not_found(shared: &Shared, path: &str, failure: Option<String>) -> Found {
+fn not_found(shared: &Shared, path: &str, failure: Option<Trouble>) -> Found {
     let mut passage = held(&shared.passage);
     match failure {
-        Some(cause) => {
-            passage.failed.insert(path.to_owned(), cause.clone());
+        Some(trouble) => {
+            let cause = trouble.cause.clone();
+            passage.failed.insert(path.to_owned(), trouble);
             Found::Failed(cause)
         }
         None => {
@@ -137,13 +147,16 @@ async fn find_metadata(shared: &Shared, path: &str) -> Found {
                     held(&shared.passage).metadata.insert(cached, frozen);
                     return Found::Text(text);
                 }
-                Err(cause) => failure = Some(cause),
+                Err(cause) => {
+                    let declared = shared.client.origin(&origin).await.is_ok_and(|origin| origin.is_declared());
+                    failure = Some(Trouble { origin: origin.clone(), cause, silent: false, declared });
+                }
             },
             Err(Denied::Fetch(FetchError::Gone { .. })) => {}
             Err(Denied::Fetch(FetchError::Origin(error @ OriginError::Private { .. }))) => {
                 leave_out(shared, &origin, &error);
             }
-            Err(error) => failure = Some(error.to_string()),
+            Err(error) => failure = Some(trouble(shared, &origin, &error, failure).await),
         }
     }
     not_found(shared, path, failure)

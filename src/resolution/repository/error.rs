@@ -4,7 +4,8 @@ use crate::artifact::fetch::FetchError;
 use crate::artifact::store::StoreError;
 use crate::engine::EngineError;
 use crate::error::{ExitStatus, Failure};
-use crate::lock::LockFileError;
+use crate::lock::{LockFileError, UnresolvedSet};
+use crate::output::counted;
 use crate::resolution::allowance::Exhausted;
 use crate::resolution::door::DoorError;
 use crate::resolution::in_tree::InTreeError;
@@ -45,6 +46,16 @@ pub enum LockError {
         /// The cause.
         cause: String,
     },
+    /// Some sets of build files lack artifacts. The lock covers the others.
+    #[error("{} of {repository} {}: {first}", counted(*sets, "set of build files", "sets of build files"), if *sets == 1 { "is unresolved" } else { "are unresolved" })]
+    Unresolved {
+        /// The repository.
+        repository: RepositoryName,
+        /// Number of sets.
+        sets: usize,
+        /// The first artifact.
+        first: Box<UnresolvedSet>,
+    },
     /// Maven, or a plugin in it, exceeded the limits of a lock.
     #[error("{repository} asks for too much: {cause}")]
     Exhausted {
@@ -83,7 +94,7 @@ impl Failure for LockError {
             Self::Store(error) => error.exit_status(),
             Self::LockFile(error) => error.exit_status(),
             Self::Workspace(error) => error.exit_status(),
-            Self::Origin { .. } => ExitStatus::Origin,
+            Self::Origin { .. } | Self::Unresolved { .. } => ExitStatus::Origin,
             Self::Exhausted { .. } => ExitStatus::BadInput,
             Self::Io(_) | Self::Container { .. } => ExitStatus::Infrastructure,
         }
@@ -101,6 +112,13 @@ impl Failure for LockError {
             Self::Origin { .. } => {
                 "check the network, or say with `--origin NAME=URL` where else to find what that origin has; `lock` \
                  goes on where it stopped"
+            }
+            Self::Unresolved { first, .. } => {
+                let origin = first.origins.last().map_or("NAME", String::as_str);
+                return Some(format!(
+                    "say with `--origin NAME=URL` where else the artifact is, or with `--origin {origin}=` that an origin \
+                     is gone; tasks on other build files can be executed"
+                ));
             }
             Self::Exhausted { .. } => "look at the plugins and repositories that its POMs declare, or leave it out",
             Self::Container { .. } => {

@@ -39,6 +39,8 @@ struct Place {
     directory: tempfile::TempDir,
     store: Store,
     manifest: RepositoryManifest,
+    /// An origin beside `central`, with its address.
+    other: Option<(&'static str, String)>,
 }
 
 impl Place {
@@ -53,7 +55,7 @@ impl Place {
              compile_wall_seconds = 1\nrun_memory_mib = 99\nrun_heap_mib = 99\nrun_scratch_mib = 99\nrun_cpus = 1\n\
              run_processes = 99\nrun_cpu_seconds = 1\nrun_wall_seconds = 1\noutput_mib = 1\n",
         );
-        Self { directory, store, manifest: manifest.unwrap() }
+        Self { directory, store, manifest: manifest.unwrap(), other: None }
     }
 
     /// Has the origin serve a file of this path, whose content is its path.
@@ -63,12 +65,14 @@ impl Place {
         fs::write(file, path).unwrap();
     }
 
-    /// Locks the one set into `lock`, in containers of this engine.
-    async fn lock(&self, engine: &Arc<Scripted>, lock: &mut RepositoryLock) -> Vec<Unresolved> {
-        let central = ("central".to_owned(), format!("file://{}", self.directory.path().join("central").display()));
-        let options = OriginOptions::new([(&central.0, &central.1)], false, None).unwrap();
+    /// Returns the parameters of locking, in containers of this engine.
+    fn locking(&self, engine: &Arc<Scripted>) -> Locking<'static> {
+        let central = format!("file://{}", self.directory.path().join("central").display());
+        let mut addresses = BTreeMap::from([("central".to_owned(), central)]);
+        addresses.extend(self.other.iter().map(|(name, address)| ((*name).to_owned(), address.clone())));
+        let options = OriginOptions::new(&addresses, false, None).unwrap();
         let origins = Origins::new(options, Machine::at(self.directory.path(), None, &[]), self.directory.path());
-        let locking = Locking {
+        Locking {
             engine: Arc::<Scripted>::clone(engine),
             client: Client::new(origins, self.store.clone(), EventSink::none()).unwrap(),
             store: self.store.clone(),
@@ -78,25 +82,43 @@ impl Place {
             java_home: "/jdk".to_owned(),
             repository: self.manifest.repository.clone(),
             maven_arguments: &[],
-            origins: Vec::new(),
+            origins: self.other.iter().map(|(name, _)| name.parse().unwrap()).collect(),
             in_tree: BTreeMap::new(),
             own: BTreeSet::from(["org/project/core".to_owned(), "org/project/parent".to_owned()]),
             cutoff: jiff::civil::date(2020, 1, 1),
             temporary: self.directory.path().join("tmp"),
             events: EventSink::none(),
-        };
-        let set = BuildSet {
-            id: "set".to_owned(),
-            revision: "r".to_owned(),
-            module: ModuleArguments::default(),
-            test_class: "ATest".to_owned(),
-        };
+        }
+    }
+
+    /// Locks the one set into `lock`, in containers of this engine.
+    async fn lock(&self, engine: &Arc<Scripted>, lock: &mut RepositoryLock) -> Vec<Unresolved> {
+        self.lock_sets(engine, lock, &["set"]).await.unwrap()
+    }
+
+    /// Locks sets of these names into `lock`.
+    async fn lock_sets(
+        &self,
+        engine: &Arc<Scripted>,
+        lock: &mut RepositoryLock,
+        sets: &[&str],
+    ) -> Result<Vec<Unresolved>, LockError> {
+        let sets: Vec<BuildSet> = sets.iter().map(|id| set(id)).collect();
         let tree = self.directory.path().join("tree.tar");
         let archive = |_: &BuildSet| {
             fs::write(&tree, "").map_err(WorkspaceError::Io)?;
             Ok(tree.clone())
         };
-        locking.run(lock, &[set], &archive, &|_| Ok(())).await.unwrap()
+        self.locking(engine).run(lock, &sets, &archive, &|_| Ok(())).await
+    }
+}
+
+fn set(id: &str) -> BuildSet {
+    BuildSet {
+        id: id.to_owned(),
+        revision: "r".to_owned(),
+        module: ModuleArguments::default(),
+        test_class: "ATest".to_owned(),
     }
 }
 
@@ -212,4 +234,96 @@ async fn a_lock_that_has_every_set_starts_nothing_and_keeps_its_bytes() {
     assert_eq!(paths, ["g/a/1/a-1.jar", "g/b/1/b-1.jar", "g/c/1/c-1.jar"]);
     lock.files.pop();
     assert_eq!(lock.render(), bytes);
+}
+
+/// Returns an address on this machine at which nothing answers.
+fn dead_address() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}/", listener.local_addr().unwrap())
+}
+
+/// An engine whose Maven asks the door for a library in its first two containers and ends as Maven does without it; later
+/// ones need nothing.
+fn maven_with_a_lost_library() -> Arc<Scripted> {
+    const LOST: &str = r#"{"event":"recording_started","schema":2}
+{"event":"artifact_unresolved","artifact":"g:lost:jar:1","project":"g:a","mojo":"g:plugin:1:run"}
+{"event":"session_ended","success":false,"failures":[{"causes":[{"class":"x.ArtifactResolutionException","message":"m"}]}]}
+"#;
+    Arc::new(Scripted::new(|number, spec: &ContainerSpec| {
+        let lost = number < 2;
+        // All goals at once; then one by one, three times Maven.
+        let runs = if number == 1 { 3 } else { 1 };
+        if lost {
+            for _ in 0..2 {
+                assert_eq!(ask(spec.door.as_ref().unwrap(), "g/lost/1/lost-1.jar").0, "502");
+            }
+        }
+        let maven = 2 + 2 * runs;
+        let mut frames: Vec<_> = (0..maven).map(|step| step_end(step, StepResult::Done)).collect();
+        frames.push(step_end(maven, exited(if lost { 1 } else { 0 })));
+        let recording = if lost { LOST } else { RECORDING };
+        for (step, content) in [(maven + 1, recording), (maven + 2, "")] {
+            frames.extend(output(u32::try_from(step).unwrap(), Stream::Content, content.as_bytes()));
+            frames.push(step_end(step, StepResult::Done));
+        }
+        frames.push(completed());
+        Said { frames, ends: true }
+    }))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_set_that_a_dead_origin_keeps_from_resolving_stops_no_other() {
+    let place = Place { other: Some(("gone", dead_address())), ..Place::new() };
+    fs::create_dir_all(place.directory.path().join("central")).unwrap();
+    let mut lock = empty(&place.manifest);
+    assert!(!lock.render().contains("unresolved"), "locks without such sets have the same bytes as ever");
+    let unresolved = place.lock_sets(&maven_with_a_lost_library(), &mut lock, &["first", "second"]).await.unwrap();
+    assert_eq!(lock.build_sets, ["second"]);
+    let [first] = unresolved.try_into().unwrap();
+    assert!(first.cause.starts_with("g:lost:jar:1 did not resolve; it is wanted by g:plugin:1:run in g:a\n"));
+    assert_eq!(lock.unresolved, first.artifacts);
+    let [artifact] = first.artifacts.try_into().unwrap();
+    assert_eq!((artifact.build_set.as_str(), artifact.artifact.as_str()), ("first", "g:lost:jar:1"));
+    assert_eq!(artifact.origins, ["central", "gone"]);
+    assert!(
+        artifact.cause.starts_with("the origin `gone` could not be reached for `g/lost/1/lost-1.jar`"),
+        "{artifact}"
+    );
+    assert_eq!(RepositoryLock::parse(Path::new("l"), &lock.render()).unwrap(), lock);
+
+    // A later lock that resolves the set forgets what it lacked.
+    let given = Arc::default();
+    assert_eq!(place.lock_sets(&maven(&[], &[], &given), &mut lock, &["first", "second"]).await.unwrap(), []);
+    assert_eq!(
+        (lock.build_sets.as_slice(), lock.unresolved.as_slice()),
+        (&["first", "second"].map(String::from)[..], &[][..])
+    );
+}
+
+#[test]
+fn only_the_silence_of_an_origin_that_a_pom_names_is_bearable() {
+    let place = Place::new();
+    let engine = maven(&[], &[], &Arc::default());
+    let locking = place.locking(&engine);
+    for (silent, declared, resolved) in
+        [(true, true, true), (true, false, false), (false, true, false), (false, false, false)]
+    {
+        let trouble = crate::resolution::door::Trouble {
+            origin: "gone".parse().unwrap(),
+            cause: "why".to_owned(),
+            silent,
+            declared,
+        };
+        let passage = Passage { failed: BTreeMap::from([("g/a/1/a-1.jar".to_owned(), trouble)]), ..Passage::default() };
+        assert_eq!(locking.without(&set("set"), &passage).is_none(), resolved, "{silent} {declared}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_network_nothing_is_taken_for_unresolved() {
+    let place = Place { other: Some(("central", dead_address())), ..Place::new() };
+    let mut lock = empty(&place.manifest);
+    let error = place.lock_sets(&maven_with_a_lost_library(), &mut lock, &["first", "second"]).await.unwrap_err();
+    assert!(matches!(error, LockError::Origin { ref path, .. } if path == "g/lost/1/lost-1.jar"), "{error}");
+    assert_eq!(lock.unresolved, []);
 }

@@ -1,0 +1,103 @@
+//! Names what a build lacked: artifacts that no origin gave, and packages of other JDKs.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use super::{Event, FailedMojo, Seen};
+
+/// An artifact that Maven asked for in vain.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct UnresolvedArtifact {
+    /// `group:artifact:extension[:classifier]:version`.
+    pub artifact: String,
+    /// The goal that asked, if one was running.
+    #[serde(default)]
+    mojo: Option<String>,
+    /// The module that was built, if one was.
+    #[serde(default)]
+    project: Option<String>,
+}
+
+impl UnresolvedArtifact {
+    /// Returns what asked for the artifact; `None` before any module is built.
+    pub fn wanted_by(&self) -> Option<String> {
+        match (&self.mojo, &self.project) {
+            (Some(goal), Some(project)) => Some(format!("{goal} in {project}")),
+            (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+            (None, None) => None,
+        }
+    }
+}
+
+/// Returns the artifacts that Maven asked for in vain, each once, and the POM that Maven's error names as asking.
+pub fn unresolved(recording: &[u8]) -> (Vec<UnresolvedArtifact>, Option<String>) {
+    let mut artifacts: Vec<UnresolvedArtifact> = Vec::new();
+    let mut pom = None;
+    for line in recording.split(|byte| *byte == b'\n') {
+        match serde_json::from_slice(line) {
+            Ok(Event::ArtifactUnresolved(one)) if artifacts.iter().all(|known| known.artifact != one.artifact) => {
+                artifacts.push(one);
+            }
+            Ok(Event::SessionEnded { failures, .. }) => {
+                let causes = failures.iter().flat_map(|failure| &failure.causes);
+                pom = causes.filter_map(|cause| asking_pom(cause.message.as_deref()?)).next();
+            }
+            _ => {}
+        }
+    }
+    (artifacts, pom)
+}
+
+/// Returns the POM in Maven's message `Non-resolvable parent POM for G:A:V: …`.
+pub(super) fn asking_pom(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once("Non-resolvable ")?;
+    let (kind, rest) = rest.split_once(" for ")?;
+    let pom = rest.split_once(": ")?.0;
+    let named = kind.len() <= 20 && !pom.is_empty() && !pom.contains(char::is_whitespace);
+    named.then(|| format!("the POM of {pom}"))
+}
+
+/// Says which packages of older JDKs the compiler did not find; `None` if there are none.
+pub(super) fn missing_in_jdk(seen: &Seen, failed: &FailedMojo) -> Option<String> {
+    let texts = failed.messages.iter().flat_map(|message| message.text.lines()).chain(failed.output.lines());
+    let packages: BTreeSet<&str> = texts.filter_map(|line| package_of_a_jdk(line.trim())).take(5).collect();
+    let java = seen.java.as_deref().unwrap_or("of the image");
+    let names = packages.iter().copied().collect::<Vec<_>>().join(", ");
+    (!packages.is_empty()).then(|| {
+        format!("the JDK {java} lacks {names}, which other JDKs have; the manifest's overrides may name another `jdk`")
+    })
+}
+
+/// Returns the package of javac's message `package P does not exist`, if a JDK has or had it.
+fn package_of_a_jdk(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    let package = line.strip_prefix("package ")?.split(' ').next().filter(|_| line.ends_with(" does not exist"))?;
+    let starts = |root: &&str| package.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    JDK_PACKAGES.iter().any(|root| starts(&root)).then_some(package)
+}
+
+/// Roots of packages that some JDK has and another lacks. Libraries have other packages below `com.sun`.
+const JDK_PACKAGES: [&str; 21] = [
+    "com.sun.awt",
+    "com.sun.glass",
+    "com.sun.image.codec",
+    "com.sun.imageio",
+    "com.sun.java",
+    "com.sun.javadoc",
+    "com.sun.javafx",
+    "com.sun.jndi",
+    "com.sun.management",
+    "com.sun.media.sound",
+    "com.sun.net",
+    "com.sun.nio",
+    "com.sun.org.apache",
+    "com.sun.prism",
+    "com.sun.rowset",
+    "com.sun.security",
+    "com.sun.tools",
+    "com.sun.xml.internal",
+    "javafx",
+    "netscape.javascript",
+    "sun",
+];
