@@ -102,6 +102,13 @@ fn execution(one: &Explained) -> String {
         attempts => format!("at attempt {attempts}"),
     };
     let mut facts = vec![containers];
+    if !record.measured.subclasses.is_empty() {
+        let left_out = match record.measured.subclasses_left_out {
+            0 => String::new(),
+            number => format!(", and not in {number} more"),
+        };
+        facts.push(format!("in the subclasses {}{left_out}", record.measured.subclasses.join(", ")));
+    }
     if record.measured.oom_killed {
         facts.push("the memory limit was met".to_owned());
     }

@@ -4,6 +4,8 @@
 //! of a method counts only after a second run with nothing else running. A launch on a mutant is an exception: its
 //! first timeout counts if its limit is far above the launch's usual time.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use fs_err as fs;
@@ -11,9 +13,12 @@ use fs_err as fs;
 use crate::engine::session::Captured;
 use crate::execution::attribution::{Erroneous, attribute};
 use crate::execution::build::built::Built;
+use crate::execution::build::compiled_tree::{CompiledTree, Place as Entry, TreeError};
 use crate::execution::build::maven::ModuleArguments;
+use crate::execution::build::prepared::in_tree;
 use crate::execution::build::recording::Recording;
 use crate::execution::build::{Build, BuildEnd, BuildRequest};
+use crate::execution::container::places::PROJECT;
 use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::control::{ControlRequest, MethodControls};
 use crate::execution::executor::{Executor, Launched};
@@ -24,6 +29,10 @@ use crate::execution::run::record::milliseconds;
 use crate::execution::run::record::{CellRecord, ExecutionPath, Measured};
 use crate::java::reach::Place;
 use crate::outcome::{CompileReason, Outcome};
+use crate::thread::blocking;
+use crate::workspace::cells::class_of_method;
+use crate::workspace::class_file::MOST_CLASS_BYTES;
+use crate::workspace::class_file::family::{ClassShape, Family};
 
 /// A tree that Maven built, or why there is none.
 type BuiltCell = Result<Built, FailedCell>;
@@ -84,7 +93,7 @@ impl Executor {
         measured.believed = build.believed;
         measured.compile_peak_bytes = build.cost.map(|cost| cost.peak_resident_bytes);
         let attempts = build.attempts;
-        let built = match self.take(request, module, build)? {
+        let built = match self.take(request, module, build).await? {
             Ok(built) => built,
             Err(FailedCell { outcome, detail, places }) => {
                 let (class, text) = (request.input.class.as_str(), request.input.text.as_deref().unwrap_or_default());
@@ -123,7 +132,7 @@ impl Executor {
     ) -> std::io::Result<(BuiltCell, CellLogs)> {
         let logs = self.cell_logs(request)?;
         let build = self.build(&build_request(request, module, &logs)).await?;
-        Ok((self.take(request, module, build)?, logs))
+        Ok((self.take(request, module, build).await?, logs))
     }
 
     fn cell_logs(&self, request: &CellRequest<'_>) -> std::io::Result<CellLogs> {
@@ -135,7 +144,12 @@ impl Executor {
     }
 
     /// Makes a launchable tree of Maven's build.
-    fn take(&self, request: &CellRequest<'_>, module: &ModuleArguments, build: Build) -> std::io::Result<BuiltCell> {
+    async fn take(
+        &self,
+        request: &CellRequest<'_>,
+        module: &ModuleArguments,
+        build: Build,
+    ) -> std::io::Result<BuiltCell> {
         let build_cpu_ms = build.cost.map(|cost| cost.cpu_ms);
         let build = match build.end {
             BuildEnd::Built(build) => build,
@@ -151,8 +165,39 @@ impl Executor {
         let settings = build.settings(&recording, &module, surefire, self.limits.launch_heap_mib);
         let archives = vec![own.path().to_owned()];
         let class_path = build.class_path;
-        let path = ExecutionPath::Maven;
-        Ok(Ok(Built { path, archives, module, class_path, build_cpu_ms, settings, own: vec![Arc::new(own)] }))
+        let classes = request.methods.iter().map(|method| class_of_method(&request.input.class, method)).collect();
+        let family = Arc::new(family_of(own.path().to_owned(), class_path.first().cloned(), classes).await?);
+        let (path, own) = (ExecutionPath::Maven, vec![Arc::new(own)]);
+        Ok(Ok(Built { path, archives, module, class_path, build_cpu_ms, settings, family, own }))
+    }
+}
+
+/// Returns the test classes of a compiled tree if one of `classes` (binary names) is abstract. A tree that is too large to
+/// be looked through, or malformed, has none.
+async fn family_of(archive: PathBuf, output: Option<String>, classes: BTreeSet<String>) -> std::io::Result<Family> {
+    let Some(output) = output.filter(|output| output.starts_with(PROJECT)) else { return Ok(Family::default()) };
+    let read = move || -> Result<Family, TreeError> {
+        let tree = CompiledTree::open(&archive)?;
+        let output = in_tree(&output);
+        let shape = |place: Entry| match place.length > MOST_CLASS_BYTES {
+            true => Ok(None),
+            false => tree.read(place).map(|bytes| ClassShape::read(&bytes).ok()),
+        };
+        let files =
+            classes.iter().filter_map(|class| tree.file(&format!("{output}/{}.class", class.replace('.', "/"))));
+        let own = files.map(shape).collect::<Result<Vec<_>, TreeError>>()?;
+        if !own.iter().flatten().any(ClassShape::is_abstract) {
+            return Ok(Family::default());
+        }
+        let all = tree.files_below(output).filter(|(path, _)| path.ends_with(".class"));
+        let all = all.map(|(_, place)| shape(place)).collect::<Result<Vec<_>, TreeError>>()?;
+        Ok(Family::of(all.into_iter().flatten()))
+    };
+    match blocking(read).await {
+        Err(TreeError::Io(error)) if error.raw_os_error().is_some() => Err(error),
+        // Launches on a malformed archive fail by themselves.
+        Err(TreeError::Io(_) | TreeError::TooLarge(_)) => Ok(Family::default()),
+        Ok(family) => Ok(family),
     }
 }
 

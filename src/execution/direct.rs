@@ -42,6 +42,7 @@ use crate::outcome::launch::shortened;
 use crate::outcome::{CompileReason, Outcome};
 use crate::task::MethodId;
 use crate::thread::blocking;
+use crate::workspace::class_file::family::{ClassShape, Family};
 
 /// How many masked revisions are kept for later cells.
 const MASKED_KEPT: usize = 16;
@@ -203,6 +204,9 @@ impl Direct {
                 return Ok(Swap::Failed { reason, detail: shortened(&detail), errors: Vec::new() });
             }
         };
+        // Every subclass of the file's classes depends on the file, so it is among the classes.
+        let shapes = classes.iter().filter(|(path, _)| path.ends_with(".class"));
+        let family = Family::of(shapes.filter_map(|(_, content)| ClassShape::read(content).ok()));
         let output = crate::execution::build::prepared::in_tree(&masked.revision.test_output);
         let mut files: Vec<(String, &[u8])> = vec![(masked.test_file.clone(), text)];
         files.extend(classes.iter().map(|(path, content)| (format!("{output}/{path}"), content.as_slice())));
@@ -216,6 +220,7 @@ impl Direct {
             class_path: revision.class_path.clone(),
             build_cpu_ms: revision.build_cpu_ms,
             settings: revision.settings.clone(),
+            family: Arc::new(family),
             own: vec![Arc::new(own)],
         };
         Ok(Swap::Compiled(SwappedTree { masked: Arc::clone(masked), built }))

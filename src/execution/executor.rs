@@ -64,7 +64,8 @@ pub struct Launched {
     pub attempts: u32,
     /// Times and machine.
     pub measured: Measured,
-    /// The requested files; `None` for a file that is missing or too large.
+    /// The requested files, of each subclass in turn if the method ran in several; `None` for a file that is missing or
+    /// too large.
     pub files: Vec<Option<Vec<u8>>>,
 }
 

@@ -5,6 +5,7 @@ pub(in crate::execution) mod agent;
 pub mod coverage;
 mod program;
 pub mod sharing;
+mod subclasses;
 pub mod tracing;
 
 use self::program::ENGINES;
@@ -20,6 +21,7 @@ use crate::execution::container::temporary::Spool;
 use crate::execution::container::{self, Environment};
 use crate::execution::executor::{Executor, Launched};
 use crate::execution::fault::{engine_fault, not_done};
+use crate::execution::launch::subclasses::worst;
 use crate::execution::request::CellIdentity;
 use crate::execution::run::logs::{CellLogs, method_name};
 use crate::execution::run::record::{CellRecord, ExecutionPath, Measured};
@@ -91,8 +93,8 @@ impl Executor {
         Ok(records)
     }
 
-    /// Launches one method. A timeout counts only after a second run with nothing else running, with two exceptions:
-    /// the executor trusts the first timeout, or an earlier timeout of the submission was confirmed.
+    /// Launches one method; a method of an abstract class or an interface, in each of its concrete subclasses. Its
+    /// outcome is then the worst of them. If there is no such subclass, the launcher finds no test.
     ///
     /// # Errors
     /// I/O errors of writing logs and temporary files.
@@ -103,7 +105,34 @@ impl Executor {
         launch: &MethodLaunch<'_>,
         logs: &CellLogs,
     ) -> std::io::Result<Launched> {
-        let once = async |number| self.launch_once(environment, built, launch, logs, number).await;
+        let class = class_of_method(launch.class, launch.method);
+        let found = built.family.subclasses(&class, launch.method.method()).unwrap_or_default();
+        if found.classes.is_empty() {
+            return self.launch_in(&class, environment, built, launch, logs).await;
+        }
+        let mut launches = Vec::new();
+        for (number, subclass) in found.classes.iter().enumerate() {
+            let name = format!("{}-subclass-{}", launch.name, number + 1);
+            let one = MethodLaunch { name: &name, ..*launch };
+            launches.push(self.launch_in(subclass, environment, built, &one, logs).await?);
+        }
+        Ok(worst(launches, found))
+    }
+
+    /// Launches one method in a class. A timeout counts only after a second run with nothing else running, with two exceptions:
+    /// the executor trusts the first timeout, or an earlier timeout of the submission was confirmed.
+    ///
+    /// # Errors
+    /// I/O errors of writing logs and temporary files.
+    async fn launch_in(
+        &self,
+        run_class: &str,
+        environment: &Environment,
+        built: &Built,
+        launch: &MethodLaunch<'_>,
+        logs: &CellLogs,
+    ) -> std::io::Result<Launched> {
+        let once = async |number| self.launch_once((environment, built), launch, run_class, logs, number).await;
         let came = |one: &Launched| match one.outcome {
             Outcome::InfraFail(_) => Came::Fault,
             Outcome::ExecFail(ExecReason::Timeout) if !self.trusts_timeout(&one.measured) => Came::OutOfTime,
@@ -147,22 +176,21 @@ impl Executor {
 
     async fn launch_once(
         &self,
-        environment: &Environment,
-        built: &Built,
+        (environment, built): (&Environment, &Built),
         &MethodLaunch { class, method, options, name }: &MethodLaunch<'_>,
+        run_class: &str,
         logs: &CellLogs,
         number: u32,
     ) -> std::io::Result<Launched> {
         let mut settings = built.settings.clone();
         settings.arguments.extend(options.jvm_arguments.iter().cloned());
         let (mut spec, console) = self.launch_container(environment, &built.class_path, options).await;
-        let method_class = class_of_method(class, method);
         let launch = Launch {
             java_home: &environment.java_home,
             console,
             module: &built.module,
             class_path: &built.class_path,
-            class: &method_class,
+            class: run_class,
             method: method.method(),
             settings: &settings,
             class_archive: spec.mounts.iter().any(|mount| mount.target == CLASS_ARCHIVE),
@@ -185,7 +213,8 @@ impl Executor {
         };
         match self.pool.run(&spec, &inputs, spool.path(), then).await {
             Ok(run) => {
-                let asked = Asked { class: &method_class, method, seal: launch.seal };
+                let declared_in = class_of_method(class, method);
+                let asked = Asked { class: run_class, declared_in: &declared_in, method, seal: launch.seal };
                 launched(&run, &steps, &asked, (logs, &name), number, base)
             }
             Err(error) => {
@@ -200,6 +229,7 @@ impl Executor {
 /// The parameters of a launch, and the key that signs its events.
 struct Asked<'a> {
     class: &'a str,
+    declared_in: &'a str,
     method: &'a MethodId,
     seal: Option<Seal>,
 }
@@ -231,8 +261,8 @@ fn launched(
     };
     let events = output.events.bytes()?;
     let oom_killed = run.memory_limit_met_in(steps.java);
-    let &Asked { class, method, seal } = asked;
-    let facts = LaunchFacts { end, oom_killed, events: &events, seal, class, method: method.method() };
+    let &Asked { class, declared_in, method, seal } = asked;
+    let facts = LaunchFacts { end, oom_killed, events: &events, seal, class, declared_in, method: method.method() };
     let (verdict, said) = classify(&facts);
     measured = Measured {
         launch_ms: output.report.as_ref().map(|report| report.wall_ms),

@@ -92,6 +92,7 @@ pub(super) fn built(directory: &Path) -> Built {
         class_path: Vec::new(),
         build_cpu_ms: None,
         settings: JvmSettings::default(),
+        family: Default::default(),
         own: vec![std::sync::Arc::new(own)],
     }
 }

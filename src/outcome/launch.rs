@@ -34,6 +34,8 @@ pub struct LaunchFacts<'a> {
     pub seal: Option<Seal>,
     /// Binary name of the requested class.
     pub class: &'a str,
+    /// Binary name of the class that declares the method: another one if the requested class only inherits it.
+    pub declared_in: &'a str,
     /// The requested method.
     pub method: &'a str,
 }
@@ -310,7 +312,9 @@ fn thrown(throwable: &Throwable, facts: &LaunchFacts<'_>) -> LaunchVerdict {
         detail.push_str(": ");
         detail.push_str(message);
     }
-    if let Some(frame) = throwable.stack.iter().find(|frame| frame.contains(facts.class)) {
+    if let Some(frame) =
+        throwable.stack.iter().find(|frame| [facts.class, facts.declared_in].iter().any(|class| frame.contains(class)))
+    {
         detail.push_str("\n  at ");
         detail.push_str(frame);
     }

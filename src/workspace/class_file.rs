@@ -6,6 +6,7 @@
 
 mod content;
 pub mod edit;
+pub mod family;
 
 pub use content::{AnnotatedClass, ClassContent};
 

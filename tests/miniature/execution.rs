@@ -125,7 +125,16 @@ fn reports_are_kept(Checked { repository, workshop, records }: &Checked, engine:
             ExecutionPath::Direct => "direct-",
         };
         let method = id.split_once('#').unwrap().1;
-        let name = format!("{way}{method}-1-{}.{engine}.xml", record.attempts);
+        let last = match record.measured.subclasses.as_slice() {
+            [] => record.attempts.to_string(),
+            // Each of the two subclasses was launched once.
+            subclasses => {
+                assert_eq!(subclasses, ["mini.SquareShapeTest", "mini.ShapeTest$OwnShapeTest"], "{task} {id}");
+                assert_eq!(record.attempts, 2, "{task} {id}");
+                "subclass-2-1".to_owned()
+            }
+        };
+        let name = format!("{way}{method}-1-{last}.{engine}.xml");
         let xml = fs_err::read_to_string(logs.join(task).join(cell.name()).join(name)).unwrap();
         let whole = xml.contains("<testsuite ") && xml.contains(&format!("<testcase name=\"{method}"));
         assert!(whole && xml.trim_end().ends_with("</testsuite>"), "{task} {id}: {xml}");

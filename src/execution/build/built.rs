@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::execution::build::surefire::JvmSettings;
 use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::run::record::ExecutionPath;
+use crate::workspace::class_file::family::Family;
 
 /// A compiled tree, and what a launch on it needs.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct Built {
     pub build_cpu_ms: Option<u64>,
     /// The project's Surefire settings that apply to its tests.
     pub settings: JvmSettings,
+    /// The module's test classes by inheritance, if a target method's class is abstract; empty otherwise.
+    pub family: Arc<Family>,
     /// The archives that belong to this value and its clones, and are removed with the last of them.
     pub(in crate::execution) own: Vec<Arc<TemporaryFile>>,
 }

@@ -92,6 +92,7 @@ impl OpenTree {
             class_path: built.class_path.clone(),
             build_cpu_ms: built.build_cpu_ms,
             settings: built.settings.clone(),
+            family: Arc::clone(&built.family),
             own: built.own.iter().cloned().chain(own).collect(),
         })
     }

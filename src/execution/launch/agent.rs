@@ -38,8 +38,8 @@ pub(in crate::execution) struct WithAgent {
     pub(in crate::execution) took_ms: Option<u64>,
 }
 
-/// An agent's output for a method's launch; or the reason for none, and whether another try may help.
-pub(in crate::execution) type AgentData = Result<Vec<u8>, (String, bool)>;
+/// An agent's output for a method's launch, a file for each subclass that the method runs in; or the reason for none, and whether another try may help.
+pub(in crate::execution) type AgentData = Result<Vec<Vec<u8>>, (String, bool)>;
 
 impl Agent {
     /// Reports that a passing method does not pass with the agent.
@@ -71,10 +71,13 @@ impl Executor {
         for method in methods {
             let name = format!("{}-{}", agent.name, method_name(class, method));
             let launch = MethodLaunch { class, method, options: &options, name: &name };
-            let mut one = self.launch(environment, built, &launch, logs).await?;
+            let one = self.launch(environment, built, &launch, logs).await?;
             let took = one.measured.launch_cpu_ms.zip(one.measured.launch_ms).filter(|_| one.outcome == Outcome::Pass);
             let took_ms = took.map(|(cpu, wall)| launch_took(cpu, wall));
-            let written = match (one.outcome, one.files.pop().flatten()) {
+            let written = match (
+                one.outcome,
+                one.files.into_iter().collect::<Option<Vec<_>>>().filter(|files| !files.is_empty()),
+            ) {
                 (Outcome::Pass, Some(data)) => Ok(data),
                 (Outcome::Pass, None) => Err((format!("the {} agent wrote no data, or too much", agent.name), false)),
                 (outcome, _) => Err(agent.not_passed(outcome, &one.detail)),

@@ -174,7 +174,8 @@ impl Executor {
             match data {
                 Ok(data) => {
                     let source = spool.path().join(format!("{}.exec", methods.len()));
-                    fs::write(&source, data)?;
+                    // JaCoCo reads the data of several JVMs one after another.
+                    fs::write(&source, data.concat())?;
                     mounts.push(ReadOnlyMount { source, target: data_path(methods.len()) });
                     methods.push(method);
                 }

@@ -66,7 +66,35 @@ pub fn trace_key(launch: Digest, jars: &ToolJars) -> Digest {
     key("trace", 2, &(launch, file_name(&jars.tracer)))
 }
 
-/// Reads the tracer's output.
+/// Reads the tracer's output of several launches of one method: what any of them entered.
+///
+/// # Errors
+/// [`TraceError`].
+pub fn read_traces(texts: &[Vec<u8>]) -> Result<Trace, TraceError> {
+    let mut whole = Trace::default();
+    for text in texts {
+        let Trace { entered, tests, untraced } = read_trace(text)?;
+        for one in entered {
+            let is_same = |known: &&mut Entered| {
+                (&known.class, &known.method, &known.descriptor) == (&one.class, &one.method, &one.descriptor)
+            };
+            match whole.entered.iter_mut().find(is_same) {
+                Some(known) => {
+                    known.callers.extend(one.callers);
+                    known.lines.extend(one.lines);
+                }
+                None => whole.entered.push(one),
+            }
+        }
+        whole.tests.extend(tests);
+        let is_new = |class: &String| !whole.untraced.contains(class);
+        let new: Vec<String> = untraced.into_iter().filter(is_new).collect();
+        whole.untraced.extend(new);
+    }
+    Ok(whole)
+}
+
+/// Reads the tracer's output of one launch.
 ///
 /// # Errors
 /// [`TraceError`].
@@ -131,6 +159,12 @@ mod tests {
         assert_eq!(first.callers, BTreeSet::from(["p.ATest#m".to_owned(), "p.ATest#n".to_owned()]));
         assert_eq!(second.callers, BTreeSet::new());
         assert_eq!((second.package.as_str(), second.file.as_str(), second.lines.len()), ("", "A.java", 0));
+        // Another launch of the method entered one method more, and called one from elsewhere.
+        let other = "test\tp.CTest\tp.ATest\nuntraced\tp/q/B\nentered\tp/q/A$I\tp/q/A.java\tm\t(I)V\t3,5\tp.CTest#k\nentered\tB\tB.java\tm\t()V\t\t\nend\n";
+        let both = read_traces(&[text.as_bytes().to_vec(), other.as_bytes().to_vec()]).unwrap();
+        assert_eq!((both.entered.len(), both.tests.len(), both.untraced.len()), (3, 3, 1), "{both:?}");
+        assert!(both.entered[0].callers.contains("p.ATest#m") && both.entered[0].callers.contains("p.CTest#k"));
+        assert!(read_traces(&[text.as_bytes().to_vec(), b"end".to_vec()]).is_err());
         let shown = |text: &[u8]| read_trace(text).unwrap_err().to_string();
         for cut in [&b""[..], b"untraced\tp/q/B\n", b"end", b"entered\tA\tA.java\tm\t()V\t3\t"] {
             assert_eq!(shown(cut), "the tracer's file was cut off", "{}", String::from_utf8_lossy(cut));

@@ -51,7 +51,8 @@ pub fn explain(run: &StoredRun, task: &TaskId) -> Result<Vec<Explained>, RunDire
                 // A method of the test file's own class has logs without a class in their name, but records do not name
                 // that class.
                 let (class, method) = (record.method.class(), record.method.method());
-                let of = |name: String| last_command(directory, &format!("{begin}{name}-{}", record.repeat));
+                let subclass = shown_subclass(record);
+                let of = |name: String| last_command(directory, &format!("{begin}{name}-{}{subclass}", record.repeat));
                 let launch = match of(format!("{class}.{method}"))? {
                     None => of(method.to_owned())?,
                     found => found,
@@ -70,6 +71,17 @@ pub fn explain(run: &StoredRun, task: &TaskId) -> Result<Vec<Explained>, RunDire
         });
     }
     Ok(explained)
+}
+
+/// Returns the part of a launch's name that tells which subclass the method ran in: that of the first failure, else the
+/// first subclass. Empty for a method that ran in its own class.
+fn shown_subclass(record: &CellRecord) -> String {
+    let subclasses = &record.measured.subclasses;
+    if subclasses.is_empty() {
+        return String::new();
+    }
+    let failed = subclasses.iter().position(|class| record.detail.starts_with(&format!("in {class}: ")));
+    format!("-subclass-{}", failed.unwrap_or_default() + 1)
 }
 
 /// Returns the logs' directory. The record only tells that logs exist; their place follows from its other fields.

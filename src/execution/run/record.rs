@@ -85,6 +85,13 @@ pub struct Measured {
     /// Whether the method passed but its report is missing, although the runner wrote one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unreported: bool,
+    /// The concrete subclasses in which the method of an abstract class or an interface was launched; each has to pass.
+    /// Empty for any other method. Times and sizes are then the largest of these launches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subclasses: Vec<String>,
+    /// How many more concrete subclasses there are, in which the method was not launched.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub subclasses_left_out: u64,
     /// Why the reference path ran although the direct path was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,

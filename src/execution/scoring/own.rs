@@ -19,7 +19,7 @@ use crate::execution::container::Environment;
 use crate::execution::direct::Swap;
 use crate::execution::executor::Executor;
 use crate::execution::launch::agent::{AgentData, WithAgent};
-use crate::execution::launch::tracing::{Trace, agent, read_trace, trace_key};
+use crate::execution::launch::tracing::{Trace, agent, read_traces, trace_key};
 use crate::execution::request::{CellIdentity, CellRequest};
 use crate::execution::run::directory::RunDirectory;
 use crate::execution::run::logs::CellLogs;
@@ -174,7 +174,7 @@ impl Scoring<'_> {
                 self.record_class(task, launched.took).await?;
             }
             for (method, data) in launched.data {
-                let trace = data.and_then(|text| read_trace(&text).map_err(|error| (error.to_string(), false)));
+                let trace = data.and_then(|texts| read_traces(&texts).map_err(|error| (error.to_string(), false)));
                 // A missing answer is cached too, so that another run has the same answer.
                 match &trace {
                     Ok(trace) => self.cache.put_value(&task.id, key(&method), &Ok::<_, ()>(trace))?,

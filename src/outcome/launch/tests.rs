@@ -37,7 +37,16 @@ fn verdict(end: &CommandEnd, oom_killed: bool, events: &[&str]) -> Outcome {
 
 fn whole_verdict(end: &CommandEnd, oom_killed: bool, events: &[&str]) -> LaunchVerdict {
     let events = events.join("\n");
-    classify(&LaunchFacts { end, oom_killed, events: events.as_bytes(), seal: None, class: "p.A", method: "m" }).0
+    classify(&LaunchFacts {
+        end,
+        oom_killed,
+        events: events.as_bytes(),
+        seal: None,
+        class: "p.A",
+        declared_in: "p.A",
+        method: "m",
+    })
+    .0
 }
 
 #[test]
