@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::pom::{Activation, PomError, PomFacts};
 
-/// The goal of `directory-maven-plugin` that looks up another project of the tree. That project must then be part of
-/// the build, even if the module does not need it.
-const LOOKS_PROJECTS_UP: &str = "directory-of";
+/// Goals of `directory-maven-plugin` that look at all projects of the build: one looks up another project of the tree,
+/// the other one looks for the directory above all projects. The whole tree must then be built, even if the module does
+/// not need it.
+const LOOKS_PROJECTS_UP: [&str; 2] = ["directory-of", "highest-basedir"];
 /// The most profiles that are named to reach a module.
 const MOST_PROFILES: usize = 8;
 /// The most profiles that are named because others would deactivate them.
@@ -96,8 +97,9 @@ fn started(poms: &Poms, directory: &str, reached: &Reached, module: &str, named:
     profiles.extend(defaults.map(|profile| profile.id.clone()).filter(|id| is_plain(id)).take(MOST_DEFAULTS));
     let needed = reached.keys().filter(|sibling| depends_on(poms, module, sibling)).map(String::as_str);
     let of_build = lineage(poms, module).into_iter().chain(needed.map(str::to_owned));
-    let looks =
-        |directory: &String| facts_of(poms, directory).is_some_and(|facts| facts.goals.contains(LOOKS_PROJECTS_UP));
+    let looks = |directory: &String| {
+        facts_of(poms, directory).is_some_and(|facts| LOOKS_PROJECTS_UP.iter().any(|goal| facts.goals.contains(*goal)))
+    };
     let whole = directory != module && of_build.into_iter().any(|directory| looks(&directory));
     Start { directory: directory.to_owned(), profiles, whole }
 }

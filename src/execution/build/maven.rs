@@ -88,6 +88,38 @@ pub struct MavenSettings<'a> {
     pub arguments: &'a [String],
 }
 
+/// Properties that `git-commit-id-maven-plugin` sets from git, without their prefix `git.`. There is no git in a build, so the
+/// plugin is switched off; what uses its properties sees these, equal for every revision. The project's version
+/// (`build.version`) is missing, because each module has its own. Source: the plugin's documentation.
+const GIT_FACTS: [(&str, &str); 26] = [
+    ("branch", "main"),
+    ("build.host", "localhost"),
+    ("build.number", "0"),
+    ("build.number.unique", "0"),
+    ("build.time", "2000-01-01T00:00:00+0000"),
+    ("build.user.email", "nobody@localhost"),
+    ("build.user.name", "nobody"),
+    ("closest.tag.commit.count", "0"),
+    ("closest.tag.name", ""),
+    ("commit.author.time", "2000-01-01T00:00:00+0000"),
+    ("commit.committer.time", "2000-01-01T00:00:00+0000"),
+    ("commit.id", "0123456789abcdef0123456789abcdef01234567"),
+    ("commit.id.abbrev", "0123456"),
+    ("commit.id.describe", "0123456"),
+    ("commit.id.describe-short", "0123456"),
+    ("commit.id.full", "0123456789abcdef0123456789abcdef01234567"),
+    ("commit.message.full", "commit"),
+    ("commit.message.short", "commit"),
+    ("commit.time", "2000-01-01T00:00:00+0000"),
+    ("commit.user.email", "nobody@localhost"),
+    ("commit.user.name", "nobody"),
+    ("dirty", "false"),
+    ("local.branch.ahead", "0"),
+    ("local.branch.behind", "0"),
+    ("tags", ""),
+    ("total.commit.count", "1"),
+];
+
 /// Returns the Maven command that runs `goals` for a module.
 pub fn maven_command(
     settings: &MavenSettings<'_>,
@@ -104,6 +136,7 @@ pub fn maven_command(
     argv.push(format!("-Dmaven.ext.class.path={RECORDER}"));
     argv.push(format!("-Dtestevo.recorder.output={RECORDING}"));
     argv.push(format!("-Dmdep.outputFile={CLASS_PATH_FILE}"));
+    argv.extend(GIT_FACTS.iter().map(|(name, value)| format!("-Dgit.{name}={value}")));
     argv.extend(settings.arguments.iter().cloned());
     argv.extend(module.maven());
     argv.extend(goals.iter().map(|goal| (*goal).to_owned()));

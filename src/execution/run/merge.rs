@@ -78,7 +78,9 @@ impl Failure for MergeError {
             Self::Foreign { .. } => "make all shards from the same locks, tasks and options, with the same program",
             Self::Double { .. } => "name each shard once",
             Self::Missing { .. } => "execute them with `--shard K/N`, and name their runs too",
-            Self::OtherTasks => "a shard left out a repository, or had other data: import the same data everywhere, and execute that shard again",
+            Self::OtherTasks => {
+                "a shard left out a repository, or had other data: import the same data everywhere, and execute that shard again"
+            }
         };
         Some(hint.to_owned())
     }

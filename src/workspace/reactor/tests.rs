@@ -107,6 +107,8 @@ fn everything_is_built_where_the_build_looks_projects_up() {
     let looks = format!("<build><plugins>{plugin}</plugins></build>");
     let root = modules(&["a/app", "b"]);
     is(&[("pom.xml", &root), ("a/app/pom.xml", &looks), ("b/pom.xml", "")], "", "", true);
+    let highest = looks.replace("directory-of", "highest-basedir");
+    is(&[("pom.xml", &root), ("a/app/pom.xml", &highest), ("b/pom.xml", "")], "", "", true);
     is(&[("pom.xml", &root), ("a/app/pom.xml", ""), ("b/pom.xml", &looks)], "", "", false);
     let child = "<parent><relativePath>../../pom.xml</relativePath></parent>";
     is(&[("pom.xml", &(looks.clone() + &root)), ("a/app/pom.xml", child)], "", "", true);
