@@ -352,21 +352,6 @@ impl Client {
         .await
     }
 
-    /// Sends a request, unless the origin did not answer an earlier one of this client.
-    async fn ask<T>(
-        &self,
-        wanted: &Wanted<'_>,
-        request: impl Future<Output = Result<T, FetchError>>,
-    ) -> Result<T, FetchError> {
-        let _turn = self.reach.turn(wanted.origin).await;
-        if let Some(cause) = self.reach.silence(wanted.origin) {
-            return Err(wanted.silent(cause));
-        }
-        let result = request.await;
-        self.reach.note(wanted.origin, &result);
-        result
-    }
-
     /// Fetches from an address in an index of the origin.
     pub(crate) async fn fetch_url(&self, url: &Url, wanted: &Wanted<'_>) -> Result<(Digest, u64), FetchError> {
         if let Some(expected) = wanted.expected

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::FetchError;
+use super::{Client, FetchError, Wanted};
 use crate::artifact::origin::OriginName;
 
 /// Files in a row that an origin which answered before may leave without an answer.
@@ -33,7 +33,7 @@ impl Reach {
     }
 
     /// Waits while another request is the first one of an origin. The caller holds the result during its own request.
-    pub(super) async fn turn(&self, origin: &OriginName) -> Option<tokio::sync::OwnedMutexGuard<()>> {
+    async fn turn(&self, origin: &OriginName) -> Option<tokio::sync::OwnedMutexGuard<()>> {
         let known = self.known().entry(origin.clone()).or_default().clone();
         if known.answered || known.silent.is_some() {
             return None;
@@ -45,12 +45,12 @@ impl Reach {
     }
 
     /// Returns why the origin is not asked any more; `None` if it is.
-    pub(super) fn silence(&self, origin: &OriginName) -> Option<String> {
+    fn silence(&self, origin: &OriginName) -> Option<String> {
         self.known().get(origin)?.silent.clone()
     }
 
     /// Records the result of a request.
-    pub(super) fn note<T>(&self, origin: &OriginName, result: &Result<T, FetchError>) {
+    fn note<T>(&self, origin: &OriginName, result: &Result<T, FetchError>) {
         let mut all = self.known();
         let known = all.entry(origin.clone()).or_default();
         match result {
@@ -80,5 +80,22 @@ impl Reach {
                 | FetchError::Setup(_),
             ) => {}
         }
+    }
+}
+
+impl Client {
+    /// Sends a request, unless the origin did not answer an earlier one of this client.
+    pub(super) async fn ask<T>(
+        &self,
+        wanted: &Wanted<'_>,
+        request: impl Future<Output = Result<T, FetchError>>,
+    ) -> Result<T, FetchError> {
+        let _turn = self.reach.turn(wanted.origin).await;
+        if let Some(cause) = self.reach.silence(wanted.origin) {
+            return Err(wanted.silent(cause));
+        }
+        let result = request.await;
+        self.reach.note(wanted.origin, &result);
+        result
     }
 }
