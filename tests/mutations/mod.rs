@@ -40,7 +40,7 @@ const CATEGORY: &str = "src/metrics/category.rs";
 const LAUNCH: &str = "src/outcome/launch.rs";
 const EXTRACTION: &str = "src/submission/extraction.rs";
 
-const MUTATIONS: [Mutation; 28] = [
+const MUTATIONS: [Mutation; 29] = [
     mutation(
         "canary",
         INTEGRITY,
@@ -253,12 +253,18 @@ const MUTATIONS: [Mutation; 28] = [
         &["junit4-runner"],
     ),
     mutation(
-        "broad-expectations",
+        "overrides",
         "src/submission/mentions.rs",
         [
-            "if expects && BROAD.contains(&&*one.class) {",
-            "if !@left_out@ && expects && BROAD.contains(&&*one.class) {",
+            "overrides(self.outside(&one.superclass), &one.around)",
+            "!@left_out@ && overrides(self.outside(&one.superclass), &one.around)",
         ],
+        &["junit4-forgets"],
+    ),
+    mutation(
+        "broad-expectations",
+        "src/submission/mentions.rs",
+        ["if expects && BROAD.contains(&&*one.class) {", "if !@left_out@ && expects && BROAD.contains(&&*one.class) {"],
         &["junit4-expects-anything"],
     ),
 ];
