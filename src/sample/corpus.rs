@@ -159,6 +159,8 @@ const CASES: &[(Form, &str, &str)] = cases![
     File "junit4-expects-anything" "java",
     File "junit4-rule" "java",
     File "junit4-runner" "java",
+    File "instance-factory" "java",
+    File "junit4-forgets" "java",
     File "shadows" "java",
     File "junit4-shadows" "java",
     File "signature-probe" "java",

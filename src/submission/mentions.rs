@@ -5,6 +5,7 @@
 //! that are composed at run time are not found; constant ones are, because javac joins them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
@@ -130,6 +131,7 @@ pub fn findings<'a>(
             of_kind.pop_last();
         }
     };
+    let mut subclasses = Subclasses::default();
     for bytes in classes {
         let class = ClassContent::read(bytes)?;
         for text in &class.texts {
@@ -159,7 +161,9 @@ pub fn findings<'a>(
                 add(FindingKind::BroadExpectation, &one.class);
             }
         }
+        subclasses.take(&class);
     }
+    subclasses.intercepting().for_each(|name| add(FindingKind::Interceptor, name));
     let all = found.into_iter();
     Ok(all.flat_map(|(kind, texts)| texts.into_iter().map(move |text| Finding { kind, text })).collect())
 }
@@ -198,10 +202,12 @@ fn is_class_resource(text: &str, production: &BTreeSet<String>) -> bool {
 }
 
 /// Interfaces whose objects learn of a test's failure first, and may hide it.
-const INTERCEPTORS: [&str; 9] = [
+const INTERCEPTORS: [&str; 10] = [
     "org/junit/jupiter/api/extension/TestExecutionExceptionHandler",
     "org/junit/jupiter/api/extension/LifecycleMethodExecutionExceptionHandler",
     "org/junit/jupiter/api/extension/InvocationInterceptor",
+    // It may return a subclass that overrides the test method.
+    "org/junit/jupiter/api/extension/TestInstanceFactory",
     "org/junit/rules/TestRule",
     "org/junit/rules/MethodRule",
     "org/testng/IHookable",
@@ -223,16 +229,84 @@ const BROAD: [&str; 5] = [
     "org/opentest4j/AssertionFailedError",
 ];
 
-/// Tells whether a class can hide a test's failure.
+/// Tells whether a class can hide a test's failure, whatever it overrides.
 fn intercepts(class: &ClassContent) -> bool {
-    let declares = |names: &[&str]| class.methods.iter().any(|method| names.contains(&&**method));
     let superclass = class.superclass.as_deref().unwrap_or_default();
     class.interfaces.iter().any(|name| INTERCEPTORS.contains(&&**name))
         || superclass == "org/junit/runner/Runner"
         || superclass.starts_with("org/junit/runners/")
+}
+
+/// Methods that JUnit's own classes call around a test, and that decide what becomes of its failure.
+const AROUND: [&str; 13] = [
+    "addError",
+    "apply",
+    "checkSucceeds",
+    "checkThat",
+    "childrenInvoker",
+    "classBlock",
+    "methodBlock",
+    "methodInvoker",
+    "run",
+    "runBare",
+    "runChild",
+    "runTest",
+    "verify",
+];
+
+/// A class of a file.
+struct Subclass {
+    superclass: Rc<str>,
+    /// The methods of [`AROUND`] that it declares.
+    around: Vec<Rc<str>>,
+}
+
+/// The classes of a file by name. A class may inherit from one outside of the file through others in it.
+#[derive(Default)]
+struct Subclasses(BTreeMap<Rc<str>, Subclass>);
+
+impl Subclasses {
+    fn take(&mut self, class: &ClassContent) {
+        let Some(superclass) = class.superclass.clone() else { return };
+        let around = class.methods.iter().filter(|method| AROUND.contains(&&***method)).cloned().collect();
+        self.0.insert(class.name.clone(), Subclass { superclass, around });
+    }
+
+    /// Returns the names of classes that override what decides a failure.
+    fn intercepting(&self) -> impl Iterator<Item = &str> {
+        let intercepts = |one: &Subclass| overrides(self.outside(&one.superclass), &one.around);
+        self.0.iter().filter(move |(_, one)| intercepts(one)).map(|(name, _)| &**name)
+    }
+
+    /// Returns the nearest superclass that is not in the file. Classes that inherit from themselves have none.
+    fn outside<'a>(&'a self, superclass: &'a str) -> &'a str {
+        let mut at = superclass;
+        for _ in 0..=self.0.len() {
+            match self.0.get(at) {
+                Some(one) => at = &one.superclass,
+                None => return at,
+            }
+        }
+        ""
+    }
+}
+
+/// Tells whether the methods that a class declares can hide a failure, given its superclass outside of the file.
+fn overrides(superclass: &str, around: &[Rc<str>]) -> bool {
+    let declares = |names: &[&str]| around.iter().any(|method| names.contains(&&**method));
+    match superclass {
+        // It keeps failures until `verify` throws them.
+        "org/junit/rules/ErrorCollector" => declares(&["apply", "verify", "addError", "checkSucceeds", "checkThat"]),
+        "junit/framework/TestCase" => declares(&["run", "runBare", "runTest"]),
         // Other subclasses of rules learn of a failure, but do not decide what happens with it.
-        || (superclass.starts_with("org/junit/rules/") && declares(&["apply"]))
-        || (superclass == "junit/framework/TestCase" && declares(&["run", "runBare", "runTest"]))
+        _ if superclass.starts_with("org/junit/rules/") => declares(&["apply"]),
+        // Runners of other libraries, such as Mockito's.
+        _ if superclass.ends_with("Runner") => {
+            declares(&["run", "runChild", "methodInvoker", "methodBlock", "classBlock", "childrenInvoker"])
+        }
+        // A library's base class may extend JUnit 3's, where only a test case declares it.
+        _ => declares(&["runBare"]),
+    }
 }
 
 fn cleaned(text: &str) -> String {

@@ -40,7 +40,7 @@ const CATEGORY: &str = "src/metrics/category.rs";
 const LAUNCH: &str = "src/outcome/launch.rs";
 const EXTRACTION: &str = "src/submission/extraction.rs";
 
-const MUTATIONS: [Mutation; 28] = [
+const MUTATIONS: [Mutation; 29] = [
     mutation(
         "canary",
         INTEGRITY,
@@ -251,6 +251,15 @@ const MUTATIONS: [Mutation; 28] = [
         "src/submission/mentions.rs",
         ["if intercepts(&class) {", "if !@left_out@ && intercepts(&class) {"],
         &["junit4-runner"],
+    ),
+    mutation(
+        "overrides",
+        "src/submission/mentions.rs",
+        [
+            "overrides(self.outside(&one.superclass), &one.around)",
+            "!@left_out@ && overrides(self.outside(&one.superclass), &one.around)",
+        ],
+        &["junit4-forgets"],
     ),
     mutation(
         "broad-expectations",

@@ -5,6 +5,8 @@ use super::*;
 /// A class file in the making: its constants, and what refers to them.
 #[derive(Default)]
 struct Class {
+    /// Without one it is `p/ATest`.
+    name: Option<&'static str>,
     constants: Vec<Vec<u8>>,
     interfaces: Vec<u16>,
     superclass: Option<&'static str>,
@@ -94,7 +96,7 @@ impl Class {
     }
 
     fn bytes(mut self) -> Vec<u8> {
-        let (own, object) = (self.class("p/ATest"), self.superclass.unwrap_or("java/lang/Object"));
+        let (own, object) = (self.class(self.name.unwrap_or("p/ATest")), self.superclass.unwrap_or("java/lang/Object"));
         let superclass = self.class(object);
         let descriptor = self.text("()V").to_be_bytes();
         let count = u16::try_from(self.constants.len() + 1).unwrap();
@@ -196,6 +198,15 @@ fn what_may_swallow_a_failure_is_found() {
         (new().extends("org/junit/runner/Runner"), true),
         (new().extends("org/junit/rules/ExternalResource").method("before"), false),
         (new().extends("org/junit/rules/ExternalResource").method("apply"), true),
+        (new().implements("org/junit/jupiter/api/extension/TestInstanceFactory"), true),
+        (new().implements("org/junit/jupiter/api/extension/TestInstancePostProcessor"), false),
+        (new().extends("org/junit/rules/ErrorCollector").method("verify"), true),
+        (new().extends("org/junit/rules/ErrorCollector").method("helper"), false),
+        (new().extends("org/junit/rules/Verifier").method("verify"), false),
+        (new().extends("org/mockito/junit/MockitoJUnitRunner").method("run"), true),
+        (new().extends("org/mockito/junit/MockitoJUnitRunner").method("name"), false),
+        (new().extends("shop/LibraryTestCase").method("runBare"), true),
+        (new().extends("shop/LibraryTestCase").method("runTest"), false),
         (new().extends("junit/framework/TestCase").method("testOne").method("setUp"), false),
         (new().extends("junit/framework/TestCase").method("runTest"), true),
         (new().method("runTest").method("apply"), false),
@@ -204,6 +215,22 @@ fn what_may_swallow_a_failure_is_found() {
     }
     assert_eq!(own(new().lambda("org/junit/rules/TestRule")), ["p/ATest: org/junit/rules/TestRule"]);
     assert_eq!(own(new().lambda("java/util/function/Supplier")), [""; 0]);
+}
+
+#[test]
+fn a_class_between_hides_no_override() {
+    let named = |name: &'static str, class: Class| Class { name: Some(name), ..class };
+    let of = |between: Class, own: Class| {
+        let classes = [named("p/Between", between).bytes(), own.extends("p/Between").bytes()];
+        let found = findings(classes.iter().map(Vec::as_slice), &BTreeSet::new()).unwrap();
+        found.into_iter().map(|finding| (finding.kind, finding.text)).collect::<Vec<_>>()
+    };
+    let own = [(FindingKind::Interceptor, "p/ATest".to_owned())];
+    let new = Class::default;
+    assert_eq!(of(new().extends("junit/framework/TestCase"), new().method("runTest")), own);
+    assert_eq!(of(new().extends("org/junit/rules/ExternalResource"), new().method("apply")), own);
+    assert_eq!(of(new(), new().method("runTest")), []);
+    assert_eq!(of(new().extends("p/ATest"), new().method("runTest")), [], "each inherits from the other");
 }
 
 #[test]
