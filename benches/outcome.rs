@@ -29,6 +29,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
             events: events.as_bytes(),
             seal: None,
             class: CLASS,
+            declared_in: CLASS,
             method: METHOD,
         };
         assert_eq!(launch::classify(&facts).0.outcome, expected, "{name}");

@@ -156,7 +156,15 @@ impl Signer {
 
 fn events(input: &[u8]) {
     let end = end();
-    let facts = |events, seal| LaunchFacts { end: &end, oom_killed: false, events, seal, class: CLASS, method: "m" };
+    let facts = |events, seal| LaunchFacts {
+        end: &end,
+        oom_killed: false,
+        events,
+        seal,
+        class: CLASS,
+        declared_in: CLASS,
+        method: "m",
+    };
     let (verdict, plain) = classify(&facts(input, None));
     assert_eq!(plain.forged, 0);
     assert!(verdict.detail.chars().count() <= 2000);
