@@ -74,7 +74,7 @@ fn package_of_a_jdk(line: &str) -> Option<&str> {
     let line = line.strip_prefix("error: ").unwrap_or(line);
     let package = line.strip_prefix("package ")?.split(' ').next().filter(|_| line.ends_with(" does not exist"))?;
     let starts = |root: &&str| package.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    JDK_PACKAGES.iter().any(|root| starts(root)).then_some(package)
+    JDK_PACKAGES.iter().any(starts).then_some(package)
 }
 
 /// Roots of packages that some JDK has and another lacks. Libraries have other packages below `com.sun`.
