@@ -28,6 +28,7 @@ use crate::execution::time_class::TimeClasses;
 use crate::focal::store::KnownFocal;
 use crate::output::counted;
 use crate::report::score::{COMMAND, ScoreReport, ScoredModel, figures, read, verdicts};
+use crate::submission::extraction::unreadable_anywhere;
 use crate::submission::predictions::{Predictions, Selection, read as read_predictions};
 use crate::submission::{Content, EMPTY, GOLD};
 use crate::task::file::load_all;
@@ -44,6 +45,8 @@ pub struct ScoreRequest {
     pub selector: Selector,
     /// A file or directory of predictions, `gold` or `empty`.
     pub predictions: String,
+    /// Whether Markdown fences around submissions are removed.
+    pub strip_fences: bool,
     /// How methods are executed.
     pub path: ExecutionPath,
     /// Whose Surefire settings apply to launches.
@@ -144,6 +147,10 @@ impl Scored<'_> {
 pub async fn score<'a>(request: &ScoreRequest, context: &'a Context) -> Result<Option<EndedScoring<'a>>, CommandError> {
     let selected = selection::tasks(&request.selector, context)?;
     let mut predictions = predictions(&request.predictions, &selected, context).await?;
+    if request.strip_fences {
+        let number = counted(predictions.strip_fences(), "submission", "submissions");
+        context.events.message(format!("removed the Markdown fences around {number}"));
+    }
     tell(&predictions, context);
     // The same in every shard of the selection.
     let seed = request.seed.map_or_else(|| seed_of(request, &selected, &predictions), Ok)?;
@@ -184,6 +191,18 @@ fn tell(predictions: &Predictions, context: &Context) {
         let number = counted(predictions.repeated, "prediction stands", "predictions stand");
         context.events.message(format!("{number} there more than once with equal bytes, cost and tokens"));
     }
+    warn_of_first(&predictions.strays, "were left out", context, |path| {
+        format!("`{}` is no prediction and is left out: it is no `<task id>.patch`, `.diff` or `.java`", path.display())
+    });
+    let all = predictions.models.iter().flat_map(|(model, tasks)| tasks.iter().map(move |found| (model, found)));
+    let unreadable: Vec<_> = all
+        .filter_map(|(model, (task, prediction))| {
+            unreadable_anywhere(&prediction.content).map(|reason| (model, task, &prediction.place, reason))
+        })
+        .collect();
+    warn_of_first(&unreadable, "are counted in the report", context, |(model, task, place, reason)| {
+        format!("{place}: the submission of {model} for {task} can't be read and counts as HrnsFail: {reason}")
+    });
     for (model, missing) in &predictions.missing {
         if let Some(first) = missing.first() {
             let number = counted(missing.len(), "selected task", "selected tasks");
@@ -279,6 +298,7 @@ async fn execute<'a>(
         coverage: request.coverage && engine.is_some(),
         mutation: request.mutation && engine.is_some(),
         controls: request.controls && engine.is_some(),
+        strip_fences: request.strip_fences,
         models: ModelInputs::of(predictions),
         unknown: predictions.unknown.clone(),
         not_selected: predictions.not_selected,

@@ -118,6 +118,7 @@ pub async fn selftest(request: &SelftestRequest, context: &Context) -> Result<Op
         let request = ScoreRequest {
             selector: Selector { task_ids: tasks_of(&samples, &alike), ..Selector::default() },
             predictions: predictions.display().to_string(),
+            strip_fences: false,
             path: request.path,
             surefire: Surefire::default(),
             repeats,

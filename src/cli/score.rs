@@ -24,6 +24,9 @@ pub(super) struct ScoreArguments {
     /// developers' tests) or `empty` (nothing)
     #[arg(long, value_name = "FILE|DIR|gold|empty")]
     predictions: String,
+    /// Remove the Markdown fence around a patch or file, and the text around the fence; the run's inputs record it
+    #[arg(long)]
+    strip_fences: bool,
     /// How methods are executed; what the direct path can't do exactly as Maven would goes to Maven in any case
     #[arg(long, value_enum, value_name = "PATH", default_value_t)]
     path: PathChoice,
@@ -63,6 +66,7 @@ impl ScoreArguments {
         Ok(ScoreRequest {
             selector: self.selector.resolve()?,
             predictions: self.predictions.clone(),
+            strip_fences: self.strip_fences,
             path: match self.path {
                 PathChoice::Maven => ExecutionPath::Maven,
                 PathChoice::Direct => ExecutionPath::Direct,

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::patch::{self, Change, FilePatch, Hunk, HunkLine, LineKind, Origin};
+use super::patch::{self, Change, FilePatch, Hunk, HunkLine, LineKind, Origin, PatchError};
 use super::{Content, MOST_FILE_BYTES};
 use crate::outcome::HarnessReason;
 use crate::task::RepositoryPath;
@@ -98,8 +98,25 @@ fn checked(content: Vec<u8>, start: Option<&[u8]>) -> Result<Vec<u8>, HarnessFau
     Ok(content)
 }
 
+/// Returns why a text is no patch, for people. It begins with `markdown_fence` if the patch lies in a Markdown fence.
+fn unreadable(bytes: &[u8], error: &PatchError) -> String {
+    match super::fence::fenced(bytes) {
+        Some(_) => "markdown_fence: the patch lies in a Markdown fence, which `--strip-fences` removes".to_owned(),
+        None => error.to_string(),
+    }
+}
+
+/// Returns why a submission can't be read, whatever its task; `None` if that depends on the task.
+pub fn unreadable_anywhere(content: &Content) -> Option<String> {
+    match content {
+        Content::Patch(bytes) => patch::parse(bytes).err().map(|error| unreadable(bytes, &error)),
+        Content::TooLarge { bytes, .. } => Some(format!("the submission has {bytes} bytes")),
+        Content::Gold | Content::Nothing | Content::File(_) => None,
+    }
+}
+
 fn from_patch(bytes: &[u8], tree: &StartingTree<'_>, extraction: &mut Extraction) -> Result<Vec<u8>, HarnessFault> {
-    let files = patch::parse(bytes).map_err(|error| fault(HarnessReason::MalformedPatch, error.to_string()))?;
+    let files = patch::parse(bytes).map_err(|error| fault(HarnessReason::MalformedPatch, unreadable(bytes, &error)))?;
     let target = tree.target.as_str().as_bytes();
     let mut ours: Option<&FilePatch<'_>> = None;
     for file in &files {

@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod damage;
 pub mod extraction;
+mod fence;
 pub mod mentions;
 pub mod patch;
 pub mod predictions;
@@ -64,6 +65,18 @@ impl Content {
                 digest.is_some() && digest == other
             }
             (one, other) => one == other,
+        }
+    }
+
+    /// Returns the content without the Markdown fence around it; `None` unless there is exactly one fence. A whole file
+    /// must begin with the fence.
+    fn without_fence(&self) -> Option<Self> {
+        match self {
+            Self::Patch(bytes) => fence::fenced(bytes).map(|inside| Self::Patch(inside.to_vec())),
+            Self::File(bytes) if matches!(bytes.trim_ascii_start(), [b'`' | b'~', ..]) => {
+                fence::fenced(bytes.trim_ascii_start()).map(|inside| Self::File(inside.to_vec()))
+            }
+            Self::Gold | Self::Nothing | Self::File(_) | Self::TooLarge { .. } => None,
         }
     }
 

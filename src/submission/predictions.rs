@@ -18,6 +18,9 @@ use crate::task::{Task, TaskId};
 
 mod directory;
 mod json;
+mod keys;
+
+pub use keys::Foreign;
 
 /// The largest file of predictions, and the most bytes that are kept of a directory.
 const MOST_FILE_BYTES: u64 = 1 << 30;
@@ -73,6 +76,28 @@ pub enum PredictionsError {
         /// The parser's reason.
         reason: String,
     },
+    /// The file is one of another known format.
+    #[error("`{path}` has {format}")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: Foreign,
+    },
+    /// A prediction has no submission.
+    #[error(
+        "{place} has neither `model_patch` nor `model_file`{}{}",
+        unknown.as_ref().map(|(key, _)| format!(", but the unknown key `{key}`")).unwrap_or_default(),
+        more(*others)
+    )]
+    NoContent {
+        /// The first prediction without one.
+        place: Place,
+        /// Its most likely unknown key, and the key that it should be.
+        unknown: Option<(String, &'static str)>,
+        /// How many further predictions have none.
+        others: usize,
+    },
     /// A field is missing or wrong.
     #[error("{place}: `{field}` {reason}")]
     Field {
@@ -100,6 +125,13 @@ pub enum PredictionsError {
     /// The file or directory contains no prediction.
     #[error("`{0}` has no predictions")]
     Nothing(PathBuf),
+}
+
+fn more(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        _ => format!(" (and {} more like this)", crate::output::counted(others, "prediction", "predictions")),
+    }
 }
 
 /// The field in which two predictions of one model for one task differ.
@@ -134,6 +166,13 @@ impl Failure for PredictionsError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::Foreign { format, .. } => format.advice(),
+            Self::NoContent { unknown: Some((key, known)), .. } => {
+                return Some(format!(
+                    "rename `{key}` to `{known}`; write `\"model_patch\": null` where a model hands in nothing"
+                ));
+            }
+            Self::NoContent { unknown: None, .. } => "write `\"model_patch\": null` where a model hands in nothing",
             Self::Io(_) | Self::Kind(_) => {
                 "`--predictions` takes a JSON file, a directory, or one of the words `gold` and `empty`"
             }
@@ -160,6 +199,8 @@ pub struct Prediction {
     pub tokens: Option<u64>,
     /// Its place in the file.
     pub place: Place,
+    /// Whether a Markdown fence around it was removed.
+    pub fence_removed: bool,
 }
 
 impl Prediction {
@@ -199,6 +240,8 @@ pub struct Predictions {
     pub repeated: usize,
     /// Selected tasks without a prediction, by model.
     pub missing: BTreeMap<String, Vec<TaskId>>,
+    /// Files of a directory that are no predictions, sorted.
+    pub strays: Vec<PathBuf>,
 }
 
 /// The tasks that predictions may name.
@@ -228,9 +271,22 @@ impl Predictions {
         Self::literal(EMPTY, &Content::Nothing, selected)
     }
 
+    /// Removes the Markdown fences around submissions, and returns how many.
+    pub fn strip_fences(&mut self) -> usize {
+        let mut removed = 0;
+        for prediction in self.models.values_mut().flat_map(BTreeMap::values_mut) {
+            if let Some(content) = prediction.content.without_fence() {
+                (prediction.content, prediction.fence_removed) = (content, true);
+                removed += 1;
+            }
+        }
+        removed
+    }
+
     fn literal(model: &str, content: &Content, selected: &[Task]) -> Self {
         let place = Place { path: PathBuf::from(model), line: None };
-        let prediction = Prediction { content: content.clone(), cost_usd: None, tokens: None, place };
+        let prediction =
+            Prediction { content: content.clone(), cost_usd: None, tokens: None, place, fence_removed: false };
         let tasks = selected.iter().map(|task| (task.id.clone(), prediction.clone())).collect();
         Self {
             models: BTreeMap::from([(model.to_owned(), tasks)]),
@@ -283,6 +339,9 @@ struct Collector<'a> {
     read: usize,
     /// Bytes of all submissions that are kept.
     kept_bytes: u64,
+    strays: Vec<PathBuf>,
+    /// The first prediction without content, and how many follow.
+    contentless: Option<(Place, Option<(String, &'static str)>, usize)>,
 }
 
 impl<'a> Collector<'a> {
@@ -297,6 +356,8 @@ impl<'a> Collector<'a> {
             repeated: 0,
             read: 0,
             kept_bytes: 0,
+            strays: Vec::new(),
+            contentless: None,
         }
     }
 
@@ -344,10 +405,18 @@ impl<'a> Collector<'a> {
     }
 
     fn finish(self) -> Result<Predictions, PredictionsError> {
+        if let Some((place, unknown, others)) = self.contentless {
+            return Err(PredictionsError::NoContent { place, unknown, others });
+        }
         if self.read == 0 {
             return Err(PredictionsError::Nothing(self.path.to_owned()));
         }
-        let mut predictions = Predictions { unknown: self.unknown, repeated: self.repeated, ..Predictions::default() };
+        let mut predictions = Predictions {
+            unknown: self.unknown,
+            repeated: self.repeated,
+            strays: self.strays,
+            ..Predictions::default()
+        };
         predictions.unknown.sort();
         // A model without predictions for known tasks is scored all the same, with every task missing.
         for unknown in &predictions.unknown {

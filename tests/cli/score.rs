@@ -109,10 +109,12 @@ fn every_repeat_has_its_records_and_the_seed_is_kept() {
 fn bad_predictions_are_named_and_nothing_is_scored() {
     let line = imported();
     line.write("twice.jsonl", "{\"instance_id\":\"x\"}\n{\"instance_id\":3}\n");
+    line.write("key.jsonl", "{\"instance_id\":\"x\",\"prediction\":\"--- a\"}\n");
     for (predictions, code, words) in [
         ("missing.jsonl", 2, "missing.jsonl"),
         ("twice.jsonl", 4, "`twice.jsonl` line 2 can't be read"),
-        ("demo.json", 4, "demo.json"),
+        ("demo.json", 4, "published TestEvo-Bench tasks"),
+        ("key.jsonl", 4, "rename `prediction` to `model_patch`"),
     ] {
         let text = score(&line, &["--predictions", predictions]);
         assert!(
@@ -126,7 +128,7 @@ fn bad_predictions_are_named_and_nothing_is_scored() {
 #[test]
 fn unknown_and_missing_tasks_are_told() {
     let line = imported();
-    line.write("p.jsonl", "{\"instance_id\":\"gone\",\"model_name_or_path\":\"m\"}\n");
+    line.write("p.jsonl", "{\"instance_id\":\"gone\",\"model_name_or_path\":\"m\",\"model_patch\":null}\n");
     let text = score(&line, &["--predictions", "p.jsonl", "--run-id", "r1"]);
     assert!(text.contains("`p.jsonl` line 1: there is no task `gone`"), "{text}");
     assert!(text.contains("m has nothing for 5 selected tasks, which count as failed"), "{text}");
@@ -134,6 +136,21 @@ fn unknown_and_missing_tasks_are_told() {
         let report = line.run(&["report", "r1", "--format", format]);
         assert!(report.contains("r1 m: 1 prediction for an unknown task: gone in "), "{format}: {report}");
         assert!(report.contains("r1 m: nothing for 5 selected tasks, which count as HrnsFail: "), "{format}: {report}");
+    }
+}
+
+#[test]
+fn fences_are_told_before_and_after_scoring() {
+    let line = imported();
+    let tasks = line.run(&["tasks", "list", "--format", "json"]);
+    let task: Value = serde_json::from_str(stdout(&tasks).lines().next().unwrap()).unwrap();
+    let id = task["task_id"].as_str().or(task["id"].as_str()).unwrap();
+    let fenced = "```diff\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n```\n";
+    line.write("p.json", &serde_json::json!({ id: fenced }).to_string());
+    for more in [&["--dry-run"][..], &["--dry-run", "--strip-fences"]] {
+        let text = score(&line, &[&["--predictions", "p.json"], more].concat());
+        assert_eq!(text.contains("markdown_fence"), more.len() == 1, "{text}");
+        assert_eq!(text.contains("removed the Markdown fences around 1 submission"), more.len() == 2, "{text}");
     }
 }
 

@@ -61,6 +61,7 @@ impl ScoredRun<'_> {
             coverage: true,
             mutation: true,
             controls: false,
+            strip_fences: false,
             models: self.models.iter().map(|model| (model.clone(), handed_in(&tasks))).collect(),
             unknown: self.models.first().map(|model| self.unknown(model)).into_iter().collect(),
             not_selected: 3,
@@ -298,7 +299,8 @@ pub(crate) fn starts_compile(task: usize) -> bool {
 /// Returns a patch for every task, of which no more is said than that there is one.
 fn handed_in(tasks: &[Task]) -> ModelInputs {
     let digest = Digest::of(b"a patch");
-    let input = SubmissionInput { kind: ContentKind::Patch, digest, cost_usd: None, tokens: None };
+    let input =
+        SubmissionInput { kind: ContentKind::Patch, digest, cost_usd: None, tokens: None, fence_removed: false };
     let submissions = tasks.iter().map(|task| (task.id.clone(), input.clone())).collect();
     ModelInputs { submissions, missing: Vec::new() }
 }

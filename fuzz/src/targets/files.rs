@@ -378,6 +378,7 @@ fn inputs() -> ScoreInputs {
         coverage: true,
         mutation: true,
         controls: true,
+        strip_fences: false,
         models: models.into(),
         unknown: Vec::new(),
         not_selected: 0,

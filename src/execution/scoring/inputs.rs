@@ -28,6 +28,9 @@ pub struct ScoreInputs {
     /// Whether methods that pass are launched under controls.
     #[serde(default)]
     pub controls: bool,
+    /// Whether Markdown fences around submissions were removed before anything else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub strip_fences: bool,
     /// The submissions, by model.
     pub models: BTreeMap<String, ModelInputs>,
     /// Predictions for unknown tasks.
@@ -58,6 +61,9 @@ pub struct SubmissionInput {
     pub cost_usd: Option<f64>,
     /// Tokens used for it.
     pub tokens: Option<u64>,
+    /// Whether a Markdown fence around it was removed; the digest is of what was inside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fence_removed: bool,
 }
 
 impl ModelInputs {
@@ -73,6 +79,7 @@ impl ModelInputs {
                         digest: Digest::of(prediction.content.bytes()),
                         cost_usd: prediction.cost_usd,
                         tokens: prediction.tokens,
+                        fence_removed: prediction.fence_removed,
                     };
                     (task.clone(), input)
                 })

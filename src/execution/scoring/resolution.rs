@@ -132,6 +132,7 @@ impl Scoring<'_> {
             cost_usd: None,
             tokens: None,
             place: Place { path: PathBuf::new(), line: None },
+            fence_removed: false,
         };
         let prediction = match self.predictions.models.get(model) {
             Some(tasks) => tasks.get(&task.id).cloned().unwrap_or_else(|| absent(Content::Nothing)),

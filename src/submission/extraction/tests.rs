@@ -278,3 +278,13 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_fenced_patch_is_malformed_and_says_why() {
+    let fenced = format!("Sure:\n```diff\n{}```\n", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n");
+    let target = "x".parse().unwrap();
+    let tree = StartingTree { target: &target, start: Some(b"a\n"), other: &|_| None };
+    let fault = extract(&Content::Patch(fenced.into()), &tree).content.unwrap_err();
+    assert_eq!(fault.reason, HarnessReason::MalformedPatch);
+    assert!(fault.detail.starts_with("markdown_fence: "), "{}", fault.detail);
+}

@@ -1,7 +1,7 @@
 //! Reads a directory of one model's predictions. It has `<task id>.patch` or `.diff`, or `<task id>.java` with the test
 //! file's whole text. Or it has `<task id>/` with the test file, at its path in the repository or by its name alone.
 //!
-//! The directory's name is the model's. Links are refused, because their targets are not part of the directory.
+//! Other files are listed and not read. The directory's name is the model's. Links are refused, because their targets are not part of the directory.
 
 use std::path::{Path, PathBuf};
 
@@ -37,13 +37,19 @@ pub(super) fn read(path: &Path, collector: &mut Collector<'_>) -> Result<(), Pre
             match name.rsplit_once('.') {
                 Some((id, "patch" | "diff")) => (id, bounded(&entry, Content::Patch)?),
                 Some((id, "java")) => (id, bounded(&entry, Content::File)?),
-                _ => return Err(malformed(&entry, "it is no `<task id>.patch`, `.diff` or `.java`")),
+                // A file that is named like a task is a prediction of which only the ending is wrong.
+                Some((stem, _)) if collector.task(stem).is_some() => return Err(other_ending(&entry)),
+                None if collector.task(&name).is_some() => return Err(other_ending(&entry)),
+                _ => {
+                    collector.strays.push(entry);
+                    continue;
+                }
             }
         } else {
             return Err(PredictionsError::Kind(entry));
         };
         let place = Place { path: entry.clone(), line: None };
-        let prediction = Prediction { content, cost_usd: None, tokens: None, place };
+        let prediction = Prediction { content, cost_usd: None, tokens: None, place, fence_removed: false };
         collector.add(id, model.as_deref(), prediction)?;
     }
     Ok(())
@@ -96,6 +102,7 @@ fn bounded(path: &Path, kind: fn(Vec<u8>) -> Content) -> Result<Content, Predict
     Ok(Content::of(content, kind))
 }
 
-fn malformed(path: &Path, reason: &str) -> PredictionsError {
-    PredictionsError::Malformed { place: Place { path: path.to_owned(), line: None }, reason: reason.to_owned() }
+fn other_ending(path: &Path) -> PredictionsError {
+    let reason = "it is named like a task, but is no `<task id>.patch`, `.diff` or `.java`".to_owned();
+    PredictionsError::Malformed { place: Place { path: path.to_owned(), line: None }, reason }
 }

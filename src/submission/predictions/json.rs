@@ -2,37 +2,136 @@
 //!
 //! Elements of a list are read one by one, so that errors can name each element's own line.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
 
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
-use super::{Collector, Place, Prediction, PredictionsError, field};
+use super::keys::Keys;
+use super::{Collector, Foreign, Place, Prediction, PredictionsError, field};
 use crate::submission::Content;
 
-/// The known fields of one prediction. Others are ignored.
-#[derive(Deserialize)]
+/// The reason for a text that ends within a value.
+const TRUNCATED: &str = "it is truncated: it ends within a value";
+
+/// The known keys of a prediction.
+const KNOWN: [&str; 7] =
+    ["instance_id", "task_id", "model_name_or_path", "model_patch", "model_file", "cost_usd", "tokens"];
+
+/// The known fields of one prediction, and the names of the others.
+#[derive(Default)]
 struct Raw {
     instance_id: Option<String>,
     task_id: Option<String>,
     model_name_or_path: Option<String>,
-    model_patch: Option<String>,
-    model_file: Option<String>,
+    /// The outer `None` is a missing key, the inner one a `null`.
+    model_patch: Option<Option<String>>,
+    model_file: Option<Option<String>>,
     cost_usd: Option<f64>,
     tokens: Option<u64>,
+    keys: Keys,
 }
 
-/// Checks that an object names its task. Its other fields are skipped, because they may contain anything.
-#[derive(Deserialize)]
-struct Named {
-    #[serde(default, deserialize_with = "there")]
-    instance_id: bool,
-    #[serde(default, deserialize_with = "there")]
-    task_id: bool,
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Fields)
+    }
 }
 
-fn there<'de, D: serde::Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
-    IgnoredAny::deserialize(value).map(|IgnoredAny| true)
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with `instance_id` and `model_patch`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw, A::Error> {
+        let mut raw = Raw::default();
+        let mut seen = BTreeSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let known = KNOWN.into_iter().find(|known| *known == key);
+            if known.is_some_and(|known| !seen.insert(known)) {
+                return Err(Error::custom(format_args!("the key `{key}` stands there twice")));
+            }
+            match key.as_str() {
+                "instance_id" => raw.instance_id = map.next_value()?,
+                "task_id" => raw.task_id = map.next_value()?,
+                "model_name_or_path" => raw.model_name_or_path = map.next_value()?,
+                "model_patch" => raw.model_patch = Some(map.next_value()?),
+                "model_file" => raw.model_file = Some(map.next_value()?),
+                "cost_usd" => raw.cost_usd = map.next_value()?,
+                "tokens" => raw.tokens = map.next_value()?,
+                unknown => {
+                    raw.keys.add(unknown);
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        if raw.instance_id.is_some() || raw.task_id.is_some() {
+            raw.keys.named();
+        }
+        Ok(raw)
+    }
+}
+
+/// A value of a dictionary: an object, or the text of a diff alone.
+enum Value {
+    Object(Raw),
+    Text(String),
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Value;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with `model_patch`, or the text of a diff")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
+                Ok(Value::Text(text.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Value, A::Error> {
+                Fields.visit_map(map).map(Value::Object)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// The names of an object's keys alone. Its values are skipped, because they may contain anything.
+struct Named(Keys, bool);
+
+impl<'de> Deserialize<'de> for Named {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Names;
+        impl<'de> Visitor<'de> for Names {
+            type Value = Named;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
+                let mut found = Named(Keys::default(), false);
+                while let Some((key, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
+                    match key.as_str() {
+                        "instance_id" | "task_id" => found.1 = true,
+                        _ => found.0.add(&key),
+                    }
+                }
+                Ok(found)
+            }
+        }
+        deserializer.deserialize_map(Names)
+    }
 }
 
 /// Reads all predictions of a file.
@@ -41,11 +140,20 @@ pub(super) fn read(path: &Path, bytes: &[u8], collector: &mut Collector<'_>) -> 
     let mut cursor = Cursor { path, bytes, offset: 0, line: 1, counted: 0 };
     match cursor.peek() {
         None => Ok(()),
+        Some(b'{') if let Some(format) = foreign(&cursor) => {
+            Err(PredictionsError::Foreign { path: path.to_owned(), format })
+        }
         Some(b'[') => list(&mut cursor, collector),
         Some(b'{') if is_lines(&cursor) => lines(&mut cursor, collector),
         Some(b'{') => dictionary(&mut cursor, collector),
         Some(_) => Err(cursor.malformed("it is neither an object nor a list of objects")),
     }
+}
+
+/// Returns the known format that the keys of the file's first object tell.
+fn foreign(cursor: &Cursor<'_>) -> Option<Foreign> {
+    let mut values = serde_json::Deserializer::from_slice(&cursor.bytes[cursor.offset..]).into_iter::<Named>();
+    Foreign::of(&values.next()?.ok()?.0)
 }
 
 /// Tells whether the file has an object on each line: the first line is a complete object and names its task.
@@ -55,7 +163,7 @@ fn is_lines(cursor: &Cursor<'_>) -> bool {
     match serde_json::from_slice::<Named>(first) {
         Ok(named) => {
             let alone = rest[first.len()..].iter().all(u8::is_ascii_whitespace);
-            named.instance_id || named.task_id || !alone
+            named.1 || !alone
         }
         // A first line that ends too early is the beginning of a longer value. Any other error belongs to this line.
         Err(error) => !error.is_eof() || rest[first.len()..].trim_ascii().starts_with(b"{"),
@@ -107,7 +215,14 @@ fn dictionary(cursor: &mut Cursor<'_>, collector: &mut Collector<'_>) -> Result<
         let place = cursor.place();
         let id: String = cursor.value()?;
         cursor.take(b':')?;
-        let raw: Raw = cursor.value()?;
+        let raw = match cursor.value()? {
+            Value::Object(raw) => raw,
+            Value::Text(text) if begins_as_diff(&text) => Raw { model_patch: Some(Some(text)), ..Raw::default() },
+            Value::Text(_) => {
+                let reason = format!("is a text that does not begin as a diff, under the key `{}`", super::shown(&id));
+                return Err(field(&place, "model_patch", reason));
+            }
+        };
         add(raw, Some(id), place, collector)?;
         match cursor.peek() {
             Some(b',') => cursor.offset += 1,
@@ -117,6 +232,12 @@ fn dictionary(cursor: &mut Cursor<'_>, collector: &mut Collector<'_>) -> Result<
             }
         }
     }
+}
+
+/// Tells whether a text begins as a diff, also in a Markdown fence.
+fn begins_as_diff(text: &str) -> bool {
+    let text = text.trim_start();
+    ["diff ", "--- ", "Index: ", "```", "~~~"].iter().any(|beginning| text.starts_with(beginning))
 }
 
 fn add(raw: Raw, key: Option<String>, place: Place, collector: &mut Collector<'_>) -> Result<(), PredictionsError> {
@@ -130,22 +251,43 @@ fn add(raw: Raw, key: Option<String>, place: Place, collector: &mut Collector<'_
             ));
         }
         (Some(id), _) | (None, Some(id)) => id,
-        (None, None) => return Err(field(&place, "instance_id", "is missing".to_owned())),
+        (None, None) => {
+            return Err(match Foreign::of(&raw.keys) {
+                Some(format) => PredictionsError::Foreign { path: place.path, format },
+                None => field(&place, "instance_id", "is missing".to_owned()),
+            });
+        }
     };
     if raw.cost_usd.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
         return Err(field(&place, "cost_usd", "is no amount".to_owned()));
     }
-    let content = match (raw.model_patch, raw.model_file) {
+    if raw.model_patch.is_none() && raw.model_file.is_none() {
+        if let Some(format) = Foreign::of(&raw.keys) {
+            return Err(PredictionsError::Foreign { path: place.path, format });
+        }
+        // An error that makes the file unreadable matters more, so reading goes on.
+        match &mut collector.contentless {
+            Some((_, _, others)) => *others += 1,
+            none => {
+                let unknown = raw.keys.meant().map(|(key, known)| (super::shown(key), known));
+                *none = Some((place.clone(), unknown, 0));
+            }
+        }
+    }
+    let content = match (raw.model_patch.flatten(), raw.model_file.flatten()) {
         (Some(_), Some(_)) => return Err(field(&place, "model_file", "stands beside `model_patch`".to_owned())),
         (Some(patch), None) => Content::of(patch.into_bytes(), Content::Patch),
         (None, Some(file)) => Content::of(file.into_bytes(), Content::File),
         (None, None) => Content::Nothing,
     };
-    let prediction = Prediction { content, cost_usd: raw.cost_usd, tokens: raw.tokens, place };
+    let prediction = Prediction { content, cost_usd: raw.cost_usd, tokens: raw.tokens, place, fence_removed: false };
     collector.add(&id, raw.model_name_or_path.as_deref(), prediction)
 }
 
 fn in_line(place: &Place, error: &serde_json::Error) -> PredictionsError {
+    if error.is_eof() {
+        return PredictionsError::Malformed { place: place.clone(), reason: TRUNCATED.to_owned() };
+    }
     // The parser got only one line, so of its position only the column is meaningful.
     let reason = error.to_string();
     let reason = reason.rsplit_once(" at line ").map_or(reason.as_str(), |(reason, _)| reason);
@@ -200,7 +342,7 @@ impl Cursor<'_> {
                 let line = place.line.unwrap_or(1) + (error.line() as u64).saturating_sub(1);
                 return Err(in_line(&Place { line: Some(line), ..place }, &error));
             }
-            None => return Err(self.malformed("it ends too early")),
+            None => return Err(self.malformed(TRUNCATED)),
         };
         self.offset += values.byte_offset();
         Ok(value)

@@ -146,6 +146,8 @@ fn kind(error: &PredictionsError) -> &'static str {
         PredictionsError::Field { field, .. } => field,
         PredictionsError::Conflict { .. } => "conflict",
         PredictionsError::Nothing(_) => "nothing",
+        PredictionsError::Foreign { .. } => "foreign",
+        PredictionsError::NoContent { .. } => "no content",
     }
 }
 
@@ -204,7 +206,7 @@ fn malformed_files_are_typed_errors_that_name_the_file() {
         (text("{\"t1\"}"), "malformed"),
         (text("{\"t1\":}"), "malformed"),
         (text("{\"t1\":1}"), "malformed"),
-        (text("{\"t1\":\"patch\"}"), "malformed"),
+        (text("{\"t1\":\"patch\"}"), "model_patch"),
         (text("{\"t1\":[\"patch\"]}"), "malformed"),
         (text("{\"instance_id\":1}"), "malformed"),
         (text("{\"instance_id\":[\"t1\"]}"), "malformed"),
@@ -284,24 +286,43 @@ fn malformed_files_are_typed_errors_that_name_the_file() {
 #[test]
 fn strange_files_lose_nothing() {
     let fixture = Fixture::new();
-    let deep = format!("{{\"instance_id\":\"t1\",\"more\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!(
+        "{{\"model_patch\":null,\"instance_id\":\"t1\",\"more\":{}{}}}",
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
     for (text, counts) in [
-        ("{\"instance_id\":\"\"}", [0, 1, 0, 0]),
-        ("{\"instance_id\":\"T1\"}", [0, 1, 0, 0]),
-        ("{\"instance_id\":\"t1 \"}", [0, 1, 0, 0]),
-        ("{\"instance_id\":\"t1\\u0000\"}", [0, 1, 0, 0]),
-        ("{\"instance_id\":\"../t1\"}", [0, 1, 0, 0]),
-        ("{\"instance_id\":\"\\u202et1\"}", [0, 1, 0, 0]),
-        ("{\"task_id\":\"t1\"}", [1, 0, 0, 0]),
-        ("{\"task_id\":\"t9\",\"instance_id\":\"t1\"}", [1, 0, 0, 0]),
-        ("{\"\\u0074\\u0031\":{}}", [1, 0, 0, 0]),
-        ("{\"t1\":{},\"t1\":{}}", [1, 0, 0, 1]),
-        ("{\"t1\":{},\"t2\":{},\"t3\":{},\"t4\":{}}", [2, 1, 1, 0]),
-        ("[{\"instance_id\":\"t1\",\"cost_usd\":1e308},{\"instance_id\":\"t1\",\"cost_usd\":1e308}]", [1, 0, 0, 1]),
-        ("[{\"instance_id\":\"t1\",\"model_name_or_path\":\"a\"},{\"instance_id\":\"t1\"}]", [2, 0, 0, 0]),
-        ("{\"instance_id\":\"t1\"}\r\n\r\n{\"instance_id\":\"t3\"}\r\n", [1, 0, 1, 0]),
-        ("\r\r{\"instance_id\":\"t1\"}\r", [1, 0, 0, 0]),
-        ("[\r{\"instance_id\":\"t1\"},\r{\"instance_id\":\"t2\"}\r]\r", [2, 0, 0, 0]),
+        ("{\"model_patch\":null,\"instance_id\":\"\"}", [0, 1, 0, 0]),
+        ("{\"model_patch\":null,\"instance_id\":\"T1\"}", [0, 1, 0, 0]),
+        ("{\"model_patch\":null,\"instance_id\":\"t1 \"}", [0, 1, 0, 0]),
+        ("{\"model_patch\":null,\"instance_id\":\"t1\\u0000\"}", [0, 1, 0, 0]),
+        ("{\"model_patch\":null,\"instance_id\":\"../t1\"}", [0, 1, 0, 0]),
+        ("{\"model_patch\":null,\"instance_id\":\"\\u202et1\"}", [0, 1, 0, 0]),
+        ("{\"model_patch\":null,\"task_id\":\"t1\"}", [1, 0, 0, 0]),
+        ("{\"model_patch\":null,\"task_id\":\"t9\",\"instance_id\":\"t1\"}", [1, 0, 0, 0]),
+        ("{\"\\u0074\\u0031\":{\"model_patch\":null}}", [1, 0, 0, 0]),
+        ("{\"t1\":{\"model_patch\":null},\"t1\":{\"model_patch\":null}}", [1, 0, 0, 1]),
+        (
+            "{\"t1\":{\"model_patch\":null},\"t2\":{\"model_patch\":null},\"t3\":{\"model_patch\":null},\"t4\":{\"model_patch\":null}}",
+            [2, 1, 1, 0],
+        ),
+        (
+            "[{\"model_patch\":null,\"instance_id\":\"t1\",\"cost_usd\":1e308},{\"model_patch\":null,\"instance_id\":\"t1\",\"cost_usd\":1e308}]",
+            [1, 0, 0, 1],
+        ),
+        (
+            "[{\"model_patch\":null,\"instance_id\":\"t1\",\"model_name_or_path\":\"a\"},{\"model_patch\":null,\"instance_id\":\"t1\"}]",
+            [2, 0, 0, 0],
+        ),
+        (
+            "{\"model_patch\":null,\"instance_id\":\"t1\"}\r\n\r\n{\"model_patch\":null,\"instance_id\":\"t3\"}\r\n",
+            [1, 0, 1, 0],
+        ),
+        ("\r\r{\"model_patch\":null,\"instance_id\":\"t1\"}\r", [1, 0, 0, 0]),
+        (
+            "[\r{\"model_patch\":null,\"instance_id\":\"t1\"},\r{\"model_patch\":null,\"instance_id\":\"t2\"}\r]\r",
+            [2, 0, 0, 0],
+        ),
         ("{\"instance_id\":\"t1\",\"tokens\":18446744073709551615,\"model_patch\":\"\\u0000\"}", [1, 0, 0, 0]),
         (&deep, [1, 0, 0, 0]),
     ] {
@@ -329,7 +350,7 @@ fn strange_directories_are_typed_errors() {
         rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     };
 
-    let cases: [(&str, Strange, Read); 18] = [
+    let cases: [(&str, Strange, Read); 19] = [
         ("nothing", |_| {}, Err("nothing")),
         ("only what is hidden", |at| fs::write(at.join(".t1.patch"), "x").unwrap(), Err("nothing")),
         ("a link", |at| symlink("/etc/passwd", at.join("t1.patch")).unwrap(), Err("kind")),
@@ -338,6 +359,7 @@ fn strange_directories_are_typed_errors() {
         ("a link to a directory", |at| symlink("..", at.join("t1")).unwrap(), Err("kind")),
         ("a socket", |at| drop(std::os::unix::net::UnixListener::bind(at.join("t1.patch")).unwrap()), Err("kind")),
         ("another ending", |at| fs::write(at.join("t1.txt"), "x").unwrap(), Err("malformed")),
+        ("a stray file alone", |at| fs::write(at.join("notes.txt"), "x").unwrap(), Err("nothing")),
         ("an ending of other letters", |at| fs::write(at.join("t1.PATCH"), "x").unwrap(), Err("malformed")),
         ("no ending", |at| fs::write(at.join("t1"), "x").unwrap(), Err("malformed")),
         (
@@ -439,7 +461,69 @@ fn directories_hold_patches_or_test_files() {
     let linked = fixture.read(&fixture.directory.path().join("agent"));
     assert!(linked.is_err());
     fixture.write("other/readme.txt", "x");
-    assert!(matches!(fixture.read(&fixture.directory.path().join("other")), Err(PredictionsError::Malformed { .. })));
+    assert!(matches!(fixture.read(&fixture.directory.path().join("other")), Err(PredictionsError::Nothing(_))));
+    fixture.write("other/t1.patch", "p");
+    let strays = fixture.read(&fixture.directory.path().join("other")).unwrap().strays;
+    assert_eq!(strays, [fixture.directory.path().join("other/readme.txt")]);
+}
+
+#[test]
+fn missing_submissions_name_the_unknown_key_and_the_nearest_known_one() {
+    let fixture = Fixture::new();
+    let line = "{\"instance_id\":\"t1\",\"model_name_or_path\":\"m\",\"prediction\":\"x\"}\n";
+    let error = fixture.text(line.to_owned() + &line.replace("t1", "t2")).unwrap_err();
+    assert_eq!(error.exit_status(), ExitStatus::BadInput);
+    let said = error.to_string();
+    assert!(said.contains("line 1") && said.contains("`prediction`") && said.contains("1 prediction more"), "{said}");
+    assert!(error.hint().unwrap().contains("rename `prediction` to `model_patch`"), "{error}");
+    let error = fixture.text("{\"instance_id\":\"t1\"}").unwrap_err();
+    assert!(error.hint().unwrap().contains("\"model_patch\": null"), "{error}");
+}
+
+#[test]
+fn files_of_other_harnesses_are_told_by_name() {
+    let fixture = Fixture::new();
+    let multi = "{\"org\":\"o\",\"repo\":\"n\",\"number\":7,\"fix_patch\":\"--- a\"}";
+    for (text, format) in [
+        (multi.to_owned(), Foreign::MultiSweBench),
+        (format!("{multi}\n{multi}\n"), Foreign::MultiSweBench),
+        (format!("[{multi}]"), Foreign::MultiSweBench),
+        ("{\"instance_id\":\"t1\",\"test_result\":{\"git_patch\":\"x\"}}".to_owned(), Foreign::OpenHands),
+        ("[{\"instance_id\":\"t1\",\"patch\":\"x\",\"prefix\":\"m\"}]".to_owned(), Foreign::SweBenchPro),
+        ("{\n\"project_name\": \"x\",\n\"tracks\": {}}".to_owned(), Foreign::Published),
+    ] {
+        let error = fixture.text(&text).unwrap_err();
+        assert!(matches!(error, PredictionsError::Foreign { format: found, .. } if found == format), "{text}: {error}");
+    }
+    // What has a submission is read, whatever else it has.
+    let own = multi.replace("fix_patch", "model_patch").replace("\"org\"", "\"instance_id\":\"t1\",\"org\"");
+    assert_eq!(fixture.text(format!("[{own}]")).unwrap().models["unnamed"].len(), 1);
+}
+
+#[test]
+fn texts_that_begin_as_a_diff_may_stand_under_a_tasks_id() {
+    let fixture = Fixture::new();
+    let diff = "--- a/x\n+++ b/x\n";
+    let text = serde_json::json!({"t1": diff, "t2": {"model_patch": format!("Here:\n```diff\n{diff}```\n")}});
+    let mut predictions = fixture.text(text.to_string()).unwrap();
+    assert_eq!(patch_of(&predictions, "unnamed", "t1"), Content::Patch(diff.into()));
+    assert_eq!(predictions.strip_fences(), 1);
+    assert_eq!(patch_of(&predictions, "unnamed", "t2"), Content::Patch(diff.into()));
+    let removed = |id: &str| predictions.models["unnamed"][&id.parse().unwrap()].fence_removed;
+    assert_eq!((removed("t1"), removed("t2")), (false, true));
+    assert!(fixture.text("{\"t1\":\"fixed it\"}").unwrap_err().to_string().contains("does not begin as a diff"));
+}
+
+#[test]
+fn truncated_lines_are_told_as_such() {
+    let fixture = Fixture::new();
+    let line = "{\"instance_id\":\"t1\",\"model_patch\":\"x\"}\n";
+    for text in [format!("{line}{}", &line[..30]), line[..30].to_owned(), format!("[{line},\n{}", &line[..30])] {
+        let said = fixture.text(&text).unwrap_err().to_string();
+        assert!(said.contains("p.json") && said.contains(" line ") && said.contains("truncated"), "{said}");
+    }
+    let said = fixture.text(format!("{line}7\n")).unwrap_err().to_string();
+    assert!(said.contains("line 2") && said.contains("expected an object with") && !said.contains("Raw"), "{said}");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Notes to the figures, as sentences: counts of missing, unknown, left-out and uncertain results, and the first names
 //! of each kind.
 
+use std::collections::BTreeMap;
+
+use crate::metrics::category::Category;
 use crate::output::{counted, escape};
 use crate::report::score::{RunFigures, ScoreReport, ScoredModel, ScoredTask};
 
@@ -31,6 +34,7 @@ pub fn of_model(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
         let names = first(run.missing_count, run.missing.iter());
         notes.push(format!("{who}: nothing for {number} as HrnsFail: {names}"));
     }
+    notes.extend(harness_reasons(model).map(|reasons| format!("{who}: methods that count as HrnsFail: {reasons}")));
     if run.unknown_count > 0 {
         let number = counted(run.unknown_count, "prediction for an unknown task", "predictions for unknown tasks");
         let places = model.unknown.iter().map(|unknown| format!("{} in {}", unknown.id, unknown.place));
@@ -58,6 +62,32 @@ pub fn of_model(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
         notes.push(format!("{who}: {number} as within every cap"));
     }
     notes
+}
+
+/// Returns how many methods count as HrnsFail for which reason, most first; `None` if there are none.
+fn harness_reasons(model: &ScoredModel) -> Option<String> {
+    let mut reasons: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for scored in &model.tasks {
+        let fault = scored.submission.as_ref().and_then(|submission| submission.fault.as_ref());
+        for method in &scored.methods {
+            if method.verdict.paper_verdict != Some(Category::HrnsFail) {
+                continue;
+            }
+            let outcome = method.new.first().map_or_else(|| "not executed".to_owned(), |new| new.outcome.to_string());
+            let code = fault.and_then(|fault| fault.detail.split_once(':')).map_or("", |(code, _)| code);
+            // Other details begin with a line, which differs from task to task.
+            let code = if code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') { code } else { "" };
+            *reasons.entry((outcome, code.to_owned())).or_default() += 1;
+        }
+    }
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by(|(one, count), (other, more)| more.cmp(count).then_with(|| one.cmp(other)));
+    let number = reasons.len();
+    let shown = reasons.into_iter().map(|((outcome, detail), count)| match detail.as_str() {
+        "" => format!("{count} {outcome}"),
+        _ => format!("{count} {outcome} ({detail})"),
+    });
+    (number > 0).then(|| first(number, shown))
 }
 
 /// Returns the sentences about a run, which apply to each of its models.

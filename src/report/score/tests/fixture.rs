@@ -85,6 +85,7 @@ impl Fixture {
                 coverage: true,
                 mutation: true,
                 controls: false,
+                strip_fences: false,
                 models: models.iter().map(|model| ((*model).to_owned(), of_model.clone())).collect(),
                 unknown: Vec::new(),
                 not_selected: 0,
@@ -101,7 +102,8 @@ impl Fixture {
     pub(super) fn hands_in(&mut self, model: &str, id: &str, cost_usd: Option<f64>) {
         if let Some(inputs) = self.inputs.models.get_mut(model) {
             let digest = Digest::of(b"x");
-            let submission = SubmissionInput { kind: ContentKind::Patch, digest, cost_usd, tokens: None };
+            let submission =
+                SubmissionInput { kind: ContentKind::Patch, digest, cost_usd, tokens: None, fence_removed: false };
             inputs.submissions.insert(id.parse().unwrap(), submission);
             inputs.missing.retain(|missing| missing.as_str() != id);
         }
