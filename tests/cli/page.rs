@@ -278,7 +278,7 @@ fn pages_are_written_to_a_new_directory_only() {
 }
 
 /// Returns the document that a browser makes of a file, and what it said.
-fn browse(file: &Path, directory: &Path, arguments: &[String]) -> (String, String) {
+pub(super) fn browse(file: &Path, directory: &Path, arguments: &[String]) -> (String, String) {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let there = |name: &&&str| {
         let paths = std::env::var_os("PATH").unwrap_or_default();
