@@ -1,13 +1,17 @@
 //! Reads scoring runs for reports, and compares them with a published leaderboard.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use fs_err as fs;
 
 use super::Context;
 use crate::error::CommandError;
 use crate::execution::run::list::{describe, find};
 use crate::report::leaderboard::calibration::{Calibration, calibrate};
 use crate::report::leaderboard::{self, Leaderboard};
+use crate::report::score::formats::html;
 use crate::report::score::{ScoreReport, ScoredModel, figures, read};
 use crate::submission::GOLD;
 use crate::task::TaskId;
@@ -44,6 +48,28 @@ impl ScoringRuns {
     /// Adds the models up.
     pub fn figures(&self) -> ScoreReport {
         figures(&self.models)
+    }
+
+    /// Writes an index page and a page for each task into a new or empty directory.
+    ///
+    /// # Errors
+    /// [`CommandError::Usage`] for a directory with entries; I/O errors of reading attachments and writing pages.
+    pub fn write_pages(&self, directory: &Path) -> Result<(), CommandError> {
+        let written = || -> io::Result<bool> {
+            fs::create_dir_all(directory)?;
+            if fs::read_dir(directory)?.next().is_some() {
+                return Ok(false);
+            }
+            html::write_directory(directory, &self.figures(), &self.models)?;
+            Ok(true)
+        };
+        match written().map_err(CommandError::Output)? {
+            true => Ok(()),
+            false => Err(CommandError::Usage {
+                message: format!("the directory `{}` is not empty", directory.display()),
+                hint: "name a new directory, or empty this one".to_owned(),
+            }),
+        }
     }
 
     /// Returns the models in the shape of the published leaderboard, dated by the run that ended last.

@@ -27,6 +27,9 @@ pub(super) struct ReportArguments {
     /// apart; as text, json or markdown
     #[arg(long, value_name = "FILE")]
     published: Option<PathBuf>,
+    /// With `--format html`: writes `index.html` and a page for each task into this new or empty directory
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
 }
 
 /// The forms of a report.
@@ -52,9 +55,25 @@ enum ReportFormat {
 pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), CommandError> {
     let runs = ScoringRuns::read(&arguments.runs, context)?;
     if let Some(file) = &arguments.published {
+        if arguments.output.is_some() {
+            return Err(CommandError::Usage {
+                message: "`--published` has no pages for `--output`".to_owned(),
+                hint: "leave `--output` out".to_owned(),
+            });
+        }
         return write_calibration(&runs.calibrate(file, context)?, arguments.format);
     }
     let models = &runs.models;
+    if let Some(directory) = &arguments.output {
+        if arguments.format != ReportFormat::Html {
+            return Err(CommandError::Usage {
+                message: "`--output` takes the pages of `--format html`".to_owned(),
+                hint: "add `--format html`, or redirect stdout to a file".to_owned(),
+            });
+        }
+        runs.write_pages(directory)?;
+        return stdout::line(&directory.join("index.html").display().to_string());
+    }
     match arguments.format {
         ReportFormat::Text => print_text(&runs.figures(), models),
         ReportFormat::Json => stdout::json(&runs.figures()),

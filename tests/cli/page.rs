@@ -1,5 +1,6 @@
-//! The page that `report --format html` makes, in a real browser: its script runs, its tables sort, a task opens to cells,
-//! covered lines, differences and logs, and nothing of a stranger's is taken for markup.
+//! The pages that `report --format html` makes, in a real browser: their scripts run, tables sort and filter, a task opens
+//! to launches, covered lines, mutants, differences and logs, nothing runs off a phone's screen, and nothing of a
+//! stranger's is taken for markup.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,77 +16,109 @@ use crate::support::scored::{ScoredRun, starts_compile};
 const STRANGE: &str =
     "</script></pre><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">&lt;\u{2028}";
 
-/// Loads the page, uses it as a reader does, and writes down what is to be seen.
+/// Loads the pages, uses them as a reader does, and writes down what is to be seen.
 const READER: &str = r##"<!DOCTYPE html>
 <iframe src="page.html" id="page" width="1200" height="900"></iframe>
+<iframe src="pages/index.html" id="index" width="1200" height="900"></iframe>
+<iframe src="pages/tasks/t0007.html" id="alone" width="1200" height="900"></iframe>
 <pre id="seen">nothing</pre>
 <script>
 const frame = document.getElementById("page");
-frame.addEventListener("load", () => {
+addEventListener("load", () => {
   const seen = {};
   try {
     const page = frame.contentDocument;
     const texts = (place, what) => [...place.querySelectorAll(what)].map(one => one.textContent);
-    const figures = page.getElementById("figures");
-    const success = texts(figures, "th").indexOf("Success%");
-    const column = () => [...figures.tBodies[0].rows].map(row => row.cells[success].textContent);
-    const heading = figures.querySelectorAll("th")[success];
-    heading.click(); seen.ascending = column();
-    heading.click(); seen.descending = column();
-    const tasks = page.getElementById("tasks");
-    const ids = () => [...tasks.tBodies[0].rows].map(row => row.cells[5].textContent);
-    tasks.querySelectorAll("th")[5].click(); seen.tasks = ids();
-    tasks.querySelectorAll("th")[5].click(); seen.backwards = ids();
-    const filter = page.getElementById("filter");
-    filter.value = "t0007"; filter.dispatchEvent(new Event("input")); seen.filtered = ids();
-    filter.value = ""; filter.dispatchEvent(new Event("input"));
-    seen.opened = [...tasks.tBodies[0].rows].map(row => {
-      row.click();
-      const task = page.getElementById("task");
-      return {
-        cells: texts(task, "table:not(.lines) tbody tr").length, headings: texts(task, "h2"),
-        covered: texts(task, "td.covered").length, missed: texts(task, "td.missed").length,
-        added: texts(task, "pre .added").length, removed: texts(task, "pre .removed").length,
-        start: texts(task, "p.start"), logs: texts(task, "details pre"), source: texts(task, ".lines tbody td:last-child").join(),
-      };
-    });
-    seen.shares = page.querySelectorAll("#shares svg rect").length;
-    const measure = page.getElementById("measure");
-    seen.plots = [...measure.options].map(option => {
-      measure.value = option.value; measure.dispatchEvent(new Event("change"));
-      return page.querySelectorAll("#plot circle").length;
-    });
+    const input = (id, value) => { const field = page.getElementById(id); field.value = value; field.dispatchEvent(new Event("input")); };
+    // The events of the browser come when this script is over; what they do is asked for at once.
+    const go = hash => { frame.contentWindow.location.hash = hash; frame.contentWindow.dispatchEvent(new HashChangeEvent("hashchange")); };
+    const ids = () => texts(page, "#tasks tbody tr a");
+    const fits = document => document.documentElement.scrollWidth <= document.documentElement.clientWidth;
+    const hidden = (document, what) => [...document.querySelectorAll(what)].filter(one => one.getBoundingClientRect().right > document.documentElement.clientWidth).length;
+    seen.ranking = [...page.querySelectorAll("table.ranking")].map(table => [...table.tBodies[0].rows].map(row => ({ run: Number(row.dataset.run), success: row.querySelector(".rate b").textContent, mix: row.querySelector(".mix").getAttribute("aria-label"), said: row.textContent })));
+    seen.gold = page.querySelectorAll("table.ranking .range u").length;
+    seen.charts = ["#costs svg circle", "#costs svg .front", "#curves svg circle"].map(what => page.querySelectorAll(what).length);
+    seen.measures = [...page.querySelectorAll("#measure input:enabled")].map(choice => { choice.click(); return page.querySelectorAll("#curves svg circle").length; });
     seen.notes = texts(page, "#notes li");
-    seen.sheets = [...page.querySelectorAll("details")].filter(one => one.querySelector("table.sheet")).map(one => {
-      const table = one.querySelector("table.sheet");
-      table.querySelectorAll("th")[1].click(); table.querySelectorAll("th")[1].click();
-      return { title: one.querySelector("summary").textContent, models: [...table.tBodies[0].rows].map(row => row.cells[1].textContent) };
+    seen.sheets = [...page.querySelectorAll("details.sheet")].map(one => {
+      one.open = true;
+      const table = one.querySelector("table");
+      const heads = texts(table, "th");
+      const column = heads.indexOf("Success%");
+      const values = () => column === -1 ? [] : [...table.tBodies[0].rows].map(row => row.cells[column].textContent);
+      const button = table.querySelectorAll("th")[column === -1 ? 0 : column].querySelector("button");
+      button.click(); const up = values(); button.click(); const down = values();
+      return { title: one.querySelector("summary").textContent, up, down };
     });
+    seen.wide = [390, 1024, 1400, 1600].map(width => { frame.width = width; return [fits(page), ["table.ranking", "#tasks", "table.sheet"].map(what => hidden(page, what + " td"))]; });
+    frame.width = 1200;
+
+    seen.tasks = ids();
+    input("by-text", "t0007"); seen.filtered = ids(); seen.address = frame.contentWindow.location.hash; input("by-text", "");
+    input("by-outcome", "CmplFail"); input("by-model", "1"); seen.failing = ids(); seen.letters = texts(page, "#tasks tbody tr td:nth-child(7)");
+    input("by-outcome", ""); input("by-model", ""); input("by-reason", "compile_fail(target_file)"); seen.reason = ids().length; input("by-reason", "");
+    go("#tasks?text=t0003"); seen.linked = ids(); go("#tasks?");
+    const opened = document => {
+      const task = document.getElementById("task");
+      const empty = [...task.querySelectorAll("h1, h2, h3")].filter(one => !one.textContent.trim() || !one.nextElementSibling || /^H[123]$/.test(one.nextElementSibling.tagName));
+      for (const button of task.querySelectorAll("tr.fold button")) button.click();
+      const code = task.querySelector(".focal td.text");
+      return {
+        title: document.title, name: texts(task, "h1"), launches: texts(task, ".launch").length, failures: texts(task, ".failure").length, empty: empty.map(one => one.textContent),
+        covered: texts(task, "td.covered").length, missed: texts(task, "td.missed").length, source: texts(task, ".focal td.text"), around: texts(task, "tr.around").length,
+        kept: code ? getComputedStyle(code).whiteSpace : null, mutants: texts(task, "tr.mutant"),
+        added: texts(task, ".diff tr.added").length, removed: texts(task, ".diff tr.removed").length, diffs: texts(task, ".tabs button"), start: texts(task, "p.start"), logs: texts(task, "details.log pre"),
+      };
+    };
+    const before = frame.contentWindow.history.length;
+    seen.opened = seen.tasks.map(id => { go("#task=" + id); return { ...opened(page), hidden: page.getElementById("overview").hidden }; });
+    seen.steps = frame.contentWindow.history.length - before;
+    seen.narrow = [390, 1024, 1600].map(width => { frame.width = width; return fits(page); });
+    go("#task=gone"); seen.back = [page.getElementById("overview").hidden, page.title];
+
+    const alone = document.getElementById("alone");
+    const tabs = alone.contentDocument.querySelectorAll(".tabs button");
+    tabs[1].click(); seen.alone = opened(alone.contentDocument); seen.pressed = tabs[1].getAttribute("aria-pressed");
+    seen.around = [...alone.contentDocument.querySelectorAll("#crumbs a")].map(link => link.getAttribute("href"));
+    alone.width = 390; seen.phone = fits(alone.contentDocument);
+    seen.links = [...document.getElementById("index").contentDocument.querySelectorAll("#tasks a")].map(link => link.getAttribute("href"));
+
     seen.title = page.title;
-    seen.elements = [...new Set([...page.querySelectorAll("*")].map(one => one.localName))].sort();
+    seen.elements = [...new Set([frame, alone].flatMap(one => [...one.contentDocument.querySelectorAll("*")].map(one => one.localName)))].sort();
     seen.requests = frame.contentWindow.performance.getEntriesByType("resource").map(one => one.name);
     const foreign = page.createElement("script"); foreign.textContent = "document.title = 'foreign'";
     page.body.append(foreign); seen.after = page.title;
-  } catch (error) { seen.error = String(error); }
+  } catch (error) { seen.error = String(error) + error.stack; }
   document.getElementById("seen").textContent = JSON.stringify(seen);
 });
 </script>
 "##;
 
+fn names(values: &Value) -> Vec<String> {
+    let values = values.as_array().unwrap_or_else(|| panic!("{values}"));
+    values.iter().map(|value| value.as_str().unwrap().to_owned()).collect()
+}
+
+fn number(value: &Value, what: &str) -> u64 {
+    value[what].as_u64().unwrap_or_else(|| panic!("{what}: {value}"))
+}
+
 #[test]
-fn a_browser_shows_the_page() {
+fn a_browser_shows_the_pages() {
     let line = CommandLine::new();
     // The page shows no character that would reorder or hide others.
     let shown = visible_lines(STRANGE);
     assert_ne!(shown, STRANGE);
-    let models = vec![format!("one {STRANGE}"), "two".to_owned()];
+    let models = vec![format!("one {STRANGE}"), "two".to_owned(), "gold".to_owned()];
     let run = ScoredRun { run_id: "r1", models, tasks: 12, strange: STRANGE };
     run.write(&line.path().join("data"));
     let page = line.run(&["report", "r1", "--format", "html"]);
     let page = page.strip_prefix("exit 0\n---- stdout\n").unwrap_or_else(|| panic!("{page}"));
     fs::write(line.path().join("page.html"), page).unwrap();
+    let said = line.run(&["report", "r1", "--format", "html", "--output", "pages"]);
+    assert_eq!(said, "exit 0\n---- stdout\npages/index.html\n");
     fs::write(line.path().join("reader.html"), READER).unwrap();
-    let (document, said) = browse(&line.path().join("reader.html"), line.path());
+    let (document, said) = browse(&line.path().join("reader.html"), line.path(), &["--dump-dom".to_owned()]);
     let seen = document.split_once("<pre id=\"seen\">").and_then(|(_, rest)| rest.split_once("</pre>"));
     let seen = seen.unwrap_or_else(|| panic!("{document}\n{said}")).0;
     let seen = ["&lt;<", "&gt;>", "&amp;&"].iter().fold(seen.to_owned(), |text, pair| {
@@ -94,63 +127,10 @@ fn a_browser_shows_the_page() {
     });
     let seen: Value = serde_json::from_str(&seen).unwrap_or_else(|error| panic!("{error}: {seen}\n{said}"));
     assert_eq!(seen["error"], Value::Null, "{said}");
+    shows_the_overview(&seen, &shown);
+    shows_the_tasks(&seen, &shown);
 
-    let sorted = |values: &Value| -> Vec<f64> {
-        values.as_array().unwrap().iter().map(|value| value.as_str().unwrap().parse().unwrap()).collect()
-    };
-    let (up, mut down) = (sorted(&seen["ascending"]), sorted(&seen["descending"]));
-    assert!(up.len() == 4 && up.is_sorted(), "{up:?}");
-    down.reverse();
-    assert_eq!(up, down);
-    let ids = |values: &Value| -> Vec<String> {
-        values.as_array().unwrap().iter().map(|value| value.as_str().unwrap().to_owned()).collect()
-    };
-    let (up, mut down) = (ids(&seen["tasks"]), ids(&seen["backwards"]));
-    assert!(up.len() == 24 && up.is_sorted(), "{up:?}");
-    down.reverse();
-    assert_eq!(up, down);
-    assert_eq!(ids(&seen["filtered"]), ["t0007", "t0007"]);
-
-    let opened = seen["opened"].as_array().unwrap();
-    let number = |task: &Value, what: &str| task[what].as_u64().unwrap();
-    let sum = |what: &str| opened.iter().map(|task| number(task, what)).sum::<u64>();
-    assert_eq!(sum("cells"), 2 * 2 * (1..=3).sum::<u64>() * 4, "each method on new and on old code");
-    assert!(sum("covered") > 0 && sum("missed") > 0, "{opened:?}");
-    let executed = || opened.iter().filter(|task| !task["logs"].as_array().unwrap().is_empty());
-    assert!(executed().count() > 12);
-    for task in executed() {
-        assert!(number(task, "added") > 0 && number(task, "removed") > 0, "{task}");
-        assert!(task["logs"][0].as_str().unwrap().contains(&shown), "{task}");
-    }
-    assert!(opened.iter().any(|task| task["source"].as_str().unwrap().contains(&shown)));
-    for task in opened {
-        // Generation tasks are those with odd numbers, and only they have a file whose compilation is looked at.
-        let index: usize = task["headings"][0].as_str().unwrap().strip_prefix('t').unwrap().parse().unwrap();
-        let said = |how: &str| vec![format!("the file that it starts from {how}")];
-        let expected = match (index.is_multiple_of(2), starts_compile(index)) {
-            (true, _) => Vec::new(),
-            (false, true) => said("compiles on new code"),
-            (false, false) => said(&format!("does not compile on new code: cannot find symbol {shown}")),
-        };
-        assert_eq!(ids(&task["start"]), expected, "{task}");
-    }
-    assert!(number(&seen, "shares") >= 8, "{seen}");
-    assert!(seen["plots"].as_array().is_some_and(|plots| plots.len() == 3 && plots.iter().all(|dots| *dots != 0)));
-
-    let sheets = seen["sheets"].as_array().unwrap();
-    let titles: Vec<&str> = sheets.iter().map(|sheet| sheet["title"].as_str().unwrap()).collect();
-    assert!(matches!(titles[..], [_, _, "By half-year", "By repository", "By Java development kit"]), "{titles:?}");
-    for sheet in sheets {
-        let models = ids(&sheet["models"]);
-        assert_eq!((models[0].as_str(), models.last().unwrap().as_str()), ("two", &*format!("one {shown}")), "{sheet}");
-    }
-    let notes = ids(&seen["notes"]);
-    let [unknown, failing, not_selected] = notes.as_slice() else { panic!("{notes:?}") };
-    assert!(unknown.contains("1 prediction for an unknown task: gone </script></pre><script>"), "{unknown}");
-    assert!(failing.starts_with("r1: the developers' tests of 7 tasks fail on new code"), "{failing}");
-    assert_eq!(not_selected, "r1: 3 predictions for tasks that were not selected");
-
-    let elements = ids(&seen["elements"]);
+    let elements = names(&seen["elements"]);
     assert!(!elements.iter().any(|name| name == "img"), "{elements:?}");
     assert_eq!((&seen["title"], &seen["requests"]), (&Value::from("Scores"), &Value::Array(Vec::new())));
     assert_eq!(seen["after"], "Scores", "the page's policy lets no other script run");
@@ -162,8 +142,143 @@ fn a_browser_shows_the_page() {
     );
 }
 
+fn shows_the_overview(seen: &Value, shown: &str) {
+    let ranking = seen["ranking"].as_array().unwrap();
+    assert_eq!(ranking.len(), 2, "a table for each track");
+    let sheets = seen["sheets"].as_array().unwrap();
+    for (track, sheet) in ranking.iter().zip(sheets) {
+        let rows = track.as_array().unwrap();
+        let mut runs: Vec<u64> = rows.iter().map(|row| number(row, "run")).collect();
+        runs.sort_unstable();
+        assert_eq!(runs, [1, 2], "gold, the first by name, is no row");
+        for row in rows {
+            // The bar says what the table of all figures says.
+            let success = row["success"].as_str().unwrap();
+            assert!(names(&sheet["up"]).iter().any(|value| value == success), "{row} {sheet}");
+            assert!(row["mix"].as_str().unwrap().starts_with(&format!("Success {success} %, Redundant")), "{row}");
+        }
+        assert!(rows.iter().any(|row| row["said"].as_str().unwrap().contains(&format!("one {shown}"))), "{rows:?}");
+        assert!(rows.last().unwrap()["said"].as_str().unwrap().contains("significant"), "{rows:?}");
+    }
+    assert_eq!(seen["gold"], 4, "gold is a line in every row");
+    let counts = |what: &str| -> Vec<u64> {
+        seen[what].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).collect()
+    };
+    assert!(matches!(counts("charts")[..], [4, 2, dots] if dots > 0), "{:?}", seen["charts"]);
+    let measures = counts("measures");
+    // Clean success is not known without controls.
+    assert!(measures.len() == 3 && measures.iter().all(|dots| *dots > 0), "{measures:?}");
+
+    let titles: Vec<&str> = sheets.iter().map(|sheet| sheet["title"].as_str().unwrap()).collect();
+    assert!(
+        matches!(
+            titles[..],
+            [
+                "All figures, test_update",
+                "All figures, test_generation",
+                _,
+                _,
+                "By half-year",
+                "By repository",
+                "By Java development kit"
+            ]
+        ),
+        "{titles:?}"
+    );
+    for sheet in sheets.iter().filter(|sheet| sheet["up"][0].is_string()) {
+        let value = |text: &String| text.parse::<f64>().unwrap();
+        let [up, mut down] = ["up", "down"].map(|way| names(&sheet[way]).iter().map(value).collect::<Vec<f64>>());
+        assert!(up.is_sorted(), "{sheet}");
+        down.reverse();
+        assert_eq!(up, down, "{sheet}");
+    }
+    for (wide, seen) in seen["wide"].as_array().unwrap().iter().zip(["390", "1024", "1400", "1600"]) {
+        assert_eq!(wide[0], true, "at {seen} pixels the page itself has to be scrolled sideways");
+        if seen != "1024" {
+            assert_eq!(wide[1], serde_json::json!([0, 0, 0]), "at {seen} pixels columns are hidden");
+        }
+    }
+    let [failing, not_selected, unknown] = &names(&seen["notes"])[..] else { panic!("{}", seen["notes"]) };
+    assert!(unknown.contains("1 prediction for an unknown task: gone </script></pre><script>"), "{unknown}");
+    assert!(failing.starts_with("r1: the developers' tests of 1 task fail on new code"), "{failing}");
+    assert_eq!(not_selected, "r1: 3 predictions for tasks that were not selected");
+
+    let tasks = names(&seen["tasks"]);
+    assert!(tasks.len() == 12 && tasks.is_sorted(), "{tasks:?}");
+    assert_eq!(
+        (names(&seen["filtered"]), &seen["address"]),
+        (vec!["t0007".to_owned()], &Value::from("#tasks?text=t0007"))
+    );
+    assert_eq!(names(&seen["linked"]), ["t0003"], "the address decides what is shown");
+    let letters = names(&seen["letters"]);
+    assert!(
+        !letters.is_empty() && letters.len() < 12 && letters.iter().all(|letters| letters.contains('C')),
+        "{letters:?}"
+    );
+    assert!(matches!(seen["reason"].as_u64(), Some(1..12)), "{}", seen["reason"]);
+}
+
+fn shows_the_tasks(seen: &Value, shown: &str) {
+    let opened = seen["opened"].as_array().unwrap();
+    let sum = |what: &str| opened.iter().map(|task| number(task, what)).sum::<u64>();
+    assert_eq!(sum("launches"), 3 * 2 * (1..=3).sum::<u64>() * 4, "each method on new and on old code");
+    assert!(sum("covered") > 0 && sum("missed") > 0 && sum("failures") > 0, "{opened:?}");
+    assert_eq!(seen["steps"], 12, "Back leads from each task to the one before it");
+    assert_eq!(seen["back"], serde_json::json!([false, "Scores"]), "an unknown task leads to the overview");
+    for task in opened {
+        assert_eq!((&task["hidden"], names(&task["empty"])), (&Value::Bool(true), Vec::new()), "{task}");
+        assert_eq!(format!("{} – Scores", names(&task["name"])[0]), task["title"].as_str().unwrap());
+        let (source, mutants) = (names(&task["source"]), names(&task["mutants"]));
+        assert_eq!((source.len(), number(task, "around"), &task["kept"]), (27, 6, &Value::from("pre")), "{task}");
+        assert!(source[3].starts_with("    List<String> names(") && source[4].contains(shown), "{source:?}");
+        assert!(mutants.len() == 10 && mutants.iter().any(|mutant| mutant.contains("killed by")), "{mutants:?}");
+        assert!(number(task, "added") > 0 && number(task, "removed") > 0, "{task}");
+        assert!(names(&task["logs"])[0].contains(shown), "{task}");
+        // Generation tasks are those with odd numbers, and only they have a file whose compilation is looked at.
+        let index: usize = names(&task["name"])[0].strip_prefix('t').unwrap().parse().unwrap();
+        let said = |how: &str| vec![format!("The file that it starts from {how} on new code.")];
+        let expected = match (index.is_multiple_of(2), starts_compile(index)) {
+            (true, _) => Vec::new(),
+            (false, true) => said("compiles"),
+            (false, false) => said("does not compile"),
+        };
+        assert_eq!(names(&task["start"]), expected, "{task}");
+    }
+    assert_eq!(seen["narrow"], serde_json::json!([true, true, true]), "nothing of a task runs off the screen");
+
+    let alone = &seen["alone"];
+    assert_eq!(alone["title"], "t0007 – Scores");
+    for what in ["launches", "covered", "added", "removed", "failures"] {
+        assert!(number(alone, what) > 0, "{what}: {alone}");
+    }
+    let diffs = names(&alone["diffs"]);
+    assert!(diffs.contains(&"Against the developers' file".to_owned()) && seen["pressed"] == "true", "{diffs:?}");
+    assert_eq!(names(&seen["around"]), ["../index.html#explorer", "t0006.html", "t0008.html"]);
+    assert_eq!(seen["phone"], true);
+    let links: Vec<String> = (0..12).map(|task| format!("tasks/t{task:04}.html")).collect();
+    assert_eq!(names(&seen["links"]), links);
+}
+
+#[test]
+fn pages_are_written_to_a_new_directory_only() {
+    let line = CommandLine::new();
+    let models = vec!["one".to_owned()];
+    ScoredRun { run_id: "r1", models, tasks: 3, strange: "" }.write(&line.path().join("data"));
+    let pages = |more: &[&str]| line.run(&[&["report", "r1", "--output", "pages"], more].concat());
+    let said = pages(&[]);
+    assert!(said.starts_with("exit 2\n") && said.contains("add `--format html`"), "{said}");
+    assert!(!line.path().join("pages").exists());
+    assert!(pages(&["--format", "html"]).starts_with("exit 0\n"));
+    let mut written: Vec<_> =
+        fs::read_dir(line.path().join("pages/tasks")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    written.sort();
+    assert_eq!(written, ["t0000.html", "t0001.html", "t0002.html"]);
+    let said = pages(&["--format", "html"]);
+    assert!(said.starts_with("exit 2\n") && said.contains("`pages` is not empty"), "{said}");
+}
+
 /// Returns the document that a browser makes of a file, and what it said.
-fn browse(file: &Path, directory: &Path) -> (String, String) {
+pub(super) fn browse(file: &Path, directory: &Path, arguments: &[String]) -> (String, String) {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let there = |name: &&&str| {
         let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -177,7 +292,8 @@ fn browse(file: &Path, directory: &Path) -> (String, String) {
     let output = Command::new("timeout")
         .args(["--kill-after=10", "300", *browser, "--headless", "--no-sandbox", "--disable-gpu"])
         // A frame and the page around it are two files, and files are strangers to each other otherwise.
-        .args(["--disable-dev-shm-usage", "--allow-file-access-from-files", "--enable-logging=stderr", "--dump-dom"])
+        .args(["--disable-dev-shm-usage", "--allow-file-access-from-files", "--enable-logging=stderr"])
+        .args(arguments)
         .arg(format!("--user-data-dir={}", directory.join("browser").display()))
         .arg(format!("file://{}", file.display()))
         .env("HOME", directory)
@@ -186,4 +302,28 @@ fn browse(file: &Path, directory: &Path) -> (String, String) {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{browser}: {}\n{said}", output.status);
     (String::from_utf8_lossy(&output.stdout).into_owned(), said)
+}
+
+/// Writes a report of invented models, and takes the pictures of the documentation.
+#[test]
+#[ignore = "writes docs/images"]
+fn pictures_of_the_report() {
+    let line = CommandLine::new();
+    let names = ["atlas-large", "birch-2", "cedar-mini", "dune-coder", "elm-small", "fjord-pro"];
+    let models = names.iter().map(|name| (*name).to_owned()).chain(["gold".to_owned()]).collect();
+    ScoredRun { run_id: "sample", models, tasks: 240, strange: "" }.write(&line.path().join("data"));
+    let report = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
+    if report.exists() {
+        fs::remove_dir_all(&report).unwrap();
+    }
+    let said = line.run(&["report", "sample", "--format", "html", "--output", report.to_str().unwrap()]);
+    assert!(said.starts_with("exit 0\n"), "{said}");
+    let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images");
+    fs::create_dir_all(&images).unwrap();
+    for (page, picture, size) in
+        [("index.html", "report.png", "1180,1080"), ("tasks/t0007.html", "report-task.png", "1180,1250")]
+    {
+        let arguments = [format!("--screenshot={}", images.join(picture).display()), format!("--window-size={size}")];
+        browse(&report.join(page), line.path(), &arguments);
+    }
 }

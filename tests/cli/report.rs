@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use fs_err as fs;
 use serde_json::{Value, json};
 
+use super::page::browse;
 use super::score::imported;
 use crate::support::command::CommandLine;
 use crate::support::scored::ScoredRun;
@@ -45,6 +47,20 @@ fn a_report_of_everything_takes_little() {
         eprintln!("{format:>8}: {seconds:5.1} s, {peak:4} MiB at most, {bytes:>9} bytes written");
         assert_eq!(taken.code, Some(0), "{format}");
         assert!(peak < 250, "{format}: {peak} MiB");
+    }
+    let began = Instant::now();
+    let taken = line.measure(&["report", "r1", "--format", "html", "--output", "pages"]);
+    assert_eq!(taken.code, Some(0));
+    let index = line.path().join("pages/index.html");
+    let (peak, bytes) = (taken.peak_bytes >> 20, fs::metadata(&index).unwrap().len());
+    eprintln!("   pages: {:5.1} s, {peak:4} MiB at most, {bytes:>9} bytes of index", began.elapsed().as_secs_f64());
+    let empty = line.path().join("empty.html");
+    fs::write(&empty, "<p>").unwrap();
+    for page in [&empty, &index] {
+        let began = Instant::now();
+        browse(page, line.path(), &["--dump-dom".to_owned()]);
+        let (name, seconds) = (page.file_name().unwrap().display(), began.elapsed().as_secs_f64());
+        eprintln!("{name}: {seconds:.1} s from the browser's start to its end");
     }
 }
 

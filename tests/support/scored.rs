@@ -76,7 +76,8 @@ impl ScoredRun<'_> {
         }
         for (number, task) in tasks.iter().enumerate() {
             self.of_task(&mut run, number, task);
-            for (model, name) in self.models.iter().map(String::as_str).chain([GOLD]).enumerate() {
+            let developers = (!self.models.iter().any(|model| model == GOLD)).then_some(GOLD);
+            for (model, name) in self.models.iter().map(String::as_str).chain(developers).enumerate() {
                 self.of_model(&mut run, number, task, (model, name));
             }
         }
@@ -101,8 +102,7 @@ impl ScoredRun<'_> {
             added: vec![5, 6],
         };
         let focal = vec![Focal { method: "C#m".parse().unwrap(), found: Found::Resolved(lines) }];
-        let source: String =
-            (1..40).map(|line| format!("    int line{line} = {number}; // {}\n", self.strange)).collect();
+        let source = source(number, self.strange);
         fs::write(run.path().join(SOURCES).join(source_name(&task.rev2, &path)), source).unwrap();
         let focal = FocalRecord { schema: SCORE_SCHEMA, task_id: task.id.clone(), focal };
         run.append(&ScoreRecord::Focal(focal)).unwrap();
@@ -150,16 +150,20 @@ impl ScoredRun<'_> {
             dropped: vec![Dropped { path: format!("pom.xml {}", self.strange), lying_header: false }],
             shadows: Vec::new(),
             line_ends_adapted: false,
-            cost_usd: Some(mixed(number, model, 5) as f64 / 100.0),
+            cost_usd: (name != GOLD)
+                .then(|| [2.9, 1.2, 0.35, 1.6, 0.08][model % 5] * (0.4 + chance(number, model, 5) as f64 / 80.0)),
             tokens: Some(1000),
         };
         run.append(&ScoreRecord::Submission(submission)).unwrap();
         for (index, method) in task.test_methods.iter().enumerate() {
-            let (new, old): (Outcome, Outcome) = match mixed(number, model, index) % 100 {
+            // Later models are weaker, and few of the developers' tests fail.
+            let (new, old): (Outcome, Outcome) = match chance(number, model, index) + 7 * (model % 6) {
                 _ if fault => [Outcome::HarnessFail(HarnessReason::WrongBase); 2].into(),
-                0..50 => (Outcome::Pass, Outcome::ExecFail(ExecReason::Assertion)),
-                50..70 => (Outcome::Pass, Outcome::Pass),
-                70..88 => [Outcome::ExecFail(ExecReason::Exception); 2].into(),
+                _ if name == GOLD && number % 29 != 5 => (Outcome::Pass, Outcome::ExecFail(ExecReason::Assertion)),
+                _ if name == GOLD => [Outcome::ExecFail(ExecReason::Exception); 2].into(),
+                0..60 => (Outcome::Pass, Outcome::ExecFail(ExecReason::Assertion)),
+                60..76 if task.track == Track::TestGeneration => (Outcome::Pass, Outcome::Pass),
+                60..95 => [Outcome::ExecFail(ExecReason::Exception); 2].into(),
                 _ => [Outcome::CompileFail(CompileReason::TargetFile); 2].into(),
             };
             for (code, outcome) in [(Side::New, new), (Side::Old, old)] {
@@ -200,9 +204,15 @@ impl ScoredRun<'_> {
             outcome,
             detail: match outcome {
                 Outcome::Pass => String::new(),
-                _ => {
-                    format!("java.lang.IllegalStateException: {}\n{}", self.strange, "at a.b.C.d(C.java:7)\n".repeat(5))
-                }
+                Outcome::CompileFail(_) => format!(
+                    "src/test/java/a/T.java:[31,22] error: cannot find symbol {}\n  symbol:   method withDefaults(java.util.Map<java.lang.String,java.util.List<java.lang.Integer>>)\n  location: class a.Parser\n",
+                    self.strange
+                ),
+                _ => format!(
+                    "java.lang.IllegalStateException: expected: <[alpha, beta, gamma, delta, epsilon, zeta, eta, theta]> but was: <[alpha, beta, gamma, delta, epsilon, zeta, theta]> {}\n\tat org.junit.jupiter.api.AssertEquals.failNotEqual(AssertEquals.java:197)\n\tat a.T.m0(T.java:27)\nCaused by: java.util.NoSuchElementException: eta\n{}",
+                    self.strange,
+                    "\tat a.b.C.d(C.java:7)\n".repeat(5)
+                ),
             },
             attributed: None,
             attempts: 1,
@@ -226,7 +236,7 @@ impl ScoredRun<'_> {
         method: &MethodId,
     ) {
         let lines: Vec<usize> = (5..21).collect();
-        let covered: Vec<usize> = lines[..1 + chance % lines.len()].to_vec();
+        let covered: Vec<usize> = lines[..6 + chance % (lines.len() - 5)].to_vec();
         let coverage = 100.0 * covered.len() as f64 / lines.len() as f64;
         let record = CoverageRecord {
             schema: SCORE_SCHEMA,
@@ -268,15 +278,45 @@ impl ScoredRun<'_> {
     fn test_file(&self, number: usize, version: usize) -> String {
         let line = |line: usize| {
             let version = if line % 20 == version % 20 { version } else { 0 };
-            format!("    int line{line} = {number} + {version}; // {}\n", self.strange)
+            let text = match line % 8 {
+                0 => format!("    @Test void case{line}() {{"),
+                1 => format!("        Parser parser = Parser.of({number}, {version});"),
+                2 => "        for (String name : parser.names()) {".to_owned(),
+                3 => format!("            assertEquals({version}, parser.depth(name));"),
+                4 => "        }".to_owned(),
+                5 => format!("        assertTrue(parser.isDone({version}));"),
+                6 => "    }".to_owned(),
+                _ => String::new(),
+            };
+            format!("{text} // {}\n", self.strange)
         };
         (0..80).map(line).collect()
     }
 }
 
+/// Returns a source of 39 lines with a method in lines 4 to 24.
+fn source(number: usize, strange: &str) -> String {
+    let line = |line: usize| match line {
+        1 => "package a;".to_owned(),
+        2 | 25 => String::new(),
+        3 => format!("public class C{number} {{ // {strange}"),
+        4 => "    List<String> names(Map<String, List<Integer>> from) {".to_owned(),
+        24 => "    }".to_owned(),
+        39 => "}".to_owned(),
+        26..=38 => format!("    int line{line} = {number};"),
+        _ => match line % 4 {
+            1 => format!("        for (String name : from.keySet()) {{ // {strange}"),
+            2 => format!("            if (from.get(name).size() > {line}) {{"),
+            3 => format!("                found.add(name + {number});"),
+            _ => "            } }".to_owned(),
+        },
+    };
+    (1..40).map(|number| format!("{}\n", line(number))).collect()
+}
+
 fn task(number: usize) -> Task {
     let methods = (0..1 + number % 3).map(|method| format!("a.T{number}#m{method}").parse().unwrap()).collect();
-    let date = format!("{}-{:02}-15", 2014 + number % 12, 1 + number % 12);
+    let date = format!("{}-{:02}-15", 2014 + number % 12, 1 + number / 12 % 12);
     Task {
         id: format!("t{number:04}").parse().unwrap(),
         repository: format!("owner/r{}", number % 60).parse().unwrap(),
@@ -307,6 +347,11 @@ fn handed_in(tasks: &[Task]) -> ModelInputs {
 
 fn mutants(task: usize) -> impl Iterator<Item = Digest> {
     (0..10).map(move |index| Digest::of(format!("{task} {index}").as_bytes()))
+}
+
+/// Returns a number below a hundred that looks like chance and is always the same.
+fn chance(task: usize, model: usize, method: usize) -> usize {
+    mixed(task, model, method) % 100
 }
 
 /// Returns a number that looks like chance and is always the same.

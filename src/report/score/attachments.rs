@@ -26,6 +26,8 @@ const MOST_FILE_BYTES: u64 = 256 << 10;
 const MOST_LOG_BYTES: u64 = 8 << 10;
 /// The most logs of one cell.
 const MOST_LOGS: usize = 50;
+/// Lines that are shown before and after a focal method.
+const SURROUNDINGS: usize = 3;
 /// The most lines of a focal method.
 const MOST_LINES: usize = 2000;
 
@@ -64,6 +66,15 @@ pub enum Attachment<'a> {
         run: &'a Path,
         /// The cell's directory below `logs`.
         directory: String,
+    },
+    /// An executed test file and the developers'. These come last, so that a large page loses them first.
+    Gold {
+        /// The run's directory.
+        run: &'a Path,
+        /// The developers' file.
+        gold: Digest,
+        /// The executed file.
+        file: Digest,
     },
 }
 
@@ -115,7 +126,7 @@ impl<'a> Attachment<'a> {
     /// Returns the lines of a focal method of a task.
     pub fn focal(run: &'a Path, task: &Task, lines: &FocalLines) -> Self {
         let name = source_name(&task.rev2, &lines.path);
-        Self::Focal { run, name, first: lines.first_line, last: last_shown(lines) }
+        Self::Focal { run, name, first: first_shown(lines), last: last_shown(lines).saturating_add(SURROUNDINGS) }
     }
 
     /// Returns the logs of an execution, if it has any. The record says only that logs exist; its other fields give
@@ -144,6 +155,11 @@ impl<'a> Attachment<'a> {
                 let Some(file) = read(*file)? else { return Ok(None) };
                 difference(&start.unwrap_or_default(), &file).map(Attached::Lines).map(Some)
             }
+            Self::Gold { run, gold, file } => {
+                let read = |digest: &Digest| text(run, &[SUBMISSIONS, &file_name(*digest)]);
+                let (Some(gold), Some(file)) = (read(gold)?, read(file)?) else { return Ok(None) };
+                difference(&gold, &file).map(Attached::Lines).map(Some)
+            }
             Self::Logs { run, directory } => logs(run, directory),
         }
     }
@@ -156,6 +172,11 @@ impl Attached {
             Self::Logs(logs) => logs.iter().map(|log| written(&log.name) + written(&log.text) + 24).sum(),
         }
     }
+}
+
+/// Returns the first line that is shown with a focal method.
+pub fn first_shown(lines: &FocalLines) -> usize {
+    lines.first_line.saturating_sub(SURROUNDINGS).max(1)
 }
 
 /// Returns the last line of a focal method that is shown.
@@ -199,7 +220,7 @@ fn logs(run: &Path, directory: &str) -> io::Result<Option<Attached>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(&directory)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".stdout") || name.ends_with(".stderr") {
+        if [".stdout", ".stderr", ".command.json"].iter().any(|suffix| name.ends_with(suffix)) {
             names.push(name);
         }
     }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::integrity::Evidence;
+use crate::digest::Digest;
 use crate::execution::scoring::gold::failing;
 use crate::execution::scoring::record::{
-    ControlsRecord, CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, OwnFocalRecord, ScoreRecord,
-    StartRecord, SubmissionRecord,
+    ControlsRecord, CoverageRecord, ExecutionRecord, FocalRecord, MutantOutcome, MutationRecord, OwnFocalRecord,
+    ScoreRecord, StartRecord, SubmissionRecord,
 };
 use crate::metrics::aggregate::Adequacy;
 use crate::metrics::integrity::Reason;
@@ -55,6 +56,10 @@ pub(super) struct Reference {
     /// Whether one fails on new code, although its label says that it passes.
     pub(super) failed: bool,
     lost: BTreeMap<MethodId, Lost>,
+    /// Digest of their test file.
+    pub(super) file: Option<Digest>,
+    /// Results of each method on mutants.
+    pub(super) mutants: BTreeMap<MethodId, Arc<Vec<MutantOutcome>>>,
     /// Values of each method.
     pub(super) methods: BTreeMap<MethodId, Adequacy>,
     /// Findings about each method under controls. The same findings do not count for submissions.
@@ -169,6 +174,7 @@ impl Reference {
         let mut reference = Self {
             executed: new().map(|one| one.method.clone()).collect(),
             failed: failing(new()).is_some(),
+            file: records.submission.as_ref().and_then(|submission| submission.post_image),
             fault: new().any(|one| matches!(one.outcome, Outcome::InfraFail(_))),
             ..Self::default()
         };
@@ -178,6 +184,7 @@ impl Reference {
         }
         for record in &records.mutation {
             reference.lost.entry(record.method.clone()).or_default().mutation = record.lost;
+            reference.mutants.insert(record.method.clone(), Arc::new(record.mutants.clone()));
             put_mutation(reference.methods.entry(record.method.clone()).or_default(), record);
         }
         for record in &records.controls {

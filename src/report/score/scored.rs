@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use super::gathered::{Gathered, OfModel, Reference, put_coverage, put_mutation};
 use super::{COMMAND, Instances, ReportError};
+use crate::digest::Digest;
 use crate::execution::run::list::{RunState, StoredRun, describe, for_each_record, read_without_records};
 use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
 use crate::execution::scoring::record::{
-    ControlsRecord, CoverageRecord, ExecutionRecord, FocalRecord, MutationRecord, OwnFocalRecord, StartRecord,
-    SubmissionRecord,
+    ControlsRecord, CoverageRecord, ExecutionRecord, FocalRecord, MutantOutcome, MutationRecord, OwnFocalRecord,
+    StartRecord, SubmissionRecord,
 };
 use crate::metrics::aggregate::{MeasuredAdequacy, MethodScore, TaskScore};
 use crate::metrics::category::{Category, OnOldCode, Verdict, judge};
@@ -65,6 +66,8 @@ pub struct ScoredTask {
     pub mutants: Arc<Vec<MutantSet>>,
     /// Which values are known.
     pub measured: MeasuredAdequacy,
+    /// Digest of the developers' test file; `None` if the run did not resolve it.
+    pub gold_file: Option<Digest>,
     /// Whether one of its developers' tests fails on new code.
     pub gold_failed: bool,
     /// Its target methods, in published order.
@@ -86,6 +89,8 @@ pub struct ScoredMethod {
     pub coverage: Option<CoverageRecord>,
     /// Its results on mutants, if it passed on new code.
     pub mutation: Option<MutationRecord>,
+    /// Results of the developers' method on mutants; empty if unknown.
+    pub gold_mutants: Arc<Vec<MutantOutcome>>,
     /// Its results under controls, if it passed on new code.
     pub controls: Option<ControlsRecord>,
     /// Findings about it, and which of them count.
@@ -238,6 +243,7 @@ impl Context<'_> {
             start: shared.and_then(|shared| shared.start.clone()),
             mutants: shared.map(|shared| Arc::clone(&shared.mutants)).unwrap_or_default(),
             measured,
+            gold_file: reference.and_then(|reference| reference.file),
             gold_failed: reference.is_some_and(|reference| reference.failed),
             methods,
         };
@@ -288,6 +294,7 @@ fn scored_methods(task: &Task, of_model: &OfModel, reference: Option<&Reference>
                 old,
                 coverage: None,
                 mutation: None,
+                gold_mutants: reference.and_then(|one| one.mutants.get(method)).cloned().unwrap_or_default(),
                 controls: None,
                 found,
                 score,

@@ -64,7 +64,8 @@ fn logs_are_shown_in_part_and_links_not_at_all() {
     let Some(Attached::Logs(logs)) = read(Attachment::Logs { run, directory: "m/t/nn".to_owned() }) else {
         panic!("there are logs")
     };
-    let [log] = logs.as_slice() else { panic!("{logs:?}") };
+    let [command, log] = logs.as_slice() else { panic!("{logs:?}") };
+    assert_eq!((command.name.as_str(), command.text.as_str()), ("m-1-1.command.json", "{}"));
     assert!(log.name == "m-1-1.stdout" && log.text.len() < 9000, "{}", log.text.len());
     assert!(log.text.starts_with("begin\u{fffd}x") && log.text.ends_with("xend"));
     assert_eq!(read(Attachment::Logs { run, directory: "m/t/no".to_owned() }), None);

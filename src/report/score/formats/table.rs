@@ -87,6 +87,25 @@ pub fn sheets(report: &ScoreReport) -> Vec<Sheet> {
     sheets.into_iter().filter(|sheet| !sheet.rows.is_empty()).collect()
 }
 
+/// Returns a table of the figures for each track, whose rows are models.
+pub fn figure_sheets(report: &ScoreReport) -> Vec<Sheet> {
+    let of = |track: Track, title: &'static str| {
+        let mut headings = vec!["model", "run", "tasks", "methods", "unscored"];
+        headings.extend(COLUMNS.iter().map(|(heading, _, _)| *heading));
+        let rows = report.runs.iter().filter_map(|run| {
+            let figures = &run.tracks.get(&track)?.all;
+            let mut row = vec![run.model.clone(), run.run_id.clone()];
+            row.extend([figures.tasks, figures.methods, figures.unscored].map(|number| number.to_string()));
+            row.extend(COLUMNS.iter().map(|(_, value, digits)| shown(value(figures), *digits)));
+            Some(row)
+        });
+        Sheet { title, headings, words: 2, rows: rows.collect() }
+    };
+    let sheets =
+        [(Track::TestUpdate, "All figures, test_update"), (Track::TestGeneration, "All figures, test_generation")];
+    sheets.map(|(track, title)| of(track, title)).into_iter().filter(|sheet| !sheet.rows.is_empty()).collect()
+}
+
 fn more(report: &ScoreReport) -> Sheet {
     let mut headings = vec!["run", "model", "track"];
     headings.extend(MORE.iter().map(|(heading, _, _)| *heading));

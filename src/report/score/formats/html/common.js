@@ -1,0 +1,30 @@
+"use strict";
+// Parts of every page. Texts of others become text nodes and attributes of known elements, never markup.
+const stored = id => { const element = document.getElementById(id); return element ? JSON.parse(element.textContent) : null; };
+const page = stored("data");
+const categories = ["Success", "Redundant", "ExecFail", "CmplFail", "HrnsFail", "unscored"];
+const meanings = {
+  Success: "passes on new code; for generation it fails on old code", Redundant: "generation: passes on new and on old code",
+  ExecFail: "fails on new code", CmplFail: "does not compile on new code", HrnsFail: "no test, or the edit can't be applied", unscored: "a fault of the infrastructure",
+};
+const byLetter = Object.fromEntries(categories.map(name => [name[0].toUpperCase(), name]));
+const shown = (value, digits = 1) => value === null || value === undefined ? "–" : value.toFixed(digits);
+const known = value => value !== null && value !== undefined;
+const make = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
+function fill(made, attributes, children) {
+  for (const [key, value] of Object.entries(attributes || {})) if (value !== null && value !== undefined && value !== false) made.setAttribute(key, value === true ? "" : value);
+  made.append(...children.flat().filter(child => child !== null && child !== undefined));
+  return made;
+}
+// A run's name stands beside its model only where several runs are in the report.
+const severalRuns = new Set(page.runs.map(run => run.run)).size > 1;
+const runName = place => page.runs[place].model + (severalRuns ? " · " + page.runs[place].run : "");
+const colours = page.runs.map((run, place) => run.gold ? "cgold" : "c" + page.runs.slice(0, place).filter(other => !other.gold).length % 10);
+const swatch = place => make("span", { class: "swatch " + colours[place], "aria-hidden": "true" });
+const named = place => make("span", { class: "name" }, swatch(place), page.runs[place].model, severalRuns ? make("small", {}, page.runs[place].run) : null);
+const pill = category => make("span", { class: "pill " + category, title: meanings[category] }, category);
+const letters = (text, names) => make("span", { class: "cells" }, [...text].map((letter, index) => {
+  const category = byLetter[letter];
+  const said = (names ? names[index] + ": " : "") + category;
+  return make("i", { class: category, title: said, role: "img", "aria-label": said }, letter);
+}));

@@ -1,0 +1,113 @@
+//! The index's data: models, standings, half-years, and one short row for each task.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::script::script_json;
+use super::standing::standings;
+use super::{ByTask, table_name};
+use crate::metrics::aggregate::{mean, segment};
+use crate::report::score::{ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
+use crate::submission::GOLD;
+
+/// Writes the data as one JSON value. `inline` tells whether the page contains the tasks' own data.
+///
+/// # Errors
+/// I/O errors of writing to `out`.
+pub(super) fn write(
+    out: &mut impl Write,
+    report: &ScoreReport,
+    models: &[ScoredModel],
+    tasks: &ByTask<'_>,
+    inline: bool,
+) -> io::Result<()> {
+    let incomplete = report.runs.iter().filter(|run| !run.complete);
+    let incomplete: Vec<String> = incomplete.map(|run| format!("{} {}", run.run_id, run.model)).collect();
+    write!(out, "{{\"inline\":{inline},\"incomplete\":")?;
+    script_json(out, &incomplete)?;
+    out.write_all(b",\"runs\":")?;
+    script_json(out, &runs(models))?;
+    out.write_all(b",\"standings\":")?;
+    script_json(out, &standings(report, models))?;
+    out.write_all(b",\"segments\":")?;
+    script_json(out, &segments(report))?;
+    out.write_all(b",\"tasks\":[")?;
+    let mut between: &[u8] = b"";
+    for scored in tasks.values() {
+        out.write_all(between)?;
+        script_json(out, &row(scored))?;
+        between = b",\n";
+    }
+    out.write_all(b"]}")
+}
+
+/// Returns the models, in the order of their places.
+pub(super) fn runs(models: &[ScoredModel]) -> Vec<Value> {
+    let run = |model: &ScoredModel| json!({ "run": model.run_id, "model": model.model, "gold": model.model == GOLD });
+    models.iter().map(run).collect()
+}
+
+fn segments(report: &ScoreReport) -> Vec<Value> {
+    let mut found = Vec::new();
+    for (place, run) in report.runs.iter().enumerate() {
+        for (track, figures) in &run.tracks {
+            for (name, part) in &figures.by_segment {
+                found.push(json!({
+                    "run": place,
+                    "track": table_name(*track),
+                    "segment": name,
+                    "methods": part.methods,
+                    "few": part.few_methods,
+                    "success": part.success_percent,
+                    // A half-year without a passing method has a clean success of 0, though controls were not launched.
+                    "clean": figures.all.clean_success_percent.and(part.clean_success_percent),
+                    "coverage": part.cov_on_pass,
+                    "mutation": part.mut_on_pass.map(|score| 100.0 * score),
+                }));
+            }
+        }
+    }
+    found
+}
+
+fn row(scored: &[(usize, &ScoredTask)]) -> Value {
+    let first = scored.first().map(|(_, scored)| scored);
+    let models = scored.iter().map(|(place, scored)| {
+        let values = |value: fn(&ScoredMethod) -> Option<f64>| mean(scored.methods.iter().map(value));
+        let letters: String = scored.methods.iter().map(letter).collect();
+        json!({
+            "run": place,
+            "is": letters,
+            "coverage": values(|method| method.score.pred.coverage),
+            "mutation": values(|method| method.score.pred.mutation),
+            "cost": scored.submission.as_ref().and_then(|submission| submission.cost_usd),
+            "why": reasons(scored),
+        })
+    });
+    json!({
+        "task": first.map(|scored| &scored.task.id),
+        "repository": first.map(|scored| &scored.task.repository),
+        "track": first.map(|scored| table_name(scored.task.track)),
+        "jdk": first.map(|scored| scored.jdk),
+        "segment": first.map(|scored| segment(&scored.task.rev2_date)),
+        "models": models.collect::<Vec<_>>(),
+    })
+}
+
+/// Returns the first letter of a method's category; `U` if it is unscored.
+fn letter(method: &ScoredMethod) -> char {
+    method.verdict.paper_verdict.and_then(|category| category.name().chars().next()).unwrap_or('U')
+}
+
+/// Returns the names of everything that kept a task's methods from a success, and of the findings against its tests.
+fn reasons(scored: &ScoredTask) -> BTreeSet<String> {
+    let mut reasons = BTreeSet::new();
+    for method in &scored.methods {
+        let new = method.new.iter().filter(|record| record.outcome.reason().is_some());
+        reasons.extend(new.map(|record| record.outcome.to_string()));
+        reasons.extend(method.verdict.reasons.iter().map(|reason| reason.name().to_owned()));
+    }
+    reasons
+}

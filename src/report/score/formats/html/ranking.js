@@ -1,0 +1,143 @@
+// The ranking, the charts beside it, and the choices of what they show.
+{
+  const readings = [["paper", "Paper verdict"], ["clean", "Clean success"], ["strict", "Strict success"]];
+  const readingNotes = {
+    paper: "Success as the paper counts it.",
+    clean: "Success of tests without any finding against their integrity; only where controls were launched.",
+    strict: "Every repeat passes, failures on old code are attributable, and no finding is proof of tampering.",
+  };
+  if (page.incomplete.length) { const place = document.getElementById("incomplete"); place.hidden = false; place.textContent = "Incomplete: " + page.incomplete.join(", "); }
+  const models = page.runs.filter(run => !run.gold).length;
+  document.getElementById("summary").textContent = `${models} ${models === 1 ? "model" : "models"}, ${page.tasks.length} tasks, ${page.runs.length - models ? "with the developers' tests (gold) as a reference" : "gold not scored as a model"}`;
+
+  // The pairs hold each difference once; the other way round it has the other sign.
+  const pairOf = (standing, reading, one, other) => {
+    const found = standing.pairs[reading].find(pair => (pair.one === one && pair.other === other) || (pair.one === other && pair.other === one));
+    if (!found) return null;
+    return found.one === one ? found : { one, other, difference: -found.difference, low: -found.high, high: -found.low, tasks: found.tasks };
+  };
+  const sure = pair => pair !== null && (pair.low > 0 || pair.high < 0);
+  const signed = value => (value > 0 ? "+" : value < 0 ? "−" : "±") + Math.abs(value).toFixed(1);
+
+  function ranked(standing, reading) {
+    const rows = standing.rows.filter(row => !page.runs[row.run].gold && row.readings[reading]);
+    rows.sort((one, other) => other.readings[reading].percent - one.readings[reading].percent);
+    // A model shares its rank with every better one that is not better for certain.
+    return rows.map(row => ({ row, rank: 1 + rows.filter(other => { const pair = pairOf(standing, reading, other.run, row.run); return pair && pair.low > 0; }).length }));
+  }
+
+  function mixBar(row) {
+    const scored = row.mix.map(value => value ?? 0);
+    const bar = make("div", { class: "mix", role: "img", "aria-label": categories.slice(0, 5).map((name, index) => `${name} ${shown(scored[index])} %`).join(", ") });
+    scored.forEach((value, index) => {
+      if (!value) return;
+      const part = make("i", { class: categories[index], title: `${categories[index]} ${shown(value)} %: ${meanings[categories[index]]}` }, value >= 12 ? value.toFixed(0) : "");
+      part.style.width = value + "%";
+      bar.append(part);
+    });
+    return bar;
+  }
+
+  function range(reading, reference, place) {
+    const bar = make("span", { class: "range " + colours[place], "aria-hidden": "true" });
+    const at = (part, left, right) => { part.style.left = left + "%"; if (right !== undefined) part.style.right = 100 - right + "%"; bar.append(part); };
+    if (known(reading.low)) at(make("i", {}), reading.low, reading.high);
+    at(make("b", {}), reading.percent);
+    if (known(reference)) at(make("u", {}), reference);
+    return bar;
+  }
+
+  const cell = (label, kind, ...children) => make("td", { class: kind, "data-label": label }, make("div", {}, ...children));
+  const beside = (value, reference, digits) => [shown(value, digits), known(reference) ? make("small", {}, " / " + shown(reference, digits)) : null];
+
+  function table(standing, reading) {
+    const rows = ranked(standing, reading);
+    const reference = standing.rows.find(row => page.runs[row.run].gold);
+    const at = reference && reference.readings[reading] ? reference.readings[reading].percent : null;
+    const heads = [["Rank", "number"], ["Model", ""], ["Success %, 95 % interval", ""], ["Against the best", "number"], ["Outcomes, % of methods, mean over tasks", ""], ["Coverage / gold", "number"], ["Mutation / gold", "number"], ["Cost a task", "number"]];
+    const body = rows.map(({ row, rank }, index) => {
+      const value = row.readings[reading];
+      const pair = index ? pairOf(standing, reading, row.run, rows[0].row.run) : null;
+      return make("tr", { "data-run": row.run },
+        make("td", { class: "rank", "data-label": "Rank" }, String(rank)),
+        cell("Model", "", named(row.run)),
+        cell("Success %", "rate", make("b", {}, shown(value.percent)), make("small", {}, known(value.low) ? `  ${shown(value.low)} – ${shown(value.high)}` : ""), range(value, at, row.run)),
+        cell("Against the best", "number", pair ? [signed(pair.difference), make("small", { title: `95 % interval ${signed(pair.low)} to ${signed(pair.high)} over ${pair.tasks} tasks` }, sure(pair) ? "  significant" : "  not significant")] : "–"),
+        cell("Outcomes", "", mixBar(row)),
+        cell("Coverage / gold", "number", beside(row.coverage, row.coverage_gold, 1)),
+        cell("Mutation / gold", "number", beside(row.mutation, row.mutation_gold, 3)),
+        cell("Cost a task", "number", known(row.cost) ? dollars(row.cost) : "–", known(row.cost) && row.with_cost < row.tasks ? make("small", {}, ` of ${row.with_cost} tasks`) : null));
+    });
+    const made = make("table", { class: "cards ranking" }, make("thead", {}, make("tr", {}, heads.map(([text, kind]) => make("th", { scope: "col", class: kind }, text)))), make("tbody", {}, body));
+    const note = standing.rows[0] ? `${standing.rows[0].tasks} tasks, ${standing.rows[0].methods} methods. ` : "";
+    return make("div", { class: "panel" }, make("h3", {}, standing.track),
+      rows.length ? make("div", { class: "scroll" }, made) : make("p", { class: "muted" }, "No model has this value."),
+      make("p", { class: "note" }, note + readingNotes[reading] + (known(at) ? ` Dashed line: the developers' tests (gold), ${shown(at)} %.` : "")),
+      rows.length > 1 ? matrix(standing, reading, rows.map(({ row }) => row)) : null);
+  }
+
+  function matrix(standing, reading, rows) {
+    const head = make("tr", {}, make("th", {}, "row minus column"), rows.map(row => make("th", { scope: "col" }, make("span", { class: "sideways" }, runName(row.run)))));
+    const body = rows.map(one => make("tr", {}, make("th", { scope: "row" }, runName(one.run)), rows.map(other => {
+      const pair = one === other ? null : pairOf(standing, reading, one.run, other.run);
+      return make("td", { class: sure(pair) ? "sure" : null, title: pair ? `${signed(pair.low)} to ${signed(pair.high)} over ${pair.tasks} tasks` : null }, pair ? signed(pair.difference) : "·");
+    })));
+    return make("details", { class: "more" }, make("summary", {}, "Every pair of models"), make("div", {},
+      make("p", { class: "note" }, "Difference in percentage points over the tasks that both have. Bold: its 95 % interval (resampled tasks) excludes 0; not corrected for the number of comparisons. A model shares its rank with better ones that are not significantly better."),
+      make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "differences" }, make("table", { class: "matrix" }, make("thead", {}, head), make("tbody", {}, body)))));
+  }
+
+  const legend = () => make("ul", { class: "legend" }, categories.slice(0, 5).map(name => make("li", {}, make("span", { class: "box " + name }), `${name}: ${meanings[name]}`)));
+  const choice = (place, name, options, chosen, pick) => {
+    for (const [value, label, off] of options) {
+      const input = make("input", { type: "radio", name, value, disabled: off, checked: value === chosen });
+      input.addEventListener("change", () => pick(value));
+      document.getElementById(place).append(make("label", {}, input, label));
+    }
+  };
+
+  function showReading(reading) {
+    document.getElementById("standings").replaceChildren(...page.standings.map(standing => table(standing, reading)), legend());
+    document.getElementById("costs").replaceChildren(...page.standings.map(standing => make("div", { class: "panel" }, make("h3", {}, standing.track), make("div", {}))));
+    page.standings.forEach((standing, index) => costChart(document.getElementById("costs").children[index].lastChild, standing, reading));
+  }
+  let measure = "success";
+  let only = null;
+  function showCurves() {
+    document.getElementById("curves").replaceChildren(...page.standings.map(standing => make("div", { class: "panel" }, make("h3", {}, standing.track), make("div", {}))));
+    page.standings.forEach((standing, index) => curveChart(document.getElementById("curves").children[index].lastChild, standing.track, measure, only));
+  }
+  choice("reading", "reading", readings.map(([value, label]) => [value, label, !page.standings.some(standing => standing.rows.some(row => row.readings[value]))]), "paper", showReading);
+  choice("measure", "measure", measures.map(([value, label]) => [value, label, !page.segments.some(one => known(one[value]))]), "success", value => { measure = value; showCurves(); });
+  document.getElementById("curve-legend").append(...page.runs.map((run, place) => {
+    const button = make("button", { type: "button", class: "plain", "aria-pressed": "false" }, swatch(place), runName(place));
+    button.addEventListener("click", () => {
+      only = only === place ? null : place;
+      for (const other of document.querySelectorAll("#curve-legend button")) other.setAttribute("aria-pressed", String(other === button && only !== null));
+      showCurves();
+    });
+    return make("li", {}, button);
+  }), make("li", { class: "muted" }, "Hollow dots: fewer than 20 methods"));
+  showReading("paper");
+  showCurves();
+
+  // Tables of figures sort by any column: numbers by their value and before words, words as they are.
+  const order = (one, other) => {
+    const [left, right] = [one, other].map(text => text.trim() === "" ? NaN : Number(text));
+    if (Number.isNaN(left) !== Number.isNaN(right)) return Number.isNaN(left) ? 1 : -1;
+    return Number.isNaN(left) ? one.localeCompare(other) : left - right;
+  };
+  for (const sheet of document.querySelectorAll("table.sheet")) sheet.querySelectorAll("th").forEach((heading, column) => {
+    const button = make("button", { type: "button" });
+    button.append(...heading.childNodes);
+    heading.append(button);
+    button.addEventListener("click", () => {
+      const up = heading.getAttribute("aria-sort") !== "ascending";
+      sheet.querySelectorAll("th").forEach(other => other.removeAttribute("aria-sort"));
+      heading.setAttribute("aria-sort", up ? "ascending" : "descending");
+      const rows = [...sheet.tBodies[0].rows];
+      rows.sort((one, other) => (up ? 1 : -1) * order(one.cells[column].textContent, other.cells[column].textContent));
+      sheet.tBodies[0].append(...rows);
+    });
+  });
+}

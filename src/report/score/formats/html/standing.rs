@@ -1,0 +1,133 @@
+//! Standings: each track's models with intervals, and which differences between two models are significant.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::table_name;
+use crate::metrics::aggregate::{Figures, mean};
+use crate::metrics::bootstrap::{interval, paired};
+use crate::metrics::category::{Category, Integrity};
+use crate::report::score::{ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
+use crate::task::{TaskId, Track};
+
+/// A reading of success.
+struct Reading {
+    name: &'static str,
+    succeeds: fn(&ScoredMethod) -> bool,
+    /// The report's own value, `None` if the reading is not known.
+    percent: fn(&Figures) -> Option<f64>,
+}
+
+const READINGS: [Reading; 3] = [
+    Reading {
+        name: "paper",
+        succeeds: |method| method.verdict.paper_verdict == Some(Category::Success),
+        percent: |figures| figures.success_percent,
+    },
+    Reading {
+        name: "clean",
+        succeeds: |method| {
+            method.verdict.paper_verdict == Some(Category::Success) && method.verdict.integrity == Integrity::Clean
+        },
+        percent: |figures| figures.clean_success_percent,
+    },
+    Reading {
+        name: "strict",
+        succeeds: |method| method.verdict.strict_success,
+        percent: |figures| figures.strict_success_percent,
+    },
+];
+
+/// A difference of two models in one reading, over the tasks that both have scored.
+#[derive(Serialize)]
+struct Pair {
+    one: usize,
+    other: usize,
+    difference: f64,
+    low: f64,
+    high: f64,
+    tasks: usize,
+}
+
+/// Returns each track's standing.
+pub(super) fn standings(report: &ScoreReport, models: &[ScoredModel]) -> Vec<Value> {
+    let tracks = [Track::TestUpdate, Track::TestGeneration].into_iter();
+    let there = tracks.filter(|track| report.runs.iter().any(|run| run.tracks.contains_key(track)));
+    there.map(|track| standing(report, models, track)).collect()
+}
+
+fn standing(report: &ScoreReport, models: &[ScoredModel], track: Track) -> Value {
+    let mut rows = Vec::new();
+    let mut rates: Vec<Vec<(usize, BTreeMap<&TaskId, f64>)>> = READINGS.iter().map(|_| Vec::new()).collect();
+    for (place, (run, model)) in report.runs.iter().zip(models).enumerate() {
+        let Some(figures) = run.tracks.get(&track).map(|figures| &figures.all) else { continue };
+        let mut readings = BTreeMap::new();
+        for (reading, rates) in READINGS.iter().zip(&mut rates) {
+            let Some(percent) = (reading.percent)(figures) else { continue };
+            let of_model = of_tasks(model, track, reading.succeeds);
+            let [low, high] = match reading.name {
+                "paper" => figures.success_percent_interval,
+                _ => interval(&of_model.values().copied().collect::<Vec<_>>()),
+            }
+            .map_or([None; 2], |ends| ends.map(Some));
+            readings.insert(reading.name, json!({ "percent": percent, "low": low, "high": high }));
+            rates.push((place, of_model));
+        }
+        rows.push(row(place, model, figures, track, &readings));
+    }
+    let pairs: BTreeMap<&str, Vec<Pair>> =
+        READINGS.iter().zip(&rates).map(|(reading, rates)| (reading.name, pairs(rates))).collect();
+    json!({ "track": table_name(track), "rows": rows, "pairs": pairs })
+}
+
+fn row(place: usize, model: &ScoredModel, figures: &Figures, track: Track, readings: &BTreeMap<&str, Value>) -> Value {
+    let submissions = || model.tasks.iter().filter(|one| one.task.track == track).map(|one| one.submission.as_ref());
+    let costs = || submissions().map(|one| one.and_then(|one| one.cost_usd));
+    json!({
+        "run": place,
+        "tasks": figures.tasks,
+        "methods": figures.methods,
+        "unscored": figures.unscored,
+        "few": figures.few_methods,
+        "readings": readings,
+        "mix": [
+            figures.success_percent,
+            figures.redundant_percent,
+            figures.exec_fail_percent,
+            figures.cmpl_fail_percent,
+            figures.hrns_fail_percent,
+        ],
+        "coverage": figures.avg_coverage_pred,
+        "coverage_gold": figures.avg_coverage_gold,
+        "mutation": figures.avg_mutation_score_pred,
+        "mutation_gold": figures.avg_mutation_score_gold,
+        "cost": mean(costs()),
+        "with_cost": costs().flatten().count(),
+    })
+}
+
+/// Returns the share of each scored task's methods that succeed, percent.
+fn of_tasks(model: &ScoredModel, track: Track, succeeds: fn(&ScoredMethod) -> bool) -> BTreeMap<&TaskId, f64> {
+    let rate = |scored: &ScoredTask| {
+        let judged = || scored.methods.iter().filter(|method| method.verdict.paper_verdict.is_some());
+        mean(judged().map(|method| Some(if succeeds(method) { 100.0 } else { 0.0 })))
+    };
+    let tasks = model.tasks.iter().filter(|scored| scored.task.track == track);
+    tasks.filter_map(|scored| Some((&scored.task.id, rate(scored)?))).collect()
+}
+
+fn pairs(rates: &[(usize, BTreeMap<&TaskId, f64>)]) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (index, (one, of_one)) in rates.iter().enumerate() {
+        for (other, of_other) in rates.iter().skip(index + 1) {
+            let both: Vec<(f64, f64)> =
+                of_one.iter().filter_map(|(task, rate)| Some((*rate, *of_other.get(task)?))).collect();
+            if let Some((difference, [low, high])) = paired(&both) {
+                pairs.push(Pair { one: *one, other: *other, difference, low, high, tasks: both.len() });
+            }
+        }
+    }
+    pairs
+}
