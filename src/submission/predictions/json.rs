@@ -205,6 +205,7 @@ fn list(cursor: &mut Cursor<'_>, collector: &mut Collector<'_>) -> Result<(), Pr
 }
 
 fn dictionary(cursor: &mut Cursor<'_>, collector: &mut Collector<'_>) -> Result<(), PredictionsError> {
+    let whole = &cursor.bytes[cursor.offset..];
     cursor.take(b'{')?;
     if cursor.peek() == Some(b'}') {
         cursor.offset += 1;
@@ -218,6 +219,14 @@ fn dictionary(cursor: &mut Cursor<'_>, collector: &mut Collector<'_>) -> Result<
         let raw = match cursor.value()? {
             Value::Object(raw) => raw,
             Value::Text(text) if begins_as_diff(&text) => Raw { model_patch: Some(Some(text)), ..Raw::default() },
+            Value::Text(_) if KNOWN.contains(&id.as_str()) => {
+                return Err(match serde_json::from_slice::<IgnoredAny>(whole) {
+                    Ok(_) => {
+                        cursor.malformed("it is one prediction on several lines: write it on one line, or into a list")
+                    }
+                    Err(error) => in_line(&place, &error),
+                });
+            }
             Value::Text(_) => {
                 let reason = format!("is a text that does not begin as a diff, under the key `{}`", super::shown(&id));
                 return Err(field(&place, "model_patch", reason));
