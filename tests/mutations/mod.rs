@@ -255,10 +255,7 @@ const MUTATIONS: [Mutation; 28] = [
     mutation(
         "broad-expectations",
         "src/submission/mentions.rs",
-        [
-            "if expects && BROAD.contains(&&*one.class) {",
-            "if !@left_out@ && expects && BROAD.contains(&&*one.class) {",
-        ],
+        ["if expects && BROAD.contains(&&*one.class) {", "if !@left_out@ && expects && BROAD.contains(&&*one.class) {"],
         &["junit4-expects-anything"],
     ),
 ];
