@@ -213,6 +213,3 @@ impl Listing<'_> {
         self.collected.ignored.push(format!("{what}: {path}"));
     }
 }
-
-#[cfg(test)]
-mod tests;

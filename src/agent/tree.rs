@@ -93,7 +93,7 @@ pub(super) fn write(
 }
 
 /// Returns an entry without facts of the file system, so that git compares contents when it first looks.
-fn index_entry(path: Vec<u8>, mode: u32, id: Oid) -> IndexEntry {
+pub(super) fn index_entry(path: Vec<u8>, mode: u32, id: Oid) -> IndexEntry {
     IndexEntry {
         ctime: IndexTime::new(0, 0),
         mtime: IndexTime::new(0, 0),
