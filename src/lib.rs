@@ -16,8 +16,10 @@
 //! Below all of them: [`data_dir`], [`settings`], [`error`] (exit codes and hints), [`event`], [`output`], [`host`],
 //! [`umask`], [`digest`] and [`canonical_json`]. Above them, [`garbage`] finds unused bytes.
 
+pub mod agent;
 pub mod application;
 pub mod artifact;
+pub mod audit;
 pub mod canonical_json;
 pub mod cli;
 pub mod data_dir;

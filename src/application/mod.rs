@@ -4,7 +4,9 @@
 //! Each command has a file with its request, its work and its result. Results are values; messages and progress are
 //! events. `cli` turns arguments into requests and prints results.
 
+pub mod agents;
 pub mod archives;
+pub mod audit;
 pub mod build;
 pub mod context;
 pub mod doctor;

@@ -1,5 +1,6 @@
 //! The command line: arguments, and one file per subcommand. All printing happens here; `application` has the work of commands.
 
+mod audit;
 mod build_images;
 mod completions;
 mod demo;
@@ -21,6 +22,7 @@ pub mod stdout;
 mod store;
 mod tasks;
 mod validate;
+mod workspace;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -66,6 +68,10 @@ enum Command {
     Score(score::ScoreArguments),
     /// Say what scoring runs add up to
     Report(report::ReportArguments),
+    /// Write what agents get of tasks, and collect the predictions that they leave
+    Workspace(workspace::WorkspaceArguments),
+    /// Look for the developers' tests in workspaces, directories, archives and images
+    Audit(audit::AuditArguments),
     /// List, show, compare, export and prune built images
     Images(images::ImagesArguments),
     /// Verify, clean up, export and import the local store
@@ -158,6 +164,8 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
         Command::Validate(arguments) => validate::run(arguments, context),
         Command::Score(arguments) => score::run(arguments, context),
         Command::Report(arguments) => report::run(arguments, context),
+        Command::Workspace(arguments) => workspace::run(arguments, context),
+        Command::Audit(arguments) => audit::run(arguments, context),
         Command::Images(arguments) => images::run(arguments, context),
         Command::Store(arguments) => store::run(arguments, context),
         Command::Runs(arguments) => runs::run(arguments, context),

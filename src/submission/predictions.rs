@@ -327,6 +327,15 @@ fn too_large(path: &Path, found: String, most: String) -> PredictionsError {
     PredictionsError::TooLarge { path: path.to_owned(), found, most }
 }
 
+/// The first prediction without content.
+struct Contentless {
+    place: Place,
+    /// An unknown key, and the known one that was probably meant.
+    unknown: Option<(String, &'static str)>,
+    /// How many predictions without content follow.
+    others: usize,
+}
+
 /// Collects predictions while they are read.
 struct Collector<'a> {
     path: &'a Path,
@@ -341,7 +350,7 @@ struct Collector<'a> {
     kept_bytes: u64,
     strays: Vec<PathBuf>,
     /// The first prediction without content, and how many follow.
-    contentless: Option<(Place, Option<(String, &'static str)>, usize)>,
+    contentless: Option<Contentless>,
 }
 
 impl<'a> Collector<'a> {
@@ -405,7 +414,7 @@ impl<'a> Collector<'a> {
     }
 
     fn finish(self) -> Result<Predictions, PredictionsError> {
-        if let Some((place, unknown, others)) = self.contentless {
+        if let Some(Contentless { place, unknown, others }) = self.contentless {
             return Err(PredictionsError::NoContent { place, unknown, others });
         }
         if self.read == 0 {

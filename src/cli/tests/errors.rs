@@ -3,9 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::agent::AgentError;
 use crate::artifact::fetch::{FetchError, FetchManyError};
 use crate::artifact::origin::{OriginError, OriginName};
 use crate::artifact::store::StoreError;
+use crate::audit::AuditError;
 use crate::data_dir::DataDirError;
 use crate::digest::Digest;
 use crate::doctor::MissingOrigin;
@@ -450,6 +452,20 @@ fn others() -> Vec<CommandError> {
         SampleError::Malformed { name: text("one"), reason: text("no header") },
         SampleError::Git { path: path(), source: git2::Error::from_str("broken") },
         SampleError::Io(disk()),
+    ]));
+    errors.extend(all([
+        AgentError::Occupied { task: task(), path: path() },
+        AgentError::NoWorkspace { task: task(), path: path() },
+        AgentError::Refused { task: task(), path: "src/ATest.java".parse().unwrap(), reason: text("it is a link") },
+        AgentError::Git(git2::Error::from_str("broken")),
+        AgentError::Sources(WorkspaceError::GitCommand(absent())),
+        AgentError::Io(disk()),
+    ]));
+    errors.extend(all([
+        AuditError::Nothing(text("task-1")),
+        AuditError::Search(text("too many patterns")),
+        AuditError::Io(absent()),
+        AuditError::Io(disk()),
     ]));
     let [cause, advice] = ["no route", "try again"].map(text);
     errors.extend(all([MissingOrigin { name: origin(), cause, advice }]));

@@ -10,7 +10,7 @@ use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::keys::Keys;
-use super::{Collector, Foreign, Place, Prediction, PredictionsError, field};
+use super::{Collector, Contentless, Foreign, Place, Prediction, PredictionsError, field};
 use crate::submission::Content;
 
 /// The reason for a text that ends within a value.
@@ -276,10 +276,10 @@ fn add(raw: Raw, key: Option<String>, place: Place, collector: &mut Collector<'_
         }
         // An error that makes the file unreadable matters more, so reading goes on.
         match &mut collector.contentless {
-            Some((_, _, others)) => *others += 1,
+            Some(known) => known.others += 1,
             none => {
                 let unknown = raw.keys.meant().map(|(key, known)| (super::shown(key), known));
-                *none = Some((place.clone(), unknown, 0));
+                *none = Some(Contentless { place: place.clone(), unknown, others: 0 });
             }
         }
     }

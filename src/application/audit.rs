@@ -1,0 +1,189 @@
+//! `audit`: looks for the developers' tests in directories, files and built images.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fs_err as fs;
+use serde::Serialize;
+
+use super::Context;
+use super::selection::{by_repository, tasks};
+use super::workbench::{Workbench, blocking};
+use crate::agent::{TASK_FILE, TaskFile};
+use crate::audit::{AuditError, AuditLimits, AuditReport, Hunt, Scanner, Secret};
+use crate::error::CommandError;
+use crate::image::Catalog;
+use crate::task::selector::Selector;
+use crate::task::{RepositoryName, Task, TaskId};
+use crate::workspace::Repository;
+
+/// The largest `task.json` that is read, in bytes.
+const MOST_TASK_FILE_BYTES: u64 = 1 << 20;
+
+/// What to audit.
+#[derive(Clone, Debug)]
+pub struct AuditRequest {
+    /// Directories, files, and repositories whose images are built.
+    pub subjects: Vec<String>,
+    /// The tasks whose answers must not be there; `None` for each workspace's own task, and for all tasks elsewhere.
+    pub tasks: Option<Selector>,
+}
+
+/// An audited workspace, directory, file or image.
+#[derive(Clone, Debug, Serialize)]
+pub struct Audited {
+    /// The path, or the image's repository.
+    pub subject: String,
+    /// The tasks whose answers must not be there.
+    pub own_tasks: usize,
+    /// The workspace's own task, if it is one.
+    pub task_id: Option<TaskId>,
+    /// The result.
+    #[serde(flatten)]
+    pub report: AuditReport,
+}
+
+struct Unit {
+    subject: String,
+    /// Paths to look at, and the directory that places are relative to.
+    paths: Vec<PathBuf>,
+    base: PathBuf,
+    own: BTreeSet<TaskId>,
+    task_id: Option<TaskId>,
+}
+
+/// Audits each subject, and calls `each` with its result.
+///
+/// # Errors
+/// [`CommandError`] of selections, sources and the named paths.
+pub async fn audit(
+    request: &AuditRequest,
+    context: &Context,
+    mut each: impl FnMut(Audited) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let workbench = Workbench::open(context)?;
+    let all = tasks(&Selector::default(), context)?;
+    let wanted: Option<BTreeSet<TaskId>> = match &request.tasks {
+        Some(selector) => Some(tasks(selector, context)?.into_iter().map(|task| task.id).collect()),
+        None => None,
+    };
+    let mut units = Vec::new();
+    for subject in &request.subjects {
+        units.extend(units_of(subject, &all, wanted.as_ref(), &workbench)?);
+    }
+    let mut hunts: BTreeMap<BTreeSet<RepositoryName>, Arc<Hunt>> = BTreeMap::new();
+    for unit in units {
+        let of_unit = all.iter().filter(|task| unit.own.contains(&task.id));
+        let repositories: BTreeSet<RepositoryName> = of_unit.map(|task| task.repository.clone()).collect();
+        let hunt = match hunts.get(&repositories) {
+            Some(hunt) => Arc::clone(hunt),
+            None => {
+                let related = all.iter().filter(|task| repositories.contains(&task.repository));
+                let hunt = Arc::new(hunt(related, &workbench).await?);
+                hunts.insert(repositories, Arc::clone(&hunt));
+                hunt
+            }
+        };
+        let temporary = workbench.data_dir.temporary();
+        let audited = blocking(move || {
+            let mut scanner = Scanner::new(&hunt, &unit.own, AuditLimits::default(), &temporary);
+            for path in &unit.paths {
+                scanner.path(path, &unit.base)?;
+            }
+            let report = scanner.finish();
+            Ok(Audited { subject: unit.subject, own_tasks: unit.own.len(), task_id: unit.task_id, report })
+        });
+        each(context.until_interrupted(audited).await?)?;
+    }
+    Ok(())
+}
+
+/// Prepares the search for the answers of these tasks.
+async fn hunt<'a>(tasks: impl IntoIterator<Item = &'a Task>, workbench: &Workbench<'_>) -> Result<Hunt, CommandError> {
+    let mut secrets = Vec::new();
+    for (repository, tasks) in by_repository(tasks) {
+        let manifest = workbench.manifest(&repository)?;
+        let path = workbench.repository(&manifest, &tasks).await?.path().to_owned();
+        let tasks: Vec<Task> = tasks.into_iter().cloned().collect();
+        let read = blocking(move || {
+            let repository = Repository::open(repository, &path)?;
+            let secrets = tasks.iter().map(|task| Secret::read(&repository, task));
+            secrets.collect::<Result<Vec<_>, _>>().map_err(CommandError::from)
+        });
+        secrets.extend(read.await?);
+    }
+    Ok(Hunt::new(secrets)?)
+}
+
+/// Returns the parts of a subject that are audited each for itself: workspaces, or the whole.
+fn units_of(
+    subject: &str,
+    all: &[Task],
+    wanted: Option<&BTreeSet<TaskId>>,
+    workbench: &Workbench<'_>,
+) -> Result<Vec<Unit>, CommandError> {
+    let path = PathBuf::from(subject);
+    if fs::symlink_metadata(&path).is_err()
+        && let Ok(repository) = subject.parse::<RepositoryName>()
+        && let Some(built) = Catalog::open(&workbench.data_dir)?.get(&repository)?
+    {
+        let paths = built.image.blobs().map(|digest| workbench.store.sound(&digest)).collect::<Result<_, _>>();
+        let paths: Vec<PathBuf> = paths.map_err(crate::image::ImageError::from)?;
+        let of_repository = all.iter().filter(|task| task.repository == repository).map(|task| task.id.clone());
+        let own = wanted.cloned().unwrap_or_else(|| of_repository.collect());
+        let base = workbench.store.root().to_owned();
+        return Ok(vec![Unit { subject: subject.to_owned(), paths, base, own, task_id: None }]);
+    }
+    let mut units = Vec::new();
+    let mut others = Vec::new();
+    let is_workspace = |path: &Path| own_task(path, all);
+    if let Some(task) = is_workspace(&path) {
+        units.push((path.clone(), Some(task)));
+    } else if fs::metadata(&path).map_err(AuditError::Io)?.is_dir() {
+        for entry in fs::read_dir(&path).map_err(AuditError::Io)? {
+            let entry = entry.map_err(AuditError::Io)?;
+            let found = entry.file_type().map_err(AuditError::Io)?.is_dir().then(|| is_workspace(&entry.path()));
+            match found.flatten() {
+                Some(task) => units.push((entry.path(), Some(task))),
+                None => others.push(entry.path()),
+            }
+        }
+        units.sort();
+        if units.is_empty() {
+            others = vec![path.clone()];
+        }
+    } else {
+        others.push(path.clone());
+    }
+    let base = |path: &Path| path.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_owned);
+    let everything: BTreeSet<TaskId> = all.iter().map(|task| task.id.clone()).collect();
+    let mut found: Vec<Unit> = units
+        .into_iter()
+        .map(|(path, task)| Unit {
+            subject: path.display().to_string(),
+            base: path.clone(),
+            own: wanted.cloned().unwrap_or_else(|| task.iter().cloned().collect()),
+            paths: vec![path],
+            task_id: task,
+        })
+        .collect();
+    if !others.is_empty() {
+        others.sort();
+        let base = if path.is_dir() { path } else { base(&path).unwrap_or_else(|| PathBuf::from(".")) };
+        let own = wanted.cloned().unwrap_or(everything);
+        found.push(Unit { subject: subject.to_owned(), paths: others, base, own, task_id: None });
+    }
+    Ok(found)
+}
+
+/// Returns the task that a workspace says it is of, if it is a known one.
+fn own_task(path: &Path, all: &[Task]) -> Option<TaskId> {
+    let file = path.join(TASK_FILE);
+    let metadata = fs::symlink_metadata(&file).ok()?;
+    if !metadata.is_file() || metadata.len() > MOST_TASK_FILE_BYTES {
+        return None;
+    }
+    let facts: TaskFile = serde_json::from_slice(&fs::read(&file).ok()?).ok()?;
+    all.iter().any(|task| task.id == facts.task_id).then_some(facts.task_id)
+}

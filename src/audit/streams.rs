@@ -1,0 +1,86 @@
+//! Reading within limits, and the formats that streams are told by.
+
+use std::cell::Cell;
+use std::io::{self, Read};
+use std::rc::Rc;
+use std::time::Instant;
+
+/// What an audit may still read.
+#[derive(Debug)]
+pub(super) struct Meter {
+    left: Cell<u64>,
+    deadline: Option<Instant>,
+}
+
+impl Meter {
+    pub(super) fn new(bytes: u64, deadline: Option<Instant>) -> Self {
+        Self { left: Cell::new(bytes), deadline }
+    }
+
+    /// Returns what is exhausted, if anything.
+    pub(super) fn exhausted(&self) -> Option<&'static str> {
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Some("the time is over"),
+            _ if self.left.get() == 0 => Some("the limit of bytes is reached"),
+            _ => None,
+        }
+    }
+}
+
+/// A reader that fails once the limits are reached.
+pub(super) struct Metered<R> {
+    pub(super) inner: R,
+    pub(super) meter: Rc<Meter>,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(reason) = self.meter.exhausted() {
+            return Err(io::Error::other(reason));
+        }
+        let read = self.inner.read(buffer)?;
+        self.meter.left.set(self.meter.left.get().saturating_sub(read as u64));
+        Ok(read)
+    }
+}
+
+/// A format of archives and compression, by a content's first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Gzip,
+    Zstd,
+    Xz,
+    Tar,
+    Ar,
+    /// A format that this program can't unpack.
+    Unknown(&'static str),
+    Plain,
+}
+
+/// Bytes that [`Format::of`] needs.
+pub(super) const HEAD_BYTES: usize = 512;
+
+impl Format {
+    pub(super) fn of(head: &[u8]) -> Self {
+        const UNKNOWN: [(&[u8], &str); 5] = [
+            (b"BZh", "bzip2"),
+            (b"7z\xbc\xaf\x27\x1c", "7z"),
+            (b"Rar!\x1a\x07", "RAR"),
+            (b"\x04\x22\x4d\x18", "LZ4"),
+            (b"\x5d\x00\x00\x80\x00", "LZMA"),
+        ];
+        match head {
+            [0x1f, 0x8b, 8, ..] => Self::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
+            _ if head.get(257..262) == Some(b"ustar") => Self::Tar,
+            _ if head.starts_with(b"!<arch>\n") => Self::Ar,
+            _ => match UNKNOWN.iter().find(|(magic, _)| head.starts_with(magic)) {
+                // Text may begin with these letters.
+                Some((b"BZh", _)) if head.get(4..10) != Some(b"1AY&SY") => Self::Plain,
+                Some((_, name)) => Self::Unknown(name),
+                None => Self::Plain,
+            },
+        }
+    }
+}
