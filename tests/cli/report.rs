@@ -21,8 +21,8 @@ fn predictions_of_any_size_take_memory_by_their_file() {
     let many = "[],".repeat(24 << 20) + "[]";
     for (what, text) in [
         ("a long patch", format!("{{\"instance_id\":\"t\",\"model_patch\":\"{long}\"}}")),
-        ("a deep value", format!("{{\"instance_id\":\"t\",\"more\":{deep}}}")),
-        ("many values", format!("{{\"more\":[{many}],\"instance_id\":\"t\"}}")),
+        ("a deep value", format!("{{\"instance_id\":\"t\",\"model_patch\":null,\"more\":{deep}}}")),
+        ("many values", format!("{{\"model_patch\":null,\"more\":[{many}],\"instance_id\":\"t\"}}")),
     ] {
         line.write("p.jsonl", &text);
         let kibibytes = (4 * text.len() + (192 << 20)) >> 10;
