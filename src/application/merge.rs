@@ -2,7 +2,7 @@
 //!
 //! The merged run has the inputs, records, logs and results of a run that executed the whole selection.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::Context;
@@ -19,10 +19,14 @@ use crate::execution::run::list::{RunState, StoredRun, describe, find, read_at};
 use crate::execution::run::merge::{Joining, MergeError, Part, copy_files, ordered};
 use crate::execution::run::record::CellRecord;
 use crate::execution::run::verdicts as cell_verdicts;
+use crate::execution::scoring::gold::doubtful_in;
 use crate::execution::scoring::inputs::ScoreInputs;
+
 use crate::execution::scoring::record::ScoreRecord;
+use crate::output::counted;
 use crate::report::costs::CostSum;
 use crate::report::score::{COMMAND, verdicts as score_verdicts};
+use crate::submission::GOLD;
 use crate::task::Task;
 use crate::task::shard::Costs;
 
@@ -36,7 +40,8 @@ pub enum MergedRun<'a> {
 
 /// Merges runs, given by ids or by paths, which have a slash, and returns the results of the merged run.
 ///
-/// An interrupted merge is resumed, as a run is.
+/// `run_id` names the merged run; an interrupted merge of that name is resumed. `None` after a dry run, which only checks that
+/// the runs can be merged.
 ///
 /// # Errors
 /// [`MergeError`]; [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError).
@@ -44,7 +49,7 @@ pub fn merge<'a>(
     names: &[String],
     run_id: Option<String>,
     context: &'a Context,
-) -> Result<MergedRun<'a>, CommandError> {
+) -> Result<Option<MergedRun<'a>>, CommandError> {
     let paths = paths(names, context)?;
     let first = describe(&paths[0])?;
     for path in &paths[1..] {
@@ -54,12 +59,13 @@ pub fn merge<'a>(
             return Err(MergeError::Foreign { run, first, what: "commands".to_owned() }.into());
         }
     }
-    let choice = RunChoice { run_id, ..RunChoice::default() };
+    // Without a name, an unfinished run of equal inputs may be no merge.
+    let choice = RunChoice { fresh: run_id.is_none(), run_id, shard: None };
     if first.command == COMMAND {
-        return Ok(MergedRun::Scoring(merge_scores(&paths, &choice, context)?));
+        return Ok(merge_scores(&paths, &choice, context)?.map(MergedRun::Scoring));
     }
-    let run_id = merge_validations(&paths, &choice, context)?;
-    Ok(MergedRun::Validation(Box::new(show_validation(&run_id, context)?)))
+    let Some(run_id) = merge_validations(&paths, &choice, context)? else { return Ok(None) };
+    Ok(Some(MergedRun::Validation(Box::new(show_validation(&run_id, context)?))))
 }
 
 /// Adds up the recorded costs of runs, given by ids or by paths, which have a slash.
@@ -91,8 +97,12 @@ fn paths(names: &[String], context: &Context) -> Result<Vec<PathBuf>, CommandErr
     names.iter().map(path).collect()
 }
 
-fn merge_validations(paths: &[PathBuf], choice: &RunChoice, context: &Context) -> Result<String, CommandError> {
-    let parts = parts::<RunInputs, CellRecord>(paths, |inputs| inputs)?;
+fn merge_validations(paths: &[PathBuf], choice: &RunChoice, context: &Context) -> Result<Option<String>, CommandError> {
+    let foreign = |inputs: &RunInputs, record: &CellRecord| {
+        let known = inputs.tasks.iter().any(|task| task.id == record.task_id);
+        (!known).then(|| record.task_id.to_string())
+    };
+    let parts = parts::<RunInputs, CellRecord>(paths, |inputs| inputs, foreign)?;
     let (mut inputs, records) = joined(parts, RunInputs::join)?;
     check_tasks(inputs.whole(), &inputs.tasks)?;
     let tasks = inputs.tasks.clone();
@@ -106,16 +116,26 @@ fn merge_scores<'a>(
     paths: &[PathBuf],
     choice: &RunChoice,
     context: &'a Context,
-) -> Result<EndedScoring<'a>, CommandError> {
-    let parts = parts::<ScoreInputs, ScoreRecord>(paths, |inputs| &inputs.run)?;
+) -> Result<Option<EndedScoring<'a>>, CommandError> {
+    let foreign = |inputs: &ScoreInputs, record: &ScoreRecord| {
+        let (task, model) = record.of();
+        let known = inputs.run.tasks.iter().any(|known| known.id == task);
+        match model {
+            Some(model) if model != GOLD && !inputs.models.contains_key(&model) => Some(format!("{task} and {model}")),
+            _ => (!known).then(|| task.to_string()),
+        }
+    };
+    let parts = parts::<ScoreInputs, ScoreRecord>(paths, |inputs| &inputs.run, foreign)?;
     let (mut inputs, records) = joined(parts, ScoreInputs::join)?;
     check_tasks(inputs.whole(), &inputs.run.tasks)?;
-    let mut left = Vec::new();
+    let (mut left, mut failing) = (Vec::new(), BTreeMap::new());
     let run_id = written(paths, &inputs, (COMMAND, choice), records, context, |run_id, records| {
         left = inputs.left(&records);
+        failing = doubtful_in(&records);
         score_verdicts::render(run_id, &records, &context.invocation())
     })?;
-    Ok(EndedScoring::of(find(context.data_dir()?, &run_id)?, left, context))
+    let Some(run_id) = run_id else { return Ok(None) };
+    Ok(Some(EndedScoring::of(find(context.data_dir()?, &run_id)?, left, failing, context)))
 }
 
 /// Checks that the tasks of all shards are those that were selected.
@@ -131,11 +151,15 @@ type Read<I, R> = Part<(I, Vec<R>)>;
 fn parts<I: serde::de::DeserializeOwned, R: RunRecord>(
     paths: &[PathBuf],
     run: impl Fn(&I) -> &RunInputs,
+    foreign: impl Fn(&I, &R) -> Option<String>,
 ) -> Result<Vec<Read<I, R>>, CommandError> {
     let read = |path: &PathBuf| {
         let StoredRun { description, inputs, records, state, .. } = read_at::<I, R>(path.clone())?;
         let run = description.run_id;
         let inputs = inputs.ok_or_else(|| MergeError::NoShard { run: run.clone() })?;
+        if let Some(of) = records.iter().find_map(|record| foreign(&inputs, record)) {
+            return Err(MergeError::ForeignRecord { run, of }.into());
+        }
         Ok(Part { run, finished: state == RunState::Finished, inputs: (inputs, records) })
     };
     let read = paths.iter().map(read).collect::<Result<Vec<_>, CommandError>>()?;
@@ -158,7 +182,7 @@ fn joined<I, R>(
     Ok((inputs, records))
 }
 
-/// Writes the merged run and returns its id.
+/// Writes the merged run and returns its id; `None` in a dry run.
 fn written<R: RunRecord>(
     paths: &[PathBuf],
     inputs: &impl serde::Serialize,
@@ -166,18 +190,20 @@ fn written<R: RunRecord>(
     records: Vec<R>,
     context: &Context,
     verdicts: impl FnOnce(&str, Vec<R>) -> serde_json::Result<Vec<u8>>,
-) -> Result<String, CommandError> {
+) -> Result<Option<String>, CommandError> {
+    if context.options.dry_run {
+        context.events.message(format!("would merge {}", counted(paths.len(), "run", "runs")));
+        return Ok(None);
+    }
     let workbench = Workbench::open(context)?;
-    let (mut merged, known) = run::open::<R>(&workbench, command, inputs, choice)?;
-    let known: BTreeSet<R::Name> = known.iter().map(RunRecord::name).collect();
+    let (mut merged, _) = run::open::<R>(&workbench, command, inputs, choice)?;
     for path in paths {
         copy_files(path, merged.path())?;
     }
-    for record in records.iter().filter(|record| !known.contains(&record.name())) {
-        merged.append(record)?;
-    }
+    // Of a resumed merge's records the last ones count.
+    records.iter().try_for_each(|record| merged.append(record))?;
     let run_id = merged.run_id().to_owned();
     let verdicts = verdicts(&run_id, records);
     run::finish(merged, verdicts)?;
-    Ok(run_id)
+    Ok(Some(run_id))
 }

@@ -78,9 +78,10 @@ pub struct EndedScoring<'a> {
 }
 
 impl<'a> EndedScoring<'a> {
-    /// Returns a finished run in a directory, with the results that faults prevented.
-    pub(super) fn of(run: PathBuf, left: Vec<Left>, context: &'a Context) -> Self {
-        Self { failures: Failures::new(0, context), run, left, failing: BTreeMap::new() }
+    /// Returns a finished run in a directory, with the results that faults prevented, and with tasks whose developers'
+    /// tests fail on new code.
+    pub(super) fn of(run: PathBuf, left: Vec<Left>, failing: BTreeMap<TaskId, String>, context: &'a Context) -> Self {
+        Self { failures: Failures::new(0, context), run, left, failing }
     }
 
     /// Adds up the run's records.
@@ -152,16 +153,19 @@ pub async fn score<'a>(request: &ScoreRequest, context: &'a Context) -> Result<O
         context.events.message(format!("removed the Markdown fences around {number}"));
     }
     tell(&predictions, context);
-    // The same in every shard of the selection.
-    let seed = request.seed.map_or_else(|| seed_of(request, &selected, &predictions), Ok)?;
-    let (tasks, shard) = shard::of(selected, request.run.shard.as_ref())?;
+    // These are the same in every shard of the selection.
+    let decided = digest_of(request, &selected, &predictions)?;
+    let seed = request.seed.unwrap_or_else(|| seed_of(decided));
+    let executed = executed(&selected, &predictions);
+    let (tasks, shard) = shard::of(selected, request.run.shard.as_ref(), decided)?;
     predictions.retain(&tasks);
     if context.options.dry_run {
         preview(&tasks, &predictions, request, context);
-        tell_missing_images(&executed(&tasks, &predictions), context)?;
+        let own: BTreeSet<&RepositoryName> = tasks.iter().map(|task| &task.repository).collect();
+        tell_missing_images(executed.iter().filter(|repository| own.contains(repository)), context)?;
         return Ok(None);
     }
-    Ok(Some(execute(request, &tasks, &predictions, (seed, shard), context).await?))
+    Ok(Some(execute(request, &tasks, &predictions, (seed, &executed, shard), context).await?))
 }
 
 async fn predictions(source: &str, selected: &[Task], context: &Context) -> Result<Predictions, CommandError> {
@@ -266,16 +270,15 @@ async fn execute<'a>(
     request: &ScoreRequest,
     tasks: &[Task],
     predictions: &Predictions,
-    (seed, shard): (u64, Option<ShardInputs>),
+    (seed, executed, shard): (u64, &BTreeSet<RepositoryName>, Option<ShardInputs>),
     context: &'a Context,
 ) -> Result<EndedScoring<'a>, CommandError> {
     let workbench = Workbench::open(context)?;
-    let executed = executed(tasks, predictions);
     // Without executions neither an engine nor an image is needed.
     let engine = if executed.is_empty() { None } else { Some(workbench.engine().await?) };
     let engine_for = |repository: &RepositoryName| engine.as_deref().filter(|_| executed.contains(repository));
     let mut opened = Repositories::open(&workbench, tasks, request.surefire, engine_for).await?;
-    let failures = match opened.failures(tasks, context, "scored") {
+    let failures = match opened.failures(tasks, context, ("scored", shard.is_some())) {
         Ok(failures) => failures,
         Err(error) => {
             if let Some(engine) = engine {
@@ -375,14 +378,19 @@ fn focal_of(tasks: &[Task], records: &[ScoreRecord]) -> BTreeMap<RepositoryName,
     found
 }
 
-/// Returns the seed that follows from what is scored. Images and this program's version are no part of it: another version
+/// Returns the digest of what decides a run. Images and this program's version are no part of it: another version
 /// executes in the same order.
-fn seed_of(request: &ScoreRequest, selected: &[Task], predictions: &Predictions) -> Result<u64, CommandError> {
+fn digest_of(request: &ScoreRequest, selected: &[Task], predictions: &Predictions) -> Result<Digest, CommandError> {
     let models = ModelInputs::of(predictions);
     let measured = (request.coverage, request.mutation, request.controls);
-    let bytes = run::bytes(&(selected, models, request.surefire, request.path, request.repeats, measured))?;
+    let options = (request.surefire, request.path, request.repeats, request.timeout, request.strip_fences);
+    Ok(Digest::of(&run::bytes(&(selected, models, measured, options))?))
+}
+
+/// Returns the seed that follows from a digest.
+fn seed_of(digest: Digest) -> u64 {
     // A u64 has sixteen hexadecimal digits.
-    Ok(u64::from_str_radix(&Digest::of(&bytes).hex()[..16], 16).unwrap_or_default())
+    u64::from_str_radix(&digest.hex()[..16], 16).unwrap_or_default()
 }
 
 #[cfg(test)]

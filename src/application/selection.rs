@@ -148,19 +148,21 @@ impl Repositories {
 
     /// Reports what failed, and returns it for the command's end. Repositories that failed have no results.
     ///
+    /// A shard goes on even then, because the whole run would: its other repositories are in other shards.
+    ///
     /// # Errors
-    /// The failures, if they concern every repository of the tasks.
+    /// The failures, if they concern every repository of the tasks of a whole run.
     pub(super) fn failures<'c>(
         &mut self,
         tasks: &[Task],
         context: &'c Context,
-        done: &'static str,
+        (done, is_shard): (&'static str, bool),
     ) -> Result<Failures<'c>, CommandError> {
         let mut failures = Failures::new(by_repository(tasks).len(), context);
         for (repository, error) in self.failed.drain(..) {
             failures.unless::<()>(&repository, Err(error))?;
         }
-        match failures.are_all() {
+        match failures.are_all() && !is_shard {
             true => failures.settle(done, Ok(())).map(|()| Failures::new(0, context)),
             false => Ok(failures),
         }
@@ -219,7 +221,7 @@ mod tests {
         let faults: Vec<_> = all.iter().filter_map(|task| opened.obstacles.fault(task, Side::New)).collect();
         let reasons: Vec<InfraReason> = faults.iter().map(|fault| fault.reason).collect();
         assert_eq!(reasons, [InfraReason::Image, InfraReason::Source]);
-        let failures = opened.failures(&all, &context, "validated").unwrap();
+        let failures = opened.failures(&all, &context, ("validated", false)).unwrap();
         let error = failures.settle("validated", Ok(())).unwrap_err();
         let CommandError::Repositories { failed: 2, total: 3, rows, .. } = &error else { panic!("{error}") };
         assert_eq!(
@@ -231,6 +233,6 @@ mod tests {
         // Without any repository left there is nothing to go on with.
         let mut none =
             Repositories::open(&workbench, all.iter().rev().take(2), Surefire::default(), |_| None).await.unwrap();
-        assert!(none.failures(&all[all.len() - 2..], &context, "validated").is_err());
+        assert!(none.failures(&all[all.len() - 2..], &context, ("validated", false)).is_err());
     }
 }

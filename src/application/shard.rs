@@ -60,12 +60,14 @@ impl Failure for CostsError {
 }
 
 /// Returns the tasks that the command executes, and their shard for the run's inputs. Without a choice these are all tasks.
+/// `request` is the digest of what else decides the whole run.
 ///
 /// # Errors
 /// [`CostsError`].
 pub(super) fn of(
     tasks: Vec<Task>,
     choice: Option<&ShardChoice>,
+    request: Digest,
 ) -> Result<(Vec<Task>, Option<ShardInputs>), CommandError> {
     let Some(choice) = choice else { return Ok((tasks, None)) };
     let (costs, digest) = match &choice.costs {
@@ -75,7 +77,7 @@ pub(super) fn of(
         }
         None => (Costs::default(), None),
     };
-    let inputs = ShardInputs { shard: choice.shard, selection: selection(&tasks)?, costs: digest };
+    let inputs = ShardInputs { shard: choice.shard, selection: selection(&tasks)?, request, costs: digest };
     Ok((part(&tasks, choice.shard, &costs), Some(inputs)))
 }
 

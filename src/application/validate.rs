@@ -11,6 +11,7 @@ use super::run::{self, RunChoice};
 use super::selection::{self, Repositories, by_repository};
 use super::shard;
 use super::workbench::{Workbench, blocking, run_tools};
+use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::build::surefire::Surefire;
 use crate::execution::run::inputs::{RunInputs, ShardInputs};
@@ -121,7 +122,8 @@ pub async fn validate<'a>(
     context: &'a Context,
 ) -> Result<Option<Validated<'a>>, CommandError> {
     let selected = selection::tasks(&request.selector, context)?;
-    let (tasks, shard) = shard::of(selected, request.run.shard.as_ref())?;
+    let options = (request.repeats, request.paths, request.surefire, request.class_archives, request.timeout);
+    let (tasks, shard) = shard::of(selected, request.run.shard.as_ref(), Digest::of(&run::bytes(&options)?))?;
     match context.options.dry_run {
         true => preview(request, &tasks, context).map(|()| None),
         false => execute(request, &tasks, shard, context).await.map(Some),
@@ -150,7 +152,7 @@ async fn execute<'a>(
     let workbench = Workbench::open(context)?;
     let engine = workbench.engine().await?;
     let mut opened = Repositories::open(&workbench, tasks, request.surefire, |_| Some(engine.as_ref())).await?;
-    let failures = match opened.failures(tasks, context, "validated") {
+    let failures = match opened.failures(tasks, context, ("validated", shard.is_some())) {
         Ok(failures) => failures,
         Err(error) => {
             engine.close().await?;

@@ -70,8 +70,9 @@ pub(super) fn run(arguments: &RunsArguments, context: &Context) -> Result<(), Co
             ShownRun::Validation(shown) => write_validation(&shown, *format),
         },
         RunsCommand::Merge { runs, run_id, format } => match merge(runs, run_id.clone(), context)? {
-            MergedRun::Scoring(ended) => score::write(ended, *format, context),
-            MergedRun::Validation(shown) => {
+            None => Ok(()),
+            Some(MergedRun::Scoring(ended)) => score::write(ended, *format, context),
+            Some(MergedRun::Validation(shown)) => {
                 validate::write(&shown.validated, *format)?;
                 shown.validated.verdict()
             }

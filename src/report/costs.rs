@@ -9,7 +9,8 @@ use crate::task::shard::{COSTS_SCHEMA, Costs};
 
 /// Adds up the costs of executions.
 ///
-/// All methods of a build share its time, which counts once. What results were reused for costs nothing.
+/// All methods of a build share its time, which counts once. A reused result has the time that it once took. A task that was
+/// never launched nor built has no cost.
 #[derive(Debug, Default)]
 pub struct CostSum {
     /// Preparation and compilation by task and build, in milliseconds.
@@ -46,6 +47,7 @@ impl CostSum {
             let sum = milliseconds.entry(task).or_default();
             *sum = sum.saturating_add(prepare).saturating_add(compile);
         }
+        milliseconds.retain(|_, cost| *cost > 0);
         Costs { schema: COSTS_SCHEMA, milliseconds }
     }
 }

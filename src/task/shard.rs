@@ -95,7 +95,7 @@ impl Costs {
             .fold((0, 0), |(known, total): (u64, u64), (methods, cost)| (known + methods, total.saturating_add(cost)));
         let mean = total.checked_div(known).unwrap_or(1).max(1);
         let weight = |task: &Task| match self.milliseconds.get(&task.id) {
-            Some(cost) => *cost,
+            Some(cost) => (*cost).max(1),
             None => methods(task).saturating_mul(mean),
         };
         tasks.iter().map(weight).collect()

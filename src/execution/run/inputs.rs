@@ -57,6 +57,8 @@ pub struct ShardInputs {
     pub shard: Shard,
     /// Digest of all selected tasks.
     pub selection: Digest,
+    /// Digest of everything else that decides the whole run: submissions, options, limits from the command line.
+    pub request: Digest,
     /// Digest of the recorded costs by which the selection was divided; `None` if its numbers of methods decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub costs: Option<Digest>,

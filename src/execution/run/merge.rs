@@ -9,7 +9,6 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use crate::data_dir::write_atomically;
 use crate::error::{ExitStatus, Failure};
 use crate::execution::run::inputs::{RunInputs, ShardInputs};
 use crate::execution::run::logs::is_full;
@@ -61,6 +60,14 @@ pub enum MergeError {
         /// The missing numbers, with commas.
         missing: String,
     },
+    /// A shard has a record of a task or model that it does not have.
+    #[error("run `{run}` has a record of {of}, which is not part of it")]
+    ForeignRecord {
+        /// The run.
+        run: String,
+        /// The task, or the task and the model.
+        of: String,
+    },
     /// A complete set of shards does not add up to the selection.
     #[error("the tasks of the shards are not the tasks of their selection")]
     OtherTasks,
@@ -74,6 +81,7 @@ impl Failure for MergeError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoShard { .. } => "name runs of `validate --shard K/N` or `score --shard K/N`",
+            Self::ForeignRecord { .. } => "its records were changed: execute that shard again",
             Self::Unfinished { .. } => "the same command with the same `--shard` resumes it",
             Self::Foreign { .. } => "make all shards from the same locks, tasks and options, with the same program",
             Self::Double { .. } => "name each shard once",
@@ -109,6 +117,7 @@ pub fn ordered<I>(parts: Vec<Part<I>>, run: impl Fn(&I) -> &RunInputs) -> Result
         let differ = [
             ("numbers of shards", known.shard.of() != own.shard.of()),
             ("selected tasks", known.selection != own.selection),
+            ("submissions or options", known.request != own.request),
             ("recorded costs", known.costs != own.costs),
         ];
         if let Some((what, _)) = differ.into_iter().find(|(_, differ)| *differ) {
@@ -219,22 +228,31 @@ const DIRECTORIES: [&str; 3] = ["logs", "sources", "submissions"];
 /// The deepest directory below them.
 const DEEPEST: usize = 32;
 
-/// Copies a shard's logs and sources into the directory of the merged run. Files that are there already stay. Links and other
-/// special files are left out, because a shard may come from a stranger.
+/// The largest file that is copied, in bytes: more than the logs of a submission may take.
+const MOST_FILE_BYTES: u64 = 256 << 20;
+
+/// Copies a shard's logs and sources into the directory of the merged run. Files that are there already stay. Links, other
+/// special files and files above 256 MiB are left out, because a shard may come from a stranger.
 ///
 /// # Errors
 /// [`RunDirectoryError::Full`] on a full disk; [`RunDirectoryError::Io`].
 pub fn copy_files(shard: &Path, merged: &Path) -> Result<(), RunDirectoryError> {
+    let copied = merged.join(".copied");
     for name in DIRECTORIES {
-        copy_directory(&shard.join(name), &merged.join(name), DEEPEST)?;
+        copy_directory(&shard.join(name), &merged.join(name), (&copied, DEEPEST))?;
     }
-    Ok(())
+    match fs::remove_file(&copied) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
-fn copy_directory(from: &Path, to: &Path, depth: usize) -> Result<(), RunDirectoryError> {
-    // A link in place of the directory is not followed.
-    let is_directory = fs::symlink_metadata(from).is_ok_and(|found| found.is_dir());
-    if !is_directory || depth == 0 {
+/// Copies a directory. Each file is written as `copied` first, so that a kill leaves nothing half-written in its place.
+fn copy_directory(from: &Path, to: &Path, (copied, depth): (&Path, usize)) -> Result<(), RunDirectoryError> {
+    // Neither a link nor a file in place of a directory is followed.
+    let is_directory = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
+    if !is_directory(from) || depth == 0 || (is_there(to) && !is_directory(to)) {
         return Ok(());
     }
     fs::create_dir_all(to)?;
@@ -243,14 +261,17 @@ fn copy_directory(from: &Path, to: &Path, depth: usize) -> Result<(), RunDirecto
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            copy_directory(&from, &to, depth - 1)?;
+            copy_directory(&from, &to, (copied, depth - 1))?;
         } else if kind.is_file()
-            && !to.exists()
-            && let Some(mut file) = reading::open(&from)?
+            && !is_there(&to)
+            && let Some(file) = reading::open(&from)?
+            && file.metadata()?.len() <= MOST_FILE_BYTES
         {
-            let mut text = Vec::new();
-            file.read_to_end(&mut text)?;
-            write_atomically(&to, &text).map_err(|source| match is_full(&source) {
+            let copy = || -> std::io::Result<()> {
+                std::io::copy(&mut file.take(MOST_FILE_BYTES), &mut fs::File::create(copied)?)?;
+                fs::rename(copied, &to)
+            };
+            copy().map_err(|source| match is_full(&source) {
                 true => RunDirectoryError::Full { path: to.clone(), source },
                 false => source.into(),
             })?;

@@ -41,6 +41,20 @@ fn failing_tasks(records: &[ScoreRecord]) -> BTreeMap<TaskId, String> {
     failing.map(|(task, (method, outcome))| (task.clone(), format!("{method}: {outcome}"))).collect()
 }
 
+/// Returns the tasks of a finished run whose developers' tests fail on new code and passed there before, as
+/// [`Scoring::doubtful`] found them: they have a recorded time class.
+pub fn doubtful_in(records: &[ScoreRecord]) -> BTreeMap<TaskId, String> {
+    let mut failing = failing_tasks(records);
+    let classed = |task: &TaskId| {
+        records.iter().any(|record| match record {
+            ScoreRecord::TimeClass(class) => class.task_id == *task && class.launch_seconds.is_some(),
+            _ => false,
+        })
+    };
+    failing.retain(|task, _| classed(task));
+    failing
+}
+
 impl Scoring<'_> {
     /// Returns the tasks whose developers' tests fail on new code and passed there before, each with the first method and its
     /// outcome.

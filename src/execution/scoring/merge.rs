@@ -1,8 +1,11 @@
 //! Joins the inputs of shards of a scoring run.
 
+use std::collections::BTreeMap;
+
 use crate::execution::run::inputs::ShardInputs;
 use crate::execution::run::merge::{Joining, MergeError};
 use crate::execution::scoring::inputs::ScoreInputs;
+use crate::submission::predictions::UnknownTask;
 use crate::task::TaskId;
 
 impl ScoreInputs {
@@ -12,23 +15,19 @@ impl ScoreInputs {
     /// [`MergeError::Foreign`].
     pub fn join(&mut self, other: Self, joining: &Joining<'_>) -> Result<(), MergeError> {
         joining.same("seeds", &self.seed, &other.seed)?;
-        joining.same("predictions for unknown tasks", &self.unknown, &other.unknown)?;
+        // Where the file of predictions lies may differ between machines.
+        let unknown = |inputs: &Self| -> Vec<(String, String, Option<u64>)> {
+            let of = |one: &UnknownTask| (one.id.clone(), one.model.clone(), one.place.line);
+            inputs.unknown.iter().map(of).collect()
+        };
+        joining.same("predictions for unknown tasks", &unknown(self), &unknown(&other))?;
         joining.same(
             "numbers of predictions",
             &(self.not_selected, self.repeated),
             &(other.not_selected, other.repeated),
         )?;
-        // A shard without submissions measures nothing, whatever was asked for.
-        match (self.run.tools.is_some(), other.run.tools.is_some()) {
-            (true, true) => {
-                let measured = |inputs: &Self| (inputs.coverage, inputs.mutation, inputs.controls);
-                joining.same("measurements", &measured(self), &measured(&other))?;
-            }
-            (false, true) => {
-                (self.coverage, self.mutation, self.controls) = (other.coverage, other.mutation, other.controls);
-            }
-            (_, false) => {}
-        }
+        let measured = |inputs: &Self| (inputs.coverage, inputs.mutation, inputs.controls);
+        joining.same("measurements", &measured(self), &measured(&other))?;
         joining.by_repository("development kits", &mut self.jdks, other.jdks)?;
         joining.same("models", &self.models.keys().collect::<Vec<_>>(), &other.models.keys().collect())?;
         for (model, inputs) in other.models {
@@ -42,9 +41,9 @@ impl ScoreInputs {
     /// Ends the joining: brings everything into the order of a whole run, and makes the inputs those of one.
     pub fn whole(&mut self) -> Option<ShardInputs> {
         let shard = self.run.whole();
-        let at = |task: &TaskId| self.run.tasks.iter().position(|known| known.id == *task);
+        let at: BTreeMap<&TaskId, usize> = self.run.tasks.iter().enumerate().map(|(at, task)| (&task.id, at)).collect();
         for model in self.models.values_mut() {
-            model.missing.sort_by_key(at);
+            model.missing.sort_by_key(|task| at.get(task).copied());
         }
         shard
     }

@@ -348,6 +348,14 @@ pub struct ScoreName {
     repeat: u32,
 }
 
+impl ScoreRecord {
+    /// Returns the record's task, and its model if it is of one.
+    pub fn of(&self) -> (TaskId, Option<String>) {
+        let ScoreName { task_id, model, .. } = self.name();
+        (task_id, Some(model).filter(|model| !model.is_empty()))
+    }
+}
+
 impl RunRecord for ScoreRecord {
     const SCHEMA: u32 = SCORE_SCHEMA;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::keys::Keys;
+use super::keys::{CONTENT, Keys};
 use super::{Collector, Contentless, Foreign, Place, Prediction, PredictionsError, field};
 use crate::submission::Content;
 
@@ -107,7 +107,14 @@ impl<'de> Deserialize<'de> for Value {
 }
 
 /// The names of an object's keys alone. Its values are skipped, because they may contain anything.
-struct Named(Keys, bool);
+#[derive(Default)]
+struct Named {
+    keys: Keys,
+    /// Whether the object names its task.
+    task: bool,
+    /// Whether it has a submission.
+    content: bool,
+}
 
 impl<'de> Deserialize<'de> for Named {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -120,11 +127,14 @@ impl<'de> Deserialize<'de> for Named {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
-                let mut found = Named(Keys::default(), false);
+                let mut found = Named::default();
                 while let Some((key, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
                     match key.as_str() {
-                        "instance_id" | "task_id" => found.1 = true,
-                        _ => found.0.add(&key),
+                        "instance_id" | "task_id" => found.task = true,
+                        known => {
+                            found.content |= CONTENT.contains(&known);
+                            found.keys.add(known);
+                        }
                     }
                 }
                 Ok(found)
@@ -153,7 +163,9 @@ pub(super) fn read(path: &Path, bytes: &[u8], collector: &mut Collector<'_>) -> 
 /// Returns the known format that the keys of the file's first object tell.
 fn foreign(cursor: &Cursor<'_>) -> Option<Foreign> {
     let mut values = serde_json::Deserializer::from_slice(&cursor.bytes[cursor.offset..]).into_iter::<Named>();
-    Foreign::of(&values.next()?.ok()?.0)
+    let found = values.next()?.ok()?;
+    // A prediction may have any further keys.
+    if found.task && found.content { None } else { Foreign::of(&found.keys) }
 }
 
 /// Tells whether the file has an object on each line: the first line is a complete object and names its task.
@@ -163,7 +175,7 @@ fn is_lines(cursor: &Cursor<'_>) -> bool {
     match serde_json::from_slice::<Named>(first) {
         Ok(named) => {
             let alone = rest[first.len()..].iter().all(u8::is_ascii_whitespace);
-            named.1 || !alone
+            named.task || !alone
         }
         // A first line that ends too early is the beginning of a longer value. Any other error belongs to this line.
         Err(error) => !error.is_eof() || rest[first.len()..].trim_ascii().starts_with(b"{"),

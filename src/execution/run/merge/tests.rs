@@ -8,6 +8,7 @@ fn inputs(shard: Option<&str>) -> RunInputs {
         shard: shard.map(|shard| ShardInputs {
             shard: shard.parse().unwrap(),
             selection: Digest::of(b"selection"),
+            request: Digest::of(b"request"),
             costs: None,
         }),
         ..RunInputs::new(&[], &BTreeMap::new(), &BTreeMap::new(), Surefire::Project, &[ExecutionPath::Direct], 1)
