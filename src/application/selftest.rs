@@ -165,13 +165,13 @@ pub fn predictions_of(samples: &[SampleRepository], cases: &[Case]) -> String {
         let own = case.task_id(samples);
         for task in &tasks {
             let mut line = json!({ "instance_id": task, "model_name_or_path": case.name });
-            if own.as_ref() == Some(task) {
-                let field = match case.form {
-                    Form::File => "model_file",
-                    Form::Patch => "model_patch",
-                };
-                line[field] = case.submission().into();
-            }
+            let (field, content) = match case.form {
+                // Nothing is handed in for the other tasks.
+                _ if own.as_ref() != Some(task) => ("model_patch", None),
+                Form::File => ("model_file", Some(case.submission())),
+                Form::Patch => ("model_patch", Some(case.submission())),
+            };
+            line[field] = content.into();
             lines.push_str(&format!("{line}\n"));
         }
     }
@@ -298,7 +298,8 @@ mod tests {
         let lines: Vec<serde_json::Value> =
             predictions_of(&samples, &cases).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines.len(), 6);
-        let handed_in = |field: &str| lines.iter().filter(|line| line.get(field).is_some()).count();
+        let handed_in =
+            |field: &str| lines.iter().filter(|line| line.get(field).is_some_and(|value| !value.is_null())).count();
         assert_eq!((handed_in("model_file"), handed_in("model_patch")), (2, 1));
     }
 }

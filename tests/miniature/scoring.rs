@@ -50,8 +50,9 @@ fn submissions_made_for_a_category_come_to_it() {
         for submission in submissions::all(miniature) {
             let task = format!("{}__{}", repository.name.file_stem(), miniature.name);
             let mut line = json!({ "instance_id": task, "model_name_or_path": submission.name });
-            if let Some((field, text)) = &submission.content {
-                line[field] = json!(text);
+            match &submission.content {
+                Some((field, text)) => line[field] = json!(text),
+                None => line["model_patch"] = json!(null),
             }
             lines.push_str(&format!("{line}\n"));
             for method in &miniature.methods {
