@@ -63,6 +63,36 @@ fn variables_that_are_told_of_are_read() {
     assert_eq!(help, known);
 }
 
+/// Every command in a code block of the README or the documentation has the subcommands and options that it names.
+#[test]
+fn commands_of_the_documentation_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let docs = fs_err::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let line = CommandLine::new();
+    let mut seen = 0;
+    for page in docs.filter(|path| path.is_file()).chain([root.join("README.md")]) {
+        let text = fs_err::read_to_string(&page).unwrap();
+        let blocks = text.split("\n```").skip(1).step_by(2).flat_map(str::lines);
+        for command in blocks.filter_map(|line| line.trim_start_matches("$ ").strip_prefix("testevo-sandbox ")) {
+            let words: Vec<&str> = command.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
+            let is_name =
+                |word: &&&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
+            // Subcommands of subcommands: as many words as there is help for.
+            let names: Vec<&str> = words.iter().take_while(is_name).copied().take(2).collect();
+            let help = |names: &[&str]| line.run(&[names, &["--help"]].concat());
+            let text = [&names[..], &names[..1]].map(help).into_iter().find(|text| text.starts_with("exit 0"));
+            let text = text.unwrap_or_else(|| panic!("{}: {command}", page.display()));
+            for option in words.iter().filter(|word| word.starts_with("--")) {
+                let option = option.split('=').next().unwrap();
+                let global = line.run(&["-h"]).contains(option);
+                assert!(text.contains(option) || global, "{}: `{option}` of `{command}`", page.display());
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen} commands");
+}
+
 #[test]
 fn manual_pages_are_for_the_program_and_its_subcommands() {
     let line = CommandLine::new();

@@ -14,7 +14,7 @@ use crate::doctor::MissingOrigin;
 use crate::engine::EngineError;
 use crate::engine::frame::FrameError;
 use crate::engine::native::Stage;
-use crate::error::CommandError;
+use crate::error::{CommandError, ExitStatus};
 use crate::execution::container::images::LoadError;
 use crate::execution::container::jars::JarError;
 use crate::execution::proof::ProofError;
@@ -26,6 +26,7 @@ use crate::lock::policy::ToolchainPolicy;
 use crate::lock::{LayerKind, LockFileError, MismatchError, UnresolvedSet};
 use crate::manifest::ManifestError;
 use crate::report::leaderboard::LeaderboardError;
+use crate::report::markdown::{plain, table};
 use crate::report::score::ReportError;
 use crate::resolution::allowance::Exhausted;
 use crate::resolution::debian::archive::ArchiveError;
@@ -472,8 +473,7 @@ fn others() -> Vec<CommandError> {
     errors
 }
 
-#[test]
-fn every_error_keeps_its_exit_code_and_hint() {
+fn of_everything() -> Vec<CommandError> {
     let groups = [
         of_commands(),
         of_published_data(),
@@ -483,6 +483,63 @@ fn every_error_keeps_its_exit_code_and_hint() {
         of_submissions_and_reports(),
         others(),
     ];
+    groups.into_iter().flatten().collect()
+}
+
+#[test]
+fn every_error_keeps_its_exit_code_and_hint() {
     let row = |error: &CommandError| format!("{} {}", error.exit_status() as u8, error.render(false));
-    insta::assert_snapshot!(groups.iter().flatten().map(row).collect::<String>());
+    insta::assert_snapshot!(of_everything().iter().map(row).collect::<String>());
+}
+
+/// What each exit code means, in the words of the README.
+const CODES: [(ExitStatus, &str); 8] = [
+    (ExitStatus::CheckFailed, "a check failed"),
+    (ExitStatus::Usage, "usage"),
+    (ExitStatus::Infrastructure, "infrastructure faults left"),
+    (ExitStatus::BadInput, "bad input data"),
+    (ExitStatus::Origin, "origin or network"),
+    (ExitStatus::Mismatch, "digest, lock or store mismatch"),
+    (ExitStatus::Engine, "engine or isolation missing"),
+    (ExitStatus::Interrupted, "interrupted"),
+];
+
+/// Renders `docs/troubleshooting.md`.
+fn troubleshooting() -> String {
+    let errors = of_everything();
+    let mut page = String::from(
+        "# Troubleshooting\n\n\
+         Every error that `testevo-sandbox` ends with, by exit code, and what to do about it. Names, numbers and causes are examples.\n\
+         `testevo-sandbox doctor` says what a machine offers and lacks, and `explain RUN TASK` what became of a task.\n\n\
+         A test renders this page from the errors themselves: `RENDER_TROUBLESHOOTING=1 cargo test --lib troubleshooting`.\n",
+    );
+    for (status, meaning) in CODES {
+        let mut rows: Vec<[String; 2]> = Vec::new();
+        for error in errors.iter().filter(|error| error.exit_status() == status) {
+            let mut message = error.to_string();
+            error.causes().iter().for_each(|cause| message.push_str(&format!(": {cause}")));
+            let message = plain(&message.replace(env!("CARGO_MANIFEST_DIR"), ""));
+            let row = [message, plain(&error.hint().unwrap_or_else(|| "see the message".to_owned()))];
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+        rows.sort();
+        page.push_str(&format!("\n## Exit code {}: {meaning}\n\n", status as u8));
+        page.push_str(&table(&["error", "what to do"], 2, &rows));
+    }
+    page
+}
+
+#[test]
+fn troubleshooting_lists_every_error() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/troubleshooting.md");
+    let rendered = troubleshooting();
+    if std::env::var_os("RENDER_TROUBLESHOOTING").is_some() {
+        fs_err::write(&path, &rendered).unwrap();
+    }
+    let errors = of_everything();
+    let listed = |error: &&CommandError| CODES.iter().any(|(status, _)| error.exit_status() == *status);
+    assert_eq!(errors.iter().filter(listed).count(), errors.len(), "a code has no heading");
+    assert_eq!(fs_err::read_to_string(&path).unwrap(), rendered, "RENDER_TROUBLESHOOTING=1 writes it anew");
 }
