@@ -6,9 +6,7 @@ use std::path::Path;
 use testevo_sandbox::engine::EngineError;
 use testevo_sandbox::engine::session::{self, ContainerRun};
 use testevo_sandbox::engine::spec::{Command, ContainerLimits, PROGRAM_SCHEMA, Program, Step, StepResult};
-use testevo_sandbox::execution::build::maven::{
-    COMPILE_GOALS, MavenSettings, ModuleArguments, class_path_file, maven_command,
-};
+use testevo_sandbox::execution::build::maven::{COMPILE_GOALS, MavenSettings, class_path_file, maven_command};
 use testevo_sandbox::execution::container;
 use testevo_sandbox::execution::container::Environment;
 use testevo_sandbox::execution::container::limits::ExecutionLimits;
@@ -17,6 +15,7 @@ use testevo_sandbox::execution::container::steps::command_end;
 use testevo_sandbox::execution::container::temporary::Spool;
 use testevo_sandbox::execution::executor::Executor;
 use testevo_sandbox::execution::fault::not_done;
+use testevo_sandbox::execution::module::ModuleArguments;
 use testevo_sandbox::execution::request::CellInput;
 use testevo_sandbox::task::MethodId;
 use testevo_sandbox::workspace::cells::class_of_method;

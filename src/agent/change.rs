@@ -3,9 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use git2::{DiffOptions, Patch};
-
-use super::AgentError;
 use crate::task::RepositoryPath;
 use crate::workspace::{EntryKind, RevisionTree, WorkspaceError};
 
@@ -21,20 +18,23 @@ const NAMES: [&str; 6] = ["Test.java", "Tests.java", "TestCase.java", "IT.java",
 
 /// The change of production files.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Change {
+pub struct Change {
     /// Unified diffs, by path.
-    pub(super) text: String,
+    pub text: String,
     /// Files that changed and are not in the text: too large, binary or unreadable.
-    pub(super) only_named: Vec<String>,
+    pub only_named: Vec<String>,
 }
 
 /// Returns the change between two revisions without tests. `class` is the binary name of the target file's class.
-pub(super) fn between(
+///
+/// # Errors
+/// [`WorkspaceError`].
+pub fn between(
     old: &RevisionTree,
     new: &RevisionTree,
     target: &RepositoryPath,
     class: &str,
-) -> Result<Change, AgentError> {
+) -> Result<Change, WorkspaceError> {
     let test_root = test_root(target.as_str(), class);
     let paths: BTreeSet<&Vec<u8>> = old.entries().keys().chain(new.entries().keys()).collect();
     let mut change = Change::default();
@@ -50,7 +50,7 @@ pub(super) fn between(
         };
         let compared = match (is_file(before) && is_file(after)).then(|| (readable(old, path), readable(new, path))) {
             Some((before, after)) => match (before?, after?) {
-                (Some(before), Some(after)) => compared(path, before.as_slice(), after.as_slice())?,
+                (Some(before), Some(after)) => new.diff(path, &before, &after)?,
                 _ => None,
             },
             None => None,
@@ -82,24 +82,12 @@ fn is_test(path: &str, target: &str, test_root: &str) -> bool {
 }
 
 /// Returns a file's content, empty if the tree has no such file; `None` if it is missing or too large.
-fn readable(tree: &RevisionTree, path: &str) -> Result<Option<Vec<u8>>, AgentError> {
+fn readable(tree: &RevisionTree, path: &str) -> Result<Option<Vec<u8>>, WorkspaceError> {
     match tree.read(path) {
         Ok(content) => Ok(Some(content.unwrap_or_default()).filter(|content| content.len() <= MOST_COMPARED_BYTES)),
         Err(WorkspaceError::MissingBlob { .. } | WorkspaceError::HostileTree { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
-}
-
-/// Returns the diff of a file; `None` for one that is not text.
-fn compared(path: &str, before: &[u8], after: &[u8]) -> Result<Option<String>, AgentError> {
-    if before.contains(&0) || after.contains(&0) {
-        return Ok(None);
-    }
-    let mut options = DiffOptions::new();
-    options.context_lines(3).indent_heuristic(true);
-    let mut patch = Patch::from_buffers(before, Some(path.as_ref()), after, Some(path.as_ref()), Some(&mut options))?;
-    let text = patch.to_buf()?;
-    Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }
 
 #[cfg(test)]
@@ -126,12 +114,5 @@ mod tests {
         // A test among the sources hides none of them.
         let root = test_root("src/main/java/p/ATest.java", "p.ATest");
         assert!(!is_test("src/main/java/p/A.java", "src/main/java/p/ATest.java", &root));
-    }
-
-    #[test]
-    fn a_diff_names_the_file_and_its_lines() {
-        let text = compared("a/B.java", b"one\ntwo\n", b"one\nthree\n").unwrap().unwrap();
-        assert!(text.contains("--- a/a/B.java\n+++ b/a/B.java\n") && text.contains("-two\n+three\n"), "{text}");
-        assert_eq!(compared("a", b"\0", b"x").unwrap(), None);
     }
 }

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::TaskFile;
 use super::change::Change;
-use crate::execution::build::maven::{COMPILE_GOALS, MavenSettings, ModuleArguments, class_path_file, maven_command};
+use crate::execution::build::maven::{COMPILE_GOALS, MavenSettings, class_path_file, maven_command};
 use crate::execution::container::limits::ExecutionLimits;
+use crate::execution::module::ModuleArguments;
 use crate::image::recipe::java_home;
 use crate::manifest::{Launcher, RepositoryManifest};
 use crate::task::{MethodId, Track};

@@ -3,7 +3,7 @@
 //! `application::agents` calls this module. Nothing here runs a container or knows what an agent is. A workspace holds the
 //! starting tree and instructions, and nothing of the developers' test; `audit` checks that.
 
-mod change;
+pub mod change;
 pub mod collection;
 mod instructions;
 mod tree;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::engine::spec::TASK_USER;
 use crate::error::{ExitStatus, Failure};
-use crate::execution::build::maven::ModuleArguments;
+use crate::execution::module::ModuleArguments;
 use crate::image::Image;
 use crate::manifest::RepositoryManifest;
 use crate::task::{MethodId, RepositoryName, RepositoryPath, Task, TaskId, Track};

@@ -15,7 +15,7 @@ use super::shard;
 use super::workbench::{Workbench, blocking, run_tools};
 use crate::digest::Digest;
 use crate::error::CommandError;
-use crate::execution::build::surefire::Surefire;
+use crate::execution::container::Surefire;
 use crate::execution::run::inputs::{RunInputs, ShardInputs};
 use crate::execution::run::record::ExecutionPath;
 use crate::execution::scoring::Scoring;

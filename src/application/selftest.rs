@@ -15,7 +15,7 @@ use super::run::RunChoice;
 use super::sample::prepare;
 use super::score::{ScoreRequest, score};
 use crate::error::CommandError;
-use crate::execution::build::surefire::Surefire;
+use crate::execution::container::Surefire;
 use crate::execution::run::record::ExecutionPath;
 use crate::execution::scoring::record::ExecutionRecord;
 use crate::metrics::category::Integrity;

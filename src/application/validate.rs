@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::Context;
+use super::disputes::{self, Disputes};
 use super::failures::Failures;
 use super::readiness::tell_missing_images;
 use super::run::{self, RunChoice};
@@ -13,7 +14,8 @@ use super::shard;
 use super::workbench::{Workbench, blocking, run_tools};
 use crate::digest::Digest;
 use crate::error::CommandError;
-use crate::execution::build::surefire::Surefire;
+use crate::execution::container::Surefire;
+use crate::execution::executor::Executor;
 use crate::execution::run::inputs::{RunInputs, ShardInputs};
 use crate::execution::run::logs::Logs;
 use crate::execution::run::record::{CellRecord, ExecutionPath};
@@ -41,6 +43,8 @@ pub struct ValidateRequest {
     pub class_archives: bool,
     /// Seconds of processor time of each launch; `None` for its repository's limit.
     pub timeout: Option<NonZeroU32>,
+    /// Whether tasks whose labels do not hold are executed again on both paths, for disputes.
+    pub confirm: bool,
     /// The run.
     pub run: RunChoice,
 }
@@ -55,6 +59,7 @@ impl Default for ValidateRequest {
             surefire: Surefire::default(),
             class_archives: true,
             timeout: None,
+            confirm: true,
             run: RunChoice::default(),
         }
     }
@@ -172,7 +177,8 @@ async fn execute<'a>(
         executor.class_archives = None;
     }
     let executors = opened.executors(&executor);
-    let direct = paths.contains(&ExecutionPath::Direct).then(|| Arc::new(workbench.direct(&engine, &jars)));
+    let wants_direct = request.confirm || paths.contains(&ExecutionPath::Direct);
+    let direct = wants_direct.then(|| Arc::new(workbench.direct(&engine, &jars)));
     let validation = Validation {
         tasks,
         environments: &opened.environments,
@@ -185,11 +191,24 @@ async fn execute<'a>(
         direct: direct.clone(),
     };
     let records = validation.run(&mut run, known, &context.events, &context.cancellation).await;
+    let unlogged = opened.executors(&Executor { logs: None, ..executor.clone() });
+    let disputed = match &records {
+        Ok(records) if request.confirm => {
+            let disputes = Disputes { run: run.path(), paths: &opened.paths, context };
+            let again = Validation { executors: &unlogged, ..disputes::confirming(&validation) };
+            disputes.write(&again, tasks, records).await
+        }
+        _ => Ok(0),
+    };
     // Dropping them ends their compilers and waiting containers.
     drop(validation);
-    drop((direct, executors, executor));
+    drop((direct, executors, unlogged, executor));
     engine.close().await?;
     let of_run = Validated::of(run.run_id(), tasks, run::completed(records)?);
+    if disputed? > 0 {
+        let directory = run.path().join(disputes::DIRECTORY);
+        context.events.message(format!("what shows that labels do not hold: `{}`", directory.display()));
+    }
     let validated = Validated { failures: Some(failures), ..of_run };
     let process = context.invocation();
     let verdicts = verdicts::render(run.run_id(), &validated.summary, &validated.records, &process);

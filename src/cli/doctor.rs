@@ -1,32 +1,82 @@
-//! `doctor`: what this machine offers, and what to do about what it lacks.
+//! `doctor`: what this machine offers, what to do about what it lacks, and what the sources of tasks lack.
 
 use std::fmt::Write as _;
 
 use clap::Args;
 
 use super::interrupts::block_on;
+use super::selector::SelectorArguments;
 use super::stdout;
 use crate::application::Context;
 use crate::application::doctor::examine;
+use crate::application::sources::{Gaps, look};
 use crate::doctor::Report;
 use crate::error::CommandError;
-use crate::output::OutputFormat;
+use crate::output::{OutputFormat, counted};
+use crate::task::selector::Selector;
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub(super) struct DoctorArguments {
+    /// Look at the trees of tasks instead of the machine, and list what they lack: submodules, contents in git-lfs's
+    /// store, contents that the mirror does not have
+    #[arg(long)]
+    sources: bool,
+    #[command(flatten)]
+    selector: SelectorArguments,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
 }
 
 pub(super) fn run(arguments: &DoctorArguments, context: &Context) -> Result<(), CommandError> {
+    if arguments.sources {
+        return sources(arguments, context);
+    }
+    if arguments.selector.resolve()? != Selector::default() {
+        return Err(CommandError::Usage {
+            message: "a selection of tasks is looked at with `--sources` only".to_owned(),
+            hint: "add `--sources`, or name no tasks".to_owned(),
+        });
+    }
     let examined = block_on(context, async { Ok(examine(context).await) })?;
     match arguments.format {
         OutputFormat::Json => stdout::json(&examined.report)?,
         OutputFormat::Text => stdout::lines(&text(&examined.report))?,
     }
     examined.verdict()
+}
+
+fn sources(arguments: &DoctorArguments, context: &Context) -> Result<(), CommandError> {
+    let found = block_on(context, look(&arguments.selector.resolve()?, context))?;
+    match arguments.format {
+        OutputFormat::Json => stdout::json(&found.gaps)?,
+        OutputFormat::Text => stdout::lines(&gaps(&found.gaps))?,
+    }
+    found.verdict()
+}
+
+/// Returns a line for each tree that lacks something, and below it its tasks.
+fn gaps(gaps: &Gaps) -> String {
+    let mut text = String::new();
+    for tree in &gaps.lacking {
+        let lacks = tree.lacks.in_words().unwrap_or_default();
+        let _ = writeln!(text, "{} at {}: its tree lacks {lacks}", tree.repository, tree.revision);
+        for task in &tree.tasks {
+            let _ = writeln!(text, "    {task}");
+        }
+    }
+    let tasks = counted(gaps.tasks, "task", "tasks");
+    let _ = match gaps.lacking.len() {
+        0 => writeln!(text, "the trees of {tasks} lack nothing"),
+        lacking => writeln!(
+            text,
+            "{} of the trees of {tasks} {} contents; what misses its label there is `infra_fail(source)`",
+            lacking,
+            if lacking == 1 { "lacks" } else { "lack" }
+        ),
+    };
+    text
 }
 
 fn text(report: &Report) -> String {

@@ -14,7 +14,7 @@ use crate::application::run::RunChoice;
 use crate::application::shard::ShardChoice;
 use crate::application::validate::{ValidateRequest, Validated, validate};
 use crate::error::CommandError;
-use crate::execution::build::surefire::Surefire;
+use crate::execution::container::Surefire;
 use crate::execution::run::record::ExecutionPath;
 use crate::outcome::label::TaskClass;
 use crate::output::{OutputFormat, Table, counted};
@@ -46,6 +46,9 @@ pub(super) struct ValidateArguments {
     /// Processor time of each launch; wall time is four times that [default: its repository's limit]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<NonZeroU32>,
+    /// Do not execute tasks whose labels do not hold again, three times on both paths, for their disputes
+    #[arg(long)]
+    no_confirm: bool,
     #[command(flatten)]
     run: RunArguments,
     /// How results are written
@@ -142,6 +145,7 @@ impl ValidateArguments {
             surefire: self.surefire.into(),
             class_archives: !self.no_class_archives,
             timeout: self.timeout,
+            confirm: !self.no_confirm,
             run: self.run.choice(),
         })
     }
@@ -152,16 +156,25 @@ pub(super) fn write(validated: &Validated<'_>, format: OutputFormat) -> Result<(
     match format {
         OutputFormat::Json => stdout::json(summary),
         OutputFormat::Text => {
-            let mut table = Table::new(["repository", "tasks", "reproduced", "differing", "flaky", "infrastructure"]);
-            let mut rows: BTreeMap<&RepositoryName, [usize; 5]> = BTreeMap::new();
+            let mut table = Table::new([
+                "repository",
+                "tasks",
+                "reproduced",
+                "differing",
+                "needs network",
+                "flaky",
+                "infrastructure",
+            ]);
+            let mut rows: BTreeMap<&RepositoryName, [usize; 6]> = BTreeMap::new();
             for (repository, class) in &validated.classes {
                 let row = rows.entry(repository).or_default();
                 row[0] += 1;
                 row[match class {
                     TaskClass::Reproduced => 1,
                     TaskClass::Differing => 2,
-                    TaskClass::Flaky => 3,
-                    TaskClass::Infrastructure => 4,
+                    TaskClass::NeedsNetwork => 3,
+                    TaskClass::Flaky => 4,
+                    TaskClass::Infrastructure => 5,
                 }] += 1;
             }
             for (repository, counts) in rows {
@@ -178,14 +191,16 @@ pub(super) fn write(validated: &Validated<'_>, format: OutputFormat) -> Result<(
 /// Returns the differences from the published labels, and the counts.
 fn details(summary: &ValidationSummary) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for difference in &summary.differing {
+    let differing = summary.differing.iter().map(|difference| ("differing", difference));
+    let needing = summary.needs_network.iter().map(|difference| ("needs network", difference));
+    for (what, difference) in differing.chain(needing) {
         let got = match &difference.reason {
             Some(reason) => format!("{}({reason})", difference.got),
             None => difference.got.to_owned(),
         };
         let expected = difference.expected.join(" or ");
         let (task, cell, method) = (&difference.task_id, difference.cell.name(), &difference.method);
-        lines.push(format!("differing: {task} {cell} {method}: {got}, expected {expected}"));
+        lines.push(format!("{what}: {task} {cell} {method}: {got}, expected {expected}"));
         lines.extend(difference.detail.lines().take(3).map(|line| format!("    {line}")));
     }
     for flake in &summary.flaky {

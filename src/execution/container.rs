@@ -10,9 +10,10 @@ pub mod temporary;
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::digest::Digest;
 use crate::engine::spec::{ContainerLimits, ContainerSpec, Program, ReadOnlyMount, Scratch};
-use crate::execution::build::surefire::Surefire;
 use crate::execution::container::places::{HOME, RECORDER, RUNNER, TREE};
 use crate::manifest::Launcher;
 
@@ -28,6 +29,17 @@ pub(in crate::execution) const JVM_OPTIONS: [&str; 8] = [
     "-Duser.timezone=UTC",
     "-Djava.awt.headless=true",
 ];
+
+/// Whether a project's settings for Surefire apply to launches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Surefire {
+    /// The settings apply, without agents.
+    #[default]
+    Project,
+    /// No settings apply: the paper's literal launch.
+    None,
+}
 
 /// The environment that all executions of a repository share.
 #[derive(Clone, Debug)]

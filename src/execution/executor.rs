@@ -149,6 +149,7 @@ impl Executor {
             outcome: launched.outcome,
             detail: launched.detail,
             attributed: None,
+            missing: Vec::new(),
             attempts: launched.attempts,
             key: (launched.attempts > 0).then(|| self.key(identity, method, repeat, path)),
             measured: launched.measured,

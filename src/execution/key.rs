@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::artifact::key::key;
 use crate::digest::Digest;
-use crate::execution::build::surefire::Surefire;
+use crate::execution::container::Surefire;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::run::record::ExecutionPath;
 use crate::manifest::Launcher;

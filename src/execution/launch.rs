@@ -271,6 +271,7 @@ fn launched(
         oom_killed,
         dropped_bytes: end.dropped_bytes,
         forged_events: said.forged,
+        network_missed: said.network_missed,
         unreported: verdict.outcome == Outcome::Pass && said.report_complete && !reported,
         ..measured
     };

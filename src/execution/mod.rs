@@ -22,6 +22,7 @@ pub mod fault;
 pub mod identity;
 pub mod key;
 pub mod launch;
+pub mod module;
 pub mod mutation;
 pub mod obstacle;
 pub mod order;

@@ -1,9 +1,9 @@
 //! Requests to the executor: a cell, its tree, its methods.
 
 use crate::digest::Digest;
-use crate::execution::build::maven::ModuleArguments;
 use crate::execution::container::Environment;
 use crate::execution::container::temporary::TemporaryFile;
+use crate::execution::module::ModuleArguments;
 use crate::execution::run::record::ExecutionPath;
 use crate::task::{Cell, MethodId, Task};
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::digest::Digest;
-use crate::execution::build::maven::ModuleArguments;
 use crate::execution::container::temporary::TemporaryFile;
+use crate::execution::module::ModuleArguments;
 use crate::execution::request::CellInput;
 use crate::task::{Cell, RepositoryName, Side, Task};
 use crate::workspace::cells::{class_of, write_cell, write_to};
@@ -93,6 +93,16 @@ impl Trees {
             Ok(CellFacts { tree: code.id(), text, module: module.as_ref().map(ModuleArguments::of), class })
         };
         facts().map_err(|error| error.to_string())
+    }
+
+    /// Returns the paths that a code revision's tree lacks, sorted; empty if it lacks nothing.
+    ///
+    /// # Errors
+    /// As [`Trees::cell`].
+    pub fn missing(&self, task: &Task, cell: Cell) -> Result<Vec<String>, String> {
+        let tree = self.open(task).and_then(|repository| repository.tree(task.revision(cell.code())));
+        let gaps = tree.and_then(|tree| tree.gaps()).map_err(|error| error.to_string())?;
+        Ok(gaps.paths().into_iter().map(str::to_owned).collect())
     }
 
     /// Writes the archive of a revision's own tree.

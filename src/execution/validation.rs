@@ -13,14 +13,17 @@ use crate::execution::fault::{Fault, answered};
 use crate::execution::obstacle::Obstacles;
 use crate::execution::request::{CellIdentity, CellRequest};
 use crate::execution::run::directory::RunDirectory;
-use crate::execution::run::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
+use crate::execution::run::record::{CellRecord, ExecutionPath, MOST_MISSING, Measured, RECORD_SCHEMA};
 use crate::execution::run::stage::{RunError, Stage};
 use crate::execution::trees::Trees;
-use crate::outcome::label::cells_of;
+use crate::outcome::label::{cells_of, expectation};
+use crate::outcome::launch::shortened;
 use crate::outcome::{InfraReason, Outcome};
+use crate::output::counted;
 use crate::task::{Cell, RepositoryName, Side, Task};
 
 /// The parameters of a validation.
+#[derive(Clone)]
 pub struct Validation<'a> {
     /// The tasks.
     pub tasks: &'a [Task],
@@ -88,11 +91,23 @@ impl Validation<'_> {
     }
 
     /// Executes one cell on a path, from its sources to its records. A cell that the direct path does not fit runs on
-    /// the reference path.
+    /// the reference path. An outcome that misses its label on a tree that lacks contents is a fault of the sources.
     ///
     /// # Errors
     /// [`RunError`].
     pub async fn cell(&self, task: &Task, cell: Cell, path: ExecutionPath) -> Result<Vec<CellRecord>, RunError> {
+        let mut records = self.executed(task, cell, path).await?;
+        if records.iter().any(may_need_contents) {
+            // Where the tree can't be read the records say so already.
+            let missing = self.blocking(task, cell, Trees::missing).await?.unwrap_or_default();
+            for record in records.iter_mut().filter(|record| may_need_contents(record)) {
+                judge_by_contents(record, &missing);
+            }
+        }
+        Ok(records)
+    }
+
+    async fn executed(&self, task: &Task, cell: Cell, path: ExecutionPath) -> Result<Vec<CellRecord>, RunError> {
         if let Some(Fault { reason, detail }) = self.obstacles.fault(task, cell.code()) {
             return Ok(self.unprepared(task, cell, path, reason, &detail));
         }
@@ -162,13 +177,38 @@ impl Validation<'_> {
                 repeat,
                 path,
                 outcome: Outcome::InfraFail(reason),
-                detail: crate::outcome::launch::shortened(detail),
+                detail: shortened(detail),
                 attributed: None,
+                missing: Vec::new(),
                 attempts: 0,
                 key: None,
                 measured: Measured::default(),
             })
             .collect()
+    }
+}
+
+/// Tells whether missing contents of the tree may be why the record is no pass.
+fn may_need_contents(record: &CellRecord) -> bool {
+    match record.outcome {
+        Outcome::Pass | Outcome::Absent => false,
+        Outcome::InfraFail(reason) => matches!(reason, InfraReason::Build | InfraReason::Source),
+        Outcome::ExecFail(_) | Outcome::CompileFail(_) | Outcome::HarnessFail(_) => true,
+    }
+}
+
+/// Names what the tree lacks, and makes a missed label a fault of the sources: it says nothing of the label. Source:
+/// protocol §1.
+fn judge_by_contents(record: &mut CellRecord, missing: &[String]) {
+    if missing.is_empty() {
+        return;
+    }
+    record.missing = missing.iter().take(MOST_MISSING).cloned().collect();
+    let met = expectation(record.track, record.cell).is_met_by(record.outcome);
+    if !met || matches!(record.outcome, Outcome::InfraFail(_)) {
+        let lacks = format!("the tree lacks {}", counted(missing.len(), "content", "contents"));
+        record.detail = shortened(&format!("{lacks}, and the outcome was {}: {}", record.outcome, record.detail));
+        record.outcome = Outcome::InfraFail(InfraReason::Source);
     }
 }
 
@@ -189,3 +229,6 @@ fn outcomes(records: &[CellRecord]) -> String {
     let counts: Vec<String> = counts.into_iter().map(|(outcome, count)| format!("{outcome} {count}")).collect();
     counts.join(", ")
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,13 +69,38 @@ pub enum Discriminating {
     Inconclusive,
 }
 
-/// Returns whether a method discriminates, given its outcomes of all repeats in the cell `no`.
-pub fn discriminating(outcomes: &[Outcome]) -> Discriminating {
-    if outcomes.is_empty() {
+/// What else than the test may have made an execution fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The test wanted a network.
+    Network,
+    /// The tree lacks contents.
+    Contents,
+}
+
+/// One execution of a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// Its outcome.
+    pub outcome: Outcome,
+    /// What else may have made it fail.
+    pub doubt: Option<Doubt>,
+}
+
+impl From<Outcome> for Observed {
+    /// Returns an execution without a doubt.
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, doubt: None }
+    }
+}
+
+/// Returns whether a method discriminates, given all its repeats in the cell `no`.
+pub fn discriminating(repeats: &[Observed]) -> Discriminating {
+    if repeats.is_empty() {
         Discriminating::Inconclusive
-    } else if outcomes.iter().all(|outcome| outcome.is_attributable_failure()) {
+    } else if repeats.iter().all(|one| one.outcome.is_attributable_failure() && one.doubt.is_none()) {
         Discriminating::Yes
-    } else if outcomes.iter().all(|outcome| *outcome == Outcome::Pass) {
+    } else if repeats.iter().all(|one| one.outcome == Outcome::Pass) {
         Discriminating::No
     } else {
         Discriminating::Inconclusive
@@ -90,6 +115,8 @@ pub enum TaskClass {
     Infrastructure,
     /// A method with a hard label met it only in some repeats.
     Flaky,
+    /// A method missed a hard label, or met it only by failing, for want of a network.
+    NeedsNetwork,
     /// A method missed a hard label in every repeat.
     Differing,
     /// Every method met every hard label in every repeat.
@@ -102,6 +129,7 @@ impl TaskClass {
         match self {
             Self::Infrastructure => "infrastructure",
             Self::Flaky => "flaky",
+            Self::NeedsNetwork => "needs_network",
             Self::Differing => "differing",
             Self::Reproduced => "reproduced",
         }
@@ -120,6 +148,8 @@ pub enum CellVerdict {
         /// All repeats.
         runs: usize,
     },
+    /// Without a network the label can't be decided: a repeat failed because it reached none.
+    NeedsNetwork(Outcome),
     /// Every repeat missed the label; the value is the first outcome that missed it.
     Differs(Outcome),
     /// The label was met in every repeat.
@@ -127,21 +157,25 @@ pub enum CellVerdict {
 }
 
 /// Judges all repeats of one method in one cell.
-pub fn judge(expectation: Expectation, outcomes: &[Outcome]) -> CellVerdict {
+pub fn judge(expectation: Expectation, repeats: &[Observed]) -> CellVerdict {
     if expectation == Expectation::NotRun {
         return CellVerdict::Met;
     }
-    let runs = outcomes.len();
-    let passed = outcomes.iter().filter(|outcome| **outcome == Outcome::Pass).count();
-    if runs == 0 || outcomes.iter().any(|outcome| matches!(outcome, Outcome::InfraFail(_))) {
+    let runs = repeats.len();
+    let passed = repeats.iter().filter(|one| one.outcome == Outcome::Pass).count();
+    if runs == 0 || repeats.iter().any(|one| matches!(one.outcome, Outcome::InfraFail(_))) {
         return CellVerdict::Infrastructure;
     }
-    match outcomes.iter().find(|outcome| !expectation.is_met_by(**outcome)) {
-        Some(_) if outcomes.iter().any(|outcome| expectation.is_met_by(*outcome)) => {
+    let without_network = repeats.iter().find(|one| one.doubt == Some(Doubt::Network)).map(|one| one.outcome);
+    match (repeats.iter().find(|one| !expectation.is_met_by(one.outcome)), without_network) {
+        (Some(_), _) if repeats.iter().any(|one| expectation.is_met_by(one.outcome)) => {
             CellVerdict::Flaky { passed, runs }
         }
-        Some(outcome) => CellVerdict::Differs(*outcome),
-        None => CellVerdict::Met,
+        (Some(_), Some(outcome)) => CellVerdict::NeedsNetwork(outcome),
+        (Some(one), None) => CellVerdict::Differs(one.outcome),
+        // A failure that the label demands, but perhaps for want of a network.
+        (None, Some(outcome)) if expectation == Expectation::Fail => CellVerdict::NeedsNetwork(outcome),
+        (None, _) => CellVerdict::Met,
     }
 }
 
@@ -152,6 +186,7 @@ pub fn task_class(verdicts: impl IntoIterator<Item = CellVerdict>) -> TaskClass 
         .map(|verdict| match verdict {
             CellVerdict::Infrastructure => TaskClass::Infrastructure,
             CellVerdict::Flaky { .. } => TaskClass::Flaky,
+            CellVerdict::NeedsNetwork(_) => TaskClass::NeedsNetwork,
             CellVerdict::Differs(_) => TaskClass::Differing,
             CellVerdict::Met => TaskClass::Reproduced,
         })

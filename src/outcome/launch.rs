@@ -5,6 +5,7 @@
 //! reason that the facts support. Events come from a process that ran submitted code, so they are bounded and never
 //! trusted alone.
 
+mod network;
 pub mod seal;
 
 use serde::Deserialize;
@@ -56,6 +57,8 @@ pub struct EventFacts {
     pub forged: u64,
     /// Whether the runner reports that its report is complete.
     pub report_complete: bool,
+    /// Whether the first failure, or one of its causes, says that no network could be reached.
+    pub network_missed: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -137,7 +140,8 @@ enum Kind {
 pub fn classify(facts: &LaunchFacts<'_>) -> (LaunchVerdict, EventFacts) {
     let seen = Seen::read(facts);
     let report_complete = seen.finished.as_ref().is_some_and(|finished| finished.report_complete);
-    (verdict(&seen, facts), EventFacts { forged: seen.forged, report_complete })
+    let network_missed = seen.thrown.as_ref().is_some_and(network::is_missed);
+    (verdict(&seen, facts), EventFacts { forged: seen.forged, report_complete, network_missed })
 }
 
 fn verdict(seen: &Seen, facts: &LaunchFacts<'_>) -> LaunchVerdict {

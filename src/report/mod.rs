@@ -1,6 +1,7 @@
 //! Reports of runs: validation against labels, scored submissions, and comparisons with published values.
 
 pub mod costs;
+pub mod dispute;
 pub mod leaderboard;
 pub mod markdown;
 pub mod score;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::execution::run::record::{CellRecord, ExecutionPath};
+use crate::execution::run::record::{CellRecord, ExecutionPath, Measured};
 use crate::outcome::label::{
-    CellVerdict, Discriminating, TaskClass, cells_of, discriminating, expectation, judge, task_class,
+    CellVerdict, Discriminating, Doubt, Observed, TaskClass, cells_of, discriminating, expectation, judge, task_class,
 };
 use crate::outcome::{InfraReason, Outcome};
 use crate::task::{Cell, MethodId, Task, TaskId, Track};
@@ -25,10 +25,13 @@ pub struct ValidationSummary {
     pub tasks: usize,
     /// Tasks all of whose hard labels were met in every repeat.
     pub reproduced: usize,
-    /// Methods that missed a hard label in every repeat, in tasks that are neither infrastructure nor flaky.
+    /// Methods that missed a hard label in every repeat, in tasks without a worse class.
     pub differing: Vec<Difference>,
     /// Methods that met a hard label only in some repeats, in tasks that are not infrastructure.
     pub flaky: Vec<Flake>,
+    /// Methods whose hard label can't be decided without a network, in tasks that are neither infrastructure nor flaky.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub needs_network: Vec<Difference>,
     /// Cells that could not be judged.
     pub infrastructure: Vec<InfrastructureFault>,
     /// Numbers of methods that tell new code from old.
@@ -178,6 +181,7 @@ pub fn summarize<'a>(
         reproduced: 0,
         differing: Vec::new(),
         flaky: Vec::new(),
+        needs_network: Vec::new(),
         infrastructure: Vec::new(),
         discriminating: DiscriminatingCounts::default(),
         not_discriminating: Vec::new(),
@@ -194,13 +198,14 @@ pub fn summarize<'a>(
         let mut verdicts = Vec::new();
         let mut differing = Vec::new();
         let mut flaky = Vec::new();
+        let mut needs_network = Vec::new();
         let mut faults = BTreeSet::new();
         for &cell in cells_of(task.track) {
             for method in &task.test_methods {
                 let found = by_method.get(&(&task.id, cell, method)).map_or(&[][..], Vec::as_slice);
-                let outcomes: Vec<Outcome> = found.iter().map(|record| record.outcome).collect();
+                let repeats: Vec<Observed> = found.iter().map(|record| observed(record)).collect();
                 let expected = expectation(task.track, cell);
-                let verdict = judge(expected, &outcomes);
+                let verdict = judge(expected, &repeats);
                 verdicts.push(verdict);
                 match verdict {
                     CellVerdict::Met => {}
@@ -210,21 +215,13 @@ pub fn summarize<'a>(
                     CellVerdict::Flaky { passed, runs } => {
                         flaky.push(Flake { task_id: task.id.clone(), cell, method: method.clone(), passed, runs })
                     }
-                    CellVerdict::Differs(outcome) => {
-                        let detail = found.iter().find(|record| record.outcome == outcome);
-                        differing.push(Difference {
-                            task_id: task.id.clone(),
-                            cell,
-                            method: method.clone(),
-                            expected: expected.names().to_vec(),
-                            got: outcome.name(),
-                            reason: outcome.reason(),
-                            detail: detail.map_or_else(String::new, |record| record.detail.clone()),
-                        });
+                    CellVerdict::NeedsNetwork(outcome) => {
+                        needs_network.push(difference(task, cell, method, outcome, found));
                     }
+                    CellVerdict::Differs(outcome) => differing.push(difference(task, cell, method, outcome, found)),
                 }
                 if task.track == Track::TestGeneration && cell == Cell::No {
-                    count(&mut summary, task, method, &outcomes);
+                    count(&mut summary, task, method, &repeats);
                 }
             }
         }
@@ -232,6 +229,7 @@ pub fn summarize<'a>(
         match class {
             TaskClass::Reproduced => summary.reproduced += 1,
             TaskClass::Differing => summary.differing.extend(differing),
+            TaskClass::NeedsNetwork => summary.needs_network.extend(needs_network),
             TaskClass::Flaky => summary.flaky.extend(flaky),
             TaskClass::Infrastructure => summary.infrastructure.extend(faults),
         }
@@ -239,9 +237,34 @@ pub fn summarize<'a>(
     }
     summary.differing.sort();
     summary.flaky.sort();
+    summary.needs_network.sort();
     summary.infrastructure.sort();
     summary.not_discriminating.sort();
     (summary, classed)
+}
+
+/// Returns what a record says of its method.
+fn observed(record: &CellRecord) -> Observed {
+    let doubt = match record {
+        CellRecord { measured: Measured { network_missed: true, .. }, .. } => Some(Doubt::Network),
+        CellRecord { missing, .. } if !missing.is_empty() => Some(Doubt::Contents),
+        _ => None,
+    };
+    Observed { outcome: record.outcome, doubt }
+}
+
+/// Returns the hard label that a method missed with this outcome.
+fn difference(task: &Task, cell: Cell, method: &MethodId, outcome: Outcome, records: &[&CellRecord]) -> Difference {
+    let detail = records.iter().find(|record| record.outcome == outcome);
+    Difference {
+        task_id: task.id.clone(),
+        cell,
+        method: method.clone(),
+        expected: expectation(task.track, cell).names().to_vec(),
+        got: outcome.name(),
+        reason: outcome.reason(),
+        detail: detail.map_or_else(String::new, |record| record.detail.clone()),
+    }
 }
 
 fn unfit(records: &[CellRecord]) -> Vec<UnfitCell> {
@@ -297,10 +320,10 @@ fn fault(task: &Task, cell: Cell, records: &[&CellRecord]) -> InfrastructureFaul
     }
 }
 
-fn count(summary: &mut ValidationSummary, task: &Task, method: &MethodId, outcomes: &[Outcome]) {
+fn count(summary: &mut ValidationSummary, task: &Task, method: &MethodId, repeats: &[Observed]) {
     let counts = &mut summary.discriminating;
     counts.methods += 1;
-    match discriminating(outcomes) {
+    match discriminating(repeats) {
         Discriminating::Yes => {
             counts.yes += 1;
             return;
@@ -311,10 +334,10 @@ fn count(summary: &mut ValidationSummary, task: &Task, method: &MethodId, outcom
     summary.not_discriminating.push(NotDiscriminating {
         task_id: task.id.clone(),
         method: method.clone(),
-        got: outcomes
+        got: repeats
             .iter()
-            .find(|outcome| !outcome.is_attributable_failure())
-            .map_or_else(|| "no record".to_owned(), ToString::to_string),
+            .find(|one| !one.outcome.is_attributable_failure() || one.doubt.is_some())
+            .map_or_else(|| "no record".to_owned(), |one| one.outcome.to_string()),
     });
 }
 

@@ -24,11 +24,12 @@ use crate::engine::spec::{
     Command, CommandLimits, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult,
 };
 use crate::event::{Event, EventSink};
-use crate::execution::build::maven::{COMPILE_GOALS, MavenSettings, ModuleArguments, maven_command};
+use crate::execution::build::maven::{COMPILE_GOALS, MavenSettings, maven_command};
 use crate::execution::container;
 use crate::execution::container::ToolJars;
 use crate::execution::container::places;
 use crate::execution::container::places::{MAVEN_REPOSITORY, PROJECT};
+use crate::execution::module::ModuleArguments;
 use crate::lock::{LOCK_SCHEMA, MavenFile, RepositoryLock, UnresolvedSet};
 use crate::manifest::RepositoryManifest;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};

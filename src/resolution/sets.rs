@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::repository::BuildSet;
 use crate::digest::Digest;
-use crate::execution::build::maven::ModuleArguments;
+use crate::execution::module::ModuleArguments;
 use crate::task::{Revision, Side, Task, TaskId};
 use crate::workspace::pom::DeclaredRepository;
 use crate::workspace::{BuildFiles, ModuleLocation, Repository, WorkspaceError};

@@ -10,6 +10,8 @@ pub mod built;
 pub mod cells;
 pub mod changes;
 pub mod class_file;
+mod diff;
+mod gaps;
 mod git_command;
 pub mod java_source;
 mod notices;

@@ -144,6 +144,8 @@ fn a_tree_is_archived_as_git_has_it() {
         missing_blobs: vec!["gone".into()],
     };
     assert_eq!(report.unusual, unusual);
+    assert_eq!(tree.gaps().unwrap(), unusual);
+    assert_eq!(unusual.paths(), ["gone", "large.bin", "vendor"]);
     assert_eq!(archive(&tree, None).0, bytes, "equal trees give equal bytes");
     report.require(&tree, |path| !matches!(path, "gone" | "large.bin")).unwrap();
     assert!(matches!(report.require(&tree, |path| path == "gone"), Err(WorkspaceError::MissingBlob { .. })));

@@ -243,6 +243,15 @@ impl RevisionTree {
         content.map(Some).map_err(|error| self.repository.failed(error))
     }
 
+    /// Returns an entry's content as [`RevisionTree::content`] does, but nothing of one that is too large for a pointer
+    /// to git-lfs's store.
+    pub(super) fn pointer_content(&self, path: &[u8], entry: &TreeEntry) -> Result<Option<Vec<u8>>, WorkspaceError> {
+        match self.size(path, entry)? {
+            Some(size) if size >= MOST_POINTER_BYTES => Ok(Some(Vec::new())),
+            _ => self.content(path, entry),
+        }
+    }
+
     fn size(&self, path: &[u8], entry: &TreeEntry) -> Result<Option<usize>, WorkspaceError> {
         let git = self.git();
         match git.odb().and_then(|odb| odb.read_header(entry.id)) {

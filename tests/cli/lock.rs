@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use testevo_sandbox::data_dir::DataDir;
-use testevo_sandbox::execution::build::maven::ModuleArguments;
+use testevo_sandbox::execution::module::ModuleArguments;
 use testevo_sandbox::lock::{LockFile as _, RepositoryLock};
 use testevo_sandbox::resolution::sets::find_sets;
 use testevo_sandbox::sample::SampleRepository;

@@ -58,6 +58,7 @@ fn append(run: &mut RunDirectory, task: &Task, cell: Cell, outcome: Outcome, det
             outcome,
             detail: detail.to_owned(),
             attributed: None,
+            missing: Vec::new(),
             attempts: u32::from(executed),
             key: None,
             measured: Measured {

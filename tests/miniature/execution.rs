@@ -36,6 +36,21 @@ fn jupiter_17() {
     reports_are_kept(&checked, "jupiter");
     errors_are_kept(&checked);
     chance_is_told(&checked.workshop);
+    a_wrong_label_has_a_dispute(&checked.workshop);
+}
+
+/// A label that does not hold is executed again on both paths, and what shows it is written down once.
+fn a_wrong_label_has_a_dispute(workshop: &Workshop) {
+    let task = "testevo__jupiter-17__wrong-label";
+    let arguments = ["validate", task, "--run-id", "disputed", "--fresh"];
+    let (code, said) = workshop.try_run(&arguments);
+    assert_eq!(code, Some(1), "{said}");
+    let file = workshop.data_dir.join(format!("runs/disputed/disputes/{task}.md"));
+    let text = fs_err::read_to_string(&file).unwrap();
+    let row = "| WordTest\\#length | old test, new code | exec\\_fail(assertion) or exec\\_fail(exception) or compile\\_fail | 3 × pass | 3 × pass | **no** |";
+    assert!(text.contains(row), "{text}");
+    assert!(text.contains("+        return text.strip().length();"), "{text}");
+    assert!(text.contains(&format!("validate {task} --paths both --repeat 3")), "{text}");
 }
 
 #[test]
@@ -230,7 +245,8 @@ fn recordings_are_as_described(Checked { repository, workshop, records }: &Check
 
 /// Launches the dice so often that all throws are on one side once in 32,768 times: they are flaky, which is no failure.
 fn chance_is_told(workshop: &Workshop) {
-    let arguments = ["validate", "testevo__jupiter-17__flaky", "--repeat", "16", "--format", "json", "--fresh"];
+    let arguments =
+        ["validate", "testevo__jupiter-17__flaky", "--repeat", "16", "--no-confirm", "--format", "json", "--fresh"];
     let output = workshop.command(&arguments).output().unwrap();
     let summary = verdict::summary(&output);
     assert_eq!(output.status.code(), Some(0), "{summary}");
@@ -278,7 +294,7 @@ fn check(name: &str) -> Checked {
     let workshop = Workshop::new(&repository);
     let (this, run) = (workshop.repository.as_str(), repository.name.file_stem());
     let locked = workshop.prepare(&repository, overrides(name));
-    let validate = ["validate", "--paths", "both", "--run-id", &run, "--format", "json", this];
+    let validate = ["validate", "--no-confirm", "--paths", "both", "--run-id", &run, "--format", "json", this];
     let validated = workshop.command(&validate).output().unwrap();
     let Some(records) = workshop.records(&run) else {
         panic!("{name}: nothing was executed\n{locked}\n{}", String::from_utf8_lossy(&validated.stderr));

@@ -26,7 +26,7 @@ impl Validate {
 
     /// Starts it with these options and tasks.
     fn of(workshop: &Workshop, run_id: &str, more: &[&str]) -> Self {
-        let arguments = [&["validate", "--run-id", run_id][..], more].concat();
+        let arguments = [&["validate", "--no-confirm", "--run-id", run_id][..], more].concat();
         let process = workshop.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         Self { process, records: workshop.data_dir.join("runs").join(run_id).join("records.jsonl") }
     }
@@ -202,7 +202,7 @@ fn a_killed_run_goes_on_and_its_neighbour_is_left_alone() {
     assert!(sent.success());
     assert_eq!(interrupted.process.wait().unwrap().code(), Some(130));
     assert_eq!((containers(process), temporaries(&workshop.data_dir, process)), (Vec::new(), Vec::new()));
-    workshop.run(&[&["validate", "--run-id", "interrupted"][..], &TASKS].concat());
+    workshop.run(&[&["validate", "--no-confirm", "--run-id", "interrupted"][..], &TASKS].concat());
     assert_eq!(verdicts(&workshop.data_dir, "interrupted"), verdict);
 }
 

@@ -97,7 +97,7 @@ impl Place {
 
     fn validate(&self, run_id: &str, tasks: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"));
-        command.args(["validate", "--jobs", "2", "--run-id", run_id]).args(tasks);
+        command.args(["validate", "--no-confirm", "--jobs", "2", "--run-id", run_id]).args(tasks);
         command.arg("--data-dir").arg(&self.data_dir).arg("--git-mirror").arg(&self.mirror);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command

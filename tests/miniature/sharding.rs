@@ -49,7 +49,7 @@ fn check(workshop: &Workshop, repository: &SampleRepository, command: &[&str]) -
 #[test]
 fn merged_shards_are_a_whole_run() {
     let (repository, workshop) = demonstration::given();
-    let [whole, one, _, merged] = check(&workshop, &repository, &["validate"]);
+    let [whole, one, _, merged] = check(&workshop, &repository, &["validate", "--no-confirm"]);
     for (runs, message) in [
         (vec![&*whole], "is no shard"),
         (vec![&*one, &*one], "are both shard 1/2"),

@@ -25,7 +25,7 @@ fn execute(workshop: &Workshop, repository: &SampleRepository, tasks: &str, arch
     if directory.exists() {
         fs::remove_dir_all(&directory).unwrap();
     }
-    let mut arguments = vec!["validate", "--path", "direct", "--run-id", &run, tasks];
+    let mut arguments = vec!["validate", "--no-confirm", "--path", "direct", "--run-id", &run, tasks];
     arguments.extend((!archives).then_some("--no-class-archives"));
     let (_, output) = workshop.try_run(&arguments);
     let Some(records) = workshop.records(&run) else { panic!("nothing was executed\n{output}") };
@@ -63,7 +63,7 @@ fn printed(workshop: &Workshop, repository: &SampleRepository, task: &str, more:
     if directory.exists() {
         fs::remove_dir_all(&directory).unwrap();
     }
-    let arguments = ["validate", "--paths", "both", "--repeat", "2", "--run-id", &run, task];
+    let arguments = ["validate", "--no-confirm", "--paths", "both", "--repeat", "2", "--run-id", &run, task];
     workshop.run(&[&arguments, more].concat());
     let mut printed = BTreeMap::new();
     let mut folders = vec![directory.join("logs")];

@@ -14,7 +14,6 @@ use super::contain;
 use crate::literal::plain_maven;
 use testevo_sandbox::engine::session::ContainerRun;
 use testevo_sandbox::engine::spec::{Command, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Step};
-use testevo_sandbox::execution::build::maven::ModuleArguments;
 use testevo_sandbox::execution::container::Environment;
 use testevo_sandbox::execution::container::places::{HOME, PROJECT, TREE};
 use testevo_sandbox::execution::container::steps::{command_end, done};
@@ -23,6 +22,7 @@ use testevo_sandbox::execution::fault::not_done;
 use testevo_sandbox::execution::launch::coverage::{
     Lines, MOST_XML_BYTES, SourceFile, agent_of, attribute, class_directories, read_xml, report_command,
 };
+use testevo_sandbox::execution::module::ModuleArguments;
 use testevo_sandbox::outcome::launch::shortened;
 use testevo_sandbox::task::MethodId;
 

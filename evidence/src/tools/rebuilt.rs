@@ -6,12 +6,12 @@ use std::path::Path;
 use super::contain;
 use super::driven::{MOST_REPORT_BYTES, Reported, first_error, maven_test, read_reports, reports};
 use testevo_sandbox::engine::spec::{Command, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Step};
-use testevo_sandbox::execution::build::maven::ModuleArguments;
 use testevo_sandbox::execution::container::Environment;
 use testevo_sandbox::execution::container::places::{HOME, PROJECT, TREE};
 use testevo_sandbox::execution::container::steps::{command_end, done};
 use testevo_sandbox::execution::executor::Executor;
 use testevo_sandbox::execution::fault::{ExecutionError, NoAnswer, Remedy, not_done};
+use testevo_sandbox::execution::module::ModuleArguments;
 use testevo_sandbox::task::MethodId;
 use testevo_sandbox::workspace::cells::class_of_method;
 

@@ -20,8 +20,8 @@ use testevo_sandbox::engine::{
     OutputPiece,
 };
 use testevo_sandbox::execution::build::compiler::{CompileAnswer, CompileRequest, Compilers};
-use testevo_sandbox::execution::build::surefire::Surefire;
 use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::Surefire;
 
 use crate::Target;
 use crate::scratch::{Fresh, done};

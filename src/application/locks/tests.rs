@@ -2,7 +2,7 @@ use super::*;
 use crate::application::Context;
 use crate::application::context::tests::offline;
 use crate::event::EventSink;
-use crate::execution::build::maven::ModuleArguments;
+use crate::execution::module::ModuleArguments;
 use crate::umask::Umask;
 
 fn manifest() -> RepositoryManifest {

@@ -3,81 +3,17 @@
 //! This module makes values only: programs for init. A compile container turns a source tree into a compiled tree, its
 //! class path and Maven's events.
 
-use std::path::Path;
-
 use crate::engine::spec::{Command, CommandLimits, PROGRAM_SCHEMA, Program, Step};
 use crate::execution::container::environment;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::{HOME, MAVEN_REPOSITORY, PROJECT, RECORDER, RECORDING, TREE};
-use crate::workspace::ModuleLocation;
+use crate::execution::module::ModuleArguments;
 
 /// Relative to each module: Maven resolves this path against the module that it builds. So every module of the reactor
 /// writes a file of its own, and only the task's module's file is read.
 const CLASS_PATH_FILE: &str = "target/testevo-sandbox.classpath";
 /// Pinned, because Maven would otherwise take the newest version of the day.
 const BUILD_CLASSPATH_GOAL: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath";
-
-/// The arguments that tell Maven the task's module.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ModuleArguments {
-    /// The module's directory relative to the tree, empty for the root.
-    pub directory: String,
-    /// The directory of the POM that Maven starts from, empty for the root.
-    pub start: String,
-    /// Profiles that must be named for the module to be part of the build.
-    pub profiles: Vec<String>,
-    /// Whether Maven builds all modules that the start POM reaches, instead of the module and its dependencies.
-    pub whole: bool,
-}
-
-impl ModuleArguments {
-    /// Returns Maven's arguments for a module.
-    pub fn of(location: &ModuleLocation) -> Self {
-        let ModuleLocation { directory, start, profiles, whole, artifact_id: _ } = location.clone();
-        Self { directory, start, profiles, whole }
-    }
-
-    fn maven(&self) -> Vec<String> {
-        let mut arguments: Vec<String> = Vec::new();
-        if !self.start.is_empty() {
-            arguments.extend(["-f".into(), format!("{}/pom.xml", self.start)]);
-        }
-        if !self.profiles.is_empty() {
-            arguments.extend(["-P".into(), self.profiles.join(",")]);
-        }
-        let below = Path::new(&self.directory).strip_prefix(&self.start).ok().and_then(Path::to_str);
-        let selected = match below {
-            // For the root Maven would build only the aggregator's module anyway. `-pl . -am` keeps it from building
-            // the root's siblings.
-            Some("") => self.start.is_empty().then_some("."),
-            below => below,
-        };
-        if let Some(selected) = selected.filter(|_| !self.whole) {
-            arguments.extend(["-pl".into(), selected.into(), "-am".into()]);
-        }
-        arguments
-    }
-
-    /// Returns what distinguishes this module's build from others': the directory and the arguments. Locks name build
-    /// sets in this form.
-    pub fn identity(&self) -> String {
-        // Identities name only whether the root's POM reaches the module.
-        let mut identity = format!("{}\n{}", self.directory, self.start.is_empty());
-        let own = self.start.is_empty() || self.start == self.directory;
-        if !own || self.whole || !self.profiles.is_empty() {
-            identity.push_str(&format!("\n{}", self.maven().join(" ")));
-        }
-        identity
-    }
-
-    /// Returns the module's directory in the container.
-    pub fn path(&self) -> String {
-        match self.directory.as_str() {
-            "" => PROJECT.to_owned(),
-            directory => format!("{PROJECT}/{directory}"),
-        }
-    }
-}
 
 /// The parts of a Maven command that a repository and its image decide.
 #[derive(Clone, Debug)]
@@ -201,35 +137,4 @@ pub fn compile_program(
     ]);
     let program = Program { schema: PROGRAM_SCHEMA, door_port: None, steps };
     (program, CompileSteps { maven, recording: maven + 1, class_path: maven + 2, archive: maven + 3 })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn maven_is_told_of_a_module() {
-        let told = |directory: &str, start: &str, profiles: &[&str], whole| {
-            let profiles = profiles.iter().map(|profile| (*profile).to_owned()).collect();
-            let module = ModuleArguments { directory: directory.into(), start: start.into(), profiles, whole };
-            (module.maven().join(" "), module.identity())
-        };
-        // Locks that exist name sets by what was all there was to tell.
-        for (directory, start, arguments, identity) in [
-            ("", "", "-pl . -am", "\ntrue"),
-            ("a/b", "", "-pl a/b -am", "a/b\ntrue"),
-            ("a/b", "a/b", "-f a/b/pom.xml", "a/b\nfalse"),
-        ] {
-            assert_eq!(told(directory, start, &[], false), (arguments.to_owned(), identity.to_owned()));
-        }
-        for (start, profiles, whole, arguments) in [
-            ("a", &[][..], false, "-f a/pom.xml -pl b -am"),
-            ("a", &["x"], true, "-f a/pom.xml -P x"),
-            ("", &["x", "y"], false, "-P x,y -pl a/b -am"),
-            ("", &[], true, ""),
-        ] {
-            let identity = format!("a/b\n{}\n{arguments}", start.is_empty());
-            assert_eq!(told("a/b", start, profiles, whole), (arguments.to_owned(), identity));
-        }
-    }
 }

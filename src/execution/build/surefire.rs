@@ -8,17 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::execution::build::recording::TestSettings;
 use crate::execution::container::places::PROJECT;
 
-/// Whether a project's settings for Surefire apply to launches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Surefire {
-    /// The settings apply, without agents.
-    #[default]
-    Project,
-    /// No settings apply: the paper's literal launch.
-    None,
-}
-
 /// The project's Surefire settings that a launch takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JvmSettings {

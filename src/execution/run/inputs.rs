@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::execution::build::surefire::Surefire;
 use crate::execution::container::Environment;
+use crate::execution::container::Surefire;
 use crate::execution::container::ToolJars;
 use crate::execution::container::file_name;
 use crate::execution::container::limits::ExecutionLimits;

@@ -12,6 +12,9 @@ use crate::task::{Cell, MethodId, RepositoryName, TaskId, Track};
 /// Version of the record's schema.
 pub const RECORD_SCHEMA: u32 = 1;
 
+/// The most missing paths in a record.
+pub const MOST_MISSING: usize = 20;
+
 /// One method in one cell in one repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellRecord {
@@ -41,6 +44,10 @@ pub struct CellRecord {
     /// outcomes and in records of earlier programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attributed: Option<bool>,
+    /// What the code revision's tree lacks, at most [`MOST_MISSING`] paths: submodules, contents in git-lfs's store,
+    /// contents that the git repository lacks. Empty for a pass, and where nothing is missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// Containers started for the record, infrastructure retries included.
     pub attempts: u32,
     /// The execution key: equal keys mean equal inputs. `None` if nothing was executed.
@@ -82,6 +89,9 @@ pub struct Measured {
     /// Number of events without the runner's signature. Other code wrote them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub forged_events: u64,
+    /// Whether what the method threw says that no network could be reached.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network_missed: bool,
     /// Whether the method passed but its report is missing, although the runner wrote one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unreported: bool,

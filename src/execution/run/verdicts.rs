@@ -93,6 +93,7 @@ mod tests {
                 outcome: Outcome::Pass,
                 detail: format!("took {ms}"),
                 attributed: None,
+                missing: Vec::new(),
                 attempts: 1,
                 key: None,
                 measured: Measured { compile_cpu_ms: Some(ms), launch_peak_bytes: Some(ms), ..Measured::default() },

@@ -220,6 +220,7 @@ mod tests {
             path: ExecutionPath::Direct,
             outcome,
             detail: "x".to_owned(),
+            missing: Vec::new(),
             attributed: Some(false),
             attempts: 1,
             key,

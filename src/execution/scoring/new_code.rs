@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::execution::build::maven::ModuleArguments;
 use crate::execution::build::prepared::RevisionInput;
 use crate::execution::container::Environment;
 use crate::execution::direct::{Direct, Swap};
 use crate::execution::executor::Executor;
 use crate::execution::fault::answered;
+use crate::execution::module::ModuleArguments;
 use crate::execution::trees::Trees;
 use crate::task::{Side, Task};
 

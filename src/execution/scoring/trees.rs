@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::shadows::shadows;
-use crate::execution::build::maven::ModuleArguments;
 use crate::execution::container::temporary::TemporaryFile;
+use crate::execution::module::ModuleArguments;
 use crate::execution::request::CellInput;
 use crate::execution::trees::CellFacts;
 use crate::focal::{self, Focal};

@@ -83,6 +83,7 @@ fn a_validation_says_what_passing_launches_on_new_code_took() {
         outcome,
         detail: String::new(),
         attributed: None,
+        missing: Vec::new(),
         attempts: 1,
         key: None,
         measured: Measured {

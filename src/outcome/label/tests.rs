@@ -38,7 +38,8 @@ fn repeats_are_unanimous_or_flaky() {
         (Expectation::Free, vec![infra], Infrastructure),
         (Expectation::Pass, vec![], Infrastructure),
     ] {
-        assert_eq!(judge(expectation, &outcomes), verdict, "{expectation:?} {outcomes:?}");
+        let repeats: Vec<Observed> = outcomes.iter().map(|outcome| (*outcome).into()).collect();
+        assert_eq!(judge(expectation, &repeats), verdict, "{expectation:?} {outcomes:?}");
     }
 }
 
@@ -52,8 +53,31 @@ fn the_worst_class_wins() {
 
 #[test]
 fn discrimination_needs_unanimity() {
-    assert_eq!(discriminating(&[ASSERTION]), Discriminating::Yes);
-    assert_eq!(discriminating(&[Outcome::Pass]), Discriminating::No);
-    assert_eq!(discriminating(&[TIMEOUT]), Discriminating::Inconclusive);
-    assert_eq!(discriminating(&[Outcome::Pass, ASSERTION]), Discriminating::Inconclusive);
+    assert_eq!(discriminating(&[ASSERTION.into()]), Discriminating::Yes);
+    assert_eq!(discriminating(&[Outcome::Pass.into()]), Discriminating::No);
+    assert_eq!(discriminating(&[TIMEOUT.into()]), Discriminating::Inconclusive);
+    assert_eq!(discriminating(&[Outcome::Pass.into(), ASSERTION.into()]), Discriminating::Inconclusive);
+}
+
+#[test]
+fn a_label_that_a_network_would_decide_is_neither_met_nor_wrong() {
+    use CellVerdict::{Flaky, Infrastructure, Met, NeedsNetwork};
+    let exception = Outcome::ExecFail(ExecReason::Exception);
+    let refused = Observed { outcome: exception, doubt: Some(Doubt::Network) };
+    let infra = Outcome::InfraFail(InfraReason::Engine);
+    for (expectation, repeats, verdict) in [
+        (Expectation::Pass, vec![refused, refused], NeedsNetwork(exception)),
+        (Expectation::Pass, vec![refused, ASSERTION.into()], NeedsNetwork(exception)),
+        (Expectation::Pass, vec![refused, Outcome::Pass.into()], Flaky { passed: 1, runs: 2 }),
+        (Expectation::Pass, vec![refused, infra.into()], Infrastructure),
+        (Expectation::Fail, vec![refused], NeedsNetwork(exception)),
+        (Expectation::Free, vec![refused], Met),
+    ] {
+        assert_eq!(judge(expectation, &repeats), verdict, "{expectation:?} {repeats:?}");
+    }
+    assert_eq!(task_class([NeedsNetwork(exception), CellVerdict::Differs(ASSERTION)]), TaskClass::NeedsNetwork);
+    assert_eq!(task_class([NeedsNetwork(exception), Flaky { passed: 1, runs: 2 }]), TaskClass::Flaky);
+    assert_eq!(discriminating(&[refused]), Discriminating::Inconclusive);
+    let lacking = Observed { outcome: ASSERTION, doubt: Some(Doubt::Contents) };
+    assert_eq!(discriminating(&[lacking]), Discriminating::Inconclusive);
 }

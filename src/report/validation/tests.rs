@@ -30,6 +30,7 @@ fn record(cell: Cell, repeat: u32, outcome: Outcome) -> CellRecord {
         outcome,
         detail: String::new(),
         attributed: None,
+        missing: Vec::new(),
         attempts: 1,
         key: None,
         measured: Measured::default(),

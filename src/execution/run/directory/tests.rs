@@ -16,6 +16,7 @@ fn record(repeat: u32) -> CellRecord {
         outcome: Outcome::ExecFail(ExecReason::Assertion),
         detail: "x".to_owned(),
         attributed: None,
+        missing: Vec::new(),
         attempts: 1,
         key: None,
         measured: Measured::default(),

@@ -52,6 +52,7 @@ fn each_method_has_the_command_of_its_own_last_attempt() {
             outcome: Outcome::Pass,
             detail: String::new(),
             attributed: None,
+            missing: Vec::new(),
             attempts,
             key: None,
             measured: Measured { logs: logs.relative(), ..Measured::default() },

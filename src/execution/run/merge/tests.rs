@@ -1,6 +1,6 @@
 use super::*;
 use crate::digest::Digest;
-use crate::execution::build::surefire::Surefire;
+use crate::execution::container::Surefire;
 use crate::execution::run::record::ExecutionPath;
 
 fn inputs(shard: Option<&str>) -> RunInputs {
