@@ -13,6 +13,7 @@ use testevo_sandbox::execution::container::Surefire;
 use testevo_sandbox::execution::container::ToolJars;
 use testevo_sandbox::execution::executor::Executor;
 use testevo_sandbox::execution::identity::identity;
+use testevo_sandbox::execution::module::WholeBuilds;
 use testevo_sandbox::execution::trees::Trees;
 use testevo_sandbox::task::{RepositoryName, Task};
 
@@ -29,6 +30,7 @@ pub(crate) struct Opened {
     /// Git directories.
     pub(crate) paths: BTreeMap<RepositoryName, PathBuf>,
     pub(crate) trees: Arc<Trees>,
+    pub(crate) whole: Arc<WholeBuilds>,
 }
 
 impl Opened {
@@ -40,12 +42,12 @@ impl Opened {
         let opened = opened.whole()?;
         let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
         let executors = opened.executors(&workbench.executor(&engine, &jars).await?);
-        let Repositories { environments, paths, .. } = opened;
+        let Repositories { environments, paths, whole, .. } = opened;
         let description = engine.describe().await?;
         let engine_name = format!("{} {}", description.name, description.version);
         let version = format!("{} ({})", env!("CARGO_PKG_VERSION"), &identity().hex()[..12]);
-        let trees = workbench.trees(paths.clone());
-        Ok(Self { engine, engine_name, version, jars, environments, executors, paths, trees })
+        let trees = workbench.trees(paths.clone(), &whole);
+        Ok(Self { engine, engine_name, version, jars, environments, executors, paths, trees, whole })
     }
 
     /// Returns the executor and environment of a task's cells.

@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::engine::spec::TASK_USER;
 use crate::error::{ExitStatus, Failure};
-use crate::execution::module::ModuleArguments;
+use crate::execution::module::WholeBuilds;
 use crate::image::Image;
 use crate::manifest::RepositoryManifest;
-use crate::task::{MethodId, RepositoryName, RepositoryPath, Task, TaskId, Track};
+use crate::task::{MethodId, RepositoryName, RepositoryPath, Side, Task, TaskId, Track};
 use crate::workspace::cells::class_of;
 use crate::workspace::{BuildFiles, Repository, Swap, WorkspaceError};
 
@@ -135,6 +135,8 @@ pub struct NewWorkspace<'a> {
     pub manifest: &'a RepositoryManifest,
     /// The repository's image, if one is built.
     pub image: Option<&'a Image>,
+    /// Where Maven builds all modules.
+    pub whole: &'a WholeBuilds,
     /// A file for the tree's archive. It is overwritten, and the caller removes it.
     pub archive: &'a Path,
 }
@@ -189,7 +191,8 @@ impl NewWorkspace<'_> {
         let target = new.read_source(task.test_file.as_str())?;
         let class = class_of(&task.test_file, start.as_deref().or(target.as_deref()).unwrap_or_default());
         let change = change::between(&old, &new, &task.test_file, &class)?;
-        let module = BuildFiles::read(&new)?.module_of(&task.test_file).as_ref().map(ModuleArguments::of);
+        let location = BuildFiles::read(&new)?.module_of(&task.test_file);
+        let module = location.as_ref().map(|module| self.whole.module(task, Side::New, module));
         let facts = TaskFile {
             schema: TASK_FILE_SCHEMA,
             task_id: task.id.clone(),

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use super::collection::{Collected, collect};
 use super::*;
 use crate::audit::{AuditLimits, Hunt, Scanner, Secret};
+use crate::execution::module::WholeBuilds;
 use crate::manifest::{Build, Limits, MANIFEST_SCHEMA};
 
 const TEST: &str = "src/test/java/p/ATest.java";
@@ -83,7 +84,8 @@ impl Setup {
     fn write(&self) -> Result<Written, AgentError> {
         let archive = self.directory.path().join("tree.tar");
         let Self { repository, task, manifest, .. } = self;
-        NewWorkspace { repository, task, manifest, image: None, archive: &archive }.write(&self.output())
+        NewWorkspace { repository, task, manifest, image: None, whole: &WholeBuilds::default(), archive: &archive }
+            .write(&self.output())
     }
 
     fn collect(&self) -> Result<Collected, AgentError> {

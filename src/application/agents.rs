@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use super::Context;
 use super::selection::{by_repository, tasks};
-use super::workbench::{Workbench, blocking};
+use super::workbench::{Workbench, blocking, sets_of};
 use crate::agent::collection::{Collected, collect};
 use crate::agent::{AgentError, NewWorkspace, Written, check_free};
 use crate::error::CommandError;
 use crate::execution::container::temporary::Spool;
+use crate::execution::module::WholeBuilds;
 use crate::image::Catalog;
 use crate::task::Task;
 use crate::task::selector::Selector;
@@ -32,11 +33,17 @@ pub async fn write(selector: &Selector, output: &Path, context: &Context) -> Res
         if image.is_none() {
             context.events.warning(format!("{repository} has no image, so its workspaces name none"));
         }
-        let path = workbench.repository(&manifest, &tasks).await?.path().to_owned();
+        let sources = workbench.repository(&manifest, &tasks).await?;
+        let whole = match workbench.lock_for(&manifest) {
+            Ok(lock) if !lock.whole_sets.is_empty() => sets_of(&sources, &manifest, &tasks).await?.whole(&lock),
+            // Without a lock nothing is known to need all modules.
+            Ok(_) | Err(_) => WholeBuilds::default(),
+        };
+        let path = sources.path().to_owned();
         for task in tasks.into_iter().cloned().collect::<Vec<Task>>() {
             let (output, path, manifest) = (output.to_owned(), path.clone(), manifest.clone());
             let image = image.as_ref().map(|built| built.image.clone());
-            let temporary = workbench.data_dir.temporary();
+            let (temporary, whole) = (workbench.data_dir.temporary(), whole.clone());
             let work = blocking(move || {
                 let repository = Repository::open(task.repository.clone(), &path)?;
                 let spool = Spool::create(&temporary).map_err(AgentError::Io)?;
@@ -45,6 +52,7 @@ pub async fn write(selector: &Selector, output: &Path, context: &Context) -> Res
                     task: &task,
                     manifest: &manifest,
                     image: image.as_ref(),
+                    whole: &whole,
                     archive: &spool.path().join("tree.tar"),
                 };
                 workspace.write(&output.join(task.id.as_str())).map_err(CommandError::from)

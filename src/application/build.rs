@@ -20,6 +20,7 @@ use crate::error::CommandError;
 use crate::execution::container::ToolJars;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::executor::Executor;
+use crate::execution::module::WholeBuilds;
 use crate::execution::proof::{self, NeededExecution, Proof, ProofError, ProofStep, Unproven};
 use crate::execution::run::record::milliseconds;
 use crate::image::{BuiltImage, Catalog, ImageBuilder, LockDigests, ready_tag};
@@ -222,8 +223,9 @@ async fn prove(
     let opened = workbench.repository(manifest, tasks).await?;
     let found = sets_of(&opened, manifest, tasks).await?;
     // What can't be built can't be proven. A later lock may resolve it.
-    let lost: BTreeSet<String> =
-        workbench.lock_for(manifest)?.unresolved.into_iter().map(|set| set.build_set).collect();
+    let lock = workbench.lock_for(manifest)?;
+    let whole = Arc::new(found.whole(&lock));
+    let lost: BTreeSet<String> = lock.unresolved.into_iter().map(|set| set.build_set).collect();
     let mut needed = needed(level, tasks, &found, Some(&proof));
     let all = needed.len();
     needed.retain(|execution| !lost.contains(&execution.build_set));
@@ -240,7 +242,8 @@ async fn prove(
             proof.take(shown);
             proof::store(&path, &proof)
         };
-        let failed = execute(workbench, &running, &jars, manifest, built, &needed, opened.path(), &mut told).await?;
+        let git = (opened.path(), &whole);
+        let failed = execute(workbench, &running, &jars, manifest, built, &needed, git, &mut told).await?;
         if !failed.is_empty() {
             let proven = settle(workbench, built, &mut proof, &path)?;
             if !proven {
@@ -293,12 +296,12 @@ async fn execute(
     manifest: &RepositoryManifest,
     built: &BuiltImage,
     needed: &[NeededExecution],
-    git: &Path,
+    (git, whole): (&Path, &Arc<WholeBuilds>),
     told: &mut dyn FnMut(ProofStep) -> Result<(), ProofError>,
 ) -> Result<Vec<Unproven>, CommandError> {
     let limits = ExecutionLimits::from(&manifest.limits);
     let executor = Executor { limits, ..workbench.executor(engine, jars).await? };
-    let prepare = workbench.prepare(BTreeMap::from([(built.repository.clone(), git.to_owned())]));
+    let prepare = workbench.prepare(BTreeMap::from([(built.repository.clone(), git.to_owned())]), whole);
     let jobs = workbench.context.options.jobs.get();
     let environment = environment(manifest, &built.image);
     Ok(proof::prove(&executor, &environment, needed, &prepare, jobs, &workbench.context.events, told).await?)

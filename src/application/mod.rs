@@ -18,6 +18,7 @@ pub mod import;
 pub mod lock;
 mod locks;
 pub mod merge;
+pub mod plan;
 mod readiness;
 pub mod report;
 pub mod run;

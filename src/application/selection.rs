@@ -14,6 +14,7 @@ use crate::execution::container::Environment;
 use crate::execution::container::Surefire;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::executor::Executor;
+use crate::execution::module::WholeBuilds;
 use crate::execution::obstacle::Obstacles;
 use crate::manifest::RepositoryManifest;
 use crate::outcome::InfraReason;
@@ -51,6 +52,8 @@ pub struct Repositories {
     pub jdks: BTreeMap<RepositoryName, u32>,
     /// Git directories with every revision of the tasks.
     pub paths: BTreeMap<RepositoryName, PathBuf>,
+    /// Where Maven builds all modules.
+    pub whole: Arc<WholeBuilds>,
     /// What keeps tasks from being executed.
     pub obstacles: Obstacles,
     /// Repositories that could not be opened.
@@ -103,7 +106,7 @@ impl Repositories {
         let sources = workbench.repository(&manifest, tasks).await.map_err(source)?;
         self.paths.insert(repository.clone(), sources.path().to_owned());
         if let Some(ready) = ready {
-            self.note_unresolved(workbench, &manifest, &sources, tasks).await.map_err(image)?;
+            self.note_sets(workbench, &manifest, &sources, tasks).await.map_err(image)?;
             let environment = Environment { surefire, ..environment(&manifest, &ready) };
             self.environments.insert(repository.clone(), environment);
             self.limits.insert(repository.clone(), ExecutionLimits::from(&manifest.limits));
@@ -111,8 +114,8 @@ impl Repositories {
         Ok(())
     }
 
-    /// Notes the tasks whose build files lack an artifact, as the lock says.
-    async fn note_unresolved(
+    /// Notes what the lock says of the tasks' build files: which lack an artifact, and for which Maven builds all modules.
+    async fn note_sets(
         &mut self,
         workbench: &Workbench<'_>,
         manifest: &RepositoryManifest,
@@ -120,10 +123,11 @@ impl Repositories {
         tasks: &[&Task],
     ) -> Result<(), CommandError> {
         let lock = workbench.lock_for(manifest)?;
-        if lock.unresolved.is_empty() {
+        if lock.unresolved.is_empty() && lock.whole_sets.is_empty() {
             return Ok(());
         }
         let found = sets_of(sources, manifest, tasks).await?;
+        Arc::make_mut(&mut self.whole).extend(found.whole(&lock));
         for task in tasks {
             for side in [Side::Old, Side::New] {
                 let Some(set) = found.set_of(task, side) else { continue };

@@ -72,13 +72,22 @@ pub(super) fn of(
     let Some(choice) = choice else { return Ok((tasks, None)) };
     let (costs, digest) = match &choice.costs {
         Some(path) => {
-            let bytes = read(path)?;
-            (parse(path, &bytes)?, Some(Digest::of(&bytes)))
+            let (costs, digest) = costs(path)?;
+            (costs, Some(digest))
         }
         None => (Costs::default(), None),
     };
     let inputs = ShardInputs { shard: choice.shard, selection: selection(&tasks)?, request, costs: digest };
     Ok((part(&tasks, choice.shard, &costs), Some(inputs)))
+}
+
+/// Reads recorded costs and the digest of their file.
+///
+/// # Errors
+/// [`CostsError`].
+pub(super) fn costs(path: &Path) -> Result<(Costs, Digest), CostsError> {
+    let bytes = read(path)?;
+    Ok((parse(path, &bytes)?, Digest::of(&bytes)))
 }
 
 /// Returns the digest of selected tasks.

@@ -186,7 +186,7 @@ async fn execute<'a>(
         obstacles: &opened.obstacles,
         repeats,
         jobs: context.options.jobs.get(),
-        trees: workbench.trees(opened.paths.clone()),
+        trees: workbench.trees(opened.paths.clone(), &opened.whole),
         paths,
         direct: direct.clone(),
     };

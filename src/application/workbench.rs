@@ -28,7 +28,7 @@ use crate::execution::direct::Direct;
 use crate::execution::executor::Executor;
 use crate::execution::identity::identity;
 use crate::execution::launch::sharing::ClassArchives;
-use crate::execution::module::ModuleArguments;
+use crate::execution::module::{ModuleArguments, WholeBuilds};
 use crate::execution::proof::Prepare;
 use crate::execution::run::inputs::RunTools;
 use crate::execution::trees::Trees;
@@ -280,13 +280,13 @@ impl<'a> Workbench<'a> {
     }
 
     /// Returns the trees of opened repositories.
-    pub fn trees(&self, paths: BTreeMap<RepositoryName, PathBuf>) -> Arc<Trees> {
-        Arc::new(Trees::new(paths, self.data_dir.temporary(), Arc::clone(&self.notices)))
+    pub fn trees(&self, paths: BTreeMap<RepositoryName, PathBuf>, whole: &Arc<WholeBuilds>) -> Arc<Trees> {
+        Arc::new(Trees::new(paths, self.data_dir.temporary(), Arc::clone(&self.notices), Arc::clone(whole)))
     }
 
     /// Returns a function that makes the trees of cells from opened repositories.
-    pub(crate) fn prepare(&self, paths: BTreeMap<RepositoryName, PathBuf>) -> Prepare {
-        let trees = self.trees(paths);
+    pub(crate) fn prepare(&self, paths: BTreeMap<RepositoryName, PathBuf>, whole: &Arc<WholeBuilds>) -> Prepare {
+        let trees = self.trees(paths, whole);
         Arc::new(move |task: &Task, cell: Cell| trees.cell(task, cell))
     }
 

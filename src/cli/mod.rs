@@ -12,6 +12,7 @@ pub mod interrupts;
 mod lock;
 mod man;
 pub mod options;
+mod plan;
 mod progress;
 mod report;
 mod runs;
@@ -56,6 +57,8 @@ enum Command {
     Doctor(doctor::DoctorArguments),
     /// Turn published task data into manifests and tasks
     Import(import::ImportArguments),
+    /// Estimate from recorded costs how long a scoring run takes on several nodes
+    Plan(plan::PlanArguments),
     /// List and show imported tasks
     Tasks(tasks::TasksArguments),
     /// Resolve, once and online, every byte that images are made from
@@ -157,6 +160,7 @@ fn start(program: &impl Program, umask: Umask) -> Result<(), CommandError> {
 fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
     match command {
         Command::Doctor(arguments) => doctor::run(arguments, context),
+        Command::Plan(arguments) => plan::run(arguments, context),
         Command::Import(arguments) => import::run(arguments, context),
         Command::Tasks(arguments) => tasks::run(arguments, context),
         Command::Lock(arguments) => lock::run(arguments, context),

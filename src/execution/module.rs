@@ -1,9 +1,33 @@
 //! A task's module as Maven is told it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::execution::container::places::PROJECT;
+use crate::task::{Side, Task, TaskId};
 use crate::workspace::ModuleLocation;
+
+/// The tasks and sides for which Maven builds all modules because the lock says so.
+#[derive(Clone, Debug, Default)]
+pub struct WholeBuilds(BTreeSet<(TaskId, Side)>);
+
+impl WholeBuilds {
+    /// Adds a task's side.
+    pub fn insert(&mut self, task: TaskId, side: Side) {
+        self.0.insert((task, side));
+    }
+
+    /// Adds all of `others`.
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
+    /// Returns Maven's arguments for the module of a task's side.
+    pub fn module(&self, task: &Task, side: Side, location: &ModuleLocation) -> ModuleArguments {
+        let module = ModuleArguments::of(location);
+        ModuleArguments { whole: module.whole || self.0.contains(&(task.id.clone(), side)), ..module }
+    }
+}
 
 /// The arguments that tell Maven the task's module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

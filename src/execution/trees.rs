@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::digest::Digest;
 use crate::execution::container::temporary::TemporaryFile;
-use crate::execution::module::ModuleArguments;
+use crate::execution::module::{ModuleArguments, WholeBuilds};
 use crate::execution::request::CellInput;
 use crate::task::{Cell, RepositoryName, Side, Task};
 use crate::workspace::cells::{class_of, write_cell, write_to};
@@ -18,6 +18,7 @@ pub struct Trees {
     paths: BTreeMap<RepositoryName, PathBuf>,
     temporary: PathBuf,
     notices: Arc<Notices>,
+    whole: Arc<WholeBuilds>,
 }
 
 /// The facts of a cell, known before any archive is written.
@@ -43,9 +44,14 @@ impl CellFacts {
 
 impl Trees {
     /// Returns the trees of repositories that are already open. Archives are written to `temporary`, and `notices` gets
-    /// messages about gaps in the trees.
-    pub fn new(paths: BTreeMap<RepositoryName, PathBuf>, temporary: PathBuf, notices: Arc<Notices>) -> Self {
-        Self { paths, temporary, notices }
+    /// messages about gaps in the trees. `whole` says where Maven builds all modules.
+    pub fn new(
+        paths: BTreeMap<RepositoryName, PathBuf>,
+        temporary: PathBuf,
+        notices: Arc<Notices>,
+        whole: Arc<WholeBuilds>,
+    ) -> Self {
+        Self { paths, temporary, notices, whole }
     }
 
     fn open(&self, task: &Task) -> Result<Repository, WorkspaceError> {
@@ -72,7 +78,7 @@ impl Trees {
             tree: written.tree,
             swapped: written.test_file.as_deref().map(Digest::of),
             text: written.test_file,
-            module: written.module.as_ref().map(ModuleArguments::of),
+            module: written.module.as_ref().map(|module| self.whole.module(task, cell.code(), module)),
             test_file: task.test_file.to_string(),
             class: written.class,
         })
@@ -90,7 +96,8 @@ impl Trees {
             let text = test.read_source(task.test_file.as_str())?;
             let module = BuildFiles::read(&code)?.module_of(&task.test_file);
             let class = text.as_deref().map_or_else(String::new, |text| class_of(&task.test_file, text));
-            Ok(CellFacts { tree: code.id(), text, module: module.as_ref().map(ModuleArguments::of), class })
+            let module = module.as_ref().map(|module| self.whole.module(task, cell.code(), module));
+            Ok(CellFacts { tree: code.id(), text, module, class })
         };
         facts().map_err(|error| error.to_string())
     }

@@ -88,6 +88,7 @@ fn repository_lock(sha256: Digest) -> RepositoryLock {
         files: vec![MavenFile { path, origin, sha256, size: 1, own: false }],
         metadata: Vec::new(),
         build_sets: Vec::new(),
+        whole_sets: Vec::new(),
         unresolved: Vec::new(),
     }
 }

@@ -154,6 +154,7 @@ fn repository(store: &Store) -> RepositoryLock {
             content: "<metadata/>".to_owned(),
         }],
         build_sets: Vec::new(),
+        whole_sets: Vec::new(),
         unresolved: Vec::new(),
     }
 }

@@ -224,6 +224,10 @@ pub struct RepositoryLock {
     pub metadata: Vec<FrozenMetadata>,
     /// Build sets for which the cache was warmed, by identity, sorted.
     pub build_sets: Vec<String>,
+    /// Those of `build_sets` for which Maven builds all modules, sorted: it fails for the task's module and what that
+    /// depends on alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whole_sets: Vec<String>,
     /// Build sets that lack an artifact, sorted by identity. Tasks on them can't be executed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unresolved: Vec<UnresolvedSet>,
@@ -256,6 +260,11 @@ impl std::fmt::Display for UnresolvedSet {
 }
 
 impl RepositoryLock {
+    /// Tells whether Maven builds all modules for a build set.
+    pub fn builds_whole(&self, build_set: &str) -> bool {
+        self.whole_sets.binary_search_by(|one| one.as_str().cmp(build_set)).is_ok()
+    }
+
     /// Tells whether the lock was resolved for the present manifest. Otherwise its build sets were resolved with
     /// another Java or other arguments of Maven, and the lock may lack needed files.
     pub fn is_for(&self, manifest: &RepositoryManifest) -> bool {

@@ -4,5 +4,6 @@ pub mod costs;
 pub mod dispute;
 pub mod leaderboard;
 pub mod markdown;
+pub mod plan;
 pub mod score;
 pub mod validation;

@@ -54,6 +54,8 @@ pub struct BuildSet {
     pub module: ModuleArguments,
     /// Name of a test class of the module, for Maven's `-Dtest`.
     pub test_class: String,
+    /// Whether the tree has further modules.
+    pub has_siblings: bool,
 }
 
 /// A set whose files Maven could not fully resolve.
@@ -159,7 +161,7 @@ impl Locking<'_> {
             seed = Some((names, seed_path.clone()));
             let tree = archive(set)?;
             door.offer(self.in_tree.get(&set.id).cloned().unwrap_or_default());
-            let failure = self.warm(&door, lock, set, &tree, &seed_path).await;
+            let failure = self.warm_part_or_whole(&door, lock, set, &tree, &seed_path).await;
             fs::remove_file(&tree)?;
             let failure = failure?;
             lock.unresolved.retain(|one| one.build_set != set.id);
@@ -226,6 +228,35 @@ impl Locking<'_> {
         }
         archive.into_inner()?.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         Ok(path)
+    }
+
+    /// Warms a set. Where Maven fails although nothing is missing, a plugin may need the other modules: then all modules
+    /// are built, and the lock says so if that succeeds. Returns why some files did not resolve.
+    async fn warm_part_or_whole(
+        &self,
+        door: &Door,
+        lock: &mut RepositoryLock,
+        set: &BuildSet,
+        tree: &Path,
+        seed: &Path,
+    ) -> Result<Option<Failed>, LockError> {
+        lock.whole_sets.retain(|id| *id != set.id);
+        let failed = match self.warm(door, lock, set, tree, seed).await? {
+            Some(failed) if failed.artifacts.is_empty() && set.has_siblings && !set.module.whole => failed,
+            other => return Ok(other),
+        };
+        let whole = BuildSet { module: ModuleArguments { whole: true, ..set.module.clone() }, ..set.clone() };
+        if self.warm(door, lock, &whole, tree, seed).await?.is_some() {
+            return Ok(Some(failed));
+        }
+        lock.whole_sets.push(set.id.clone());
+        lock.whole_sets.sort();
+        let cause = failed.cause.lines().next().unwrap_or_default();
+        self.events.warning(format!(
+            "{} at {}: Maven builds all modules, because the module `{}` alone fails: {cause}",
+            self.repository, set.revision, set.module.directory
+        ));
+        Ok(None)
     }
 
     /// Runs the goals for one set and adds the needed files to the lock. Returns why some did not resolve.
@@ -447,6 +478,7 @@ pub fn empty(manifest: &RepositoryManifest) -> RepositoryLock {
         files: Vec::new(),
         metadata: Vec::new(),
         build_sets: Vec::new(),
+        whole_sets: Vec::new(),
         unresolved: Vec::new(),
     }
 }

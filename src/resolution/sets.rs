@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::repository::BuildSet;
 use crate::digest::Digest;
-use crate::execution::module::ModuleArguments;
+use crate::execution::module::{ModuleArguments, WholeBuilds};
+use crate::lock::RepositoryLock;
 use crate::task::{Revision, Side, Task, TaskId};
 use crate::workspace::pom::DeclaredRepository;
 use crate::workspace::{BuildFiles, ModuleLocation, Repository, WorkspaceError};
@@ -29,6 +30,17 @@ pub struct FoundSets {
 }
 
 impl FoundSets {
+    /// Returns the tasks and sides for which Maven builds all modules, as the lock says.
+    pub fn whole(&self, lock: &RepositoryLock) -> WholeBuilds {
+        let mut whole = WholeBuilds::default();
+        for ((task, side), set) in &self.of_tasks {
+            if lock.builds_whole(set) {
+                whole.insert(task.clone(), *side);
+            }
+        }
+        whole
+    }
+
     /// Returns the set of a task's revision; `None` if the revision has no module for the test file.
     pub fn set_of(&self, task: &Task, side: Side) -> Option<&str> {
         self.of_tasks.get(&(task.id.clone(), side)).map(String::as_str)
@@ -98,6 +110,7 @@ pub fn find_sets(
                 revision: revision.as_str().chars().take(12).collect(),
                 module,
                 test_class: file.strip_suffix(".java").unwrap_or(file).to_owned(),
+                has_siblings: files.poms().len() > 1,
             });
         }
     }

@@ -88,7 +88,7 @@ pub const COSTS_SCHEMA: u32 = 1;
 impl Costs {
     /// Returns the weight of each task: its cost, or else its number of methods times the mean cost of a method with a
     /// recorded cost. Without any recorded cost it is the number of methods.
-    fn weights(&self, tasks: &[Task]) -> Vec<u64> {
+    pub fn weights(&self, tasks: &[Task]) -> Vec<u64> {
         let methods = |task: &Task| (task.test_methods.len() as u64).max(1);
         let recorded = tasks.iter().filter_map(|task| Some((methods(task), *self.milliseconds.get(&task.id)?)));
         let (known, total) = recorded
@@ -103,10 +103,15 @@ impl Costs {
 }
 
 /// Returns the tasks of a shard, in the order of the selection. Every task is in exactly one shard; a shard may be empty.
+pub fn part(tasks: &[Task], shard: Shard, costs: &Costs) -> Vec<Task> {
+    let mut parts = parts(tasks, shard.of, &costs.weights(tasks));
+    parts.swap_remove(shard.index()).into_iter().map(|at| tasks[at].clone()).collect()
+}
+
+/// Returns the positions of the tasks of each shard, in the order of the selection.
 ///
 /// Groups of tasks are dealt out, the heaviest first, each to the shard with the least weight so far.
-pub fn part(tasks: &[Task], shard: Shard, costs: &Costs) -> Vec<Task> {
-    let weights = costs.weights(tasks);
+pub fn parts(tasks: &[Task], of: NonZeroU32, weights: &[u64]) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<usize, (u64, Vec<usize>)> = BTreeMap::new();
     for (at, group) in groups_of(tasks).into_iter().enumerate() {
         let (weight, members) = groups.entry(group).or_default();
@@ -116,17 +121,15 @@ pub fn part(tasks: &[Task], shard: Shard, costs: &Costs) -> Vec<Task> {
     let mut groups: Vec<(u64, Vec<usize>)> = groups.into_values().collect();
     // Groups are in the order of the selection before; equal weights keep it.
     groups.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
-    let mut loads = vec![0_u64; shard.of.get() as usize];
-    let mut own = Vec::new();
+    let mut loads = vec![0_u64; of.get() as usize];
+    let mut parts = vec![Vec::new(); of.get() as usize];
     for (weight, members) in groups {
         let least = loads.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(at, _)| at);
         loads[least] = loads[least].saturating_add(weight);
-        if least == shard.index() {
-            own.extend(members);
-        }
+        parts[least].extend(members);
     }
-    own.sort_unstable();
-    own.into_iter().map(|at| tasks[at].clone()).collect()
+    parts.iter_mut().for_each(|part| part.sort_unstable());
+    parts
 }
 
 /// Returns for each task the position of the first task that it shares revisions with, directly or by way of others.

@@ -74,7 +74,8 @@ fn commands_of_the_documentation_exist() {
         let text = fs_err::read_to_string(&page).unwrap();
         let blocks = text.split("\n```").skip(1).step_by(2).flat_map(str::lines);
         for command in blocks.filter_map(|line| line.trim_start_matches("$ ").strip_prefix("testevo-sandbox ")) {
-            let words: Vec<&str> = command.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
+            let words = command.split_whitespace().take_while(|word| !word.starts_with('#'));
+            let words: Vec<&str> = words.map(|word| word.trim_matches(['[', ']'])).collect();
             let is_name =
                 |word: &&&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
             // Subcommands of subcommands: as many words as there is help for.

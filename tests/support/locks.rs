@@ -38,6 +38,7 @@ pub(crate) fn repository(name: &str, files: Vec<MavenFile>, build_sets: &[&str])
         files,
         metadata: Vec::new(),
         build_sets: build_sets.iter().map(|set| (*set).to_owned()).collect(),
+        whole_sets: Vec::new(),
         unresolved: Vec::new(),
     }
 }

@@ -104,6 +104,7 @@ impl Inspector {
             paths: opened.paths.clone(),
             temporary: workbench.data_dir.temporary(),
             notices: Arc::clone(&workbench.notices),
+            whole: Arc::clone(&opened.whole),
         };
         Ok(Self {
             setting: CheckSetting { engine: opened.engine_name.clone(), version: opened.version.clone() },

@@ -260,6 +260,7 @@ pub(super) fn repository_lock() -> RepositoryLock {
             content: text("<metadata/>\n\"'''\\"),
         }],
         build_sets: vec!["b".repeat(64)],
+        whole_sets: Vec::new(),
         unresolved: Vec::new(),
     }
 }

@@ -23,6 +23,7 @@ fn sets(ids: &[&str]) -> Vec<BuildSet> {
         revision: String::new(),
         module: ModuleArguments::default(),
         test_class: String::new(),
+        has_siblings: false,
     };
     ids.iter().map(set).collect()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::shadows::shadows;
 use crate::execution::container::temporary::TemporaryFile;
-use crate::execution::module::ModuleArguments;
+use crate::execution::module::WholeBuilds;
 use crate::execution::request::CellInput;
 use crate::execution::trees::CellFacts;
 use crate::focal::{self, Focal};
@@ -27,6 +27,8 @@ pub struct SubmissionTrees {
     pub temporary: PathBuf,
     /// Receives messages about gaps in trees.
     pub notices: Arc<Notices>,
+    /// Where Maven builds all modules.
+    pub whole: Arc<WholeBuilds>,
 }
 
 /// A submission, resolved without executing anything.
@@ -112,7 +114,8 @@ impl SubmissionTrees {
     pub fn describe(&self, task: &Task, code: Side, file: Vec<u8>) -> Result<CellFacts, WorkspaceError> {
         let tree = self.repository(task)?.tree(task.revision(code))?;
         let class = class_of(&task.test_file, &file);
-        let module = BuildFiles::read(&tree)?.module_of(&task.test_file).as_ref().map(ModuleArguments::of);
+        let location = BuildFiles::read(&tree)?.module_of(&task.test_file);
+        let module = location.as_ref().map(|module| self.whole.module(task, code, module));
         Ok(CellFacts { tree: tree.id(), text: Some(file), module, class })
     }
 

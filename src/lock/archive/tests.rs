@@ -19,6 +19,7 @@ fn sample(store: &Store) -> LockArchive {
         files: vec![file],
         metadata: Vec::new(),
         build_sets: vec!["s".to_owned()],
+        whole_sets: Vec::new(),
         unresolved: Vec::new(),
     };
     let toolchain = ToolchainLock::empty();

@@ -119,6 +119,7 @@ fn set(id: &str) -> BuildSet {
         revision: "r".to_owned(),
         module: ModuleArguments::default(),
         test_class: "ATest".to_owned(),
+        has_siblings: false,
     }
 }
 

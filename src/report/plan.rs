@@ -1,0 +1,158 @@
+//! How long a scoring run takes on several nodes, simulated from recorded costs.
+//!
+//! Shards are those that `score --shard K/N` executes, one per node. A node works on its tasks in the order of the selection,
+//! several at once. Nodes do not wait for each other.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::num::NonZeroU32;
+
+use serde::Serialize;
+
+use crate::task::Task;
+use crate::task::shard::{Costs, parts};
+
+/// Version of the schema of [`Plan`].
+pub const PLAN_SCHEMA: u32 = 1;
+
+/// The least gain of twice the nodes: with less, the next nodes are mostly idle.
+const LEAST_GAIN: f64 = 1.5;
+
+/// What is planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Models that are scored.
+    pub models: u64,
+    /// Tasks at once on a node.
+    pub jobs: usize,
+    /// Milliseconds that a node needs before its first task.
+    pub start_ms: u64,
+}
+
+/// The time on a number of nodes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The nodes; each executes one shard.
+    pub nodes: NonZeroU32,
+    /// Wall time until the last node is done, in milliseconds.
+    pub wall_ms: u64,
+    /// Wall times of all nodes' jobs together, in milliseconds: what the nodes cost.
+    pub core_ms: u64,
+    /// The share of that in which tasks are executed.
+    pub busy: f64,
+}
+
+/// The times on different numbers of nodes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// [`PLAN_SCHEMA`].
+    pub schema: u32,
+    /// Tasks of the selection.
+    pub tasks: usize,
+    /// Those of them with a recorded cost; the others' costs are estimated by their numbers of methods.
+    pub recorded: usize,
+    /// Models.
+    pub models: u64,
+    /// Tasks at once on a node.
+    pub jobs: usize,
+    /// By number of nodes.
+    pub estimates: Vec<Estimate>,
+    /// The most of these numbers of nodes before the gain fails: from half as many to it the time still shrinks by a
+    /// third or more.
+    pub bend: Option<NonZeroU32>,
+}
+
+/// Returns the plan for these numbers of nodes, which are ascending.
+pub fn plan(tasks: &[Task], costs: &Costs, workload: &Workload, nodes: &[NonZeroU32]) -> Plan {
+    let weights = costs.weights(tasks);
+    let estimates: Vec<Estimate> = nodes.iter().map(|nodes| estimate(tasks, &weights, workload, *nodes)).collect();
+    let wall = |nodes: NonZeroU32| estimate(tasks, &weights, workload, nodes).wall_ms as f64;
+    let pays = |one: &&Estimate| match NonZeroU32::new(one.nodes.get() / 2) {
+        Some(half) => wall(half) >= LEAST_GAIN * one.wall_ms as f64,
+        None => true,
+    };
+    Plan {
+        schema: PLAN_SCHEMA,
+        tasks: tasks.len(),
+        recorded: tasks.iter().filter(|task| costs.milliseconds.contains_key(&task.id)).count(),
+        models: workload.models,
+        jobs: workload.jobs,
+        bend: estimates.iter().take_while(pays).last().map(|one| one.nodes),
+        estimates,
+    }
+}
+
+fn estimate(tasks: &[Task], weights: &[u64], workload: &Workload, nodes: NonZeroU32) -> Estimate {
+    let jobs = workload.jobs.max(1);
+    let (mut wall_ms, mut work_ms) = (0, 0_u64);
+    for part in parts(tasks, nodes, weights) {
+        let mut workers: BinaryHeap<Reverse<u64>> = vec![Reverse(workload.start_ms); jobs].into();
+        for at in part {
+            for _ in 0..workload.models {
+                work_ms = work_ms.saturating_add(weights[at]);
+                if let Some(Reverse(free)) = workers.pop() {
+                    workers.push(Reverse(free.saturating_add(weights[at])));
+                }
+            }
+        }
+        wall_ms = workers.into_iter().map(|Reverse(end)| end).max().unwrap_or_default().max(wall_ms);
+    }
+    let core_ms = wall_ms.saturating_mul(u64::from(nodes.get())).saturating_mul(jobs as u64);
+    let busy = if core_ms == 0 { 0.0 } else { work_ms as f64 / core_ms as f64 };
+    Estimate { nodes, wall_ms, core_ms, busy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::Track;
+
+    fn task(id: &str, revision: char) -> Task {
+        Task {
+            id: id.parse().unwrap(),
+            repository: "o/n".parse().unwrap(),
+            track: Track::TestGeneration,
+            rev1: revision.to_string().repeat(40).parse().unwrap(),
+            rev2: revision.to_ascii_lowercase().to_string().repeat(40).parse().unwrap(),
+            rev1_date: "2020-01-01".to_owned(),
+            rev2_date: "2020-01-01".to_owned(),
+            test_file: "src/test/java/ATest.java".parse().unwrap(),
+            test_methods: vec!["ATest#m".parse().unwrap()],
+            focal_methods: Vec::new(),
+        }
+    }
+
+    fn nodes(numbers: &[u32]) -> Vec<NonZeroU32> {
+        numbers.iter().map(|number| NonZeroU32::new(*number).unwrap()).collect()
+    }
+
+    #[test]
+    fn time_shrinks_until_the_largest_group_is_left() {
+        // The first two share a revision, so one node has both.
+        let tasks = [task("t1", 'a'), task("t2", 'a'), task("t3", 'b'), task("t4", 'c')];
+        let costs = Costs {
+            schema: 1,
+            milliseconds: [("t1", 30), ("t2", 30), ("t3", 40), ("t4", 20)]
+                .map(|(id, cost)| (id.parse().unwrap(), cost))
+                .into(),
+        };
+        let workload = Workload { models: 2, jobs: 1, start_ms: 10 };
+        let plan = plan(&tasks, &costs, &workload, &nodes(&[1, 2, 4]));
+        let walls: Vec<u64> = plan.estimates.iter().map(|one| one.wall_ms).collect();
+        assert_eq!(walls, [250, 130, 130]);
+        assert_eq!((plan.tasks, plan.recorded, plan.bend), (4, 4, NonZeroU32::new(2)));
+        let last = &plan.estimates[2];
+        assert_eq!((last.core_ms, last.busy), (520, 240.0 / 520.0));
+    }
+
+    #[test]
+    fn a_node_works_on_several_tasks_at_once() {
+        let tasks = [task("t1", 'a'), task("t2", 'b'), task("t3", 'c')];
+        let workload = Workload { models: 1, jobs: 2, start_ms: 0 };
+        let plan = plan(&tasks, &Costs::default(), &workload, &nodes(&[1]));
+        // Without recorded costs each method counts 1.
+        assert_eq!((plan.estimates[0].wall_ms, plan.estimates[0].core_ms, plan.recorded), (2, 4, 0));
+        let none = super::plan(&[], &Costs::default(), &workload, &nodes(&[1, 3]));
+        assert_eq!(none.estimates.iter().map(|one| one.wall_ms).collect::<Vec<_>>(), [0, 0]);
+    }
+}
