@@ -6,6 +6,12 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+/// Columns of an output that is no terminal.
+pub const DEFAULT_WIDTH: usize = 100;
+
+/// A word is not shortened to less.
+const SHORTEST_WORD: usize = 12;
+
 /// How results are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum OutputFormat {
@@ -148,6 +154,48 @@ pub fn json_line(value: &impl Serialize) -> Result<String, serde_json::Error> {
     Ok(line)
 }
 
+/// Returns the columns of the terminal that a stream writes to, or [`DEFAULT_WIDTH`] where it is none.
+pub fn terminal_width(stream: impl std::os::fd::AsFd) -> usize {
+    match rustix::termios::tcgetwinsize(stream) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => DEFAULT_WIDTH,
+    }
+}
+
+/// Returns the text in at most so many characters. The longest words lose their middles, so that the ends of ids and
+/// every short word stay.
+pub fn elided(text: &str, width: usize) -> Cow<'_, str> {
+    let mut surplus = text.chars().count().saturating_sub(width);
+    if surplus == 0 {
+        return Cow::Borrowed(text);
+    }
+    let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+    while surplus > 0 {
+        let Some(word) = words.iter_mut().max_by_key(|word| word.chars().count()) else { break };
+        let length = word.chars().count();
+        if length <= SHORTEST_WORD {
+            break;
+        }
+        let kept = length.saturating_sub(surplus).max(SHORTEST_WORD);
+        *word = without_middle(word, kept);
+        surplus -= length - kept;
+    }
+    let text = words.join(" ");
+    Cow::Owned(if surplus > 0 { without_middle(&text, width) } else { text })
+}
+
+/// Returns the first and last characters with an ellipsis between them, `width` in all.
+fn without_middle(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let kept = width.saturating_sub(1);
+    let front = kept.div_ceil(2);
+    let (begin, end) = (text.chars().take(front), text.chars().skip(length - (kept - front)));
+    if width == 0 { String::new() } else { begin.chain(['\u{2026}']).chain(end).collect() }
+}
+
 /// Returns a number with its noun: `1 task`, `2 tasks`.
 pub fn counted(number: usize, singular: &str, plural: &str) -> String {
     format!("{number} {}", if number == 1 { singular } else { plural })
@@ -182,6 +230,23 @@ mod tests {
         let line = json_line(&hostile).unwrap();
         assert_eq!(line, "\"a\\u001b\\n\\u009b\\u202e\\u007f\\udb40\\udc41\"\n");
         assert_eq!(serde_json::from_str::<String>(&line).unwrap(), hostile);
+    }
+
+    #[test]
+    fn long_ids_lose_their_middles_and_what_follows_them_stays() {
+        let [old, new] =
+            ["old", "new"].map(|side| format!("model-of-somebody org__project-{}-1234 {side}", "x".repeat(80)));
+        let [shown_old, shown_new] = [&old, &new].map(|item| elided(item, 68).into_owned());
+        assert_eq!(shown_old.chars().count(), 68);
+        assert_ne!(shown_old, shown_new);
+        assert!(shown_old.starts_with("model-of-somebody org__project-xx"), "{shown_old}");
+        assert!(shown_old.contains('\u{2026}') && shown_old.ends_with("x-1234 old"), "{shown_old}");
+        assert_eq!(elided(&old, 200), old);
+        // Where words are as short as they may be, the text loses its middle.
+        assert_eq!(elided("ab cd ef", 5), "ab\u{2026}ef");
+        for width in 0..8 {
+            assert_eq!(elided("ab cd ef", width).chars().count(), width);
+        }
     }
 
     #[test]

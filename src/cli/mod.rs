@@ -144,7 +144,7 @@ fn start(program: &impl Program, umask: Umask) -> Result<(), CommandError> {
     let progress = match events {
         EventFormat::Json => progress::json_lines(),
         EventFormat::Text if io::stderr().is_terminal() && verbosity >= 0 => progress::terminal(color),
-        EventFormat::Text => progress::plain_lines(verbosity >= 0),
+        EventFormat::Text => progress::plain_lines(verbosity),
     };
     progress::start_tracing(&progress, verbosity, color && events == EventFormat::Text);
     let context = Context::new(options, progress.sink(), umask);

@@ -88,6 +88,7 @@ fn check(name: &str, text: &str) {
         (r"127\.0\.0\.1:[0-9]+", "127.0.0.1:[PORT]"),
         (r"tmp/[0-9]+-[0-9]+-[0-9a-f]{12}/blob-[0-9-]+", "tmp/[OWNER]/[BLOB]"),
         (r"done in [0-9]+ m?s", "done in [TIME]"),
+        (r"(?m)^.*; [0-9]+ s so far\n", ""),
         // Other tests' processes die on purpose.
         (r"removed [^\n]* left behind\n", ""),
         // Where there is no daemon.
