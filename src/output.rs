@@ -2,9 +2,13 @@
 //!
 //! Untrusted names, logs and messages pass through [`escape`], so that no text can steer the terminal.
 
+mod table;
+
 use std::borrow::Cow;
 
 use serde::Serialize;
+
+pub use table::Table;
 
 /// Columns of an output that is no terminal.
 pub const DEFAULT_WIDTH: usize = 100;
@@ -77,60 +81,6 @@ fn escape_if(text: &str, unsafe_character: fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// A table for people: columns as wide as their content, the last one not padded.
-#[derive(Clone, Debug)]
-pub struct Table {
-    rows: Vec<Vec<String>>,
-    columns: usize,
-}
-
-impl Table {
-    /// Returns a table with these headings and no rows.
-    pub fn new<const COLUMNS: usize>(headings: [&str; COLUMNS]) -> Self {
-        Self { rows: vec![headings.map(str::to_owned).to_vec()], columns: COLUMNS }
-    }
-
-    /// Returns a table without rows whose headings are known only at run time.
-    pub fn with_headings(headings: &[&str]) -> Self {
-        let row = headings.iter().map(|heading| (*heading).to_owned()).collect();
-        Self { rows: vec![row], columns: headings.len() }
-    }
-
-    /// Adds a row; cells are escaped. Missing cells are empty, surplus ones are left out.
-    pub fn row<I: IntoIterator<Item = S>, S: AsRef<str>>(&mut self, cells: I) {
-        let mut row: Vec<String> =
-            cells.into_iter().take(self.columns).map(|cell| escape(cell.as_ref()).into_owned()).collect();
-        row.resize(self.columns, String::new());
-        self.rows.push(row);
-    }
-
-    /// Tells whether the table has no rows.
-    pub fn is_empty(&self) -> bool {
-        self.rows.len() <= 1
-    }
-
-    /// Returns the table's lines, each with its line break.
-    pub fn render(&self) -> String {
-        let mut widths = vec![0; self.columns];
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.chars().count());
-            }
-        }
-        let mut text = String::new();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (cell, width) in row.iter().zip(&widths) {
-                line.push_str(cell);
-                line.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
-    }
-}
-
 /// Returns the value as one line of JSON, line break included, in which every character that could steer a terminal
 /// is escaped.
 ///
@@ -201,9 +151,21 @@ pub fn counted(number: usize, singular: &str, plural: &str) -> String {
     format!("{number} {}", if number == 1 { singular } else { plural })
 }
 
-/// Returns a number of bytes in megabytes (10⁶ bytes), with one decimal.
-pub fn megabytes(bytes: u64) -> String {
-    let tenths = (bytes + 50_000) / 100_000;
+/// Returns a number of bytes in mebibytes (2²⁰ bytes), with one decimal.
+pub fn mebibytes(bytes: u64) -> String {
+    tenths(bytes, 1 << 20)
+}
+
+/// Returns a number of bytes with its unit: `3.4 MiB`, `1.2 GiB`.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        ..0x4000_0000 => format!("{} MiB", mebibytes(bytes)),
+        _ => format!("{} GiB", tenths(bytes, 1 << 30)),
+    }
+}
+
+fn tenths(bytes: u64, unit: u64) -> String {
+    let tenths = (u128::from(bytes) * 10 + u128::from(unit) / 2) / u128::from(unit);
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
@@ -250,10 +212,9 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_aligned() {
-        let mut table = Table::new(["name", "n"]);
-        table.row(["longer name", "1"]);
-        table.row(["x"]);
-        assert_eq!(table.render(), "name         n\nlonger name  1\nx\n");
+    fn sizes_have_one_family_of_units() {
+        let sizes = [0, 51_000, 1 << 20, (1 << 30) - 1, 1 << 30, 5 << 40].map(size);
+        assert_eq!(sizes, ["0.0 MiB", "0.0 MiB", "1.0 MiB", "1024.0 MiB", "1.0 GiB", "5120.0 GiB"]);
+        assert_eq!(mebibytes(u64::MAX), "17592186044416.0");
     }
 }

@@ -17,7 +17,7 @@ use crate::image::{
     difference, export_context, tag, write_image_archive,
 };
 use crate::manifest::ManifestError;
-use crate::output::megabytes;
+use crate::output::size;
 use crate::task::selector::choose;
 
 /// A built image, compared with the present locks.
@@ -167,8 +167,8 @@ pub fn export(name: &str, target: &ImageExport, context: &Context) -> Result<(),
     let (_, catalog) = open(context)?;
     let (built, store) = (find(&catalog, name)?, catalog.store());
     if context.options.dry_run {
-        let (repository, size) = (&built.repository, megabytes(built.image.size()));
-        context.events.message(format!("would write the image of {repository}, {size} MB"));
+        let (repository, size) = (&built.repository, size(built.image.size()));
+        context.events.message(format!("would write the image of {repository}, {size}"));
         return Ok(());
     }
     match target {

@@ -3,12 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use super::Context;
 use super::report::ScoringRuns;
 use super::validate::Validated;
 use crate::error::CommandError;
+use crate::execution::run::directory::RunDirectoryError;
 use crate::execution::run::explain::{Explained, explain as explain_task};
-use crate::execution::run::list::{RunState, StoredRun, describe, find, read, remove as remove_run};
+use crate::execution::run::list::{
+    RunEntry, RunState, StoredRun, describe, find, list as list_runs, read, remove as remove_run,
+};
+use crate::metrics::category::Category;
 use crate::outcome::label::TaskClass;
 use crate::output::counted;
 use crate::report::score::{COMMAND, ScoredModel, read as read_scores};
@@ -37,6 +43,30 @@ pub struct ShownValidation {
     pub validated: Validated<'static>,
 }
 
+/// A run as it is listed, with what came of it so far.
+#[derive(Debug, Serialize)]
+pub struct ListedRun {
+    /// The run.
+    #[serde(flatten)]
+    pub entry: RunEntry,
+    /// The number of its tasks; `None` if they can't be read.
+    pub tasks: Option<usize>,
+    /// What came of it: one for a run of `validate`, one for each model of a run of `score`.
+    pub results: Vec<RunResult>,
+}
+
+/// How many of a run's tasks or methods came out well.
+#[derive(Debug, Serialize)]
+pub struct RunResult {
+    /// The model; `None` for a run of `validate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Tasks that came out as published, or a model's methods in the category Success.
+    pub good: usize,
+    /// All of them, whether executed or not.
+    pub of: usize,
+}
+
 /// What happened to a task in a run.
 pub enum Explanation {
     /// Of a run of `score`: the models with a submission for the task, each with only this task.
@@ -61,6 +91,49 @@ pub struct ExplainedTask {
 enum FoundRun {
     Scoring(PathBuf),
     Validation(Box<StoredRun>),
+}
+
+/// Returns all runs, oldest first, with their results. A run that can't be read is listed with the reason.
+///
+/// # Errors
+/// [`RunDirectoryError::Io`](crate::execution::run::directory::RunDirectoryError::Io).
+pub fn list(context: &Context) -> Result<Vec<ListedRun>, CommandError> {
+    let data_dir = context.data_dir()?;
+    let listed = list_runs(data_dir)?.into_iter().map(|mut entry| {
+        let of_run = match &entry.description {
+            None => Ok((None, Vec::new())),
+            Some(description) if description.command == COMMAND => scored(find(data_dir, &entry.run_id)),
+            Some(_) => validated(read(data_dir, &entry.run_id)),
+        };
+        let (tasks, results) = of_run.unwrap_or_else(|error| {
+            entry.reason = Some(error.to_string());
+            (None, Vec::new())
+        });
+        ListedRun { entry, tasks, results }
+    });
+    Ok(listed.collect())
+}
+
+type OfRun = Result<(Option<usize>, Vec<RunResult>), CommandError>;
+
+fn scored(path: Result<PathBuf, RunDirectoryError>) -> OfRun {
+    let models = read_scores(&[path?])?;
+    let tasks = models.first().map(|model| model.tasks.len());
+    let results = models.into_iter().map(|model| {
+        let methods = || model.tasks.iter().flat_map(|task| &task.methods);
+        let good = methods().filter(|method| method.verdict.paper_verdict == Some(Category::Success)).count();
+        RunResult { good, of: methods().count(), model: Some(model.model.clone()) }
+    });
+    Ok((tasks, results.collect()))
+}
+
+fn validated(run: Result<StoredRun, RunDirectoryError>) -> OfRun {
+    let run = run?;
+    let Some(inputs) = &run.inputs else { return Ok((None, Vec::new())) };
+    let done: Vec<Task> = inputs.tasks.iter().filter(|task| run.has_all_of(task, inputs.repeats)).cloned().collect();
+    let (_, classed) = summarize(&run.description.run_id, &done, &run.records);
+    let good = classed.iter().filter(|classed| classed.class == TaskClass::Reproduced).count();
+    Ok((Some(inputs.tasks.len()), vec![RunResult { model: None, good, of: inputs.tasks.len() }]))
 }
 
 /// Reads the results of a run; `latest` names the run that began last.
@@ -109,7 +182,7 @@ pub fn explain(run: &str, task: &str, context: &Context) -> Result<Explanation, 
         }
         FoundRun::Validation(run) => {
             let tasks = tasks_of(&run, context)?;
-            let selector = Selector { task_ids: vec![task.to_owned()], ..Selector::default() };
+            let selector = Selector::of_task(task);
             let explained = selector.select(&tasks)?.into_iter().map(|task| explained(&run, task));
             Ok(Explanation::Validation(explained.collect::<Result<_, _>>()?))
         }

@@ -20,7 +20,7 @@ use crate::garbage::{Garbage, Verified, collect, verify as verify_blobs};
 use crate::lock::archive::{LockArchive, LockArchiveError};
 use crate::lock::{LockFile, LockFileError, MismatchError, ToolchainLock};
 use crate::manifest::{ManifestError, RepositoryManifest};
-use crate::output::counted;
+use crate::output::{counted, size};
 use crate::task::RepositoryName;
 use crate::task::selector::choose;
 
@@ -149,10 +149,10 @@ pub async fn export(request: &ExportRequest, context: &Context) -> Result<(), Co
     }
     let bytes: u64 = blobs.values().sum();
     let what = format!(
-        "{} of {}, {} MiB",
+        "{} of {}, {}",
         counted(blobs.len(), "blob", "blobs"),
         counted(count, "repository", "repositories"),
-        bytes >> 20
+        size(bytes)
     );
     if context.options.dry_run {
         context.events.message(format!("would write {what}"));

@@ -115,9 +115,11 @@ impl Program for Cli {
 /// Parses the arguments (the program's name first), runs the subcommand, and returns the exit code.
 pub fn run<P: Program>(arguments: impl IntoIterator<Item = OsString>, umask: Umask) -> ExitStatus {
     umask.relax();
-    let program = match P::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let program = match P::try_parse_from(&arguments) {
         Ok(program) => program,
         Err(error) => {
+            let error = if error.use_stderr() { as_typed::<P>(&arguments, error) } else { error };
             // Help and version go to stdout, complaints to stderr. If neither can be written, nobody is listening.
             let _ = error.print();
             return if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Fine };
@@ -136,6 +138,16 @@ pub fn run<P: Program>(arguments: impl IntoIterator<Item = OsString>, umask: Uma
             let _ = io::stderr().lock().write_all(text.as_bytes());
             error.exit_status()
         }
+    }
+}
+
+/// Returns a usage error as it is without the environment, whose options nobody typed and the usage line would list. An
+/// error in the environment itself stays as it is.
+fn as_typed<P: Program>(arguments: &[OsString], error: clap::Error) -> clap::Error {
+    let without_environment = P::command().mut_args(|argument| argument.env(None));
+    match without_environment.try_get_matches_from(arguments) {
+        Err(typed) if typed.kind() == error.kind() => typed,
+        _ => error,
     }
 }
 

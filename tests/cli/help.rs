@@ -103,7 +103,7 @@ fn wrong_arguments_are_explained() {
     assert_snapshot!(line.run(&["import", "--jobs", "0", "x"]), @r"
     exit 2
     ---- stderr
-    error: invalid value '0' for '--jobs <N>': number would be zero for non-zero type
+    error: invalid value '0' for '--jobs <N>': it is no whole number from 1 on
 
     For more information, try '--help'.
     ");
@@ -141,4 +141,27 @@ fn wrong_arguments_are_explained() {
     error: the data directory `[DIRECTORY]/data` has version `99`, this program knows version 1
     hint: use the program that wrote it, or name another directory with `--data-dir`
     ");
+}
+
+#[test]
+fn a_usage_line_has_only_options_that_were_typed() {
+    let variables = [("TESTEVO_SANDBOX_JOBS", "2"), ("TESTEVO_SANDBOX_ENGINE", "native")];
+    let text = CommandLine::new().run_with(&variables, &["runs", "show", "--offline"]);
+    assert!(text.starts_with("exit 2\n") && text.contains("<RUN>"), "{text}");
+    let usage = text.lines().find(|line| line.starts_with("Usage: ")).unwrap();
+    assert!(!["--jobs", "--engine", "--data-dir"].iter().any(|option| usage.contains(option)), "{usage}");
+    // What is wrong in the environment is still told.
+    let text = CommandLine::new().run_with(&[("TESTEVO_SANDBOX_JOBS", "many")], &["runs", "list"]);
+    assert!(text.starts_with("exit 2\n") && text.contains("'many' for '--jobs <N>'"), "{text}");
+}
+
+#[test]
+fn zero_is_refused_in_words() {
+    for arguments in
+        [&["--jobs", "0", "runs", "list"][..], &["validate", "--repeat", "0"], &["validate", "--repeat", "x"]]
+    {
+        let text = CommandLine::new().run(arguments);
+        assert!(text.contains("it is no whole number from 1 on"), "{text}");
+        assert!(!text.contains("non-zero type"), "{text}");
+    }
 }

@@ -47,7 +47,7 @@ fn a_check_names_what_no_lock_covers() {
     exit 1
     ---- stdout
     repository      jdk             files  MiB  build sets  missing
-    testevo/sample  21, not locked  0      0    0           1
+    testevo/sample  21, not locked  0      0.0  0           1
     ---- stderr
     error: the toolchain lock has no Java 21; 1 set of build files is not covered by a lock
     ");
@@ -64,7 +64,7 @@ fn a_check_names_what_no_lock_covers() {
     exit 0
     ---- stdout
     repository      jdk  files  MiB  build sets  missing
-    testevo/sample  21   0      0    1           0
+    testevo/sample  21   0      0.0  1           0
     ");
     // A lock for another Java covers nothing.
     let path = line.path().join("data/locks/testevo__sample.lock");
@@ -74,7 +74,7 @@ fn a_check_names_what_no_lock_covers() {
     exit 1
     ---- stdout
     repository      jdk  files  MiB  build sets  missing
-    testevo/sample  21   0      0    0           1
+    testevo/sample  21   0      0.0  0           1
     ---- stderr
     error: 1 set of build files is not covered by a lock
     ");

@@ -57,12 +57,12 @@ fn build_images_says_what_it_would_fetch_and_show() {
     assert_snapshot!(run(&BUILD), @r"
     exit 0
     ---- stderr
-    would fetch 1 file (0 MiB) and compose the image of first/one
+    would fetch 1 file (0.0 MiB) and compose the image of first/one
     ");
     assert_snapshot!(run(&["build-images", "first/one"]), @r"
     exit 0
     ---- stderr
-    would fetch 1 file (0 MiB) and compose the image of first/one
+    would fetch 1 file (0.0 MiB) and compose the image of first/one
     would fetch first/one, whose sources are not here yet, to prove its image
     ");
     assert_eq!(contents(&line), before);
@@ -83,7 +83,7 @@ fn build_images_says_what_it_would_fetch_and_show() {
     assert_snapshot!(run(&[]), @r"
     exit 0
     ---- stderr
-    would fetch 3 files (0 MiB) and compose the image of testevo/sample
+    would fetch 3 files (0.0 MiB) and compose the image of testevo/sample
     would show by 1 execution without a network that the image of testevo/sample works
     ");
     // Both sides of five tasks.

@@ -41,6 +41,8 @@ fn tasks_are_listed_and_shown() {
     focal       A#get  (line 7 of the new file)
     ");
     line.write("wanted", "# mine\nsecond_1\n\n");
+    // An id of a narrow table names its task.
+    assert_eq!(line.run(&["tasks", "show", "fir\u{2026}_1"]), line.run(&["tasks", "show", "first_1"]));
     assert_snapshot!(line.run(&["--quiet", "tasks", "list", "--task-file", "wanted"]), @r"
     exit 0
     ---- stdout

@@ -8,7 +8,7 @@ use crate::application::workbench::{Workbench, items, sets_of};
 use crate::error::CommandError;
 use crate::execution::proof;
 use crate::image::Catalog;
-use crate::output::counted;
+use crate::output::{counted, size};
 use crate::task::{RepositoryName, Task};
 use crate::workspace::WorkspaceError;
 
@@ -33,7 +33,7 @@ pub(super) async fn build_images(
                 let items = items(&missing, &toolchain, &lock)?;
                 let bytes: u64 = items.iter().map(|item| item.size).sum();
                 let files = counted(items.len(), "file", "files");
-                let fetch = format!("fetch {files} ({} MiB) and ", bytes >> 20);
+                let fetch = format!("fetch {files} ({}) and ", size(bytes));
                 let fetch = if items.is_empty() { "" } else { &fetch };
                 events.message(format!("would {fetch}compose the image of {repository}"));
             }
