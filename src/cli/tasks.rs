@@ -2,8 +2,6 @@
 
 pub(super) mod focal;
 
-use std::collections::BTreeMap;
-
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
@@ -15,7 +13,7 @@ use crate::error::CommandError;
 use crate::outcome::label::{cells_of, expectation};
 use crate::output::{OutputFormat, Table, counted};
 use crate::task::selector::Selector;
-use crate::task::{Anchor, Side, Task, Track};
+use crate::task::{Anchor, Cell, Side, Task, Track};
 
 /// Arguments of `tasks`.
 #[derive(Debug, Args)]
@@ -111,8 +109,8 @@ fn description(task: &Task) -> String {
     for method in &task.test_methods {
         text.push_str(&format!("test        {method}\n"));
     }
-    for (cell, names) in labels(task) {
-        let expected = if names.is_empty() { "any outcome".to_owned() } else { names.join(" or ") };
+    for Label { cell, expected } in labels(task) {
+        let expected = if expected.is_empty() { "any outcome".to_owned() } else { expected.join(" or ") };
         text.push_str(&format!("label       {cell}: {expected}\n"));
     }
     for focal in &task.focal_methods {
@@ -134,13 +132,19 @@ fn description(task: &Task) -> String {
 struct Labelled<'a> {
     #[serde(flatten)]
     task: &'a Task,
-    labels: BTreeMap<&'static str, &'static [&'static str]>,
+    labels: Vec<Label>,
 }
 
-/// Returns the outcomes that the published data promises of the developers' tests, by cell. Without any, every outcome is
-/// allowed.
-fn labels(task: &Task) -> BTreeMap<&'static str, &'static [&'static str]> {
-    cells_of(task.track).iter().map(|cell| (cell.name(), expectation(task.track, *cell).names())).collect()
+/// The outcomes that the published data promises of the developers' tests in a cell; none if it promises nothing.
+#[derive(Serialize)]
+struct Label {
+    cell: &'static str,
+    expected: &'static [&'static str],
+}
+
+fn labels(task: &Task) -> Vec<Label> {
+    let label = |cell: &Cell| Label { cell: cell.name(), expected: expectation(task.track, *cell).names() };
+    cells_of(task.track).iter().map(label).collect()
 }
 
 fn track_name(track: Track) -> &'static str {

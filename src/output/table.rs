@@ -6,7 +6,7 @@ use super::{elided, escape};
 const GAP: usize = 2;
 
 /// A column is not shrunk to less.
-const NARROWEST: usize = 20;
+const NARROWEST: usize = 16;
 
 /// A table for people: columns as wide as their content, the last one not padded.
 #[derive(Clone, Debug)]
@@ -158,9 +158,9 @@ mod tests {
         assert_eq!(
             table.fitted(60),
             "task                         n   what is wrong\n\
-             owner_name-1.0\u{2026}estTest_cafe  17  there is no lock of this\n\
-             \u{20}                                repository, and nothing says\n\
-             \u{20}                                where its sources are\n"
+             owner_name-1.\u{2026}TestTest_cafe  17  there is no lock of this\n\
+             \u{20}                                repository, and nothing\n\
+             \u{20}                                says where its sources are\n"
         );
         for width in 50..200 {
             assert!(widest(&table.fitted(width)) <= width, "{width}");

@@ -411,10 +411,10 @@ async fn an_export_loads_and_what_no_built_image_names_leaves_the_engine() {
     assert!(ensure_loaded(&engine, &other.image, catalog.store(), &[]).await.unwrap());
     catalog.remember_loaded(&other.image, &[]).unwrap();
     let text = line.run(&["images", "prune", "--dry-run"]);
-    assert!(text.contains("1 loaded image would be removed from the engine") && text.contains(&name), "{text}");
+    assert!(text.contains("\nengine: 1 image would be removed, unless in use") && text.contains(&name), "{text}");
     assert!(engine.has_image(&image).await.unwrap());
     let text = line.run(&["images", "prune"]);
-    assert!(text.contains("1 loaded image removed from the engine"), "{text}");
+    assert!(text.contains("\nengine: 1 image removed"), "{text}");
     assert!(!engine.has_image(&image).await.unwrap());
     assert!(engine.has_image(&other.image.config_digest).await.unwrap());
     assert_eq!(engine.remove_image(&other.image.config_digest).await.unwrap(), ImageRemoval::Removed);
