@@ -13,7 +13,7 @@ use crate::data_dir::{DataDir, HeldLock};
 use crate::digest::Digest;
 use crate::engine::docker::{Daemon, DockerEngine};
 use crate::engine::native::NativeEngine;
-use crate::engine::{Engine, EngineError, own_executable};
+use crate::engine::{Engine, EngineDescription, EngineError, own_executable};
 use crate::error::CommandError;
 use crate::execution::build::compiler::Compilers;
 use crate::execution::build::maven::ModuleArguments;
@@ -88,7 +88,11 @@ impl<'a> Workbench<'a> {
         let events = &self.context.events;
         let engine: Arc<dyn Engine> = match self.context.options.engine {
             EngineChoice::Auto => match self.daemon(&Daemon::Any).await {
-                Ok(engine) => Arc::new(engine),
+                Ok(engine) => {
+                    let EngineDescription { name, version, .. } = engine.describe().await?;
+                    self.context.tell_engine(format!("{name} {version} runs the containers"));
+                    Arc::new(engine)
+                }
                 Err(error) => {
                     let why = match error {
                         EngineError::Unreachable { .. } => "no Docker or Podman answers".to_owned(),
@@ -96,7 +100,7 @@ impl<'a> Workbench<'a> {
                         EngineError::Address { .. } | EngineError::Unfit { .. } => error.to_string(),
                         error => return Err(error.into()),
                     };
-                    events.message(format!("{why}: the built-in engine runs the containers"));
+                    self.context.tell_engine(format!("{why}: the built-in engine runs the containers"));
                     Arc::new(self.native()?)
                 }
             },

@@ -86,7 +86,7 @@ enum Command {
     Selftest(selftest::SelftestArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
-    /// Print the manual page of the program or of a subcommand
+    /// Show the manual page of the program or of a subcommand; its source where stdout is no terminal
     Man(man::ManArguments),
 }
 

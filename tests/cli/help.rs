@@ -1,6 +1,7 @@
 //! `--help` and wrong arguments.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
@@ -164,4 +165,33 @@ fn zero_is_refused_in_words() {
         assert!(text.contains("it is no whole number from 1 on"), "{text}");
         assert!(!text.contains("non-zero type"), "{text}");
     }
+}
+
+/// Runs the program on a terminal of its own, with programs of this directory only.
+fn on_terminal(line: &CommandLine, path: &str, arguments: &str) -> (Option<i32>, String) {
+    let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_testevo-sandbox"));
+    let output = std::process::Command::new("/usr/bin/script")
+        .args(["-qec", &command, "/dev/null"])
+        .env("PATH", line.path().join(path))
+        .env("SHELL", "/bin/sh")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn a_terminal_gets_a_rendered_page() {
+    let line = CommandLine::new();
+    line.write("bin/man", "#!/bin/sh\nread first\necho \"man $*: $first\"\n");
+    let man = line.path().join("bin/man");
+    fs_err::set_permissions(&man, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (code, text) = on_terminal(&line, "bin", "man lock");
+    // The page's source begins with definitions, and with the title after them.
+    assert!(code == Some(0) && text.starts_with("man -l -: .ie"), "{code:?} {text}");
+    let (code, text) = on_terminal(&line, "nowhere", "man lock");
+    assert!(
+        code == Some(2) && text.contains("`man` can't show the page") && text.contains("redirecting stdout"),
+        "{text}"
+    );
 }

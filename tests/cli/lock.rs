@@ -40,6 +40,15 @@ pub(super) fn write_locks(line: &CommandLine, majors: &[u32]) {
 }
 
 #[test]
+fn sources_come_before_downloads() {
+    let line = imported();
+    let nowhere = ["--git-mirror", "nowhere/{name}", "--origin", "debian=http://127.0.0.1:1", "--engine", "native"];
+    let text = line.run(&[&["lock"][..], &nowhere].concat());
+    assert!(text.contains("there is no git repository of testevo/sample"), "{text}");
+    assert!(!text.contains("Debian") && !text.contains("toolchain"), "{text}");
+}
+
+#[test]
 fn a_check_names_what_no_lock_covers() {
     let line = imported();
     let check = |more: &[&str]| line.run(&[&["lock", "--check"], &MIRROR[..], more].concat());

@@ -100,14 +100,34 @@ fn validate_says_what_comes_first() {
     ---- stderr
     would execute 8 cells of 3 tasks from 2 repositories, each launch 1 times
     warning: first/one has no image of its present locks: run `testevo-sandbox build-images first/one` first
+    would fetch first/one, whose sources are not here yet
     warning: second/two has no lock: run `testevo-sandbox lock second/two` first
+    would fetch second/two, whose sources are not here yet
     ");
     stored(&line);
     assert!(line.run(&BUILD).starts_with("exit 0\n"));
     let text = run();
-    assert!(!text.contains("first/one") && text.contains("second/two"), "{text}");
+    assert!(!text.contains("first/one has no") && text.contains("second/two has no lock"), "{text}");
     fs_err::remove_file(line.path().join("data/locks/toolchain.lock")).unwrap();
     assert!(run().contains("the toolchain has no lock: run `testevo-sandbox lock first/one` first"));
+}
+
+#[test]
+fn one_repository_keeps_no_other_from_being_looked_at() {
+    let line = locked();
+    fs_err::remove_file(line.path().join("data/manifests/first__one.toml")).unwrap();
+    let commands = [
+        (&["validate"][..], "second/two has no lock"),
+        (&["score", "--predictions", "gold"], "second/two has no lock"),
+        (&["lock"], "would fetch second/two"),
+        (&["build-images"], "(hint: run `testevo-sandbox lock second/two`)"),
+    ];
+    for (command, other) in commands {
+        let text = line.run(&[command, &["first/one", "second/two", "--dry-run"]].concat());
+        assert!(text.contains("first/one is left out: there is no manifest"), "{text}");
+        assert!(text.contains(other), "{text}");
+        assert!(!text.starts_with("exit 0\n"), "{text}");
+    }
 }
 
 #[test]

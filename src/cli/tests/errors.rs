@@ -225,7 +225,8 @@ fn workspaces() -> Vec<WorkspaceError> {
 
 fn lock_files() -> Vec<LockFileError> {
     vec![
-        LockFileError::Missing { path: path() },
+        LockFileError::Missing { path: path(), repository: None },
+        LockFileError::Missing { path: path(), repository: Some("owner/name".parse().unwrap()) },
         LockFileError::Io(disk()),
         LockFileError::Malformed { path: path(), reason: text("no table") },
         LockFileError::UnknownSchema { path: path(), found: 99 },
