@@ -155,6 +155,7 @@ pub fn compare(name: &str, other: Option<&str>, context: &Context) -> Result<Com
             }
         },
     };
+    let _stage = context.events.stage("compare images", None, 0);
     let difference = difference(&before, &after, catalog.store())?;
     Ok(ComparedImages { before, after, difference })
 }
@@ -171,6 +172,7 @@ pub fn export(name: &str, target: &ImageExport, context: &Context) -> Result<(),
         context.events.message(format!("would write the image of {repository}, {size}"));
         return Ok(());
     }
+    let _stage = context.events.stage("write image", None, 0);
     match target {
         ImageExport::BuildContext(directory) => {
             let exporting = |source| ImageError::Io { doing: "exporting a build context".to_owned(), source };
