@@ -13,6 +13,7 @@ use testevo_sandbox::digest::Digest;
 use testevo_sandbox::lock::{LockFile as _, MavenFile, RepositoryLock};
 
 use super::import::write_published;
+use super::lock::{MIRROR, imported};
 use crate::support::command::CommandLine;
 use crate::support::locks;
 use crate::support::waiting::wait_until;
@@ -113,8 +114,9 @@ fn a_mirror_that_answers_garbage_gives_no_image() {
     check("garbage-file", &line.run(&[&BUILD[..], &["--origin", &origin]].concat()));
     assert_eq!(leftovers(&line), Vec::<String>::new());
     let origin = format!("debian={}", serve(b"<html>log in to the hotel's network</html>"));
-    fs::remove_file(line.path().join("data/locks/toolchain.lock")).unwrap();
-    check("garbage-index", &line.run(&["lock", "first/one", "--origin", &origin]));
+    // Packages are looked for once the sources are there.
+    let line = imported();
+    check("garbage-index", &line.run(&[&["lock", "--origin", &origin], &MIRROR[..]].concat()));
     assert!(!line.path().join("data/locks/toolchain.lock").exists());
 }
 
