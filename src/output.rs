@@ -104,6 +104,32 @@ pub fn json_line(value: &impl Serialize) -> Result<String, serde_json::Error> {
     Ok(line)
 }
 
+/// Returns what is wrong with a text in JSON, for people: a truncated text is told as such, and no type of this program is
+/// named.
+pub fn json_problem(error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "it is truncated: it ends within a value".to_owned();
+    }
+    let text = error.to_string();
+    let Some((found, rest)) = text.split_once(", expected ") else { return text };
+    let kinds = [
+        ("struct variant ", "an object"),
+        ("struct ", "an object"),
+        ("internally tagged enum ", "an object"),
+        ("adjacently tagged enum ", "an object"),
+        ("tuple struct ", "a list"),
+        ("tuple variant ", "a list"),
+        ("enum ", "a name"),
+        ("variant identifier", "a name"),
+        ("field identifier", "a name"),
+    ];
+    let kind = kinds.iter().find_map(|(kind, meant)| Some((rest.strip_prefix(kind)?, *meant)));
+    let Some((rest, meant)) = kind else { return text };
+    // After the type's name come the number of elements or the place.
+    let rest = rest.find(" with ").or_else(|| rest.find(" at line ")).map_or("", |begin| &rest[begin..]);
+    format!("{found}, expected {meant}{rest}")
+}
+
 /// Returns the columns of the terminal that a stream writes to, or [`DEFAULT_WIDTH`] where it is none.
 pub fn terminal_width(stream: impl std::os::fd::AsFd) -> usize {
     match rustix::termios::tcgetwinsize(stream) {
@@ -209,6 +235,26 @@ mod tests {
         for width in 0..8 {
             assert_eq!(elided("ab cd ef", width).chars().count(), width);
         }
+    }
+
+    #[test]
+    fn errors_in_json_name_no_type_of_ours_and_tell_truncation() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        enum Kind {
+            One,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        #[expect(dead_code, reason = "only its errors are of interest")]
+        struct Raw {
+            inner: Option<Box<Raw>>,
+            kind: Kind,
+        }
+        let problem = |text: &str| json_problem(&serde_json::from_str::<Raw>(text).unwrap_err());
+        assert_eq!(problem("3"), "invalid type: integer `3`, expected an object at line 1 column 1");
+        assert_eq!(problem("{\"kind\": \"two\"}"), "unknown variant `two`, expected `one` at line 1 column 14");
+        assert_eq!(problem("{}"), "missing field `kind` at line 1 column 2");
+        assert_eq!(problem("{\n\"kind\": \"o"), "it is truncated: it ends within a value");
     }
 
     #[test]

@@ -1,10 +1,13 @@
-//! Shows, explains and removes earlier runs.
+//! Lists, shows, explains and removes earlier runs.
+
+pub mod launches;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
+use self::launches::{Launches, launches};
 use super::Context;
 use super::report::ScoringRuns;
 use super::validate::Validated;
@@ -19,9 +22,9 @@ use crate::outcome::label::TaskClass;
 use crate::output::counted;
 use crate::report::score::{COMMAND, ScoredModel, read as read_scores};
 use crate::report::validation::summarize;
-use crate::task::Task;
 use crate::task::file::load_all;
-use crate::task::selector::{NameKind, Selector, SelectorError};
+use crate::task::selector::Selector;
+use crate::task::{Task, TaskId};
 
 /// The results of a run.
 pub enum ShownRun {
@@ -69,8 +72,8 @@ pub struct RunResult {
 
 /// What happened to a task in a run.
 pub enum Explanation {
-    /// Of a run of `score`: the models with a submission for the task, each with only this task.
-    Scoring(Vec<ScoredModel>),
+    /// Of a run of `score`: the models with a submission for the task, each with only this task, and its launches.
+    Scoring(Vec<(ScoredModel, Launches)>),
     /// Of a run of `validate`.
     Validation(Vec<ExplainedTask>),
 }
@@ -164,22 +167,39 @@ fn shown(run: StoredRun, context: &Context) -> Result<ShownValidation, CommandEr
     Ok(ShownValidation { run, tasks: all.len(), done: done.len(), validated })
 }
 
-/// Returns the executions of a task in a run, and their results.
+/// Returns the executions of a task in a run, and their results; in a run of `score` of one model only, if it is named.
 ///
 /// # Errors
-/// As [`show`]; [`SelectorError`] for a task that the run does not have.
-pub fn explain(run: &str, task: &str, context: &Context) -> Result<Explanation, CommandError> {
+/// As [`show`]; [`SelectorError`](crate::task::selector::SelectorError) for a task that the run does not have;
+/// [`CommandError::Usage`] for a model that it does not have.
+pub fn explain(run: &str, task: &str, model: Option<&str>, context: &Context) -> Result<Explanation, CommandError> {
     match find_run(run, context)? {
         FoundRun::Scoring(path) => {
             let mut models = read_scores(&[path])?;
-            models.iter_mut().for_each(|model| model.tasks.retain(|scored| scored.task.id.as_str() == task));
-            models.retain(|model| !model.tasks.is_empty());
-            if models.is_empty() {
-                let name = task.chars().take(200).collect();
-                return Err(SelectorError::Unknown { kind: NameKind::Task, name, nearest: None }.into());
+            if let Some(model) = model {
+                let names: Vec<String> = models.iter().map(|known| known.model.clone()).collect();
+                models.retain(|known| known.model == model);
+                if models.is_empty() {
+                    return Err(CommandError::Usage {
+                        message: format!("the run has no model `{}`", model.chars().take(200).collect::<String>()),
+                        hint: format!("it has: {}", names.join(", ")),
+                    });
+                }
             }
-            Ok(Explanation::Scoring(models))
+            // Every model of a run has the same tasks.
+            let tasks: Vec<Task> = models
+                .first()
+                .map_or_else(Vec::new, |model| model.tasks.iter().map(|scored| scored.task.as_ref().clone()).collect());
+            let chosen: BTreeSet<TaskId> =
+                Selector::of_task(task).select(&tasks)?.into_iter().map(|task| task.id.clone()).collect();
+            models.iter_mut().for_each(|model| model.tasks.retain(|scored| chosen.contains(&scored.task.id)));
+            let launches = launches(&models, context.data_dir()?)?;
+            Ok(Explanation::Scoring(models.into_iter().zip(launches).collect()))
         }
+        FoundRun::Validation(_) if model.is_some() => Err(CommandError::Usage {
+            message: "a run of `validate` has no models".to_owned(),
+            hint: "leave `--model` out, or name a run of `score`".to_owned(),
+        }),
         FoundRun::Validation(run) => {
             let tasks = tasks_of(&run, context)?;
             let selector = Selector::of_task(task);

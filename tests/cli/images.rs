@@ -191,6 +191,9 @@ fn an_image_is_exported_whole_or_not_at_all() {
     assert!(line.path().join("one.tar").is_file());
     check("context", &line, &["images", "export", "one", "--context", "context"]);
     assert!(line.path().join("context/layers/maven-cache.tar.gz").is_file());
+    let text = line.run(&["images", "export", "one", "--context", "context"]);
+    assert!(text.starts_with("exit 2\n") && text.contains("`context` is not empty"), "{text}");
+    assert!(text.contains("hint: name an empty directory") && !text.contains("free space"), "{text}");
 
     // Every layer blob is damaged: none may reach a file.
     let blobs = line.path().join("data/store/blobs/sha256");

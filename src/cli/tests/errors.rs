@@ -236,6 +236,7 @@ fn lock_files() -> Vec<LockFileError> {
 fn images() -> Vec<ImageError> {
     let mut errors = vec![
         ImageError::Io { doing: text("writing"), source: disk() },
+        ImageError::NotEmpty { directory: path() },
         ImageError::Archive { name: text("a.deb"), reason: text("it is none") },
         ImageError::PathConflict {
             path: TreePath::parse("usr").unwrap().unwrap(),
