@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use clap::Args;
 
 use super::interrupts::block_on;
+use super::options::positive;
 use super::report::print_text;
 use super::selector::SelectorArguments;
 use super::stdout;
@@ -34,7 +35,7 @@ pub(super) struct ScoreArguments {
     #[arg(long, value_enum, value_name = "WHOSE", default_value_t)]
     surefire: SurefireChoice,
     /// Launches of every method on each side, each in a fresh container; finds flaky tests
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = positive::<NonZeroU32>)]
     repeat: NonZeroU32,
     /// Seed of the random order of executions; by default it follows from what is scored
     #[arg(long, value_name = "NUMBER")]

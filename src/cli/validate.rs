@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::interrupts::block_on;
+use super::options::positive;
 use super::selector::SelectorArguments;
 use super::stdout;
 use crate::application::Context;
@@ -28,7 +29,7 @@ pub(super) struct ValidateArguments {
     #[command(flatten)]
     selector: SelectorArguments,
     /// Launches of every method and cell, each in a fresh container; finds flaky tests
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = positive::<NonZeroU32>)]
     repeat: NonZeroU32,
     /// How cells are executed
     #[arg(long, value_enum, value_name = "PATH", default_value_t)]

@@ -108,6 +108,12 @@ pub enum ImageError {
         /// The cause.
         source: io::Error,
     },
+    /// A build context goes into a directory of its own.
+    #[error("`{directory}` is not empty")]
+    NotEmpty {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// An input is malformed.
     #[error("`{name}` can't be put into an image: {reason}")]
     Archive {
@@ -170,12 +176,14 @@ impl Failure for ImageError {
             Self::Store(error) => error.exit_status(),
             // A data directory of another version ends a command before it makes images.
             Self::Io { .. } | Self::DataDir(_) => ExitStatus::Infrastructure,
+            Self::NotEmpty { .. } => ExitStatus::Usage,
             _ => ExitStatus::Mismatch,
         }
     }
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::NotEmpty { .. } => "name an empty directory, or one that does not exist yet",
             Self::Store(StoreError::Corrupted { path, .. }) => {
                 return Some(format!("remove `{}` and run `testevo-sandbox build-images` again", path.display()));
             }

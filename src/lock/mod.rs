@@ -41,6 +41,8 @@ pub enum LockFileError {
     Missing {
         /// The file.
         path: PathBuf,
+        /// The repository that needs it, if known.
+        repository: Option<RepositoryName>,
     },
     /// A file could not be read or written.
     #[error(transparent)]
@@ -74,7 +76,10 @@ impl Failure for LockFileError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Missing { .. } => "run `testevo-sandbox lock`",
+            Self::Missing { repository: Some(repository), .. } => {
+                return Some(format!("run `testevo-sandbox lock {repository}`"));
+            }
+            Self::Missing { .. } => "run `testevo-sandbox lock NAME` for the repositories that you need",
             Self::Io(_) => "check its permissions",
             Self::Malformed { .. } => "restore it from a copy or from locks/history, or remove it and run `lock` again",
             Self::UnknownSchema { .. } => "use the program that wrote it",
@@ -406,7 +411,7 @@ pub fn read(path: &Path) -> Result<String, LockFileError> {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return Err(malformed("it is no file".to_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(LockFileError::Missing { path: path.to_owned() });
+            return Err(LockFileError::Missing { path: path.to_owned(), repository: None });
         }
         Err(error) => return Err(error.into()),
     }

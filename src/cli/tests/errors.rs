@@ -226,7 +226,8 @@ fn workspaces() -> Vec<WorkspaceError> {
 
 fn lock_files() -> Vec<LockFileError> {
     vec![
-        LockFileError::Missing { path: path() },
+        LockFileError::Missing { path: path(), repository: None },
+        LockFileError::Missing { path: path(), repository: Some("owner/name".parse().unwrap()) },
         LockFileError::Io(disk()),
         LockFileError::Malformed { path: path(), reason: text("no table") },
         LockFileError::UnknownSchema { path: path(), found: 99 },
@@ -236,6 +237,7 @@ fn lock_files() -> Vec<LockFileError> {
 fn images() -> Vec<ImageError> {
     let mut errors = vec![
         ImageError::Io { doing: text("writing"), source: disk() },
+        ImageError::NotEmpty { directory: path() },
         ImageError::Archive { name: text("a.deb"), reason: text("it is none") },
         ImageError::PathConflict {
             path: TreePath::parse("usr").unwrap().unwrap(),
