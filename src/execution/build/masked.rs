@@ -26,6 +26,10 @@ use crate::workspace::java_source::{declared_types, mentions, package_of};
 /// Directory of the compiler plugin's lists of compiled files, in every directory where a module is built.
 const LISTS: &str = "maven-status";
 
+/// How the name of a forked compiler's file of arguments begins. It lists all sources. Where Maven debugs, it stays in
+/// the tree.
+const ARGUMENTS: &str = "org.codehaus.plexus.compiler.javac.JavacCompiler";
+
 /// The compiler plugin's pattern of all sources.
 const EVERY_SOURCE: &str = "**/*.java";
 
@@ -159,7 +163,10 @@ impl MaskedRevision {
                 None => return Err(unknown()),
             }
         }
-        let in_lists = |path: &str| path.rsplit('/').skip(1).any(|directory| directory == LISTS);
+        let in_lists = |path: &str| {
+            let mut parts = path.rsplit('/');
+            parts.next().is_some_and(|name| name.starts_with(ARGUMENTS)) || parts.any(|directory| directory == LISTS)
+        };
         let masked = classes.clone();
         // Our builds leave such files only on the tests' class path, but a repository may contain some elsewhere.
         let paths = revision.class_path.iter().chain([&revision.output, &revision.test_output]);

@@ -101,6 +101,15 @@ pub struct CompilerCall {
     /// Whether the compiler runs in a process of its own.
     #[serde(default)]
     pub fork: bool,
+    /// A forked compiler's executable; `None` for `javac` of the development kit that runs Maven.
+    #[serde(default)]
+    pub executable: Option<String>,
+    /// Arguments for a forked compiler's JVM, as `javac` gets them: `-J…`.
+    #[serde(default)]
+    pub jvm_arguments: Vec<String>,
+    /// A forked compiler's working directory, absolute.
+    #[serde(default)]
+    pub working_directory: Option<String>,
     /// Whether errors end the build.
     #[serde(default = "always")]
     pub fail_on_error: bool,

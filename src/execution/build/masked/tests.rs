@@ -62,7 +62,7 @@ fn a_container_sees_nothing_of_the_file() {
     let (own, nested) = (class("p/ATest", "ATest.java"), class("p/ATest$B", "ATest.java"));
     let (beside, other) = (class("p/Beside", "ATest.java"), class("p/ATestOther", "ATestOther.java"));
     let elsewhere = class("q/Other", "ATest.java");
-    let files: [(&str, &[u8]); 15] = [
+    let files: [(&str, &[u8]); 16] = [
         ("bin/p/ATest.class", &own),
         ("src/p/ATest.java", b"package p; class ATest { static class B {} } class Beside {}"),
         ("src/p/ATestOther.java", b"package p; class ATestOther {}"),
@@ -70,6 +70,7 @@ fn a_container_sees_nothing_of_the_file() {
         ("target/classes/p/Main.class", b"main"),
         ("build/maven-status/x/inputFiles.lst", b"/work/project/src/p/ATest.java"),
         ("target/maven-status/x/inputFiles.lst", b"/work/project/src/p/ATest.java"),
+        ("target/org.codehaus.plexus.compiler.javac.JavacCompiler123arguments", b"/work/project/src/p/ATest.java"),
         ("target/surefire-reports/TEST-p.ATest.xml", b"<testsuite/>"),
         ("target/surefire-reports/p.ATest$B.txt", b"Tests run: 1"),
         ("target/surefire-reports/p.ATestOther.txt", b"Tests run: 1"),

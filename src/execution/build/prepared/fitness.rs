@@ -6,6 +6,7 @@ use std::path::Path;
 use super::in_tree;
 use crate::execution::build::compiled_tree::{CompiledTree, TreeError};
 use crate::execution::build::recording::{CompilerCall, Recording};
+use crate::execution::container::JVM_OPTIONS as WARM;
 use crate::outcome::launch::shortened;
 
 /// Goals in the phases of tests that do nothing to the tests' sources or classes.
@@ -50,8 +51,8 @@ pub(super) fn unfit(recording: &Recording, project: &str, calls: &[CompilerCall]
 fn unfit_call(call: &CompilerCall, test_output: &str) -> Option<String> {
     if call.compiler != "javac" {
         Some(format!("tests are compiled by `{}`", call.compiler))
-    } else if call.fork {
-        Some("tests are compiled by a process of its own".to_owned())
+    } else if let Some(unfit) = unfit_fork(call) {
+        Some(unfit)
     } else if !call.fail_on_error {
         Some("errors in tests do not end the build".to_owned())
     } else if call.output != test_output {
@@ -63,6 +64,26 @@ fn unfit_call(call: &CompilerCall, test_output: &str) -> Option<String> {
     } else {
         None
     }
+}
+
+/// Arguments of a forked compiler's JVM that decide how much memory it has.
+const MEMORY: [&str; 6] =
+    ["-Xmx", "-Xms", "-XX:MaxPermSize=", "-XX:PermSize=", "-XX:MaxMetaspaceSize=", "-XX:MetaspaceSize="];
+
+/// Returns why a forked compiler may make other classes than the same compiler in the warm JVM; `None` for a compiler
+/// that is not forked. A forked compiler of the image's development kit gets the same arguments, environment and
+/// encoding. Its memory limits do not decide which classes it makes.
+fn unfit_fork(call: &CompilerCall) -> Option<String> {
+    if !call.fork {
+        return None;
+    }
+    if let Some(executable) = &call.executable {
+        return Some(format!("tests are compiled by `{executable}`"));
+    }
+    let harmless = |option: &str| MEMORY.iter().any(|memory| option.starts_with(memory)) || WARM.contains(&option);
+    let other =
+        call.jvm_arguments.iter().find(|argument| argument.strip_prefix("-J").is_none_or(|option| !harmless(option)));
+    other.map(|argument| format!("tests are compiled by a process of its own with {argument}"))
 }
 
 /// A file with a project's own options for Maven's JVM.

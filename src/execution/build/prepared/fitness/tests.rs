@@ -28,12 +28,22 @@ fn builds_that_a_part_can_not_stand_for_are_unfit() {
         recording.compilations.push(another);
     };
     assert_eq!(unfit(&another), None, "other sources, compiled apart");
-    let changes: [&dyn Fn(&mut Recording); 9] = [
+    let forked = |recording: &mut Recording, executable: Option<&str>, arguments: &[&str]| {
+        let call = &mut recording.compilations[0];
+        call.fork = true;
+        call.executable = executable.map(str::to_owned);
+        call.jvm_arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    };
+    let memory = ["-J-Xmx1g", "-J-Xms64m", "-J-XX:MaxPermSize=128m", "-J-Dfile.encoding=UTF-8"];
+    assert_eq!(unfit(&|recording| forked(recording, None, &memory)), None, "the same compiler elsewhere");
+    let changes: [&dyn Fn(&mut Recording); 11] = [
         &|recording| recording.goals.push(goal("x:y:1", "process-test-sources")),
         &|recording| recording.compilations.push(recording.compilations[0].clone()),
         &|recording| recording.compilations.clear(),
         &|recording| recording.compilations[0].compiler = "eclipse".into(),
-        &|recording| recording.compilations[0].fork = true,
+        &|recording| forked(recording, Some("/opt/jdk-9/bin/javac"), &[]),
+        &|recording| forked(recording, None, &["-J-Xmx1g", "-J-Xss8m"]),
+        &|recording| forked(recording, None, &["-J-Dfile.encoding=ISO-8859-1"]),
         &|recording| recording.compilations[0].fail_on_error = false,
         &|recording| {
             recording.unknown.push(UnknownCall { project: "g:a".into(), goal: "testCompile".into() });
