@@ -252,23 +252,31 @@ impl MaskedRevision {
         settings.map(|(path, place)| Ok((format!("{PROJECT}/{path}"), self.whole.read(place)?))).collect()
     }
 
-    /// Tells whether all of `classes` equal the build's own, and every expected class is among them. False for no
-    /// classes.
+    /// Returns the first difference between `classes` and the build's own; `None` if all are equal and every expected
+    /// class is among them. No classes are a difference.
     ///
     /// # Errors
     /// I/O errors of reading the compiled tree.
-    pub fn as_built(&self, classes: &[(String, Vec<u8>)]) -> io::Result<bool> {
+    pub fn unlike_build(&self, classes: &[(String, Vec<u8>)]) -> io::Result<Option<String>> {
         let output = in_tree(&self.revision.test_output);
         let mut missing = self.expected.clone();
-        for (path, content) in classes {
-            let path = format!("{output}/{path}");
+        for (class, content) in classes {
+            let path = format!("{output}/{class}");
             missing.remove(&path);
             match self.whole.file(&path) {
                 Some(place) if self.whole.holds(place, content)? => {}
-                _ => return Ok(false),
+                Some(place) => {
+                    let (length, built) = (content.len(), place.length);
+                    return Ok(Some(format!("`{class}` has other bytes ({length}, the build's {built})")));
+                }
+                None => return Ok(Some(format!("the build made no `{class}`"))),
             }
         }
-        Ok(missing.is_empty() && !classes.is_empty())
+        if let Some(path) = missing.first() {
+            let class = path.strip_prefix(output).map_or(path.as_str(), |rest| rest.trim_start_matches('/'));
+            return Ok(Some(format!("`{class}` is missing")));
+        }
+        Ok(classes.is_empty().then(|| "no class came out".to_owned()))
     }
 
     /// Returns the other test sources that must be compiled again with `text` in the file's place, by path and content.

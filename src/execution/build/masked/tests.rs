@@ -142,9 +142,9 @@ fn classes_of_dependents_are_left_out_as_well() {
     assert_eq!(jar.len(), 1);
     let made = |path: &str, content: &[u8]| (path.to_owned(), content.to_vec());
     let mut all = vec![made("ATest.class", &own), made("Reader.class", &reader), made("Last.class", &last)];
-    assert!(!masked.as_built(&all).unwrap(), "one of a dependent is missing");
+    assert_eq!(masked.unlike_build(&all).unwrap().unwrap(), "`Reader$1.class` is missing", "one of a dependent");
     all.push(made("Reader$1.class", &synthetic));
-    assert!(masked.as_built(&all).unwrap());
+    assert_eq!(masked.unlike_build(&all).unwrap(), None);
 }
 
 #[test]
@@ -227,12 +227,15 @@ fn the_builds_own_classes_are_told_from_others() {
     let masked = masked.unwrap();
     let class = |name: &str, content: &[u8]| (name.to_owned(), content.to_vec());
     let whole = [class("ATest.class", &own), class("ATest$B.class", &nested)];
-    assert!(masked.as_built(&whole).unwrap());
-    assert!(!masked.as_built(&whole[..1]).unwrap(), "one is missing");
-    assert!(!masked.as_built(&[class("ATest.class", &nested), class("ATest$B.class", &nested)]).unwrap());
-    assert!(!masked.as_built(&[]).unwrap());
+    let unlike = |classes: &[(String, Vec<u8>)]| masked.unlike_build(classes).unwrap();
+    assert_eq!(unlike(&whole), None);
+    assert_eq!(unlike(&whole[..1]).unwrap(), "`ATest$B.class` is missing");
+    let (length, built) = (nested.len(), own.len());
+    let other = format!("`ATest.class` has other bytes ({length}, the build's {built})");
+    assert_eq!(unlike(&[class("ATest.class", &nested), class("ATest$B.class", &nested)]).unwrap(), other);
+    assert_eq!(unlike(&[]).unwrap(), "`ATest$B.class` is missing");
     let more = [&whole[..], &[class("ATest$C.class", &nested)]].concat();
-    assert!(!masked.as_built(&more).unwrap(), "the build has no such class");
+    assert_eq!(unlike(&more).unwrap(), "the build made no `ATest$C.class`");
 }
 
 #[test]
@@ -253,9 +256,10 @@ fn another_source_stands_for_a_file_that_is_not_there() {
     let both = of(&[&sources[..], &classes[..]].concat());
     assert_eq!(shown(&both), path("p/Beside"));
     let made = [("p/Beside.class".to_owned(), beside.clone())];
-    assert!(both.as_built(&made).unwrap());
-    assert!(!both.as_built(&[("q/Short.class".to_owned(), elsewhere.clone())]).unwrap(), "its own are missing");
-    assert!(!both.as_built(&[]).unwrap());
+    assert_eq!(both.unlike_build(&made).unwrap(), None);
+    let missing = Some("`p/Beside.class` is missing".to_owned());
+    assert_eq!(both.unlike_build(&[("q/Short.class".to_owned(), elsewhere.clone())]).unwrap(), missing);
+    assert_eq!(both.unlike_build(&[]).unwrap(), missing);
     assert_eq!(shown(&of(&[&sources[..], &classes[1..]].concat())), path("q/Short"));
     assert_eq!(shown(&of(&sources)), None, "no source has classes");
 }
