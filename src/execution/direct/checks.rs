@@ -16,7 +16,7 @@ use crate::outcome::launch::shortened;
 use crate::thread::blocking;
 
 /// Why compiling one part of the tests is not enough.
-const LATER: &str = "tests that are compiled after the file's part mention it";
+const LATER: &str = "tests that the build compiles later, leaves out or writes in Kotlin mention the file, or it mentions left-out ones";
 const UNSHOWN: &str = "the revision has no source of tests that shows what the warm compiler makes";
 const OTHERWISE: &str = "the warm compiler does not make of the revision's own text what the build made";
 

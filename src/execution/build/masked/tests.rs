@@ -17,6 +17,43 @@ pub(in crate::execution) fn masked(
     files: &[(&str, &[u8])],
     file: &str,
 ) -> (tempfile::TempDir, Result<MaskedRevision, PreparedError>) {
+    masked_of(files, file, |_| ())
+}
+
+#[test]
+fn tests_in_kotlin_must_not_depend_on_the_file() {
+    let class = |name: &str, source: &str| crate::workspace::class_file::sample(name, Some(source));
+    let (own, kotlin) = (class("p/ATest", "ATest.java"), class("p/HelpKt", "help.kt"));
+    let of = |source: &[u8], more: &str| {
+        let files: [(&str, &[u8]); 6] = [
+            ("main/kotlin/Main.kt", b"class Main { val test = ATest() }"),
+            ("src/p/ATest.java", b"package p; class ATest {}"),
+            ("tests/kotlin/help.kt", source),
+            ("target/test-classes/p/ATest.class", &own),
+            ("target/test-classes/p/HelpKt.class", &kotlin),
+            (more, b""),
+        ];
+        masked(&files, "src/p/ATest.java")
+    };
+    let fits = |source: &[u8], text: &[u8]| {
+        let (_directory, masked) = of(source, "x");
+        masked.unwrap().dependents(text).unwrap().is_some()
+    };
+    let own = b"package p; class ATest {}";
+    assert!(fits(b"package p\nfun help() = 1", own), "no test is made of the other source that mentions it");
+    assert!(fits(b"package p\nfun help() = 1", b"package p; class ATest { int help = HelpKt.help(); }"));
+    assert!(!fits(b"package p\nfun help() = ATest()", own));
+    assert!(!fits(b"package p\nfun help(fresh: Fresh) = 1", b"package p; class ATest {} class Fresh {}"));
+    assert!(!fits(b"package p\nfun help() = 1", b"package p; class ATest {} class HelpKt {}"));
+    assert!(of(b"", "target/kotlin-ic/test-compile/list").1.is_err(), "lists may name the file");
+}
+
+/// Returns a masked revision as [`masked`] does, of a build that is changed before.
+fn masked_of(
+    files: &[(&str, &[u8])],
+    file: &str,
+    change: impl Fn(&mut CompiledRevision),
+) -> (tempfile::TempDir, Result<MaskedRevision, PreparedError>) {
     use crate::digest::Digest;
     use crate::execution::direct::write_files;
     let directory = tempfile::tempdir().unwrap();
@@ -34,7 +71,7 @@ pub(in crate::execution) fn masked(
         })
     };
     let calls = serde_json::json!([call("src"), call("later")]);
-    let revision = CompiledRevision {
+    let mut revision = CompiledRevision {
         key: Digest::of(b"key"),
         tree: store.put(&bytes).unwrap(),
         tree_bytes: bytes.len() as u64,
@@ -51,8 +88,47 @@ pub(in crate::execution) fn masked(
         unfit: None,
         build_cpu_ms: None,
     };
+    change(&mut revision);
     let masked = MaskedRevision::new(&store, Arc::new(revision), file, directory.path());
     (directory, masked)
+}
+
+#[test]
+fn sources_that_the_build_leaves_out_play_no_part() {
+    let own = crate::workspace::class_file::sample("p/ATest", Some("ATest.java"));
+    let of = |left_out: &[u8], excludes: &str, file: &str| {
+        let files: [(&str, &[u8]); 5] = [
+            ("src/p/ATest.java", b"package p; class ATest {}"),
+            ("src/p/Left.java", left_out),
+            ("src/generated/p/Made.java", b"package p; class Made {}"),
+            ("src/p/notes.txt", b"ATest"),
+            ("target/test-classes/p/ATest.class", &own),
+        ];
+        let leave_out = |revision: &mut CompiledRevision| {
+            let call = &mut revision.test_calls[0];
+            call.excludes = vec![excludes.to_owned()];
+            call.generated_sources = Some(format!("{PROJECT}/src/generated"));
+            let named = ["ATest.java", "Kept.java"];
+            call.sources.retain(|source| named.iter().any(|name| source.ends_with(name)));
+        };
+        masked_of(&files, file, leave_out)
+    };
+    let fits = |left_out: &[u8], text: &[u8]| {
+        let (_directory, masked) = of(left_out, "**/Left.java", "src/p/ATest.java");
+        masked.unwrap().dependents(text).unwrap().is_some()
+    };
+    let (alone, text) = (b"package p; class Left { class Inner {} }", b"package p; class ATest { Made made; }");
+    assert!(fits(alone, text));
+    assert!(!fits(b"package p; class Left extends ATest {}", text), "it would be compiled again where it was before");
+    assert!(!fits(alone, b"package p; class ATest extends Left {}"), "the compiler would find it by itself");
+    assert!(!fits(alone, b"package p; class ATest { Inner inner; }"));
+    assert!(!fits(b"package p; class Left { Fresh fresh; }", b"package p; class ATest {} class Fresh {}"));
+    // A file that is not there can't be seen in the list of sources.
+    let absent = |excludes: &str, file: &str| of(alone, excludes, file).1.is_ok();
+    assert!(absent("**/Left.java", "src/p/BTest.java"));
+    assert!(!absent("**/B*.java", "src/p/BTest.java"));
+    assert!(!absent("%regex[.*Left.*]", "src/p/BTest.java"), "it can't be told what this leaves out");
+    assert!(!absent("**/Left.java", "src/p/Left.java"), "it is there, and the build leaves it out");
 }
 
 #[test]

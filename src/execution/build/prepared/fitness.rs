@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::in_tree;
 use crate::execution::build::compiled_tree::{CompiledTree, TreeError};
-use crate::execution::build::recording::{CompilerCall, Recording};
+use crate::execution::build::recording::{CompilerCall, Goal, Recording};
 use crate::execution::container::JVM_OPTIONS as WARM;
 use crate::outcome::launch::shortened;
 
@@ -16,6 +16,9 @@ const HARMLESS: [&str; 4] = [
     "org.apache.maven.plugins:maven-dependency-plugin:",
     "org.codehaus.mojo:build-helper-maven-plugin:",
 ];
+
+/// Kotlin's plugin and its goal for tests.
+const KOTLIN: (&str, &str) = ("org.jetbrains.kotlin:kotlin-maven-plugin:", "test-compile");
 
 const TEST_PHASES: [&str; 5] = [
     "generate-test-sources",
@@ -33,10 +36,14 @@ pub(super) fn unfit(recording: &Recording, project: &str, calls: &[CompilerCall]
     if calls.is_empty() {
         return Some("the revision has no tests that were compiled".to_owned());
     }
-    let other = recording.goals.iter().find(|goal| {
-        goal.project.as_deref() == Some(project)
-            && goal.phase.as_deref().is_some_and(|phase| TEST_PHASES.contains(&phase))
+    let goals: Vec<&Goal> = recording.goals.iter().filter(|goal| goal.project.as_deref() == Some(project)).collect();
+    let java = goals.iter().position(|goal| goal.goal == "testCompile").unwrap_or(goals.len());
+    // Where it runs before, Java's compiler sees its classes. Whether it sees the masked file is decided for each file.
+    let is_kotlin = |at: usize, goal: &Goal| at < java && goal.plugin.starts_with(KOTLIN.0) && goal.goal == KOTLIN.1;
+    let other = goals.iter().enumerate().find(|(at, goal)| {
+        goal.phase.as_deref().is_some_and(|phase| TEST_PHASES.contains(&phase))
             && !HARMLESS.iter().any(|plugin| goal.plugin.starts_with(plugin))
+            && !is_kotlin(*at, goal)
     });
     let mut sources = BTreeSet::new();
     let unfit = if !calls.iter().flat_map(|call| &call.sources).all(|source| sources.insert(source)) {
@@ -44,7 +51,7 @@ pub(super) fn unfit(recording: &Recording, project: &str, calls: &[CompilerCall]
     } else {
         calls.iter().find_map(|call| unfit_call(call, test_output))
     };
-    let unfit = unfit.or_else(|| other.map(|goal| format!("{}:{} works on the tests", goal.plugin, goal.goal)));
+    let unfit = unfit.or_else(|| other.map(|(_, goal)| format!("{}:{} works on the tests", goal.plugin, goal.goal)));
     unfit.map(|reason| shortened(&reason))
 }
 

@@ -22,6 +22,22 @@ fn builds_that_a_part_can_not_stand_for_are_unfit() {
         phase: Some(phase.into()),
     };
     assert_eq!(unfit(&|recording| recording.goals.push(goal("x:y:1", "compile"))), None);
+    let kotlin = |order: &[&str]| {
+        let goals: Vec<Goal> = order
+            .iter()
+            .map(|name| {
+                let plugin = match *name {
+                    "testCompile" => "org.apache.maven.plugins:maven-compiler-plugin:3",
+                    _ => "org.jetbrains.kotlin:kotlin-maven-plugin:2",
+                };
+                Goal { goal: (*name).into(), ..goal(plugin, "test-compile") }
+            })
+            .collect();
+        unfit(&move |recording| recording.goals.clone_from(&goals))
+    };
+    assert_eq!(kotlin(&["test-compile", "testCompile"]), None);
+    assert!(kotlin(&["testCompile", "test-compile"]).is_some(), "Java's compiler does not see its classes");
+    assert!(kotlin(&["test-kapt", "test-compile", "testCompile"]).is_some(), "it makes sources of the tests");
     let another = |recording: &mut Recording| {
         let mut another = recording.compilations[0].clone();
         another.sources = vec!["/work/project/other/BTest.java".into()];
