@@ -163,7 +163,7 @@ enum Record {
         projects: Vec<Module>,
     },
     MojoStarted(Goal),
-    CompilerCall(CompilerCall),
+    CompilerCall(Box<CompilerCall>),
     CompilerUnknown(UnknownCall),
     TestSettings(TestSettings),
     #[serde(other)]
@@ -182,7 +182,7 @@ impl Recording {
                 Ok(_) if !known => {}
                 Ok(Record::SessionStarted { projects }) => recording.modules = projects,
                 Ok(Record::MojoStarted(goal)) => recording.goals.push(goal),
-                Ok(Record::CompilerCall(call)) => recording.compilations.push(call),
+                Ok(Record::CompilerCall(call)) => recording.compilations.push(*call),
                 Ok(Record::CompilerUnknown(call)) => recording.unknown.push(call),
                 Ok(Record::TestSettings(settings)) => recording.tests.push(settings),
                 Ok(Record::Other) | Err(_) => {}

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::in_tree;
 use crate::execution::build::compiled_tree::{CompiledTree, TreeError};
+use crate::execution::build::compiler::{JAVAC, OPENED};
 use crate::execution::build::recording::{CompilerCall, Goal, Recording};
 use crate::execution::container::JVM_OPTIONS as WARM;
 use crate::outcome::launch::shortened;
@@ -87,10 +88,18 @@ fn unfit_fork(call: &CompilerCall) -> Option<String> {
     if let Some(executable) = &call.executable {
         return Some(format!("tests are compiled by `{executable}`"));
     }
-    let harmless = |option: &str| MEMORY.iter().any(|memory| option.starts_with(memory)) || WARM.contains(&option);
+    let is_memory = |option: &str| MEMORY.iter().any(|memory| option.starts_with(memory));
+    let harmless = |option: &str| is_memory(option) || WARM.contains(&option) || opens_javac(option);
     let other =
         call.jvm_arguments.iter().find(|argument| argument.strip_prefix("-J").is_none_or(|option| !harmless(option)));
     other.map(|argument| format!("tests are compiled by a process of its own with {argument}"))
+}
+
+/// Tells whether an option opens one of javac's own packages that are open in the warm JVM as well.
+fn opens_javac(option: &str) -> bool {
+    let package = ["--add-opens=", "--add-exports="].iter().find_map(|begin| option.strip_prefix(begin));
+    let package = package.and_then(|package| package.strip_suffix("=ALL-UNNAMED")?.strip_prefix(JAVAC));
+    package.is_some_and(|package| OPENED.contains(&package))
 }
 
 /// A file with a project's own options for Maven's JVM.

@@ -50,9 +50,16 @@ fn builds_that_a_part_can_not_stand_for_are_unfit() {
         call.executable = executable.map(str::to_owned);
         call.jvm_arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     };
-    let memory = ["-J-Xmx1g", "-J-Xms64m", "-J-XX:MaxPermSize=128m", "-J-Dfile.encoding=UTF-8"];
-    assert_eq!(unfit(&|recording| forked(recording, None, &memory)), None, "the same compiler elsewhere");
-    let changes: [&dyn Fn(&mut Recording); 11] = [
+    let harmless = [
+        "-J-Xmx1g",
+        "-J-Xms64m",
+        "-J-XX:MaxPermSize=128m",
+        "-J-Dfile.encoding=UTF-8",
+        "-J--add-exports=jdk.compiler/com.sun.tools.javac.tree=ALL-UNNAMED",
+        "-J--add-opens=jdk.compiler/com.sun.tools.javac.code=ALL-UNNAMED",
+    ];
+    assert_eq!(unfit(&|recording| forked(recording, None, &harmless)), None, "the same compiler elsewhere");
+    let changes: [&dyn Fn(&mut Recording); 12] = [
         &|recording| recording.goals.push(goal("x:y:1", "process-test-sources")),
         &|recording| recording.compilations.push(recording.compilations[0].clone()),
         &|recording| recording.compilations.clear(),
@@ -60,6 +67,7 @@ fn builds_that_a_part_can_not_stand_for_are_unfit() {
         &|recording| forked(recording, Some("/opt/jdk-9/bin/javac"), &[]),
         &|recording| forked(recording, None, &["-J-Xmx1g", "-J-Xss8m"]),
         &|recording| forked(recording, None, &["-J-Dfile.encoding=ISO-8859-1"]),
+        &|recording| forked(recording, None, &["-J--add-opens=java.base/java.lang=ALL-UNNAMED"]),
         &|recording| recording.compilations[0].fail_on_error = false,
         &|recording| {
             recording.unknown.push(UnknownCall { project: "g:a".into(), goal: "testCompile".into() });
