@@ -110,8 +110,11 @@ pub fn json_problem(error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "it is truncated: it ends within a value".to_owned();
     }
-    let text = error.to_string();
-    let Some((found, rest)) = text.split_once(", expected ") else { return text };
+    without_types(&error.to_string())
+}
+
+/// Returns a parser's message with words for what a type of this program stands for.
+pub fn without_types(message: &str) -> String {
     let kinds = [
         ("struct variant ", "an object"),
         ("struct ", "an object"),
@@ -122,12 +125,13 @@ pub fn json_problem(error: &serde_json::Error) -> String {
         ("enum ", "a name"),
         ("variant identifier", "a name"),
         ("field identifier", "a name"),
+        ("a nonzero ", "a whole number from 1 on"),
     ];
+    let Some((found, rest)) = message.split_once(", expected ") else { return message.to_owned() };
     let kind = kinds.iter().find_map(|(kind, meant)| Some((rest.strip_prefix(kind)?, *meant)));
-    let Some((rest, meant)) = kind else { return text };
-    // After the type's name come the number of elements or the place.
-    let rest = rest.find(" with ").or_else(|| rest.find(" at line ")).map_or("", |begin| &rest[begin..]);
-    format!("{found}, expected {meant}{rest}")
+    let Some((rest, meant)) = kind else { return message.to_owned() };
+    let after = rest.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '<' | '>'));
+    format!("{found}, expected {meant}{after}")
 }
 
 /// Returns the columns of the terminal that a stream writes to, or [`DEFAULT_WIDTH`] where it is none.

@@ -172,7 +172,8 @@ impl<'a> Workbench<'a> {
             mode: if update { LockMode::Update } else { LockMode::Keep },
             jobs: DOWNLOADS,
         };
-        let lock = lock_toolchain(client, &request, previous.as_ref()).await?;
+        let locking = async { Ok(lock_toolchain(client, &request, previous.as_ref()).await?) };
+        let lock = self.context.until_interrupted(locking).await?;
         self.replace_lock(previous.as_ref(), &lock, &path)?;
         Ok(lock)
     }

@@ -21,6 +21,7 @@ use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::error::{ExitStatus, Failure};
 use crate::manifest::RepositoryManifest;
+use crate::output::without_types;
 use crate::task::RepositoryName;
 
 /// The architecture of packages and images, in the terms of Debian and OCI. The engines check Docker's name for the
@@ -344,7 +345,8 @@ pub trait LockFile: Serialize + serde::de::DeserializeOwned {
             }
             None => return Err(malformed("it has no `schema`".to_owned())),
         }
-        let lock: Self = table.try_into().map_err(|error: toml::de::Error| malformed(error.message().to_owned()))?;
+        let lock: Self =
+            table.try_into().map_err(|error: toml::de::Error| malformed(without_types(error.message())))?;
         for origin in lock.origins() {
             origin.parse::<OriginName>().map_err(|error| malformed(error.to_string()))?;
         }

@@ -1,5 +1,7 @@
 //! Tables for people, as wide as the terminal at most.
 
+use std::collections::BTreeSet;
+
 use super::{elided, escape};
 
 /// Spaces between columns.
@@ -46,7 +48,7 @@ impl Table {
     }
 
     /// Returns the table's lines, each of at most so many characters. Wide columns are shrunk: sentences wrap, and words
-    /// lose their middles. A table that is still too wide becomes several with the same first column.
+    /// lose their middles. A table that is still too wide becomes several, each with the first columns that tell rows apart.
     pub fn fitted(&self, width: usize) -> String {
         let mut widths = self.widths();
         let narrowest: Vec<usize> = (0..self.columns).map(|column| self.narrowest(column, widths[column])).collect();
@@ -55,21 +57,32 @@ impl Table {
             let Some(widest) = wide.max_by_key(|column| widths[*column]) else { break };
             widths[widest] -= 1;
         }
+        let keys = self.keys(&widths, width / 2);
         let mut text = String::new();
         let mut block = Vec::new();
         for column in 0..self.columns {
             let with_it =
                 |block: &[usize]| total(&block.iter().chain([&column]).map(|c| widths[*c]).collect::<Vec<_>>());
-            // The first column alone tells nothing.
-            if block.len() > 1 && with_it(&block) > width {
+            // The first columns alone tell nothing.
+            if block.len() > keys && with_it(&block) > width {
                 text.push_str(&self.block(&block, &widths));
                 text.push('\n');
-                block = vec![0];
+                block = (0..keys).collect();
             }
             block.push(column);
         }
         text.push_str(&self.block(&block, &widths));
         text
+    }
+
+    /// Returns how many of the first columns tell all rows apart; 1 if they would be wider than `most` or none do.
+    fn keys(&self, widths: &[usize], most: usize) -> usize {
+        let rows = self.rows.get(1..).unwrap_or_default();
+        let distinct = |keys: &usize| {
+            let seen: BTreeSet<&[String]> = rows.iter().map(|row| &row[..*keys]).collect();
+            seen.len() == rows.len()
+        };
+        (1..=self.columns).find(distinct).filter(|keys| total(&widths[..*keys]) <= most).unwrap_or(1)
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -174,5 +187,16 @@ mod tests {
         table.row(["gold", "1", "2", "3"]);
         let fitted = table.fitted(30);
         assert_eq!(fitted, "model  aaaaaaaaaa  bbbbbbbbbb\ngold   1           2\n\nmodel  cccccccccc\ngold   3\n");
+    }
+
+    #[test]
+    fn several_tables_repeat_what_tells_rows_apart() {
+        let mut table = Table::new(["run", "track", "aaaaaaaaaa", "bbbbbbbbbb"]);
+        table.row(["r", "old", "1", "2"]);
+        table.row(["r", "new", "3", "4"]);
+        assert_eq!(
+            table.fitted(30),
+            "run  track  aaaaaaaaaa\nr    old    1\nr    new    3\n\nrun  track  bbbbbbbbbb\nr    old    2\nr    new    4\n"
+        );
     }
 }

@@ -10,7 +10,7 @@ use crate::execution::scoring::record::ScoreRecord;
 use crate::task::{Task, Track};
 
 /// Returns the number of cells when scoring begins, how many of them are done, and the records in the end.
-async fn counts(place: &Place, run_id: &str, known: Vec<ScoreRecord>) -> (Option<u64>, u64, Vec<ScoreRecord>) {
+async fn counts(place: &Place, known: Vec<ScoreRecord>) -> (Option<u64>, u64, Vec<ScoreRecord>) {
     let told = Arc::new(Mutex::new(None));
     let heard = Arc::clone(&told);
     let events = EventSink::new(move |event| {
@@ -20,7 +20,7 @@ async fn counts(place: &Place, run_id: &str, known: Vec<ScoreRecord>) -> (Option
             *heard.lock().unwrap() = Some((total, done));
         }
     });
-    let (mut run, never) = (place.begin(run_id), CancellationToken::new());
+    let (mut run, never) = (place.begin("r1"), CancellationToken::new());
     let records = place.with(&ALL, async |scoring| scoring.run(&mut run, known, &events, &never).await.unwrap()).await;
     let (total, done) = told.lock().unwrap().unwrap();
     (total, done, records)
@@ -32,13 +32,13 @@ async fn a_resumed_run_counts_what_was_executed_before() {
     // Update counts on new code only, generation on both.
     let cells = |task: &Task| if task.track == Track::TestGeneration { 2 } else { 1 };
     let all = place.tasks.iter().map(cells).sum();
-    let (total, done, records) = counts(&place, "r1", Vec::new()).await;
+    let (total, done, records) = counts(&place, Vec::new()).await;
     assert_eq!((total, done), (Some(all), 0));
     let first = &place.tasks[0];
     let of_others = |record: &&ScoreRecord| !matches!(record, ScoreRecord::Execution(one) if one.task_id == first.id);
     let known = records.iter().filter(of_others).cloned().collect();
-    let (total, done, _) = counts(&place, "r2", known).await;
+    let (total, done, _) = counts(&place, known).await;
     assert_eq!((total, done), (Some(all), all - cells(first)));
-    let (total, done, _) = counts(&place, "r3", records).await;
+    let (total, done, _) = counts(&place, records).await;
     assert_eq!((total, done), (Some(all), all));
 }
