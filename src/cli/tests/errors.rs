@@ -1,8 +1,11 @@
 //! Exit codes are a contract with scripts: each error's code, text, causes and hint are written down.
 
+mod bundles;
+
 use std::io;
 use std::path::PathBuf;
 
+use self::bundles::of_bundles;
 use crate::agent::AgentError;
 use crate::artifact::fetch::{FetchError, FetchManyError};
 use crate::artifact::origin::{OriginError, OriginName};
@@ -482,6 +485,7 @@ fn every_error_keeps_its_exit_code_and_hint() {
         of_executions(),
         of_submissions_and_reports(),
         others(),
+        of_bundles(),
     ];
     let row = |error: &CommandError| format!("{} {}", error.exit_status() as u8, error.render(false));
     insta::assert_snapshot!(groups.iter().flatten().map(row).collect::<String>());
