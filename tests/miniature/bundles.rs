@@ -26,8 +26,12 @@ fn a_bundle_is_all_that_validating_and_scoring_need() {
     let validate = ["validate", "--engine", "native", "--format", "json", "--run-id", "bundled-validate"];
     let score = ["score", "--engine", "native", "--predictions", "gold", "--no-mutation", "--format", "json"];
     let score = [&score[..], &["--no-cache", "--run-id", "bundled-score"]].concat();
-    for command in [&validate[..], &score] {
-        workshop.run(&[command, &["--fresh", &name, "--limit", "2"]].concat());
+    for (command, run) in [(&validate[..], "bundled-validate"), (&score, "bundled-score")] {
+        let earlier = workshop.data_dir.join("runs").join(run);
+        if earlier.exists() {
+            fs::remove_dir_all(earlier).unwrap();
+        }
+        workshop.run(&[command, &[&name, "--limit", "2"]].concat());
     }
     let create = ["bundle", "create", "--audience", "scorer", &name, "--limit", "2", "-o"];
     workshop.run(&[&create[..], &[bundle.to_str().unwrap()]].concat());
