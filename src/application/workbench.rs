@@ -33,7 +33,7 @@ use crate::execution::proof::Prepare;
 use crate::execution::run::inputs::RunTools;
 use crate::execution::trees::Trees;
 use crate::image::recipe::java_home;
-use crate::image::{Catalog, Image, ImageBuilder, compose, ready_tag, tag, toolchain_recipe_digest};
+use crate::image::{BuiltImage, Catalog, Image, ImageBuilder, compose, ready_tag, tag, toolchain_recipe_digest};
 use crate::lock::items::{repository_items, toolchain_items};
 use crate::lock::policy::ToolchainPolicy;
 use crate::lock::{LockFile as _, LockFileError, MismatchError, RepositoryLock, ToolchainLock};
@@ -261,20 +261,32 @@ impl<'a> Workbench<'a> {
         self.context.until_interrupted(blocking(move || Ok(data_dir.lock(&name, waiting)?))).await
     }
 
-    /// Returns a repository's image after loading it. The image must be of the repository's present locks.
-    pub async fn ready_image(&self, engine: &dyn Engine, manifest: &RepositoryManifest) -> Result<Image, CommandError> {
+    /// Returns a repository's image. It must be of the repository's present locks.
+    pub(crate) fn built_image(&self, manifest: &RepositoryManifest) -> Result<BuiltImage, CommandError> {
         let repository = &manifest.repository;
         let built = Catalog::open(&self.data_dir)?.get(repository)?;
         let locks = self.lock_digests(repository, manifest.jdk)?;
-        let built = match built.filter(|built| built.locks == locks && built.is_for(manifest)) {
-            Some(built) => built,
-            None => {
-                return Err(CommandError::Usage {
-                    message: format!("{repository} has no image of its present locks"),
-                    hint: format!("run `testevo-sandbox build-images {repository}`"),
-                });
-            }
-        };
+        built.filter(|built| built.locks == locks && built.is_for(manifest)).ok_or_else(|| CommandError::Usage {
+            message: format!("{repository} has no image of its present locks"),
+            hint: format!("run `testevo-sandbox build-images {repository}`"),
+        })
+    }
+
+    /// Returns our own jars if the store has them.
+    pub(crate) fn remembered_jars(
+        &self,
+        toolchain: &ToolchainLock,
+    ) -> Result<Option<(Digest, ToolJars)>, CommandError> {
+        let Some(jdk) = toolchain.jdks.iter().map(|jdk| jdk.major).min() else { return Ok(None) };
+        let recipe = toolchain_recipe_digest(toolchain, jdk)?;
+        let found = jars::remembered(&recipe, &self.store, &self.context.events);
+        Ok(found.map(|found| (jars::key(&recipe), found)))
+    }
+
+    /// Returns a repository's image after loading it. The image must be of the repository's present locks.
+    pub async fn ready_image(&self, engine: &dyn Engine, manifest: &RepositoryManifest) -> Result<Image, CommandError> {
+        let repository = &manifest.repository;
+        let built = self.built_image(manifest)?;
         self.load(engine, &built.image, Some(repository), manifest.jdk).await?;
         if self.is_proven(&built)? {
             engine.tag_image(&built.image.config_digest, &ready_tag(repository)).await?;

@@ -2,6 +2,7 @@
 
 mod audit;
 mod build_images;
+mod bundle;
 mod completions;
 mod demo;
 mod doctor;
@@ -75,6 +76,8 @@ enum Command {
     Workspace(workspace::WorkspaceArguments),
     /// Look for the developers' tests in workspaces, directories, archives and images
     Audit(audit::AuditArguments),
+    /// Create, verify and import bundles: everything that scoring some tasks needs, in one place
+    Bundle(bundle::BundleArguments),
     /// List, show, compare, export and prune built images
     Images(images::ImagesArguments),
     /// Verify, clean up, export and import the local store
@@ -182,6 +185,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
         Command::Report(arguments) => report::run(arguments, context),
         Command::Workspace(arguments) => workspace::run(arguments, context),
         Command::Audit(arguments) => audit::run(arguments, context),
+        Command::Bundle(arguments) => bundle::run(arguments, context),
         Command::Images(arguments) => images::run(arguments, context),
         Command::Store(arguments) => store::run(arguments, context),
         Command::Runs(arguments) => runs::run(arguments, context),

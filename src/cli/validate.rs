@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::bundle::BundleChoice;
 use super::interrupts::block_on;
 use super::options::positive;
 use super::selector::SelectorArguments;
@@ -52,6 +53,8 @@ pub(super) struct ValidateArguments {
     no_confirm: bool,
     #[command(flatten)]
     run: RunArguments,
+    #[command(flatten)]
+    bundle: BundleChoice,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
@@ -128,7 +131,10 @@ impl From<SurefireChoice> for Surefire {
 }
 
 pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
-    let Some(validated) = block_on(context, validate(&arguments.request()?, context))? else { return Ok(()) };
+    let mut request = arguments.request()?;
+    let of_bundle = arguments.bundle.take(&mut request.selector, context)?;
+    let context = of_bundle.as_ref().unwrap_or(context);
+    let Some(validated) = block_on(context, validate(&request, context))? else { return Ok(()) };
     write(&validated, arguments.format)?;
     validated.verdict()
 }

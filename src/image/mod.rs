@@ -41,6 +41,7 @@ use serde::{Deserialize, Serialize};
 pub use builder::ImageBuilder;
 pub use catalog::{BuiltImage, Catalog, LoadedImage, LockDigests, Pruned};
 pub use compose::{LayerRecord, compose, compose_recipe, read_index, toolchain_recipe_digest};
+pub(crate) use compose::{keep_layer, remembered as remembered_layer};
 pub use config::{environment, layer_title, ready_tag, tag};
 #[cfg(test)]
 pub(crate) use deb::tests::package as debian_package;

@@ -32,6 +32,9 @@ fn every_subcommand_has_help() {
     for command in ["verify", "gc", "export", "import"] {
         assert_snapshot!(format!("store-{command}"), own_help(&["store", command]));
     }
+    for command in ["create", "verify", "import"] {
+        assert_snapshot!(format!("bundle-{command}"), own_help(&["bundle", command]));
+    }
     assert_snapshot!("explain", own_help(&["explain"]));
     assert_snapshot!("completions", own_help(&["completions"]));
 }

@@ -1,8 +1,11 @@
 //! Exit codes are a contract with scripts: each error's code, text, causes and hint are written down.
 
+mod bundles;
+
 use std::io;
 use std::path::PathBuf;
 
+use self::bundles::of_bundles;
 use crate::agent::AgentError;
 use crate::artifact::fetch::{FetchError, FetchManyError};
 use crate::artifact::origin::{OriginError, OriginName};
@@ -484,6 +487,7 @@ fn of_everything() -> Vec<CommandError> {
         of_executions(),
         of_submissions_and_reports(),
         others(),
+        of_bundles(),
     ];
     groups.into_iter().flatten().collect()
 }
