@@ -20,6 +20,7 @@ pub mod agent;
 pub mod application;
 pub mod artifact;
 pub mod audit;
+pub mod bundle;
 pub mod canonical_json;
 pub mod cli;
 pub mod data_dir;

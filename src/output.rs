@@ -2,9 +2,19 @@
 //!
 //! Untrusted names, logs and messages pass through [`escape`], so that no text can steer the terminal.
 
+mod table;
+
 use std::borrow::Cow;
 
 use serde::Serialize;
+
+pub use table::Table;
+
+/// Columns of an output that is no terminal.
+pub const DEFAULT_WIDTH: usize = 100;
+
+/// A word is not shortened to less.
+const SHORTEST_WORD: usize = 12;
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -71,60 +81,6 @@ fn escape_if(text: &str, unsafe_character: fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// A table for people: columns as wide as their content, the last one not padded.
-#[derive(Clone, Debug)]
-pub struct Table {
-    rows: Vec<Vec<String>>,
-    columns: usize,
-}
-
-impl Table {
-    /// Returns a table with these headings and no rows.
-    pub fn new<const COLUMNS: usize>(headings: [&str; COLUMNS]) -> Self {
-        Self { rows: vec![headings.map(str::to_owned).to_vec()], columns: COLUMNS }
-    }
-
-    /// Returns a table without rows whose headings are known only at run time.
-    pub fn with_headings(headings: &[&str]) -> Self {
-        let row = headings.iter().map(|heading| (*heading).to_owned()).collect();
-        Self { rows: vec![row], columns: headings.len() }
-    }
-
-    /// Adds a row; cells are escaped. Missing cells are empty, surplus ones are left out.
-    pub fn row<I: IntoIterator<Item = S>, S: AsRef<str>>(&mut self, cells: I) {
-        let mut row: Vec<String> =
-            cells.into_iter().take(self.columns).map(|cell| escape(cell.as_ref()).into_owned()).collect();
-        row.resize(self.columns, String::new());
-        self.rows.push(row);
-    }
-
-    /// Tells whether the table has no rows.
-    pub fn is_empty(&self) -> bool {
-        self.rows.len() <= 1
-    }
-
-    /// Returns the table's lines, each with its line break.
-    pub fn render(&self) -> String {
-        let mut widths = vec![0; self.columns];
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.chars().count());
-            }
-        }
-        let mut text = String::new();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (cell, width) in row.iter().zip(&widths) {
-                line.push_str(cell);
-                line.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
-    }
-}
-
 /// Returns the value as one line of JSON, line break included, in which every character that could steer a terminal
 /// is escaped.
 ///
@@ -148,14 +104,98 @@ pub fn json_line(value: &impl Serialize) -> Result<String, serde_json::Error> {
     Ok(line)
 }
 
+/// Returns what is wrong with a text in JSON, for people: a truncated text is told as such, and no type of this program is
+/// named.
+pub fn json_problem(error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "it is truncated: it ends within a value".to_owned();
+    }
+    without_types(&error.to_string())
+}
+
+/// Returns a parser's message with words for what a type of this program stands for.
+pub fn without_types(message: &str) -> String {
+    let kinds = [
+        ("struct variant ", "an object"),
+        ("struct ", "an object"),
+        ("internally tagged enum ", "an object"),
+        ("adjacently tagged enum ", "an object"),
+        ("tuple struct ", "a list"),
+        ("tuple variant ", "a list"),
+        ("enum ", "a name"),
+        ("variant identifier", "a name"),
+        ("field identifier", "a name"),
+        ("a nonzero ", "a whole number from 1 on"),
+    ];
+    let Some((found, rest)) = message.split_once(", expected ") else { return message.to_owned() };
+    let kind = kinds.iter().find_map(|(kind, meant)| Some((rest.strip_prefix(kind)?, *meant)));
+    let Some((rest, meant)) = kind else { return message.to_owned() };
+    let after = rest.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '<' | '>'));
+    format!("{found}, expected {meant}{after}")
+}
+
+/// Returns the columns of the terminal that a stream writes to, or [`DEFAULT_WIDTH`] where it is none.
+pub fn terminal_width(stream: impl std::os::fd::AsFd) -> usize {
+    match rustix::termios::tcgetwinsize(stream) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => DEFAULT_WIDTH,
+    }
+}
+
+/// Returns the text in at most so many characters. The longest words lose their middles, so that the ends of ids and
+/// every short word stay.
+pub fn elided(text: &str, width: usize) -> Cow<'_, str> {
+    let mut surplus = text.chars().count().saturating_sub(width);
+    if surplus == 0 {
+        return Cow::Borrowed(text);
+    }
+    let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+    while surplus > 0 {
+        let Some(word) = words.iter_mut().max_by_key(|word| word.chars().count()) else { break };
+        let length = word.chars().count();
+        if length <= SHORTEST_WORD {
+            break;
+        }
+        let kept = length.saturating_sub(surplus).max(SHORTEST_WORD);
+        *word = without_middle(word, kept);
+        surplus -= length - kept;
+    }
+    let text = words.join(" ");
+    Cow::Owned(if surplus > 0 { without_middle(&text, width) } else { text })
+}
+
+/// Returns the first and last characters with an ellipsis between them, `width` in all.
+fn without_middle(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let kept = width.saturating_sub(1);
+    let front = kept.div_ceil(2);
+    let (begin, end) = (text.chars().take(front), text.chars().skip(length - (kept - front)));
+    if width == 0 { String::new() } else { begin.chain(['\u{2026}']).chain(end).collect() }
+}
+
 /// Returns a number with its noun: `1 task`, `2 tasks`.
 pub fn counted(number: usize, singular: &str, plural: &str) -> String {
     format!("{number} {}", if number == 1 { singular } else { plural })
 }
 
-/// Returns a number of bytes in megabytes (10⁶ bytes), with one decimal.
-pub fn megabytes(bytes: u64) -> String {
-    let tenths = (bytes + 50_000) / 100_000;
+/// Returns a number of bytes in mebibytes (2²⁰ bytes), with one decimal.
+pub fn mebibytes(bytes: u64) -> String {
+    tenths(bytes, 1 << 20)
+}
+
+/// Returns a number of bytes with its unit: `3.4 MiB`, `1.2 GiB`.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        ..0x4000_0000 => format!("{} MiB", mebibytes(bytes)),
+        _ => format!("{} GiB", tenths(bytes, 1 << 30)),
+    }
+}
+
+fn tenths(bytes: u64, unit: u64) -> String {
+    let tenths = (u128::from(bytes) * 10 + u128::from(unit) / 2) / u128::from(unit);
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
@@ -185,10 +225,46 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_aligned() {
-        let mut table = Table::new(["name", "n"]);
-        table.row(["longer name", "1"]);
-        table.row(["x"]);
-        assert_eq!(table.render(), "name         n\nlonger name  1\nx\n");
+    fn long_ids_lose_their_middles_and_what_follows_them_stays() {
+        let [old, new] =
+            ["old", "new"].map(|side| format!("model-of-somebody org__project-{}-1234 {side}", "x".repeat(80)));
+        let [shown_old, shown_new] = [&old, &new].map(|item| elided(item, 68).into_owned());
+        assert_eq!(shown_old.chars().count(), 68);
+        assert_ne!(shown_old, shown_new);
+        assert!(shown_old.starts_with("model-of-somebody org__project-xx"), "{shown_old}");
+        assert!(shown_old.contains('\u{2026}') && shown_old.ends_with("x-1234 old"), "{shown_old}");
+        assert_eq!(elided(&old, 200), old);
+        // Where words are as short as they may be, the text loses its middle.
+        assert_eq!(elided("ab cd ef", 5), "ab\u{2026}ef");
+        for width in 0..8 {
+            assert_eq!(elided("ab cd ef", width).chars().count(), width);
+        }
+    }
+
+    #[test]
+    fn errors_in_json_name_no_type_of_ours_and_tell_truncation() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        enum Kind {
+            One,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        #[expect(dead_code, reason = "only its errors are of interest")]
+        struct Raw {
+            inner: Option<Box<Raw>>,
+            kind: Kind,
+        }
+        let problem = |text: &str| json_problem(&serde_json::from_str::<Raw>(text).unwrap_err());
+        assert_eq!(problem("3"), "invalid type: integer `3`, expected an object at line 1 column 1");
+        assert_eq!(problem("{\"kind\": \"two\"}"), "unknown variant `two`, expected `one` at line 1 column 14");
+        assert_eq!(problem("{}"), "missing field `kind` at line 1 column 2");
+        assert_eq!(problem("{\n\"kind\": \"o"), "it is truncated: it ends within a value");
+    }
+
+    #[test]
+    fn sizes_have_one_family_of_units() {
+        let sizes = [0, 51_000, 1 << 20, (1 << 30) - 1, 1 << 30, 5 << 40].map(size);
+        assert_eq!(sizes, ["0.0 MiB", "0.0 MiB", "1.0 MiB", "1024.0 MiB", "1.0 GiB", "5120.0 GiB"]);
+        assert_eq!(mebibytes(u64::MAX), "17592186044416.0");
     }
 }

@@ -8,6 +8,7 @@ use fs_err as fs;
 use serde::Deserialize;
 
 use crate::error::{ExitStatus, Failure};
+use crate::output::without_types;
 
 /// The largest settings file that is read, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
@@ -78,7 +79,7 @@ impl Settings {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(error.into()),
         };
-        toml::from_str(&text).map_err(|error| malformed(error.to_string()))
+        toml::from_str(&text).map_err(|error: toml::de::Error| malformed(without_types(&error.to_string())))
     }
 }
 
@@ -126,5 +127,8 @@ mod tests {
         fs::write(&path, "jbos = 3\n").unwrap();
         let error = Settings::load(directory.path()).unwrap_err();
         assert!(error.to_string().contains("jbos"), "{error}");
+        fs::write(&path, "jobs = 0\n").unwrap();
+        let error = Settings::load(directory.path()).unwrap_err();
+        assert!(error.to_string().contains("expected a whole number from 1 on"), "{error}");
     }
 }

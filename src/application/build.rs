@@ -201,7 +201,9 @@ async fn compose(
     let missing = builder.catalog().missing_inputs(&toolchain, &lock)?;
     workbench.fetch(&missing, &toolchain, &lock).await?;
     let builder = Arc::clone(builder);
-    blocking(move || Ok(builder.build(&toolchain, &lock, locks)?)).await
+    let composing = blocking(move || Ok(builder.build(&toolchain, &lock, locks)?));
+    let stage = workbench.context.events.stage("compose image", None, 0);
+    stage.during(manifest.repository.as_str(), composing).await
 }
 
 /// Executes what the level requires beyond earlier proofs. Returns whether the image is proven now, and what failed.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
@@ -51,20 +52,29 @@ pub struct Context {
     pub umask: Umask,
     started: Instant,
     data_dir: OnceLock<DataDir>,
+    /// Whether the user knows which engine was chosen. Parts of a command share it.
+    engine_told: Arc<AtomicBool>,
 }
 
 impl Context {
     /// Returns the context of a command that begins now.
     pub fn new(options: Options, events: EventSink, umask: Umask) -> Self {
         let (cancellation, started) = (CancellationToken::new(), Instant::now());
-        Self { options, events, cancellation, umask, started, data_dir: OnceLock::new() }
+        Self { options, events, cancellation, umask, started, data_dir: OnceLock::new(), engine_told: Arc::default() }
     }
 
     /// Returns a context with other options for a part of the same command.
     pub fn with_options(&self, options: Options) -> Self {
         let (events, cancellation) = (self.events.clone(), self.cancellation.clone());
-        let (umask, started) = (self.umask, self.started);
-        Self { options, events, cancellation, umask, started, data_dir: OnceLock::new() }
+        let (umask, started, engine_told) = (self.umask, self.started, Arc::clone(&self.engine_told));
+        Self { options, events, cancellation, umask, started, data_dir: OnceLock::new(), engine_told }
+    }
+
+    /// Tells which engine was chosen, once in a command.
+    pub(super) fn tell_engine(&self, text: String) {
+        if !self.engine_told.swap(true, Ordering::Relaxed) {
+            self.events.message(text);
+        }
     }
 
     /// Returns the data directory, opened (and created) at the first call.
@@ -137,6 +147,19 @@ impl Drop for Context {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+
+    #[test]
+    fn the_engine_is_told_once_in_a_command_and_its_parts() {
+        use std::sync::Mutex;
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let hears = Arc::clone(&told);
+        let events = EventSink::new(move |event| hears.lock().unwrap().push(event));
+        let options = offline(std::path::Path::new("nowhere"));
+        let context = Context::new(options.clone(), events, Umask::take());
+        context.with_options(options).tell_engine("Docker 1 runs the containers".to_owned());
+        context.tell_engine("Docker 1 runs the containers".to_owned());
+        assert_eq!(told.lock().unwrap().len(), 1);
+    }
 
     /// Returns options for a data directory that never use the network.
     pub(in crate::application) fn offline(data_dir: &std::path::Path) -> Options {

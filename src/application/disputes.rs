@@ -11,7 +11,6 @@ use super::workbench::blocking;
 use crate::agent::change;
 use crate::data_dir::write_atomically;
 use crate::error::CommandError;
-use crate::event::Event;
 use crate::execution::container::Environment;
 use crate::execution::run::record::{CellRecord, ExecutionPath};
 use crate::execution::run::stage::RunError;
@@ -76,18 +75,15 @@ impl Disputes<'_> {
         }
         let directory = self.run.join(DIRECTORY);
         fs::create_dir_all(&directory).map_err(CommandError::Runtime)?;
-        let (events, stage) = (&self.context.events, || STAGE.to_owned());
-        let started = std::time::Instant::now();
-        events.send(Event::StageStarted { stage: stage(), total: Some(left.len() as u64) });
+        let done = disputed.len() - left.len();
+        let stage = self.context.events.stage(STAGE, Some(disputed.len() as u64), done as u64);
         for &(task, class, environment) in left {
-            let item = task.id.to_string();
-            events.send(Event::ItemStarted { stage: stage(), item: item.clone() });
-            let text = self.dispute(validation, task, class, environment).await?;
-            write_atomically(&self.file(task), text.as_bytes()).map_err(CommandError::Runtime)?;
-            events.send(Event::ItemFinished { stage: stage(), item, outcome: "written".to_owned() });
+            let writing = async {
+                let text = self.dispute(validation, task, class, environment).await?;
+                write_atomically(&self.file(task), text.as_bytes()).map_err(CommandError::Runtime)
+            };
+            stage.during(task.id.as_str(), writing).await?;
         }
-        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        events.send(Event::StageFinished { stage: stage(), elapsed_ms });
         Ok(disputed.len())
     }
 

@@ -17,7 +17,7 @@ use crate::image::{
     difference, export_context, tag, write_image_archive,
 };
 use crate::manifest::ManifestError;
-use crate::output::megabytes;
+use crate::output::size;
 use crate::task::selector::choose;
 
 /// A built image, compared with the present locks.
@@ -155,6 +155,7 @@ pub fn compare(name: &str, other: Option<&str>, context: &Context) -> Result<Com
             }
         },
     };
+    let _stage = context.events.stage("compare images", None, 0);
     let difference = difference(&before, &after, catalog.store())?;
     Ok(ComparedImages { before, after, difference })
 }
@@ -167,10 +168,11 @@ pub fn export(name: &str, target: &ImageExport, context: &Context) -> Result<(),
     let (_, catalog) = open(context)?;
     let (built, store) = (find(&catalog, name)?, catalog.store());
     if context.options.dry_run {
-        let (repository, size) = (&built.repository, megabytes(built.image.size()));
-        context.events.message(format!("would write the image of {repository}, {size} MB"));
+        let (repository, size) = (&built.repository, size(built.image.size()));
+        context.events.message(format!("would write the image of {repository}, {size}"));
         return Ok(());
     }
+    let _stage = context.events.stage("write image", None, 0);
     match target {
         ImageExport::BuildContext(directory) => {
             let exporting = |source| ImageError::Io { doing: "exporting a build context".to_owned(), source };

@@ -156,8 +156,15 @@ pub async fn lock<'a>(request: &LockRequest, context: &'a Context) -> Result<Opt
     let mut failures = Failures::new(groups.len(), context);
     let mut wanted = Vec::new();
     for (repository, tasks) in &groups {
-        let manifest = failures.unless(repository, workbench.manifest(repository))?;
-        wanted.extend(manifest.map(|manifest| (manifest, tasks.as_slice())));
+        let Some(manifest) = failures.unless(repository, workbench.manifest(repository))? else { continue };
+        if mode != Mode::Check {
+            // Without its sources nothing is resolved for a repository, so nothing is downloaded for it.
+            let opened = workbench.repository(&manifest, tasks).await;
+            if failures.unless(repository, opened)?.is_none() {
+                continue;
+            }
+        }
+        wanted.push((manifest, tasks.as_slice()));
     }
     let items = wanted.iter().map(|(manifest, tasks)| (&manifest.repository, (manifest, *tasks)));
     let locked = if mode == Mode::Check {

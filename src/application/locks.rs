@@ -201,13 +201,13 @@ impl Workbench<'_> {
 
     /// Returns the digests of an image's inputs. Only those parts of the toolchain count that the image contains, so
     /// that another development kit in the lock changes nothing. Of the repository's lock, all bytes count.
-    pub(crate) fn lock_digests(&self, repository: &RepositoryName, jdk: u32) -> Result<LockDigests, CommandError> {
-        let repository = self.repository_lock_digest(repository)?;
+    pub(crate) fn lock_digests(&self, owner: &RepositoryName, jdk: u32) -> Result<LockDigests, CommandError> {
+        let repository = self.repository_lock_digest(owner)?;
         let mut known = self.toolchain_digests.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(toolchain) = known.get(&jdk) {
             return Ok(LockDigests { toolchain: *toolchain, repository });
         }
-        let mut parts = self.toolchain()?;
+        let mut parts = self.toolchain().map_err(|error| needed_by(owner, error))?;
         parts.jdks.retain(|kit| kit.major == jdk);
         parts.indexes.clear();
         let toolchain = parts.digest();
@@ -216,7 +216,8 @@ impl Workbench<'_> {
     }
 
     fn repository_lock_digest(&self, repository: &RepositoryName) -> Result<Digest, CommandError> {
-        Ok(Digest::of(lock::read(&self.lock_path(repository))?.as_bytes()))
+        let text = lock::read(&self.lock_path(repository)).map_err(CommandError::from);
+        Ok(Digest::of(text.map_err(|error| needed_by(repository, error))?.as_bytes()))
     }
 }
 
@@ -239,9 +240,19 @@ impl LockInProgress {
     }
 }
 
+/// Returns the error with the repository that needs the missing lock, which its hint names.
+fn needed_by(repository: &RepositoryName, error: CommandError) -> CommandError {
+    match error.failure() {
+        Some(LockFileError::Missing { path, .. }) => {
+            LockFileError::Missing { path: path.clone(), repository: Some(repository.clone()) }.into()
+        }
+        _ => error,
+    }
+}
+
 /// Reads a repository's lock. Files get copied, so the repository in the file is compared with its name.
 fn lock_of(repository: &RepositoryName, path: &Path) -> Result<RepositoryLock, CommandError> {
-    let lock = RepositoryLock::load(path)?;
+    let lock = RepositoryLock::load(path).map_err(|error| needed_by(repository, error.into()))?;
     match lock.repository == *repository {
         true => Ok(lock),
         false => Err(MismatchError::OtherRepository {

@@ -8,6 +8,7 @@ pub mod agents;
 pub mod archives;
 pub mod audit;
 pub mod build;
+pub mod bundle;
 pub mod context;
 mod disputes;
 pub mod doctor;

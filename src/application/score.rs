@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Context;
 use super::failures::Failures;
 use super::focal::keep as keep_focal;
-use super::readiness::tell_missing_images;
+use super::readiness::tell_unready;
 use super::run::{self, RunChoice};
 use super::selection::{self, Repositories};
 use super::shard;
@@ -161,8 +161,7 @@ pub async fn score<'a>(request: &ScoreRequest, context: &'a Context) -> Result<O
     predictions.retain(&tasks);
     if context.options.dry_run {
         preview(&tasks, &predictions, request, context);
-        let own: BTreeSet<&RepositoryName> = tasks.iter().map(|task| &task.repository).collect();
-        tell_missing_images(executed.iter().filter(|repository| own.contains(repository)), context)?;
+        tell_unready(&tasks, |repository| executed.contains(repository), "scored", context).await?;
         return Ok(None);
     }
     Ok(Some(execute(request, &tasks, &predictions, (seed, &executed, shard), context).await?))

@@ -6,6 +6,7 @@ use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::error::{CommandError, ExitStatus, Failure};
 use crate::execution::run::inputs::ShardInputs;
+use crate::output::json_problem;
 use crate::task::Task;
 use crate::task::shard::{COSTS_SCHEMA, Costs, Shard, part};
 
@@ -109,7 +110,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CostsError> {
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<Costs, CostsError> {
     let malformed =
-        |reason: serde_json::Error| CostsError::Malformed { path: path.to_owned(), reason: reason.to_string() };
+        |reason: serde_json::Error| CostsError::Malformed { path: path.to_owned(), reason: json_problem(&reason) };
     let costs: Costs = serde_json::from_slice(bytes).map_err(malformed)?;
     match costs.schema {
         0..=COSTS_SCHEMA => Ok(costs),

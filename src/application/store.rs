@@ -20,7 +20,7 @@ use crate::garbage::{Garbage, Verified, collect, verify as verify_blobs};
 use crate::lock::archive::{LockArchive, LockArchiveError};
 use crate::lock::{LockFile, LockFileError, MismatchError, ToolchainLock};
 use crate::manifest::{ManifestError, RepositoryManifest};
-use crate::output::counted;
+use crate::output::{counted, size};
 use crate::task::RepositoryName;
 use crate::task::selector::choose;
 
@@ -79,6 +79,7 @@ impl VerifiedStore {
 pub fn verify(repair: bool, context: &Context) -> Result<VerifiedStore, CommandError> {
     let (workbench, repair) = (Workbench::open(context)?, repair && !context.options.dry_run);
     let store = &workbench.store;
+    let _stage = context.events.stage("verify store", None, 0);
     let blobs = verify_blobs(store, |_| ())?;
     let layers = verify_layers(&store.root().join("unpacked"), workbench.data_dir.owner(), repair)?;
     if repair {
@@ -137,7 +138,9 @@ pub async fn export(request: &ExportRequest, context: &Context) -> Result<(), Co
         // A manifest that can't be used here is of no use elsewhere.
         workbench.manifest(&repository)?;
         let path = workbench.lock_path(&repository);
-        let lock = workbench.repository_lock(&repository)?.ok_or(LockFileError::Missing { path })?;
+        let lock = workbench
+            .repository_lock(&repository)?
+            .ok_or_else(|| LockFileError::Missing { path, repository: Some(repository.clone()) })?;
         let text = fs::read_to_string(workbench.manifest_path(&repository)).map_err(ManifestError::Io)?;
         repositories.insert(repository, (lock, text));
     }
@@ -149,10 +152,10 @@ pub async fn export(request: &ExportRequest, context: &Context) -> Result<(), Co
     }
     let bytes: u64 = blobs.values().sum();
     let what = format!(
-        "{} of {}, {} MiB",
+        "{} of {}, {}",
         counted(blobs.len(), "blob", "blobs"),
         counted(count, "repository", "repositories"),
-        bytes >> 20
+        size(bytes)
     );
     if context.options.dry_run {
         context.events.message(format!("would write {what}"));
@@ -164,7 +167,9 @@ pub async fn export(request: &ExportRequest, context: &Context) -> Result<(), Co
         let io = |source| LockArchiveError::Io { name: name.clone(), doing: "written", source };
         output.write(umask, io, |out| archive.write(&store, &name, out))
     };
+    let stage = context.events.stage("write archive", None, 0);
     context.until_interrupted(blocking(write)).await?;
+    drop(stage);
     context.events.message(format!("wrote {what}"));
     Ok(())
 }
@@ -223,7 +228,9 @@ pub async fn import(request: ImportRequest, context: &Context) -> Result<(), Com
     }
     let (store, archive_name) = (workbench.store.clone(), name.clone());
     let read = move || Ok(read_archive(&source, &archive_name, &store)?);
+    let stage = context.events.stage("read archive", None, 0);
     let archive = context.until_interrupted(blocking(read)).await?;
+    drop(stage);
     // Everything is checked before anything is changed.
     for (repository, (_, text)) in &archive.repositories {
         let path = format!("{name}: manifests/{}.toml", repository.file_stem());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Context;
 use super::disputes::{self, Disputes};
 use super::failures::Failures;
-use super::readiness::tell_missing_images;
+use super::readiness::tell_unready;
 use super::run::{self, RunChoice};
 use super::selection::{self, Repositories, by_repository};
 use super::shard;
@@ -130,12 +130,12 @@ pub async fn validate<'a>(
     let options = (request.repeats, request.paths, request.surefire, request.class_archives, request.timeout);
     let (tasks, shard) = shard::of(selected, request.run.shard.as_ref(), Digest::of(&run::bytes(&options)?))?;
     match context.options.dry_run {
-        true => preview(request, &tasks, context).map(|()| None),
+        true => preview(request, &tasks, context).await.map(|()| None),
         false => execute(request, &tasks, shard, context).await.map(Some),
     }
 }
 
-fn preview(request: &ValidateRequest, tasks: &[Task], context: &Context) -> Result<(), CommandError> {
+async fn preview(request: &ValidateRequest, tasks: &[Task], context: &Context) -> Result<(), CommandError> {
     let cells: usize = tasks.iter().map(|task| cells_of(task.track).len()).sum();
     let groups = by_repository(tasks);
     context.events.message(format!(
@@ -145,7 +145,7 @@ fn preview(request: &ValidateRequest, tasks: &[Task], context: &Context) -> Resu
         counted(groups.len(), "repository", "repositories"),
         request.repeats
     ));
-    tell_missing_images(groups.keys(), context)
+    tell_unready(tasks, |_| true, "validated", context).await
 }
 
 async fn execute<'a>(

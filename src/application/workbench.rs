@@ -13,7 +13,7 @@ use crate::data_dir::{DataDir, HeldLock};
 use crate::digest::Digest;
 use crate::engine::docker::{Daemon, DockerEngine};
 use crate::engine::native::NativeEngine;
-use crate::engine::{Engine, EngineError, own_executable};
+use crate::engine::{Engine, EngineDescription, EngineError, own_executable};
 use crate::error::CommandError;
 use crate::execution::build::compiler::Compilers;
 use crate::execution::build::prepared::PreparedRevisions;
@@ -33,7 +33,7 @@ use crate::execution::proof::Prepare;
 use crate::execution::run::inputs::RunTools;
 use crate::execution::trees::Trees;
 use crate::image::recipe::java_home;
-use crate::image::{Catalog, Image, ImageBuilder, compose, ready_tag, tag, toolchain_recipe_digest};
+use crate::image::{BuiltImage, Catalog, Image, ImageBuilder, compose, ready_tag, tag, toolchain_recipe_digest};
 use crate::lock::items::{repository_items, toolchain_items};
 use crate::lock::policy::ToolchainPolicy;
 use crate::lock::{LockFile as _, LockFileError, MismatchError, RepositoryLock, ToolchainLock};
@@ -88,7 +88,11 @@ impl<'a> Workbench<'a> {
         let events = &self.context.events;
         let engine: Arc<dyn Engine> = match self.context.options.engine {
             EngineChoice::Auto => match self.daemon(&Daemon::Any).await {
-                Ok(engine) => Arc::new(engine),
+                Ok(engine) => {
+                    let EngineDescription { name, version, .. } = engine.describe().await?;
+                    self.context.tell_engine(format!("{name} {version} runs the containers"));
+                    Arc::new(engine)
+                }
                 Err(error) => {
                     let why = match error {
                         EngineError::Unreachable { .. } => "no Docker or Podman answers".to_owned(),
@@ -96,7 +100,7 @@ impl<'a> Workbench<'a> {
                         EngineError::Address { .. } | EngineError::Unfit { .. } => error.to_string(),
                         error => return Err(error.into()),
                     };
-                    events.message(format!("{why}: the built-in engine runs the containers"));
+                    self.context.tell_engine(format!("{why}: the built-in engine runs the containers"));
                     Arc::new(self.native()?)
                 }
             },
@@ -168,7 +172,8 @@ impl<'a> Workbench<'a> {
             mode: if update { LockMode::Update } else { LockMode::Keep },
             jobs: DOWNLOADS,
         };
-        let lock = lock_toolchain(client, &request, previous.as_ref()).await?;
+        let locking = async { Ok(lock_toolchain(client, &request, previous.as_ref()).await?) };
+        let lock = self.context.until_interrupted(locking).await?;
         self.replace_lock(previous.as_ref(), &lock, &path)?;
         Ok(lock)
     }
@@ -189,7 +194,10 @@ impl<'a> Workbench<'a> {
         lock: Option<&RepositoryLock>,
     ) -> Result<Image, CommandError> {
         let (toolchain, lock, store) = (toolchain.clone(), lock.cloned(), self.store.clone());
-        blocking(move || Ok(compose(&toolchain, jdk, lock.as_ref(), &store)?)).await
+        let name =
+            lock.as_ref().map_or_else(|| format!("the toolchain with JDK {jdk}"), |lock| lock.repository.to_string());
+        let composing = blocking(move || Ok(compose(&toolchain, jdk, lock.as_ref(), &store)?));
+        self.context.events.stage("compose image", None, 0).during(&name, composing).await
     }
 
     /// Fetches the locked files with these digests into the store.
@@ -215,7 +223,8 @@ impl<'a> Workbench<'a> {
         jdk: u32,
     ) -> Result<(), CommandError> {
         let tag = tag(image, repository, jdk);
-        let loaded = ensure_loaded(engine, image, &self.store, std::slice::from_ref(&tag)).await?;
+        let loading = ensure_loaded(engine, image, &self.store, std::slice::from_ref(&tag));
+        let loaded = self.context.events.stage("load image", None, 0).during(&tag, loading).await?;
         if loaded {
             Catalog::open(&self.data_dir)?.remember_loaded(image, std::slice::from_ref(&tag))?;
             self.context.events.message(format!("loaded {tag}"));
@@ -238,7 +247,9 @@ impl<'a> Workbench<'a> {
         let image = self.compose(toolchain, jdk, None).await?;
         self.load(engine, &image, None, jdk).await?;
         let compiler = Compiler { image: image.config_digest, jdk, java_home: java_home(jdk) };
-        Ok(jars::make(engine, &compiler, &recipe, &self.store, &self.data_dir.temporary()).await?)
+        let temporary = self.data_dir.temporary();
+        let making = jars::make(engine, &compiler, &recipe, &self.store, &temporary);
+        Ok(self.context.events.stage("compile own jars", None, 0).during("runner and recorder", making).await?)
     }
 
     /// Takes a lock of the data directory, and waits if another process has it. An interrupt ends the wait.
@@ -250,20 +261,32 @@ impl<'a> Workbench<'a> {
         self.context.until_interrupted(blocking(move || Ok(data_dir.lock(&name, waiting)?))).await
     }
 
-    /// Returns a repository's image after loading it. The image must be of the repository's present locks.
-    pub async fn ready_image(&self, engine: &dyn Engine, manifest: &RepositoryManifest) -> Result<Image, CommandError> {
+    /// Returns a repository's image. It must be of the repository's present locks.
+    pub(crate) fn built_image(&self, manifest: &RepositoryManifest) -> Result<BuiltImage, CommandError> {
         let repository = &manifest.repository;
         let built = Catalog::open(&self.data_dir)?.get(repository)?;
         let locks = self.lock_digests(repository, manifest.jdk)?;
-        let built = match built.filter(|built| built.locks == locks && built.is_for(manifest)) {
-            Some(built) => built,
-            None => {
-                return Err(CommandError::Usage {
-                    message: format!("{repository} has no image of its present locks"),
-                    hint: format!("run `testevo-sandbox build-images {repository}`"),
-                });
-            }
-        };
+        built.filter(|built| built.locks == locks && built.is_for(manifest)).ok_or_else(|| CommandError::Usage {
+            message: format!("{repository} has no image of its present locks"),
+            hint: format!("run `testevo-sandbox build-images {repository}`"),
+        })
+    }
+
+    /// Returns our own jars if the store has them.
+    pub(crate) fn remembered_jars(
+        &self,
+        toolchain: &ToolchainLock,
+    ) -> Result<Option<(Digest, ToolJars)>, CommandError> {
+        let Some(jdk) = toolchain.jdks.iter().map(|jdk| jdk.major).min() else { return Ok(None) };
+        let recipe = toolchain_recipe_digest(toolchain, jdk)?;
+        let found = jars::remembered(&recipe, &self.store, &self.context.events);
+        Ok(found.map(|found| (jars::key(&recipe), found)))
+    }
+
+    /// Returns a repository's image after loading it. The image must be of the repository's present locks.
+    pub async fn ready_image(&self, engine: &dyn Engine, manifest: &RepositoryManifest) -> Result<Image, CommandError> {
+        let repository = &manifest.repository;
+        let built = self.built_image(manifest)?;
         self.load(engine, &built.image, Some(repository), manifest.jdk).await?;
         if self.is_proven(&built)? {
             engine.tag_image(&built.image.config_digest, &ready_tag(repository)).await?;

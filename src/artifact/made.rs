@@ -255,13 +255,42 @@ pub fn find<T: Described>(store: &Store, key: Digest, events: &EventSink) -> Res
     Ok(Some(description.value))
 }
 
+/// Returns the bytes of a description in a directory of the store; `None` if there is none. They are not checked.
+///
+/// # Errors
+/// I/O errors of reading the description.
+pub fn read_raw(store: &Store, directory: &str, key: &Digest) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(raw_path(store, directory, key)) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Keeps the bytes of a description from another store. Its blobs must be in this store. A present description stays.
+///
+/// # Errors
+/// I/O errors of writing the description.
+pub fn keep_raw(store: &Store, directory: &str, key: &Digest, bytes: &[u8]) -> io::Result<()> {
+    let path = raw_path(store, directory, key);
+    if path.exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(store.root().join(directory))?;
+    write_atomically(&path, bytes)
+}
+
+fn raw_path(store: &Store, directory: &str, key: &Digest) -> PathBuf {
+    store.root().join(directory).join(format!("{}.json", key.hex()))
+}
+
 /// Returns the key of a thing with these inputs.
 pub fn key<T: Described>(inputs: &impl Serialize) -> Digest {
     super::key::key(T::KIND.directory, T::KIND.schema, inputs)
 }
 
 fn path<T: Described>(store: &Store, key: Digest) -> PathBuf {
-    store.root().join(T::KIND.directory).join(format!("{}.json", key.hex()))
+    raw_path(store, T::KIND.directory, &key)
 }
 
 fn read<T: Described>(bytes: &[u8]) -> Option<Description<T>> {

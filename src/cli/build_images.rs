@@ -8,7 +8,7 @@ use super::stdout;
 use crate::application::Context;
 use crate::application::build::{BuildRequest, Built, ProofLevel, build};
 use crate::error::CommandError;
-use crate::output::{OutputFormat, Table};
+use crate::output::{OutputFormat, Table, mebibytes};
 
 /// How much of an image is shown to work before it is called ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -63,7 +63,7 @@ fn write(built: &[Built], format: OutputFormat) -> Result<(), CommandError> {
                 table.row([
                     one.repository.to_string(),
                     one.config_digest.hex().chars().take(16).collect(),
-                    (size >> 20).to_string(),
+                    mebibytes(size),
                     if one.proven { "yes" } else { "no" }.to_owned(),
                     format!("{:.1}", one.compose_ms as f64 / 1000.0),
                     format!("{:.1}", one.proof_ms as f64 / 1000.0),

@@ -22,13 +22,16 @@ pub(super) struct ExplainArguments {
     /// The task's id
     #[arg(value_name = "TASK")]
     task: String,
+    /// Only the submission of this model, in a run of `score`
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
 }
 
 pub(super) fn run(arguments: &ExplainArguments, context: &Context) -> Result<(), CommandError> {
-    match explain(&arguments.run, &arguments.task, context)? {
+    match explain(&arguments.run, &arguments.task, arguments.model.as_deref(), context)? {
         Explanation::Scoring(models) => scores::write(&models, arguments.format),
         Explanation::Validation(tasks) => tasks.iter().try_for_each(|task| write(task, arguments.format)),
     }
@@ -129,6 +132,6 @@ fn execution(one: &Explained) -> String {
     text
 }
 
-fn seconds(milliseconds: Option<u64>) -> String {
+pub(super) fn seconds(milliseconds: Option<u64>) -> String {
     milliseconds.map_or_else(|| "not timed".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1000.0))
 }

@@ -13,9 +13,10 @@ use crate::application::images::{
 };
 use crate::engine::ImageRemoval;
 use crate::error::CommandError;
+use crate::execution::container::images::PrunedImage;
 use crate::image::{Change, Component, Layer, layer_title, tag};
 use crate::lock::LayerKind;
-use crate::output::{OutputFormat, Table, counted, megabytes};
+use crate::output::{OutputFormat, Table, counted, mebibytes, size};
 
 /// Arguments of `images`.
 #[derive(Debug, Args)]
@@ -117,15 +118,15 @@ fn write_list(images: &[ListedImage], format: OutputFormat) -> Result<(), Comman
     match format {
         OutputFormat::Json => stdout::json(&images.iter().map(description).collect::<Vec<_>>()),
         OutputFormat::Text => {
-            let mut table = Table::new(["repository", "jdk", "image", "MB", "own MB", "state"]);
+            let mut table = Table::new(["repository", "jdk", "image", "MiB", "own MiB", "state"]);
             for ListedImage { built, state } in images {
                 let own = built.image.layers.iter().filter(|layer| layer.kind == LayerKind::MavenCache);
                 table.row([
                     built.repository.to_string(),
                     built.jdk.to_string(),
                     built.image.short_id(),
-                    megabytes(built.image.size()),
-                    megabytes(own.map(|layer| layer.size).sum()),
+                    mebibytes(built.image.size()),
+                    mebibytes(own.map(|layer| layer.size).sum()),
                     state.name().to_owned(),
                 ]);
             }
@@ -136,7 +137,7 @@ fn write_list(images: &[ListedImage], format: OutputFormat) -> Result<(), Comman
             stored.dedup_by_key(|layer| layer.digest);
             let bytes = stored.iter().map(|layer| layer.size).sum();
             let (images, layers) = (counted(images.len(), "image", "images"), counted(stored.len(), "layer", "layers"));
-            stdout::line(&format!("{images} in {layers}, {} MB stored", megabytes(bytes)))
+            stdout::line(&format!("{images} in {layers}, {} stored", size(bytes)))
         }
     }
 }
@@ -173,9 +174,9 @@ fn write_image(image: &ListedImage, format: OutputFormat) -> Result<(), CommandE
         built.locks.repository,
         state.name(),
     ))?;
-    let mut table = Table::new(["layer", "MB", "unpacked MB", "diff id"]);
+    let mut table = Table::new(["layer", "MiB", "unpacked MiB", "diff id"]);
     for layer in &built.image.layers {
-        let (size, unpacked) = (megabytes(layer.size), megabytes(layer.uncompressed_size));
+        let (size, unpacked) = (mebibytes(layer.size), mebibytes(layer.uncompressed_size));
         table.row([layer_title(layer.kind), &size, &unpacked, &layer.diff_id.to_string()]);
     }
     stdout::table(&table)
@@ -239,22 +240,59 @@ fn write_pruned(pruned: &PrunedImages, format: OutputFormat, dry_run: bool) -> R
                 let names = image.names.join(", ");
                 stdout::line(&format!("loaded image {} ({names}){kept}", image.config_digest))?;
             }
-            let count = counted(layers.layers.len(), "layer", "layers");
             let verb = if dry_run { "would be removed" } else { "removed" };
-            stdout::line(&format!("{count} {verb}, {} MB", megabytes(layers.bytes)))?;
+            let count = counted(layers.layers.len(), "layer", "layers");
+            let mut parts = vec![format!("store: {count} {verb}, {}", size(layers.bytes))];
             if !unpacked.is_empty() {
                 let layers = counted(unpacked.len(), "unpacked layer", "unpacked layers");
                 let bytes = unpacked.iter().map(|layer| layer.bytes).sum();
-                stdout::line(&format!("{layers} {verb}, {} MB", megabytes(bytes)))?;
+                parts.push(format!("built-in engine: {layers} {verb}, {}", size(bytes)));
             }
-            let removed = loaded.iter().filter(|image| !matches!(image.removal, Some(ImageRemoval::Kept { .. })));
-            match removed.count() {
-                0 => Ok(()),
-                images => {
-                    let images = counted(images, "loaded image", "loaded images");
-                    stdout::line(&format!("{images} {verb} from the engine"))
-                }
+            if !loaded.is_empty() {
+                parts.push(format!("engine: {}", removals(loaded)));
             }
+            stdout::lines(&(parts.join("\n") + "\n"))
         }
+    }
+}
+
+/// Says what becomes of loaded images, each counted once.
+fn removals(loaded: &[PrunedImage]) -> String {
+    let (mut removed, mut kept, mut gone, mut chosen) = (0, 0, 0, 0);
+    for image in loaded {
+        *match &image.removal {
+            Some(ImageRemoval::Removed) => &mut removed,
+            Some(ImageRemoval::Kept { .. }) => &mut kept,
+            Some(ImageRemoval::Absent) => &mut gone,
+            None => &mut chosen,
+        } += 1;
+    }
+    let said = [
+        (removed, "removed"),
+        (kept, "in use and not removed"),
+        (gone, "gone already"),
+        (chosen, "would be removed, unless in use"),
+    ];
+    let said = said.into_iter().filter(|(number, _)| *number > 0);
+    said.map(|(number, what)| format!("{} {what}", counted(number, "image", "images"))).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_stays_is_not_counted_as_removed() {
+        let image = |removal| PrunedImage {
+            config_digest: crate::digest::Digest::of(b"x"),
+            names: Vec::new(),
+            size_bytes: 1,
+            removal,
+        };
+        let kept = || Some(ImageRemoval::Kept { reason: "a container uses it".to_owned() });
+        assert_eq!(removals(&[image(kept()), image(kept())]), "2 images in use and not removed");
+        let mixed = [Some(ImageRemoval::Removed), kept(), Some(ImageRemoval::Absent)].map(image);
+        assert_eq!(removals(&mixed), "1 image removed, 1 image in use and not removed, 1 image gone already");
+        assert_eq!(removals(&[image(None)]), "1 image would be removed, unless in use");
     }
 }

@@ -8,7 +8,7 @@ use super::stdout;
 use crate::application::Context;
 use crate::application::lock::{LockRequest, Locked, Mode, lock};
 use crate::error::CommandError;
-use crate::output::{OutputFormat, Table};
+use crate::output::{OutputFormat, Table, mebibytes};
 
 /// Arguments of `lock`.
 #[derive(Debug, Args)]
@@ -54,7 +54,7 @@ fn write(locked: &[Locked], format: OutputFormat) -> Result<(), CommandError> {
                     one.repository.to_string(),
                     if one.jdk_locked { one.jdk.to_string() } else { format!("{}, not locked", one.jdk) },
                     one.files.to_string(),
-                    (one.bytes >> 20).to_string(),
+                    mebibytes(one.bytes),
                     one.build_sets.to_string(),
                     one.missing_build_sets.to_string(),
                 ]);

@@ -1,4 +1,7 @@
-//! `man`: manual pages, made from the same words as `--help`.
+//! `man`: manual pages, made from the same words as `--help`. A terminal gets them rendered, anything else their source.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::{Command, Stdio};
 
 use clap::{Args, CommandFactory};
 
@@ -34,5 +37,30 @@ pub(super) fn run(arguments: &ManArguments) -> Result<(), CommandError> {
     let mut page = Vec::new();
     let rendered = clap_mangen::Man::new(chosen.clone()).title(name.join("-").to_uppercase()).render(&mut page);
     rendered.map_err(CommandError::Output)?;
-    stdout::bytes(&page)
+    match io::stdout().is_terminal() {
+        true => shown(&page),
+        false => stdout::bytes(&page),
+    }
+}
+
+/// Shows a page on the terminal with `man`, which knows its source's language.
+fn shown(page: &[u8]) -> Result<(), CommandError> {
+    let not_shown = |reason: String| CommandError::Usage {
+        message: format!("`man` can't show the page: {reason}"),
+        hint: "write its source to a file by redirecting stdout; `--help` says the same".to_owned(),
+    };
+    let mut man = Command::new("man")
+        .args(["-l", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .map_err(|error| not_shown(error.to_string()))?;
+    if let Some(mut stdin) = man.stdin.take() {
+        match stdin.write_all(page) {
+            // Whoever closes the pager has read enough.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(CommandError::Output(error)),
+            _ => {}
+        }
+    }
+    let status = man.wait().map_err(CommandError::Output)?;
+    if status.success() { Ok(()) } else { Err(not_shown(status.to_string())) }
 }

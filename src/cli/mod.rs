@@ -2,6 +2,7 @@
 
 mod audit;
 mod build_images;
+mod bundle;
 mod completions;
 mod demo;
 mod doctor;
@@ -75,6 +76,8 @@ enum Command {
     Workspace(workspace::WorkspaceArguments),
     /// Look for the developers' tests in workspaces, directories, archives and images
     Audit(audit::AuditArguments),
+    /// Create, verify and import bundles: everything that scoring some tasks needs, in one place
+    Bundle(bundle::BundleArguments),
     /// List, show, compare, export and prune built images
     Images(images::ImagesArguments),
     /// Verify, clean up, export and import the local store
@@ -89,7 +92,7 @@ enum Command {
     Selftest(selftest::SelftestArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
-    /// Print the manual page of the program or of a subcommand
+    /// Show the manual page of the program or of a subcommand; its source where stdout is no terminal
     Man(man::ManArguments),
 }
 
@@ -118,9 +121,11 @@ impl Program for Cli {
 /// Parses the arguments (the program's name first), runs the subcommand, and returns the exit code.
 pub fn run<P: Program>(arguments: impl IntoIterator<Item = OsString>, umask: Umask) -> ExitStatus {
     umask.relax();
-    let program = match P::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let program = match P::try_parse_from(&arguments) {
         Ok(program) => program,
         Err(error) => {
+            let error = if error.use_stderr() { as_typed::<P>(&arguments, error) } else { error };
             // Help and version go to stdout, complaints to stderr. If neither can be written, nobody is listening.
             let _ = error.print();
             return if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Fine };
@@ -142,12 +147,22 @@ pub fn run<P: Program>(arguments: impl IntoIterator<Item = OsString>, umask: Uma
     }
 }
 
+/// Returns a usage error as it is without the environment, whose options nobody typed and the usage line would list. An
+/// error in the environment itself stays as it is.
+fn as_typed<P: Program>(arguments: &[OsString], error: clap::Error) -> clap::Error {
+    let without_environment = P::command().mut_args(|argument| argument.env(None));
+    match without_environment.try_get_matches_from(arguments) {
+        Err(typed) if typed.kind() == error.kind() => typed,
+        _ => error,
+    }
+}
+
 fn start(program: &impl Program, umask: Umask) -> Result<(), CommandError> {
     let Resolved { options, color, verbosity, events } = program.global().clone().resolve()?;
     let progress = match events {
         EventFormat::Json => progress::json_lines(),
         EventFormat::Text if io::stderr().is_terminal() && verbosity >= 0 => progress::terminal(color),
-        EventFormat::Text => progress::plain_lines(verbosity >= 0),
+        EventFormat::Text => progress::plain_lines(verbosity),
     };
     progress::start_tracing(&progress, verbosity, color && events == EventFormat::Text);
     let context = Context::new(options, progress.sink(), umask);
@@ -170,6 +185,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
         Command::Report(arguments) => report::run(arguments, context),
         Command::Workspace(arguments) => workspace::run(arguments, context),
         Command::Audit(arguments) => audit::run(arguments, context),
+        Command::Bundle(arguments) => bundle::run(arguments, context),
         Command::Images(arguments) => images::run(arguments, context),
         Command::Store(arguments) => store::run(arguments, context),
         Command::Runs(arguments) => runs::run(arguments, context),

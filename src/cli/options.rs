@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
 
@@ -65,6 +66,7 @@ pub struct GlobalArguments {
         value_name = "N",
         env = "TESTEVO_SANDBOX_JOBS",
         hide_env_values = true,
+        value_parser = positive::<NonZeroUsize>,
         help = format!(
             "Jobs at once [default: one per core and {} GiB of memory, at least one]",
             DEFAULT_MEMORY_MIB as f64 / 1024.0
@@ -157,6 +159,11 @@ impl GlobalArguments {
             events: self.events,
         })
     }
+}
+
+/// Parses a number that must not be zero.
+pub(super) fn positive<N: FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| "it is no whole number from 1 on".to_owned())
 }
 
 fn parse_origin(text: &str) -> Result<(String, String), String> {

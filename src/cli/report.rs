@@ -160,9 +160,8 @@ pub(super) fn print_text(report: &ScoreReport, models: &[ScoredModel]) -> Result
     for model in models {
         for scored in &model.tasks {
             for method in scored.methods.iter().filter(|method| method.verdict.paper_verdict.is_none()) {
-                let first = method.new.iter().chain(&method.old).find(|record| record.detail.lines().next().is_some());
-                let detail = first.and_then(|record| record.detail.lines().next()).unwrap_or("not executed");
-                lines.push_str(&format!("unscored: {} {} {}: {detail}\n", model.model, scored.task.id, method.method));
+                let reason = method.unscored_reason(scored.task.track, model.finished);
+                lines.push_str(&format!("unscored: {} {} {}: {reason}\n", model.model, scored.task.id, method.method));
             }
         }
     }

@@ -6,10 +6,9 @@ use serde_json::json;
 use super::{report, score, stdout, validate};
 use crate::application::Context;
 use crate::application::merge::{MergedRun, costs, merge};
-use crate::application::runs::{ShownRun, ShownValidation, remove, show};
+use crate::application::runs::{ListedRun, RunResult, ShownRun, ShownValidation, list, remove, show};
 use crate::error::CommandError;
-use crate::execution::run::list::{RunEntry, list};
-use crate::output::{OutputFormat, Table, counted, megabytes};
+use crate::output::{OutputFormat, Table, counted, mebibytes, size};
 
 /// Arguments of `runs`.
 #[derive(Debug, Args)]
@@ -20,7 +19,7 @@ pub(super) struct RunsArguments {
 
 #[derive(Debug, Subcommand)]
 enum RunsCommand {
-    /// List runs, oldest first
+    /// List runs, oldest first. The score counts tasks that came out as published, or methods that succeed
     List {
         /// How results are written
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -63,7 +62,7 @@ enum RunsCommand {
 
 pub(super) fn run(arguments: &RunsArguments, context: &Context) -> Result<(), CommandError> {
     match &arguments.command {
-        RunsCommand::List { format } => write_list(&list(context.data_dir()?)?, *format),
+        RunsCommand::List { format } => write_list(&list(context)?, *format),
         RunsCommand::Show { run, format } => match show(run, context)? {
             // A run of `score` has other records, which a report summarises.
             ShownRun::Scoring(runs) => report::write(&runs, *format),
@@ -82,37 +81,51 @@ pub(super) fn run(arguments: &RunsArguments, context: &Context) -> Result<(), Co
             let verb = if context.options.dry_run { "would be removed" } else { "removed" };
             for run in runs {
                 let bytes = remove(run, context)?;
-                stdout::line(&format!("{run} {verb}, {} MB", megabytes(bytes)))?;
+                stdout::line(&format!("{run} {verb}, {}", size(bytes)))?;
             }
             Ok(())
         }
     }
 }
 
-fn write_list(runs: &[RunEntry], format: OutputFormat) -> Result<(), CommandError> {
-    let bytes: u64 = runs.iter().map(|run| run.bytes).sum();
+fn write_list(runs: &[ListedRun], format: OutputFormat) -> Result<(), CommandError> {
+    let bytes: u64 = runs.iter().map(|run| run.entry.bytes).sum();
     match format {
         OutputFormat::Json => {
             runs.iter().try_for_each(stdout::json)?;
             stdout::json(&json!({"schema": 1, "runs": runs.len(), "bytes": bytes}))
         }
         OutputFormat::Text => {
-            let mut table = Table::new(["run", "command", "started", "state", "MB"]);
-            for run in runs {
+            let mut table = Table::new(["run", "command", "model", "tasks", "score", "started", "state", "MiB"]);
+            for ListedRun { entry: run, tasks, results } in runs {
                 let (command, started) = match &run.description {
                     Some(description) => (description.command.as_str(), shortened(&description.started)),
                     None => ("", ""),
                 };
-                let state = match &run.reason {
-                    Some(reason) => format!("{}: {reason}", run.state.name()),
-                    None => run.state.name().to_owned(),
-                };
-                table.row([run.run_id.as_str(), command, started, &state, &megabytes(run.bytes)]);
+                let (size, tasks) = (mebibytes(run.bytes), tasks.map(|tasks| tasks.to_string()).unwrap_or_default());
+                let (models, score) = in_words(results);
+                let cells = [run.run_id.as_str(), command, &models, &tasks, &score, started, run.state.name(), &size];
+                table.row(cells);
             }
             stdout::table(&table)?;
-            stdout::line(&format!("{}, {} MB", counted(runs.len(), "run", "runs"), megabytes(bytes)))
+            for ListedRun { entry: run, .. } in runs {
+                if let Some(reason) = &run.reason {
+                    stdout::line(&format!("{} can't be read: {reason}", run.run_id))?;
+                }
+            }
+            stdout::line(&format!("{}, {}", counted(runs.len(), "run", "runs"), size(bytes)))
         }
     }
+}
+
+/// Returns a run's models, and how many of their methods, or of the run's tasks, came out well.
+fn in_words(results: &[RunResult]) -> (String, String) {
+    let models: Vec<&str> = results.iter().filter_map(|result| result.model.as_deref()).collect();
+    let score = results.iter().map(|RunResult { model, good, of }| {
+        let noun = if model.is_some() { "methods" } else { "tasks" };
+        format!("{good}/{of} {noun}")
+    });
+    (models.join(", "), score.collect::<Vec<_>>().join(", "))
 }
 
 /// Returns a time of RFC 3339 without fractions of seconds.

@@ -4,7 +4,9 @@ use std::num::NonZeroU32;
 
 use clap::Args;
 
+use super::bundle::BundleChoice;
 use super::interrupts::block_on;
+use super::options::positive;
 use super::report::print_text;
 use super::selector::SelectorArguments;
 use super::stdout;
@@ -34,7 +36,7 @@ pub(super) struct ScoreArguments {
     #[arg(long, value_enum, value_name = "WHOSE", default_value_t)]
     surefire: SurefireChoice,
     /// Launches of every method on each side, each in a fresh container; finds flaky tests
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = positive::<NonZeroU32>)]
     repeat: NonZeroU32,
     /// Seed of the random order of executions; by default it follows from what is scored
     #[arg(long, value_name = "NUMBER")]
@@ -56,6 +58,8 @@ pub(super) struct ScoreArguments {
     timeout: Option<NonZeroU32>,
     #[command(flatten)]
     run: RunArguments,
+    #[command(flatten)]
+    bundle: BundleChoice,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
@@ -85,7 +89,10 @@ impl ScoreArguments {
 }
 
 pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), CommandError> {
-    let Some(ended) = block_on(context, score(&arguments.request()?, context))? else { return Ok(()) };
+    let mut request = arguments.request()?;
+    let of_bundle = arguments.bundle.take(&mut request.selector, context)?;
+    let context = of_bundle.as_ref().unwrap_or(context);
+    let Some(ended) = block_on(context, score(&request, context))? else { return Ok(()) };
     // An interrupt after the run's end must not keep its results from being printed.
     write(ended, arguments.format, context)
 }

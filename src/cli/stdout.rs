@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::application::archives::ArchiveOutput;
 use crate::error::CommandError;
-use crate::output::{Table, escape, escape_lines, json_line};
+use crate::output::{Table, escape, escape_lines, json_line, terminal_width};
 
 /// Writes one line of text, escaped.
 ///
@@ -25,12 +25,12 @@ pub fn lines(text: &str) -> Result<(), CommandError> {
     bytes(escape_lines(text).as_bytes())
 }
 
-/// Writes a table.
+/// Writes a table, as wide as the terminal at most.
 ///
 /// # Errors
 /// [`CommandError::Output`].
 pub fn table(table: &Table) -> Result<(), CommandError> {
-    bytes(table.render().as_bytes())
+    bytes(table.fitted(terminal_width(io::stdout())).as_bytes())
 }
 
 /// Writes one JSON value as one line.

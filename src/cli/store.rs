@@ -15,7 +15,7 @@ use crate::application::store::{
 };
 use crate::artifact::made::PrunePolicy;
 use crate::error::CommandError;
-use crate::output::{OutputFormat, counted};
+use crate::output::{OutputFormat, counted, size};
 
 /// Arguments of `store`.
 #[derive(Debug, Args)]
@@ -112,7 +112,7 @@ fn write_verified(verified: &VerifiedStore, format: OutputFormat) -> Result<(), 
                 stdout::line(&format!("corrupted: {digest}"))?;
             }
             let sound = counted(blobs.sound, "blob", "blobs");
-            stdout::line(&format!("{sound} sound, {} MiB read", blobs.bytes >> 20))?;
+            stdout::line(&format!("{sound} sound, {} read", size(blobs.bytes)))?;
             for damaged in &layers.damaged {
                 stdout::line(&format!("damaged: `{}`: {}", damaged.file.display(), damaged.reason))?;
             }
@@ -122,7 +122,7 @@ fn write_verified(verified: &VerifiedStore, format: OutputFormat) -> Result<(), 
                     0 => String::new(),
                     unknown => format!("; {unknown} of an earlier program are unpacked anew when they are used"),
                 };
-                stdout::line(&format!("{sound} sound, {} MiB read{unknown}", layers.bytes >> 20))?;
+                stdout::line(&format!("{sound} sound, {} read{unknown}", size(layers.bytes)))?;
             }
             Ok(())
         }
@@ -140,8 +140,8 @@ fn write_garbage(collected: &CollectedGarbage, format: OutputFormat, dry_run: bo
             let verb = if dry_run { "would be removed" } else { "removed" };
             let blobs = counted(garbage.blobs.len(), "blob", "blobs");
             stdout::line(&format!(
-                "{blobs} {verb}, {} MiB; {} in use, {} too young to tell",
-                garbage.bytes >> 20,
+                "{blobs} {verb}, {}; {} in use, {} too young to tell",
+                size(garbage.bytes),
                 garbage.used,
                 garbage.young
             ))?;

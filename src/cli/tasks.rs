@@ -3,15 +3,17 @@
 pub(super) mod focal;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 use serde_json::json;
 
 use super::selector::SelectorArguments;
 use super::stdout;
 use crate::application::{Context, selection};
 use crate::error::CommandError;
+use crate::outcome::label::{cells_of, expectation};
 use crate::output::{OutputFormat, Table, counted};
 use crate::task::selector::Selector;
-use crate::task::{Anchor, Side, Task, Track};
+use crate::task::{Anchor, Cell, Side, Task, Track};
 
 /// Arguments of `tasks`.
 #[derive(Debug, Args)]
@@ -85,9 +87,9 @@ fn list(tasks: &[Task], format: OutputFormat) -> Result<(), CommandError> {
 }
 
 fn show(id: &str, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
-    let selector = Selector { task_ids: vec![id.to_owned()], ..Selector::default() };
+    let selector = Selector::of_task(id);
     selection::tasks(&selector, context)?.iter().try_for_each(|task| match format {
-        OutputFormat::Json => stdout::json(task),
+        OutputFormat::Json => stdout::json(&Labelled { task, labels: labels(task) }),
         OutputFormat::Text => stdout::lines(&description(task)),
     })
 }
@@ -107,6 +109,10 @@ fn description(task: &Task) -> String {
     for method in &task.test_methods {
         text.push_str(&format!("test        {method}\n"));
     }
+    for Label { cell, expected } in labels(task) {
+        let expected = if expected.is_empty() { "any outcome".to_owned() } else { expected.join(" or ") };
+        text.push_str(&format!("label       {cell}: {expected}\n"));
+    }
     for focal in &task.focal_methods {
         text.push_str(&format!("focal       {}", focal.method));
         if let Some(Anchor { side, line, .. }) = &focal.anchor {
@@ -119,6 +125,26 @@ fn description(task: &Task) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A task with what the published data promises of it.
+#[derive(Serialize)]
+struct Labelled<'a> {
+    #[serde(flatten)]
+    task: &'a Task,
+    labels: Vec<Label>,
+}
+
+/// The outcomes that the published data promises of the developers' tests in a cell; none if it promises nothing.
+#[derive(Serialize)]
+struct Label {
+    cell: &'static str,
+    expected: &'static [&'static str],
+}
+
+fn labels(task: &Task) -> Vec<Label> {
+    let label = |cell: &Cell| Label { cell: cell.name(), expected: expectation(task.track, *cell).names() };
+    cells_of(task.track).iter().map(label).collect()
 }
 
 fn track_name(track: Track) -> &'static str {

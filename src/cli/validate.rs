@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::bundle::BundleChoice;
 use super::interrupts::block_on;
+use super::options::positive;
 use super::selector::SelectorArguments;
 use super::stdout;
 use crate::application::Context;
@@ -28,7 +30,7 @@ pub(super) struct ValidateArguments {
     #[command(flatten)]
     selector: SelectorArguments,
     /// Launches of every method and cell, each in a fresh container; finds flaky tests
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = positive::<NonZeroU32>)]
     repeat: NonZeroU32,
     /// How cells are executed
     #[arg(long, value_enum, value_name = "PATH", default_value_t)]
@@ -51,6 +53,8 @@ pub(super) struct ValidateArguments {
     no_confirm: bool,
     #[command(flatten)]
     run: RunArguments,
+    #[command(flatten)]
+    bundle: BundleChoice,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
@@ -127,7 +131,10 @@ impl From<SurefireChoice> for Surefire {
 }
 
 pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
-    let Some(validated) = block_on(context, validate(&arguments.request()?, context))? else { return Ok(()) };
+    let mut request = arguments.request()?;
+    let of_bundle = arguments.bundle.take(&mut request.selector, context)?;
+    let context = of_bundle.as_ref().unwrap_or(context);
+    let Some(validated) = block_on(context, validate(&request, context))? else { return Ok(()) };
     write(&validated, arguments.format)?;
     validated.verdict()
 }

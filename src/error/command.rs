@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use super::{ExitStatus, Failure};
-use crate::output::{Table, escape_lines};
+use crate::output::{escape, escape_lines};
 
 /// Why a command failed. This type is no [`Failure`] itself, so that `?` can convert every `Failure` into it.
 #[derive(Debug, thiserror::Error)]
@@ -155,11 +155,12 @@ impl CommandError {
             let _ = writeln!(text, "{} {}", label("hint:", "1;36"), escape_lines(&hint));
         }
         if let Self::Repositories { rows, .. } = self {
-            let mut table = Table::new(["repository", "what to do", "what is wrong"]);
             for FailedRepository { repository, error, hint } in rows {
-                table.row([repository.as_str(), hint.as_deref().unwrap_or("see above"), error.as_str()]);
+                let _ = writeln!(text, "{}: {}", escape(repository), escape_lines(error));
+                if let Some(hint) = hint {
+                    let _ = writeln!(text, "  {} {}", label("hint:", "1;36"), escape_lines(hint));
+                }
             }
-            text.push_str(&table.render());
         }
         text
     }

@@ -7,6 +7,7 @@ pub mod compiler;
 pub mod masked;
 pub mod maven;
 pub mod merged;
+mod patterns;
 pub mod prepared;
 pub mod recording;
 pub mod surefire;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::error::{ExitStatus, Failure};
-use crate::event::{Event, EventSink};
+use crate::event::EventSink;
 use crate::execution::container::Environment;
 use crate::execution::executor::Executor;
 use crate::execution::request::{CellInput, CellRequest};
@@ -234,18 +234,17 @@ async fn execute_all<'a, F: Future<Output = Result<(Outcome, String), ProofError
 ) -> Result<Vec<Unproven>, ProofError> {
     use futures_util::StreamExt as _;
     const STAGE: &str = "proof";
-    events.send(Event::StageStarted { stage: STAGE.to_owned(), total: Some(needed.len() as u64) });
-    let (started, execute) = (std::time::Instant::now(), &execute);
+    let (stage, execute) = (&events.stage(STAGE, Some(needed.len() as u64), 0), &execute);
     let mut running = futures_util::stream::iter(needed)
         .map(|one| async move {
             let item = format!("{} {}", one.task.id, one.cell.name());
-            events.send(Event::ItemStarted { stage: STAGE.to_owned(), item: item.clone() });
+            stage.item_started(&item);
             let outcome = execute(one).await;
-            let text = match &outcome {
-                Ok((outcome, _)) => outcome.to_string(),
-                Err(error) => error.to_string(),
+            let (text, fault) = match &outcome {
+                Ok((outcome, _)) => (outcome.to_string(), matches!(outcome, Outcome::InfraFail(_))),
+                Err(error) => (error.to_string(), true),
             };
-            events.send(Event::ItemFinished { stage: STAGE.to_owned(), item, outcome: text });
+            stage.item_finished(&item, text, fault);
             outcome.map(|outcome| (one, outcome))
         })
         .buffer_unordered(jobs.max(1));
@@ -274,8 +273,6 @@ async fn execute_all<'a, F: Future<Output = Result<(Outcome, String), ProofError
             }))?,
         }
     }
-    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
     Ok(failed)
 }
 

@@ -143,14 +143,57 @@ impl TimeClasses {
         };
         if before != Some(&class) {
             tasks.insert(task.id.clone(), class.clone());
-            let path = self.path(&task.repository);
-            if let Some(directory) = path.parent() {
-                fs::create_dir_all(directory)?;
-            }
-            let file = File { schema: SCHEMA, repository: task.repository.clone(), tasks };
-            write_atomically(&path, &canonical_json(&file)?)?;
+            self.write(&task.repository, tasks)?;
         }
         Ok(Some(class))
+    }
+
+    /// Returns a file with the recorded classes of these tasks of a repository; `None` if none is recorded.
+    ///
+    /// # Errors
+    /// As [`TimeClasses::get`].
+    pub fn export(&self, repository: &RepositoryName, tasks: &[&Task]) -> io::Result<Option<Vec<u8>>> {
+        let mut tasks_of = self.read(repository)?;
+        let given =
+            |id: &TaskId, class: &TimeClass| tasks.iter().any(|task| task.id == *id && task.rev2 == class.revision);
+        tasks_of.retain(|id, class| given(id, class));
+        if tasks_of.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(canonical_json(&File { schema: SCHEMA, repository: repository.clone(), tasks: tasks_of })?))
+    }
+
+    /// Records the classes of a file of [`TimeClasses::export`]. A task keeps a class that is recorded for its revision.
+    /// Returns the tasks whose recorded class differs.
+    ///
+    /// # Errors
+    /// As [`TimeClasses::get`], and I/O errors of writing.
+    pub fn adopt(&self, repository: &RepositoryName, bytes: &[u8]) -> io::Result<Vec<TaskId>> {
+        let given = parse(bytes, repository).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
+        let name = format!("time-classes-{}", repository.file_stem());
+        let _held = self.data_dir.lock(&name, |_| {}).map_err(io::Error::other)?;
+        let mut tasks = self.read(repository)?;
+        let (before, mut other) = (tasks.clone(), Vec::new());
+        for (id, class) in given {
+            match tasks.get(&id).filter(|present| present.revision == class.revision) {
+                Some(present) if *present != class => other.push(id),
+                Some(_) => {}
+                None => drop(tasks.insert(id, class)),
+            }
+        }
+        if tasks != before {
+            self.write(repository, tasks)?;
+        }
+        Ok(other)
+    }
+
+    fn write(&self, repository: &RepositoryName, tasks: BTreeMap<TaskId, TimeClass>) -> io::Result<()> {
+        let path = self.path(repository);
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let file = File { schema: SCHEMA, repository: repository.clone(), tasks };
+        write_atomically(&path, &canonical_json(&file)?)
     }
 
     fn path(&self, repository: &RepositoryName) -> PathBuf {
@@ -168,17 +211,25 @@ impl TimeClasses {
             let text = format!("`{}` can't be read: {why}; remove it, and classes are measured anew", path.display());
             io::Error::new(io::ErrorKind::InvalidData, text)
         };
-        let file: File = serde_json::from_slice(&bytes).map_err(|error| wrong(&error.to_string()))?;
-        if (file.schema, &file.repository) != (SCHEMA, repository) {
-            return Err(wrong("it is of another schema or repository"));
-        }
-        let is_class = |class: &TimeClass| {
-            class.launch_seconds.is_none_or(|seconds| CLASSES.contains(&seconds)) && class.compile_seconds != Some(0)
-        };
-        match file.tasks.values().all(is_class) {
-            true => Ok(file.tasks),
-            false => Err(wrong("it has a class that there is none of")),
-        }
+        parse(&bytes, repository).map_err(|why| wrong(&why))
+    }
+}
+
+/// Returns the classes in the bytes of a repository's file.
+///
+/// # Errors
+/// The reason for which the file is malformed.
+pub fn parse(bytes: &[u8], repository: &RepositoryName) -> Result<BTreeMap<TaskId, TimeClass>, String> {
+    let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if (file.schema, &file.repository) != (SCHEMA, repository) {
+        return Err("it is of another schema or repository".to_owned());
+    }
+    let is_class = |class: &TimeClass| {
+        class.launch_seconds.is_none_or(|seconds| CLASSES.contains(&seconds)) && class.compile_seconds != Some(0)
+    };
+    match file.tasks.values().all(is_class) {
+        true => Ok(file.tasks),
+        false => Err("it has a class that there is none of".to_owned()),
     }
 }
 

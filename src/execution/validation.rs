@@ -57,14 +57,17 @@ impl Validation<'_> {
         events: &EventSink,
         cancellation: &CancellationToken,
     ) -> Result<Vec<CellRecord>, RunError> {
-        let jobs = self.missing(&known).into_iter().map(|(task, cell, path)| {
+        let missing = self.missing(&known);
+        let cells: usize = self.tasks.iter().map(|task| cells_of(task.track).len()).sum();
+        let done = (cells * self.paths.len()).saturating_sub(missing.len());
+        let jobs = missing.into_iter().map(|(task, cell, path)| {
             let item = match self.paths {
                 [_, _, ..] => format!("{} {} {path}", task.id, cell.name()),
                 _ => format!("{} {}", task.id, cell.name()),
             };
             (item, self.cell(task, cell, path))
         });
-        let stage = Stage { name: "validate", jobs: self.jobs, events, cancellation };
+        let stage = Stage { name: "validate", jobs: self.jobs, done, events, cancellation };
         stage.run(run, known, jobs, outcomes).await
     }
 
@@ -220,14 +223,16 @@ pub fn ordered_cells(task: &Task) -> Vec<Cell> {
     cells
 }
 
-/// Returns the number of records with each outcome, such as `pass 3, exec_fail(assertion) 1`.
-fn outcomes(records: &[CellRecord]) -> String {
+/// Returns the number of records with each outcome, such as `pass 3, exec_fail(assertion) 1`, and whether one is a fault
+/// of the infrastructure.
+fn outcomes(records: &[CellRecord]) -> (String, bool) {
+    let fault = records.iter().any(|record| matches!(record.outcome, Outcome::InfraFail(_)));
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for record in records {
         *counts.entry(record.outcome.to_string()).or_default() += 1;
     }
     let counts: Vec<String> = counts.into_iter().map(|(outcome, count)| format!("{outcome} {count}")).collect();
-    counts.join(", ")
+    (counts.join(", "), fault)
 }
 
 #[cfg(test)]

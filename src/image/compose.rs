@@ -185,6 +185,21 @@ pub(crate) fn record_path(store: &Store, key: &Digest) -> PathBuf {
     records_directory(store).join(format!("{}.json", key.hex()))
 }
 
+/// Keeps the record of a finished layer from another store. The layer's blobs must be in this store. A present record
+/// with its blobs stays.
+///
+/// # Errors
+/// [`ImageError::Io`].
+pub(crate) fn keep_layer(store: &Store, record: &LayerRecord) -> Result<(), ImageError> {
+    let key = record.layer.recipe;
+    if remembered(store, &key).is_some() {
+        return Ok(());
+    }
+    let io = |source| ImageError::Io { doing: "keeping a layer".to_owned(), source };
+    fs::create_dir_all(records_directory(store)).map_err(io)?;
+    write_atomically(&record_path(store, &key), &canonical_json(record)?).map_err(io)
+}
+
 /// Returns the finished layer with this recipe if the store has its blobs.
 pub(crate) fn remembered(store: &Store, key: &Digest) -> Option<LayerRecord> {
     // If the record can't be read, the layer is composed again and the record replaced.

@@ -44,13 +44,12 @@ fn layer_file(kind: LayerKind) -> String {
 /// Writes the image's layers and its Dockerfile to `directory`, which must be empty or missing.
 ///
 /// # Errors
-/// [`ImageError::Io`], also for a directory that is not empty; [`ImageError::Store`] for missing or corrupted blobs.
+/// [`ImageError::Io`]; [`ImageError::NotEmpty`]; [`ImageError::Store`] for missing or corrupted blobs.
 pub fn export_context(image: &Image, jdk: u32, store: &Store, directory: &Path) -> Result<(), ImageError> {
     let io = |source| ImageError::Io { doing: "exporting a build context".to_owned(), source };
     fs::create_dir_all(directory).map_err(io)?;
     if fs::read_dir(directory).map_err(io)?.next().is_some() {
-        let reason = format!("`{}` is not empty", directory.display());
-        return Err(io(io::Error::new(io::ErrorKind::DirectoryNotEmpty, reason)));
+        return Err(ImageError::NotEmpty { directory: directory.to_owned() });
     }
     fs::create_dir_all(directory.join("layers")).map_err(io)?;
     for layer in &image.layers {

@@ -41,6 +41,7 @@ use serde::{Deserialize, Serialize};
 pub use builder::ImageBuilder;
 pub use catalog::{BuiltImage, Catalog, LoadedImage, LockDigests, Pruned};
 pub use compose::{LayerRecord, compose, compose_recipe, read_index, toolchain_recipe_digest};
+pub(crate) use compose::{keep_layer, remembered as remembered_layer};
 pub use config::{environment, layer_title, ready_tag, tag};
 #[cfg(test)]
 pub(crate) use deb::tests::package as debian_package;
@@ -108,6 +109,12 @@ pub enum ImageError {
         /// The cause.
         source: io::Error,
     },
+    /// A build context goes into a directory of its own.
+    #[error("`{directory}` is not empty")]
+    NotEmpty {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// An input is malformed.
     #[error("`{name}` can't be put into an image: {reason}")]
     Archive {
@@ -170,12 +177,14 @@ impl Failure for ImageError {
             Self::Store(error) => error.exit_status(),
             // A data directory of another version ends a command before it makes images.
             Self::Io { .. } | Self::DataDir(_) => ExitStatus::Infrastructure,
+            Self::NotEmpty { .. } => ExitStatus::Usage,
             _ => ExitStatus::Mismatch,
         }
     }
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::NotEmpty { .. } => "name an empty directory, or one that does not exist yet",
             Self::Store(StoreError::Corrupted { path, .. }) => {
                 return Some(format!("remove `{}` and run `testevo-sandbox build-images` again", path.display()));
             }

@@ -21,6 +21,7 @@ use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::error::{ExitStatus, Failure};
 use crate::manifest::RepositoryManifest;
+use crate::output::without_types;
 use crate::task::RepositoryName;
 
 /// The architecture of packages and images, in the terms of Debian and OCI. The engines check Docker's name for the
@@ -41,6 +42,8 @@ pub enum LockFileError {
     Missing {
         /// The file.
         path: PathBuf,
+        /// The repository that needs it, if known.
+        repository: Option<RepositoryName>,
     },
     /// A file could not be read or written.
     #[error(transparent)]
@@ -74,7 +77,10 @@ impl Failure for LockFileError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Missing { .. } => "run `testevo-sandbox lock`",
+            Self::Missing { repository: Some(repository), .. } => {
+                return Some(format!("run `testevo-sandbox lock {repository}`"));
+            }
+            Self::Missing { .. } => "run `testevo-sandbox lock NAME` for the repositories that you need",
             Self::Io(_) => "check its permissions",
             Self::Malformed { .. } => "restore it from a copy or from locks/history, or remove it and run `lock` again",
             Self::UnknownSchema { .. } => "use the program that wrote it",
@@ -339,7 +345,8 @@ pub trait LockFile: Serialize + serde::de::DeserializeOwned {
             }
             None => return Err(malformed("it has no `schema`".to_owned())),
         }
-        let lock: Self = table.try_into().map_err(|error: toml::de::Error| malformed(error.message().to_owned()))?;
+        let lock: Self =
+            table.try_into().map_err(|error: toml::de::Error| malformed(without_types(error.message())))?;
         for origin in lock.origins() {
             origin.parse::<OriginName>().map_err(|error| malformed(error.to_string()))?;
         }
@@ -406,7 +413,7 @@ pub fn read(path: &Path) -> Result<String, LockFileError> {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return Err(malformed("it is no file".to_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(LockFileError::Missing { path: path.to_owned() });
+            return Err(LockFileError::Missing { path: path.to_owned(), repository: None });
         }
         Err(error) => return Err(error.into()),
     }

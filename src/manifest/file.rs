@@ -9,6 +9,7 @@ use toml::{Table, Value};
 use super::{Build, JDK_MAJORS, MANIFEST_SCHEMA, RepositoryManifest, jdk_majors};
 use crate::data_dir::write_atomically;
 use crate::error::{ExitStatus, Failure};
+use crate::output::without_types;
 use crate::task::RepositoryName;
 
 /// The largest manifest that is read, in bytes.
@@ -153,7 +154,7 @@ impl RepositoryManifest {
             Some(_) => return Err(malformed("`overrides` is no table".into())),
         }
         let mut manifest: Self =
-            table.try_into().map_err(|error: toml::de::Error| malformed(error.message().into()))?;
+            table.try_into().map_err(|error: toml::de::Error| malformed(without_types(error.message())))?;
         manifest.check().map_err(malformed)?;
         if let Some((limit, value, least, most)) = manifest.limits.out_of_bounds() {
             return Err(ManifestError::Limit { path: path.to_owned(), limit, value, least, most });

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ExitStatus, Failure};
 use crate::metrics::aggregate::mean;
+use crate::output::json_problem;
 use crate::task::{TaskId, Track};
 
 pub mod calibration;
@@ -184,10 +185,10 @@ pub fn read(path: &Path) -> Result<Leaderboard, LeaderboardError> {
 }
 
 fn parse(bytes: &[u8]) -> Result<Leaderboard, String> {
-    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| json_problem(&error))?;
     let leaderboard = match (value.get("tracks"), value.get("groups")) {
-        (Some(_), _) => serde_json::from_value(value).map_err(|error| error.to_string())?,
-        (None, Some(_)) => of_groups(serde_json::from_value(value).map_err(|error| error.to_string())?)?,
+        (Some(_), _) => serde_json::from_value(value).map_err(|error| json_problem(&error))?,
+        (None, Some(_)) => of_groups(serde_json::from_value(value).map_err(|error| json_problem(&error))?)?,
         (None, None) => return Err("it has neither `tracks` nor `groups`".to_owned()),
     };
     check(&leaderboard)?;
@@ -207,7 +208,8 @@ fn of_groups(excerpt: Excerpt) -> Result<Leaderboard, String> {
             for GroupRow { d, mut values } in rows {
                 let date = if d.is_empty() { group.date.clone() } else { d };
                 values.insert("d".to_owned(), date.into());
-                let row = serde_json::from_value(values.into()).map_err(|error| format!("{}: {error}", group.date))?;
+                let row = serde_json::from_value(values.into())
+                    .map_err(|error| format!("{}: {}", group.date, json_problem(&error)))?;
                 entry.tasks.push(row);
             }
         }

@@ -23,7 +23,7 @@ use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{
     Command, CommandLimits, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult,
 };
-use crate::event::{Event, EventSink};
+use crate::event::EventSink;
 use crate::execution::build::maven::{COMPILE_GOALS, MavenSettings, maven_command};
 use crate::execution::container;
 use crate::execution::container::ToolJars;
@@ -147,12 +147,11 @@ impl Locking<'_> {
             },
         )?;
         self.ensure(lock).await?;
-        let started = std::time::Instant::now();
-        self.events.send(Event::StageStarted { stage: STAGE.to_owned(), total: Some(missing.len() as u64) });
+        let stage = self.events.stage(STAGE, Some(sets.len() as u64), (sets.len() - missing.len()) as u64);
         let mut seed: Option<(usize, PathBuf)> = None;
         for set in missing {
             let item = format!("{} {} {}", self.repository, set.revision, set.module.directory);
-            self.events.send(Event::ItemStarted { stage: STAGE.to_owned(), item: item.clone() });
+            stage.item_started(&item);
             let names = lock.files.len() + lock.metadata.len();
             let seed_path = match seed.take() {
                 Some((count, path)) if count == names => path,
@@ -180,14 +179,8 @@ impl Locking<'_> {
                 }
             };
             save(lock)?;
-            self.events.send(Event::ItemFinished {
-                stage: STAGE.to_owned(),
-                item,
-                outcome: format!("{outcome}, {} files", lock.files.len()),
-            });
+            stage.item_finished(&item, format!("{outcome}, {} files", lock.files.len()), outcome == "unresolved");
         }
-        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.events.send(Event::StageFinished { stage: STAGE.to_owned(), elapsed_ms });
         Ok(unresolved)
     }
 

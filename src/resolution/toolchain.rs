@@ -20,6 +20,7 @@ use crate::artifact::fetch::{Client, FetchError, FetchManyError};
 use crate::artifact::origin::OriginName;
 use crate::artifact::pypi;
 use crate::error::{ExitStatus, Failure};
+use crate::event::RunningStage;
 use crate::lock::items::{package_item, toolchain_items};
 use crate::lock::policy::{DebianPolicy, ToolPolicy, ToolchainPolicy};
 use crate::lock::{DebianPackage, JdkLock, SignedIndex, ToolFile, ToolRole, ToolchainLock};
@@ -139,14 +140,17 @@ pub async fn lock_toolchain(
     };
     let missing: BTreeSet<u32> =
         wanted.into_iter().filter(|major| !lock.jdks.iter().any(|jdk| jdk.major == *major)).collect();
+    // The stage of downloads follows this one.
+    let stage = client.events().stage("toolchain", None, 0);
     if lock.base.is_empty() || lock.tools_packages.is_empty() || !missing.is_empty() {
-        lock_packages(client, policy, &missing, &mut lock).await?;
+        lock_packages(client, policy, &missing, &mut lock, &stage).await?;
     }
     for tool in &policy.tool_files {
         if !lock.tools.iter().any(|locked| locked.role == tool.role && locked.name == tool.name) {
-            lock.tools.push(lock_tool(client, tool).await?);
+            lock.tools.push(stage.during(&tool.name, lock_tool(client, tool)).await?);
         }
     }
+    drop(stage);
     lock.tools.sort_by(|a, b| (a.role, &a.name).cmp(&(b.role, &b.name)));
     if request.mode != LockMode::Check {
         client.fetch_all(&toolchain_items(&lock, None)?, request.jobs, client.events()).await?;
@@ -161,6 +165,7 @@ async fn lock_packages(
     policy: &ToolchainPolicy,
     missing: &BTreeSet<u32>,
     lock: &mut ToolchainLock,
+    stage: &RunningStage,
 ) -> Result<(), ToolchainError> {
     let known = || policy.jdks.iter().map(|jdk| jdk.major).collect();
     let mut kits = Vec::new();
@@ -171,7 +176,8 @@ async fn lock_packages(
     let mut suites: BTreeMap<&str, Suite> = BTreeMap::new();
     for name in kits.iter().map(|kit| kit.suite.as_str()).chain([policy.debian.suite.as_str()]) {
         if !suites.contains_key(name) {
-            suites.insert(name, archive.suite(name).await?);
+            let suite = stage.during(&format!("Debian's index of {name}"), archive.suite(name)).await?;
+            suites.insert(name, suite);
         }
     }
     let (debian, suite) = (&policy.debian, policy.debian.suite.as_str());
@@ -179,7 +185,7 @@ async fn lock_packages(
     if lock.base.is_empty() {
         lock.base = resolved("the base", &main, debian, &policy.base.packages, None, &BTreeMap::new())?;
     }
-    let installed = installed(client, &lock.base, &main).await?;
+    let installed = stage.during("the base's packages", installed(client, &lock.base, &main)).await?;
     if lock.tools_packages.is_empty() {
         lock.tools_packages = resolved("the tools", &main, debian, &policy.tools.packages, None, &installed)?;
     }

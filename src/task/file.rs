@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{RepositoryName, Task, TaskId};
 use crate::error::{ExitStatus, Failure};
+use crate::output::json_problem;
 
 /// Version of the task file's schema.
 pub const TASK_FILE_SCHEMA: u32 = 1;
@@ -116,19 +117,27 @@ impl TaskFile {
         if fs::metadata(path)?.len() > MOST_BYTES {
             return Err(malformed("it is too large".into()));
         }
+        Self::parse(path, &fs::read(path)?)
+    }
+
+    /// Reads the bytes of a task file; `path` is its name in errors.
+    ///
+    /// # Errors
+    /// [`TaskFileError::Malformed`], [`TaskFileError::UnknownSchema`].
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, TaskFileError> {
+        let malformed = |reason: String| TaskFileError::Malformed { path: path.to_owned(), reason };
         #[derive(Deserialize)]
         struct SchemaOnly {
             schema: Option<u64>,
         }
-        let bytes = fs::read(path)?;
         // The schema is checked first: a newer file must not be called malformed.
-        let schema: SchemaOnly = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
+        let schema: SchemaOnly = serde_json::from_slice(bytes).map_err(|error| malformed(json_problem(&error)))?;
         match schema.schema {
             Some(schema) if schema == u64::from(TASK_FILE_SCHEMA) => {}
             Some(found) => return Err(TaskFileError::UnknownSchema { path: path.to_owned(), found }),
             None => return Err(malformed("it has no `schema`".into())),
         }
-        let file: Self = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
+        let file: Self = serde_json::from_slice(bytes).map_err(|error| malformed(json_problem(&error)))?;
         match file.tasks.iter().find(|task| task.repository != file.repository) {
             Some(task) => Err(malformed(format!("the task {} is of {}", task.id, task.repository))),
             None => Ok(file),

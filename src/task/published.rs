@@ -21,6 +21,7 @@ use super::{
 };
 use crate::digest::encode_hex;
 use crate::error::{ExitStatus, Failure};
+use crate::output::json_problem;
 
 /// The largest file that is read, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
@@ -74,7 +75,7 @@ pub enum Problem {
     #[error("it has no file that ends in .json or .jsonl")]
     NoFiles,
     /// The text is not JSON.
-    #[error("it is no JSON: {0}")]
+    #[error("{}{}", if .0.is_eof() { "" } else { "it is no JSON: " }, json_problem(.0))]
     NoJson(serde_json::Error),
     /// A field is missing.
     #[error("the field `{0}` is missing")]

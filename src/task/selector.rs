@@ -5,6 +5,9 @@ use std::fmt;
 use super::{RepositoryName, Task, Track};
 use crate::error::{ExitStatus, Failure};
 
+/// Stands in tables for the middle of a long id.
+const ELLIPSIS: char = '\u{2026}';
+
 /// A choice of tasks. The default is all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
@@ -81,6 +84,14 @@ impl Failure for SelectorError {
 }
 
 impl Selector {
+    /// Returns the selector of one task by its id. The id may have lost its middle, as in a table.
+    pub fn of_task(id: &str) -> Self {
+        match id.contains(ELLIPSIS) {
+            true => Self { patterns: vec![id.to_owned()], ..Self::default() },
+            false => Self { task_ids: vec![id.to_owned()], ..Self::default() },
+        }
+    }
+
     /// Returns the patterns if the selector has no other criteria.
     pub fn only_patterns(&self) -> Option<&[String]> {
         let by_patterns = Self { patterns: self.patterns.clone(), ..Self::default() };
@@ -187,9 +198,11 @@ fn repository_fits(pattern: &str, repository: &RepositoryName) -> bool {
     glob_fits(pattern, repository.as_str()) || (!pattern.contains('/') && glob_fits(pattern, repository.name()))
 }
 
-/// Tells whether a pattern with `*` (any text) and `?` (any character) matches `text`.
+/// Tells whether a pattern with `*` (any text) and `?` (any character) matches `text`. An ellipsis is a star, so that ids
+/// of tables fit.
 fn glob_fits(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let pattern: Vec<char> = pattern.chars().map(|c| if c == ELLIPSIS { '*' } else { c }).collect();
+    let text: Vec<char> = text.chars().collect();
     let (mut p, mut t) = (0, 0);
     // The last star, and the position in the text at that time. After a mismatch the star takes one more character.
     let mut star: Option<(usize, usize)> = None;

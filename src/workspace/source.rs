@@ -100,7 +100,8 @@ impl Sources {
             return Err(WorkspaceError::Offline { repository: repository.clone(), revision });
         }
         self.events.message(format!("fetching {} commits of {repository}", wanted.len()));
-        git_command::fetch(repository, url, &path, &wanted).await?;
+        let stage = self.events.stage("git fetch", None, 0);
+        stage.during(repository.as_str(), git_command::fetch(repository, url, &path, &wanted)).await?;
         let (repository, revisions) = (repository.clone(), revisions.to_vec());
         blocking(move || whole(&repository, path, &revisions)).await
     }

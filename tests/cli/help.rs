@@ -1,6 +1,7 @@
 //! `--help` and wrong arguments.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
@@ -30,6 +31,9 @@ fn every_subcommand_has_help() {
     assert_snapshot!("runs-rm", own_help(&["runs", "rm"]));
     for command in ["verify", "gc", "export", "import"] {
         assert_snapshot!(format!("store-{command}"), own_help(&["store", command]));
+    }
+    for command in ["create", "verify", "import"] {
+        assert_snapshot!(format!("bundle-{command}"), own_help(&["bundle", command]));
     }
     assert_snapshot!("explain", own_help(&["explain"]));
     assert_snapshot!("completions", own_help(&["completions"]));
@@ -134,7 +138,7 @@ fn wrong_arguments_are_explained() {
     assert_snapshot!(line.run(&["import", "--jobs", "0", "x"]), @r"
     exit 2
     ---- stderr
-    error: invalid value '0' for '--jobs <N>': number would be zero for non-zero type
+    error: invalid value '0' for '--jobs <N>': it is no whole number from 1 on
 
     For more information, try '--help'.
     ");
@@ -172,4 +176,56 @@ fn wrong_arguments_are_explained() {
     error: the data directory `[DIRECTORY]/data` has version `99`, this program knows version 1
     hint: use the program that wrote it, or name another directory with `--data-dir`
     ");
+}
+
+#[test]
+fn a_usage_line_has_only_options_that_were_typed() {
+    let variables = [("TESTEVO_SANDBOX_JOBS", "2"), ("TESTEVO_SANDBOX_ENGINE", "native")];
+    let text = CommandLine::new().run_with(&variables, &["runs", "show", "--offline"]);
+    assert!(text.starts_with("exit 2\n") && text.contains("<RUN>"), "{text}");
+    let usage = text.lines().find(|line| line.starts_with("Usage: ")).unwrap();
+    assert!(!["--jobs", "--engine", "--data-dir"].iter().any(|option| usage.contains(option)), "{usage}");
+    // What is wrong in the environment is still told.
+    let text = CommandLine::new().run_with(&[("TESTEVO_SANDBOX_JOBS", "many")], &["runs", "list"]);
+    assert!(text.starts_with("exit 2\n") && text.contains("'many' for '--jobs <N>'"), "{text}");
+}
+
+#[test]
+fn zero_is_refused_in_words() {
+    for arguments in
+        [&["--jobs", "0", "runs", "list"][..], &["validate", "--repeat", "0"], &["validate", "--repeat", "x"]]
+    {
+        let text = CommandLine::new().run(arguments);
+        assert!(text.contains("it is no whole number from 1 on"), "{text}");
+        assert!(!text.contains("non-zero type"), "{text}");
+    }
+}
+
+/// Runs the program on a terminal of its own, with programs of this directory only.
+fn on_terminal(line: &CommandLine, path: &str, arguments: &str) -> (Option<i32>, String) {
+    let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_testevo-sandbox"));
+    let output = std::process::Command::new("/usr/bin/script")
+        .args(["-qec", &command, "/dev/null"])
+        .env("PATH", line.path().join(path))
+        .env("SHELL", "/bin/sh")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn a_terminal_gets_a_rendered_page() {
+    let line = CommandLine::new();
+    line.write("bin/man", "#!/bin/sh\nread first\necho \"man $*: $first\"\n");
+    let man = line.path().join("bin/man");
+    fs_err::set_permissions(&man, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (code, text) = on_terminal(&line, "bin", "man lock");
+    // The page's source begins with definitions, and with the title after them.
+    assert!(code == Some(0) && text.starts_with("man -l -: .ie"), "{code:?} {text}");
+    let (code, text) = on_terminal(&line, "nowhere", "man lock");
+    assert!(
+        code == Some(2) && text.contains("`man` can't show the page") && text.contains("redirecting stdout"),
+        "{text}"
+    );
 }

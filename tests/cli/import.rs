@@ -188,7 +188,7 @@ fn failures_name_file_and_task_and_write_nothing() {
     assert_snapshot!(line.run(&["import", "published/zz.json"]), @r"
     exit 4
     ---- stderr
-    error: `published/zz.json`: it is no JSON: EOF while parsing a value at line 1 column 17
+    error: `published/zz.json`: it is truncated: it ends within a value
     hint: name the published per-repository .json files, a .jsonl release, or a directory of them
     ");
     let written: Vec<String> = line.files().into_iter().filter(|file| file.contains("__")).collect();

@@ -7,6 +7,7 @@ use std::process::Child;
 use testevo_sandbox::data_dir::DataDir;
 
 use super::failures::{BUILD, locked, stored};
+use super::lock::{MIRROR, imported};
 use crate::support::command::CommandLine;
 use crate::support::waiting::{PATIENCE, wait_until};
 
@@ -19,14 +20,15 @@ fn interrupted(mut child: Child) -> Option<i32> {
 
 #[test]
 fn who_waits_for_another_process_can_be_interrupted() {
-    let line = locked();
+    // Who locks looks for sources first.
+    let (line, sample, lock) = (locked(), imported(), ["lock", MIRROR[0], MIRROR[1]]);
     stored(&line);
-    let data_dir = DataDir::open(&line.path().join("data")).unwrap();
-    for (name, waiting, arguments) in [
-        ("lock-toolchain", "which holds lock-toolchain", &["lock", "first/one"][..]),
-        ("images", "which builds images", &BUILD[..]),
-        ("prove-first__one", "which holds prove-first__one", &BUILD[..]),
+    for (line, name, waiting, arguments) in [
+        (&sample, "lock-toolchain", "which holds lock-toolchain", &lock[..]),
+        (&line, "images", "which builds images", &BUILD[..]),
+        (&line, "prove-first__one", "which holds prove-first__one", &BUILD[..]),
     ] {
+        let data_dir = DataDir::open(&line.path().join("data")).unwrap();
         let held = data_dir.lock(name, |_| panic!("nobody has it")).unwrap();
         let (child, mut said) = line.start_telling(arguments);
         let told = said.find(|line| line.contains("waiting for"));

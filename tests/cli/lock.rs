@@ -40,6 +40,15 @@ pub(super) fn write_locks(line: &CommandLine, majors: &[u32]) {
 }
 
 #[test]
+fn sources_come_before_downloads() {
+    let line = imported();
+    let nowhere = ["--git-mirror", "nowhere/{name}", "--origin", "debian=http://127.0.0.1:1", "--engine", "native"];
+    let text = line.run(&[&["lock"][..], &nowhere].concat());
+    assert!(text.contains("there is no git repository of testevo/sample"), "{text}");
+    assert!(!text.contains("Debian") && !text.contains("toolchain"), "{text}");
+}
+
+#[test]
 fn a_check_names_what_no_lock_covers() {
     let line = imported();
     let check = |more: &[&str]| line.run(&[&["lock", "--check"], &MIRROR[..], more].concat());
@@ -47,7 +56,7 @@ fn a_check_names_what_no_lock_covers() {
     exit 1
     ---- stdout
     repository      jdk             files  MiB  build sets  missing
-    testevo/sample  21, not locked  0      0    0           1
+    testevo/sample  21, not locked  0      0.0  0           1
     ---- stderr
     error: the toolchain lock has no Java 21; 1 set of build files is not covered by a lock
     ");
@@ -64,7 +73,7 @@ fn a_check_names_what_no_lock_covers() {
     exit 0
     ---- stdout
     repository      jdk  files  MiB  build sets  missing
-    testevo/sample  21   0      0    1           0
+    testevo/sample  21   0      0.0  1           0
     ");
     // A lock for another Java covers nothing.
     let path = line.path().join("data/locks/testevo__sample.lock");
@@ -74,7 +83,7 @@ fn a_check_names_what_no_lock_covers() {
     exit 1
     ---- stdout
     repository      jdk  files  MiB  build sets  missing
-    testevo/sample  21   0      0    0           1
+    testevo/sample  21   0      0.0  0           1
     ---- stderr
     error: 1 set of build files is not covered by a lock
     ");

@@ -57,12 +57,12 @@ fn build_images_says_what_it_would_fetch_and_show() {
     assert_snapshot!(run(&BUILD), @r"
     exit 0
     ---- stderr
-    would fetch 1 file (0 MiB) and compose the image of first/one
+    would fetch 1 file (0.0 MiB) and compose the image of first/one
     ");
     assert_snapshot!(run(&["build-images", "first/one"]), @r"
     exit 0
     ---- stderr
-    would fetch 1 file (0 MiB) and compose the image of first/one
+    would fetch 1 file (0.0 MiB) and compose the image of first/one
     would fetch first/one, whose sources are not here yet, to prove its image
     ");
     assert_eq!(contents(&line), before);
@@ -83,7 +83,7 @@ fn build_images_says_what_it_would_fetch_and_show() {
     assert_snapshot!(run(&[]), @r"
     exit 0
     ---- stderr
-    would fetch 3 files (0 MiB) and compose the image of testevo/sample
+    would fetch 3 files (0.0 MiB) and compose the image of testevo/sample
     would show by 1 execution without a network that the image of testevo/sample works
     ");
     // Both sides of five tasks.
@@ -100,14 +100,34 @@ fn validate_says_what_comes_first() {
     ---- stderr
     would execute 8 cells of 3 tasks from 2 repositories, each launch 1 times
     warning: first/one has no image of its present locks: run `testevo-sandbox build-images first/one` first
+    would fetch first/one, whose sources are not here yet
     warning: second/two has no lock: run `testevo-sandbox lock second/two` first
+    would fetch second/two, whose sources are not here yet
     ");
     stored(&line);
     assert!(line.run(&BUILD).starts_with("exit 0\n"));
     let text = run();
-    assert!(!text.contains("first/one") && text.contains("second/two"), "{text}");
+    assert!(!text.contains("first/one has no") && text.contains("second/two has no lock"), "{text}");
     fs_err::remove_file(line.path().join("data/locks/toolchain.lock")).unwrap();
     assert!(run().contains("the toolchain has no lock: run `testevo-sandbox lock first/one` first"));
+}
+
+#[test]
+fn one_repository_keeps_no_other_from_being_looked_at() {
+    let line = locked();
+    fs_err::remove_file(line.path().join("data/manifests/first__one.toml")).unwrap();
+    let commands = [
+        (&["validate"][..], "second/two has no lock"),
+        (&["score", "--predictions", "gold"], "second/two has no lock"),
+        (&["lock"], "would fetch second/two"),
+        (&["build-images"], "(hint: run `testevo-sandbox lock second/two`)"),
+    ];
+    for (command, other) in commands {
+        let text = line.run(&[command, &["first/one", "second/two", "--dry-run"]].concat());
+        assert!(text.contains("first/one is left out: there is no manifest"), "{text}");
+        assert!(text.contains(other), "{text}");
+        assert!(!text.starts_with("exit 0\n"), "{text}");
+    }
 }
 
 #[test]

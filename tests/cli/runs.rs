@@ -1,6 +1,10 @@
 //! `runs` and `explain`: what was executed is listed, shown, explained and removed.
 
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
 use insta::{assert_snapshot, with_settings};
+use serde_json::Value;
 use testevo_sandbox::canonical_json::canonical_json;
 use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::engine::spec::{Command, CommandLimits, PROGRAM_SCHEMA, Program, Step};
@@ -9,12 +13,14 @@ use testevo_sandbox::execution::run::directory::RunDirectory;
 use testevo_sandbox::execution::run::inputs::{INPUTS_SCHEMA, RunInputs};
 use testevo_sandbox::execution::run::logs::{CellLogs, Logs};
 use testevo_sandbox::execution::run::record::{CellRecord, Measured, RECORD_SCHEMA};
+use testevo_sandbox::execution::scoring::log_directory;
 use testevo_sandbox::outcome::{CompileReason, ExecReason, Outcome};
 use testevo_sandbox::task::file::load_all;
-use testevo_sandbox::task::{Cell, Task};
+use testevo_sandbox::task::{Cell, Side, Task};
 
 use super::import::write_published;
 use crate::support::command::CommandLine;
+use crate::support::scored::ScoredRun;
 
 fn imported(line: &CommandLine) -> (DataDir, Vec<Task>) {
     write_published(line);
@@ -72,9 +78,8 @@ fn append(run: &mut RunDirectory, task: &Task, cell: Cell, outcome: Outcome, det
     }
 }
 
-/// Keeps a command as the executor does.
-fn keep_command(run: &RunDirectory, task: &Task, cell: Cell, name: &str, argv: &[&str]) {
-    let command = Command {
+fn command(argv: &[&str]) -> Command {
+    Command {
         argv: argv.iter().map(|argument| (*argument).to_owned()).collect(),
         environment: vec![("TZ".to_owned(), "UTC".to_owned())],
         working_directory: "/work/project".to_owned(),
@@ -82,7 +87,12 @@ fn keep_command(run: &RunDirectory, task: &Task, cell: Cell, name: &str, argv: &
         events: false,
         required: false,
         only_after_success_of: None,
-    };
+    }
+}
+
+/// Keeps a command as the executor does.
+fn keep_command(run: &RunDirectory, task: &Task, cell: Cell, name: &str, argv: &[&str]) {
+    let command = command(argv);
     let program = Program { schema: PROGRAM_SCHEMA, door_port: None, steps: vec![Step::Run(command)] };
     let kept = Logs::new(run.path().join("logs"), EventSink::none());
     let logs = CellLogs::create(Some(&kept), &task.id, cell).unwrap();
@@ -151,4 +161,77 @@ fn a_task_of_a_run_is_explained_with_its_commands() {
     assert_eq!(values[4]["class"], "differing");
     check("explain-not-executed", &line.run(&["explain", "r1", "first_2"]));
     check("explain-unknown", &line.run(&["explain", "r1", "second_2"]));
+}
+
+/// Changes the records of a run as lines of JSON; what is no longer a value goes.
+fn change_records(run: &Path, change: impl Fn(&mut Value) -> bool) {
+    let path = run.join("records.jsonl");
+    let mut lines = String::new();
+    for line in fs::read_to_string(&path).unwrap().lines() {
+        let mut record: Value = serde_json::from_str(line).unwrap();
+        if change(&mut record) {
+            lines.push_str(&format!("{record}\n"));
+        }
+    }
+    fs::write(path, lines).unwrap();
+}
+
+fn scored(line: &CommandLine, run_id: &str) -> PathBuf {
+    line.run(&["runs", "list"]);
+    let models = vec!["one".to_owned(), "two".to_owned()];
+    ScoredRun { run_id, models, tasks: 2, strange: "" }.write(&line.path().join("data"))
+}
+
+#[test]
+fn a_kept_result_is_explained_with_the_logs_of_the_run_that_executed_it() {
+    let line = CommandLine::new();
+    let (first, second) = (scored(&line, "first"), scored(&line, "second"));
+    let logs = first.join("logs").join(log_directory("one", &"t0000".parse().unwrap(), Side::New));
+    let command = serde_json::to_vec(&command(&["/bin/java", "testevo.runner.Main"])).unwrap();
+    fs::write(logs.join("m0-1-1.command.json"), command).unwrap();
+    change_records(&second, |record| {
+        if record["record"] == "execution" {
+            record["cached"] = true.into();
+            record["measured"].as_object_mut().unwrap().remove("logs");
+        }
+        true
+    });
+    let explain = |run: &str| line.run(&["explain", run, "t0000", "--model", "one"]);
+    let shell = "      launch 0.7 s\n        $ cd /work/project && env -i TZ=UTC /bin/java testevo.runner.Main\n";
+    for (run, whose) in [("first", ""), ("second", ", of run first")] {
+        let text = explain(run);
+        let place = format!("      logs {}{whose}\n{shell}", logs.display())
+            .replace(line.path().to_str().unwrap(), "[DIRECTORY]");
+        assert!(text.contains(&place), "{text}");
+        assert!(!text.contains("model       two"), "{text}");
+    }
+    // Without that run nobody knows them.
+    line.run(&["runs", "rm", "first"]);
+    assert!(!explain("second").contains("logs"));
+    let text = line.run(&["explain", "second", "t0000", "--model", "nobody"]);
+    assert!(text.starts_with("exit 2\n") && text.contains("no model `nobody`") && text.contains("one, two"), "{text}");
+}
+
+#[test]
+fn what_an_unfinished_run_has_not_executed_is_told_as_such() {
+    let line = CommandLine::new();
+    let run = scored(&line, "first");
+    // The second task is one of generation, and needs old code.
+    change_records(&run, |record| {
+        let is_of = |task: &str| record["record"] == "execution" && record["task_id"] == task;
+        !(is_of("t0000") || is_of("t0001") && record["code"] == "old")
+    });
+    let show = || line.run(&["runs", "show", "first"]);
+    assert!(show().contains("unscored: one t0000 a.T0#m0: not executed on new code\n"), "{}", show());
+    let description = run.join("run.json");
+    let mut value: Value = serde_json::from_slice(&fs::read(&description).unwrap()).unwrap();
+    value["finished"] = Value::Null;
+    fs::write(&description, value.to_string()).unwrap();
+    let text = show();
+    let [new, old] = ["new", "old"].map(|side| format!("not executed on {side} code yet: the run is not finished\n"));
+    assert!(text.contains(&format!("unscored: one t0000 a.T0#m0: {new}")), "{text}");
+    assert!(text.lines().any(|line| line.contains(" t0001 ") && format!("{line}\n").ends_with(&old)), "{text}");
+    // The list counts what is there.
+    let text = line.run(&["runs", "list"]);
+    assert!(text.contains("one, two") && text.contains(" methods, ") && text.contains("unfinished"), "{text}");
 }

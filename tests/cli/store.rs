@@ -46,14 +46,14 @@ fn a_corrupted_blob_is_found_named_and_removed() {
     assert_snapshot!(line.run(&["store", "verify"]), @"
     exit 0
     ---- stdout
-    1 blob sound, 0 MiB read
+    1 blob sound, 0.0 MiB read
     ");
     fs::write(blob(&line, &jar), "other").unwrap();
     assert_snapshot!(line.run(&["store", "verify"]), @"
     exit 6
     ---- stdout
     corrupted: sha256:fc8bd814a3051a9717431182d5af2a2d654481aac82a028c05c73afa4ca38823
-    0 blobs sound, 0 MiB read
+    0 blobs sound, 0.0 MiB read
     ---- stderr
     error: 1 of the store's blobs hold other bytes than their names promise
     hint: `store verify --repair` removes them; `build-images` fetches or makes them again
@@ -84,12 +84,12 @@ fn only_garbage_goes() {
     assert_snapshot!(line.run(&["store", "gc"]), @"
     exit 0
     ---- stdout
-    0 blobs removed, 0 MiB; 1 in use, 1 too young to tell
+    0 blobs removed, 0.0 MiB; 1 in use, 1 too young to tell
     ");
     assert_snapshot!(line.run(&["store", "gc", "--min-age", "0", "--dry-run"]), @"
     exit 0
     ---- stdout
-    1 blob would be removed, 0 MiB; 1 in use, 0 too young to tell
+    1 blob would be removed, 0.0 MiB; 1 in use, 0 too young to tell
     ");
     assert!(store.contains(&garbage));
     assert_snapshot!(line.run(&["store", "gc", "--min-age", "0", "--format", "json"]), @r#"
@@ -172,7 +172,7 @@ fn prepared_revisions_go_by_age_and_by_size() {
     assert_snapshot!(line.run(&["store", "gc", "--prepared-gib", "0", "--min-age", "1"]), @"
     exit 0
     ---- stdout
-    0 blobs removed, 0 MiB; 0 in use, 2 too young to tell
+    0 blobs removed, 0.0 MiB; 0 in use, 2 too young to tell
     1 prepared revision removed
     ");
     assert!(blobs.iter().all(|digest| blob(&line, digest).exists()), "blobs that are young stay whoever named them");
@@ -191,7 +191,7 @@ fn an_exported_lock_is_taken_elsewhere_and_never_over_another_one() {
     assert_snapshot!(line.run(&["store", "export", "--output", "x.tar"]), @"
     exit 0
     ---- stderr
-    wrote 1 blob of 1 repository, 0 MiB
+    wrote 1 blob of 1 repository, 0.0 MiB
     ");
 
     let there = CommandLine::new();

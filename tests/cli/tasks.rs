@@ -38,9 +38,15 @@ fn tasks_are_listed_and_shown() {
     test file   src/test/java/ATest.java
     test        ATest#first
     test        ATest#second
+    label       oo: pass
+    label       nn: pass
+    label       on: exec_fail(assertion) or exec_fail(exception) or compile_fail
+    label       no: any outcome
     focal       A#get  (line 7 of the new file)
     ");
     line.write("wanted", "# mine\nsecond_1\n\n");
+    // An id of a narrow table names its task.
+    assert_eq!(line.run(&["tasks", "show", "fir\u{2026}_1"]), line.run(&["tasks", "show", "first_1"]));
     assert_snapshot!(line.run(&["--quiet", "tasks", "list", "--task-file", "wanted"]), @r"
     exit 0
     ---- stdout
@@ -60,12 +66,12 @@ fn focal_methods_are_found_and_kept() {
     assert_snapshot!(focal(&[]), @"
     exit 0
     ---- stdout
-    task                             method            found             lines  added  own of  file
-    testevo__sample__fixed-bug       Stock#take        resolved(extent)  10-15  3      ?       src/main/java/shop/Stock.java
-    testevo__sample__new-class       Voucher#isValid   resolved(extent)  10-12  3      ?       src/main/java/shop/Voucher.java
-    testevo__sample__renamed-method  Cart#total        resolved(extent)  13-15  2      ?       src/main/java/shop/Cart.java
-    testevo__sample__rounding        Price#discounted  resolved(extent)  4-6    1      ?       src/main/java/shop/Price.java
-    testevo__sample__stricter-input  Label#text        resolved(extent)  6-8    1      ?       src/main/java/shop/Label.java
+    task                  method            found             lines  added  own of  file
+    testevo__s…fixed-bug  Stock#take        resolved(extent)  10-15  3      ?       src/main/j…tock.java
+    testevo__s…new-class  Voucher#isValid   resolved(extent)  10-12  3      ?       src/main/j…cher.java
+    testevo__s…ed-method  Cart#total        resolved(extent)  13-15  2      ?       src/main/j…Cart.java
+    testevo__s…_rounding  Price#discounted  resolved(extent)  4-6    1      ?       src/main/j…rice.java
+    testevo__s…ter-input  Label#text        resolved(extent)  6-8    1      ?       src/main/j…abel.java
     5 resolved(extent)
     ---- stderr
     `?`: `score --predictions gold` finds out which test methods have a focal method for their own
@@ -88,10 +94,10 @@ fn focal_methods_are_found_and_kept() {
     assert_snapshot!(focal(&["--track", "update"]), @"
     exit 0
     ---- stdout
-    task                             method            found                  lines  added  own of  file
-    testevo__sample__renamed-method  Cart#total        resolved(extent)       13-15  2      ?       src/main/java/shop/Cart.java
-    testevo__sample__rounding        Price#discounted  unresolved(far_away)
-    testevo__sample__stricter-input  Label#title       unresolved(no_method)
+    task                 method            found                lines  added  own of  file
+    testevo__…ed-method  Cart#total        resolved(extent)     13-15  2      ?       src/main/…art.java
+    testevo__…_rounding  Price#discounted  unresolve…far_away)
+    testevo__…ter-input  Label#title       unresolve…o_method)
     1 resolved(extent)
     1 unresolved(far_away)
     1 unresolved(no_method)

@@ -185,7 +185,7 @@ fn a_lock_is_kept_completed_compared_and_resolved_anew() {
         let arguments = [&["lock", name, "--format", "json"], more].concat();
         let output = workshop.command(&arguments).output().unwrap();
         let said = String::from_utf8(output.stderr.clone()).unwrap();
-        let [resolved, fetched] = ["lock: 1 to do", "download: "].map(|stage| said.contains(stage));
+        let [resolved, fetched] = ["lock: 1 done", "download: "].map(|stage| said.contains(stage));
         (output.status.code(), summary(&output), resolved, fetched, said)
     };
     let (code, locked, resolved, _, said) = lock(&[]);

@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use testevo_sandbox::metrics::category::{Category, Integrity, judge};
+use testevo_sandbox::outcome::{InfraReason, Outcome};
 use testevo_sandbox::sample::SampleRepository;
 use testevo_sandbox::task::{Cell, Track};
 
@@ -23,6 +24,9 @@ pub(super) fn gold_is_scored_as_expected(workshop: &Workshop, repository: &Sampl
     for miniature in &repository.miniatures {
         for method in &miniature.methods {
             let mut possible = BTreeSet::new();
+            // Scoring does not ask what the tree lacks. Where that makes the developers' test fail, the run keeps nothing.
+            let lacks = Outcome::InfraFail(InfraReason::Source);
+            possible.extend(method.expected[&Cell::Nn].contains(&lacks).then(|| Category::ExecFail.name()));
             for new in &method.expected[&Cell::Nn] {
                 for old in &method.expected[&Cell::No] {
                     let verdict = judge(miniature.track, &[*new], &[(*old).into()], Integrity::NotEvaluated);

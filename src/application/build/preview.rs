@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use super::{ProofLevel, needed, selection_digest};
 use crate::application::Context;
+use crate::application::failures::Failures;
+use crate::application::readiness::sources;
 use crate::application::workbench::{Workbench, items, sets_of};
 use crate::error::CommandError;
 use crate::execution::proof;
 use crate::image::Catalog;
-use crate::output::counted;
+use crate::output::{counted, size};
 use crate::task::{RepositoryName, Task};
-use crate::workspace::WorkspaceError;
 
 /// Tells what `build-images` would fetch, compose and execute.
 pub(super) async fn build_images(
@@ -21,7 +22,8 @@ pub(super) async fn build_images(
     let workbench = Workbench::open(context)?;
     let catalog = Catalog::open(&workbench.data_dir)?;
     let events = &context.events;
-    for (repository, tasks) in chosen {
+    let mut failures = Failures::new(chosen.len(), context);
+    let tell = async |repository: &_, tasks: &Vec<Task>| {
         let manifest = workbench.manifest(repository)?;
         let locks = workbench.lock_digests(repository, manifest.jdk)?;
         let present = catalog.up_to_date(repository, locks)?.filter(|built| built.is_for(&manifest));
@@ -33,13 +35,13 @@ pub(super) async fn build_images(
                 let items = items(&missing, &toolchain, &lock)?;
                 let bytes: u64 = items.iter().map(|item| item.size).sum();
                 let files = counted(items.len(), "file", "files");
-                let fetch = format!("fetch {files} ({} MiB) and ", bytes >> 20);
+                let fetch = format!("fetch {files} ({}) and ", size(bytes));
                 let fetch = if items.is_empty() { "" } else { &fetch };
                 events.message(format!("would {fetch}compose the image of {repository}"));
             }
         }
         if level == ProofLevel::None {
-            continue;
+            return Ok(());
         }
         let tasks: Vec<&Task> = tasks.iter().collect();
         let proof = match &present {
@@ -48,17 +50,11 @@ pub(super) async fn build_images(
         };
         let selection = selection_digest(level, &manifest, &tasks)?;
         if proof.as_ref().is_some_and(|proof| proof.shown_for.contains(&selection)) {
-            continue;
+            return Ok(());
         }
-        let opened = match workbench.repository(&manifest, &tasks).await {
-            Err(error)
-                if !context.options.offline
-                    && let Some(WorkspaceError::Offline { .. }) = error.failure() =>
-            {
-                events.message(format!("would fetch {repository}, whose sources are not here yet, to prove its image"));
-                continue;
-            }
-            opened => opened?,
+        let Some(opened) = sources(&workbench, &manifest, &tasks).await? else {
+            events.message(format!("would fetch {repository}, whose sources are not here yet, to prove its image"));
+            return Ok(());
         };
         let found = sets_of(&opened, &manifest, &tasks).await?;
         let needed = needed(level, &tasks, &found, proof.as_ref()).len();
@@ -66,6 +62,8 @@ pub(super) async fn build_images(
             let needed = counted(needed, "execution", "executions");
             events.message(format!("would show by {needed} without a network that the image of {repository} works"));
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    failures.each(chosen, tell).await?;
+    failures.settle("built", Ok(()))
 }

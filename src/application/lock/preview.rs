@@ -4,44 +4,42 @@ use std::collections::BTreeSet;
 
 use super::{java, missing_sets};
 use crate::application::Context;
+use crate::application::failures::Failures;
+use crate::application::readiness::sources;
 use crate::application::selection::by_repository;
 use crate::application::workbench::{Workbench, sets_of};
 use crate::error::CommandError;
 use crate::output::counted;
 use crate::resolution::repository::empty;
 use crate::task::Task;
-use crate::workspace::WorkspaceError;
 
 /// Tells what `lock` would resolve.
 pub(super) async fn lock(update: bool, tasks: &[Task], context: &Context) -> Result<(), CommandError> {
     let workbench = Workbench::open(context)?;
     let events = &context.events;
-    let mut wanted = BTreeSet::new();
-    for (repository, tasks) in by_repository(tasks) {
-        let manifest = workbench.manifest(&repository)?;
-        wanted.insert(manifest.jdk);
-        let opened = match workbench.repository(&manifest, &tasks).await {
-            Err(error)
-                if !context.options.offline
-                    && let Some(WorkspaceError::Offline { .. }) = error.failure() =>
-            {
-                events.message(format!("would fetch {repository}: its build files are not here yet"));
-                continue;
+    let groups = by_repository(tasks);
+    let mut failures = Failures::new(groups.len(), context);
+    let tell = async |repository: &_, tasks: &Vec<&Task>| {
+        let manifest = workbench.manifest(repository)?;
+        match sources(&workbench, &manifest, tasks).await? {
+            None => events.message(format!("would fetch {repository}: its build files are not here yet")),
+            Some(opened) => {
+                let found = sets_of(&opened, &manifest, tasks).await?;
+                let covered = match update {
+                    true => empty(&manifest),
+                    false => workbench.covering_lock(&manifest)?,
+                };
+                let missing = missing_sets(&covered, &found.sets);
+                let sets = counted(found.sets.len(), "set of build files", "sets of build files");
+                events.message(match missing {
+                    0 => format!("{repository} is locked: {sets}"),
+                    _ => format!("would resolve {missing} of {sets} of {repository}"),
+                });
             }
-            opened => opened?,
-        };
-        let found = sets_of(&opened, &manifest, &tasks).await?;
-        let covered = match update {
-            true => empty(&manifest),
-            false => workbench.covering_lock(&manifest)?,
-        };
-        let missing = missing_sets(&covered, &found.sets);
-        let sets = counted(found.sets.len(), "set of build files", "sets of build files");
-        events.message(match missing {
-            0 => format!("{repository} is locked: {sets}"),
-            _ => format!("would resolve {missing} of {sets} of {repository}"),
-        });
-    }
+        }
+        Ok(manifest.jdk)
+    };
+    let wanted: BTreeSet<u32> = failures.each(&groups, tell).await?.into_iter().collect();
     let there = workbench.locked_jdks()?;
     let resolved = match update {
         true => wanted,
@@ -50,5 +48,5 @@ pub(super) async fn lock(update: bool, tasks: &[Task], context: &Context) -> Res
     if !resolved.is_empty() {
         events.message(format!("would resolve the toolchain with {}", java(&resolved)));
     }
-    Ok(())
+    failures.settle("locked", Ok(()))
 }

@@ -84,9 +84,9 @@ fn an_artifact_that_no_origin_has_decides_the_exit_code_of_one_or_many() {
     let many = verdict(vec![locked("o/a", 1), locked("o/b", 0)], 1).unwrap_err();
     assert_eq!(many.exit_status(), ExitStatus::Origin, "it outranks a missing manifest");
     let text = many.render(false);
-    let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("repository ")).skip(1).collect();
-    assert!(rows.len() == 2 && rows[0].starts_with("o/c ") && rows[1].starts_with("o/a "), "{text}");
-    assert!(rows[0].contains("testevo-sandbox import") && rows[1].contains("--origin gone="), "{text}");
+    let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("o/c: ")).collect();
+    assert!(rows.len() == 4 && rows[2].starts_with("o/a: "), "{text}");
+    assert!(rows[1].contains("testevo-sandbox import") && rows[3].contains("--origin gone="), "{text}");
 }
 
 #[test]

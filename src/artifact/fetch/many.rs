@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
-use std::time::Instant;
 
 use futures_util::{StreamExt, stream};
 
@@ -11,7 +10,7 @@ use crate::artifact::origin::OriginName;
 use crate::artifact::pypi;
 use crate::digest::Digest;
 use crate::error::{ExitStatus, Failure};
-use crate::event::{Event, EventSink};
+use crate::event::EventSink;
 
 /// A file of an origin by digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,15 +95,13 @@ impl Client {
                 return Err(FetchManyError { total: missing.len(), first, others: refused.collect() });
             }
         }
-        let stage = || "download".to_owned();
-        let start = Instant::now();
-        events.send(Event::StageStarted { stage: stage(), total: Some(missing.len() as u64) });
         let total = missing.len();
+        let stage = &events.stage("download", Some(total as u64), 0);
         let mut fetching = stream::iter(missing.into_iter().map(|item| async move {
-            events.send(Event::ItemStarted { stage: stage(), item: item.name.clone() });
+            stage.item_started(&item.name);
             let result = self.fetch_item(item).await;
             let outcome = if result.is_ok() { "fetched" } else { "failed" };
-            events.send(Event::ItemFinished { stage: stage(), item: item.name.clone(), outcome: outcome.to_owned() });
+            stage.item_finished(&item.name, outcome, result.is_err());
             result
         }))
         .buffer_unordered(jobs.get());
@@ -133,8 +130,6 @@ impl Client {
             }
         }
         drop(fetching);
-        let elapsed_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-        events.send(Event::StageFinished { stage: stage(), elapsed_ms });
         let mut failures = failures.into_iter();
         match failures.next().map(Box::new) {
             None => Ok(summary),

@@ -2,15 +2,21 @@
 
 use serde_json::json;
 
+use super::seconds;
+use crate::application::runs::launches::{Launch, Launches};
 use crate::cli::stdout;
 use crate::error::CommandError;
+use crate::execution::run::explain::shell_line;
+use crate::execution::scoring::record::ExecutionRecord;
 use crate::focal::own::OwnFocal;
 use crate::output::OutputFormat;
 use crate::report::score::{ScoredModel, ScoredTask};
 
 /// Writes the tasks of the models, one after another.
-pub(super) fn write(models: &[ScoredModel], format: OutputFormat) -> Result<(), CommandError> {
-    for (model, scored) in models.iter().flat_map(|model| model.tasks.iter().map(move |scored| (model, scored))) {
+pub(super) fn write(models: &[(ScoredModel, Launches)], format: OutputFormat) -> Result<(), CommandError> {
+    let all =
+        models.iter().flat_map(|(model, launches)| model.tasks.iter().map(move |scored| (model, launches, scored)));
+    for (model, launches, scored) in all {
         match format {
             OutputFormat::Json => stdout::json(&json!({
                 "run_id": model.run_id,
@@ -28,15 +34,40 @@ pub(super) fn write(models: &[ScoredModel], format: OutputFormat) -> Result<(), 
                     "coverage": method.coverage,
                     "mutation": method.mutation,
                     "controls": method.controls,
+                    "launches": method.new.iter().chain(&method.old).map(|record| json!({
+                        "code": record.code,
+                        "repeat": record.repeat,
+                        "launch": of(launches, record),
+                    })).collect::<Vec<_>>(),
                 })).collect::<Vec<_>>(),
             }))?,
-            OutputFormat::Text => stdout::lines(&text(model, scored))?,
+            OutputFormat::Text => stdout::lines(&text(model, launches, scored))?,
         }
     }
     Ok(())
 }
 
-fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
+fn of<'a>(launches: &'a Launches, record: &ExecutionRecord) -> Option<&'a Launch> {
+    launches.get(&(record.task_id.clone(), record.code, record.method.clone(), record.repeat))
+}
+
+/// Returns the logs and commands of an execution.
+fn commands(record: &ExecutionRecord, launch: &Launch, run_id: &str) -> String {
+    let whose = if launch.run_id == run_id { String::new() } else { format!(", of run {}", launch.run_id) };
+    let mut text = format!("      logs {}{whose}\n", launch.logs.display());
+    let commands = [
+        ("compile", &launch.compile, record.measured.compile_ms),
+        ("launch", &launch.launch, record.measured.launch_ms),
+    ];
+    for (name, command, took) in commands {
+        if let Some(command) = command {
+            text.push_str(&format!("      {name} {}\n        $ {}\n", seconds(took), shell_line(command)));
+        }
+    }
+    text
+}
+
+fn text(model: &ScoredModel, launches: &Launches, scored: &ScoredTask) -> String {
     let mut text =
         format!("task        {}\nmodel       {}\nrun         {}\n", scored.task.id, model.model, model.run_id);
     if let Some(submission) = &scored.submission {
@@ -81,8 +112,8 @@ fn text(model: &ScoredModel, scored: &ScoredTask) -> String {
                     text.push_str(&format!("      does not compile {side}, but not because of this method\n"));
                 }
                 text.extend(record.detail.lines().take(5).map(|line| format!("      {line}\n")));
-                if let Some(logs) = &record.measured.logs {
-                    text.push_str(&format!("      logs {}\n", model.path.join("logs").join(logs).display()));
+                if let Some(launch) = of(launches, record) {
+                    text.push_str(&commands(record, launch, &model.run_id));
                 }
             }
         }

@@ -1,8 +1,11 @@
 //! Exit codes are a contract with scripts: each error's code, text, causes and hint are written down.
 
+mod bundles;
+
 use std::io;
 use std::path::PathBuf;
 
+use self::bundles::of_bundles;
 use crate::agent::AgentError;
 use crate::artifact::fetch::{FetchError, FetchManyError};
 use crate::artifact::origin::{OriginError, OriginName};
@@ -226,7 +229,8 @@ fn workspaces() -> Vec<WorkspaceError> {
 
 fn lock_files() -> Vec<LockFileError> {
     vec![
-        LockFileError::Missing { path: path() },
+        LockFileError::Missing { path: path(), repository: None },
+        LockFileError::Missing { path: path(), repository: Some("owner/name".parse().unwrap()) },
         LockFileError::Io(disk()),
         LockFileError::Malformed { path: path(), reason: text("no table") },
         LockFileError::UnknownSchema { path: path(), found: 99 },
@@ -236,6 +240,7 @@ fn lock_files() -> Vec<LockFileError> {
 fn images() -> Vec<ImageError> {
     let mut errors = vec![
         ImageError::Io { doing: text("writing"), source: disk() },
+        ImageError::NotEmpty { directory: path() },
         ImageError::Archive { name: text("a.deb"), reason: text("it is none") },
         ImageError::PathConflict {
             path: TreePath::parse("usr").unwrap().unwrap(),
@@ -482,6 +487,7 @@ fn of_everything() -> Vec<CommandError> {
         of_executions(),
         of_submissions_and_reports(),
         others(),
+        of_bundles(),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -31,6 +31,17 @@ const INPUTS: &str = "/testevo/inputs";
 const MAIN_CLASS: &str = "testevo.compiler.Main";
 const MIB: u64 = 1 << 20;
 
+/// How the names of javac's own packages begin, with their module.
+pub(super) const JAVAC: &str = "jdk.compiler/com.sun.tools.javac.";
+
+/// javac's own packages that plugins such as Error Prone use.
+pub(super) const OPENED: [&str; 10] =
+    ["api", "code", "comp", "file", "main", "model", "parser", "processing", "tree", "util"];
+
+/// The first development kit whose JVM closes javac's packages, unless it is told otherwise. Projects tell Maven's JVM
+/// or a forked compiler's.
+const CLOSED_SINCE: u32 = 16;
+
 /// A JVM that compiled for hours is replaced, because annotation processors may keep state in it.
 const MOST_REQUESTS: u32 = 400;
 
@@ -290,7 +301,11 @@ impl WarmCompiler {
 fn container(execution: &Environment, jar: &Path, inputs: &Path) -> ContainerSpec {
     let mut argv = vec![format!("{}/bin/java", execution.java_home)];
     let options = ["-Xmx1024m", "-XX:+UseSerialGC"].into_iter().chain(JVM_OPTIONS);
-    argv.extend(options.chain(["-cp", JAR, MAIN_CLASS, "3"]).map(str::to_owned));
+    argv.extend(options.map(str::to_owned));
+    if execution.jdk >= CLOSED_SINCE {
+        argv.extend(OPENED.map(|package| format!("--add-opens={JAVAC}{package}=ALL-UNNAMED")));
+    }
+    argv.extend(["-cp", JAR, MAIN_CLASS, "3"].map(str::to_owned));
     let steps = vec![
         Step::MakeDirectory { path: HOME.to_owned() },
         Step::Converse(Command {

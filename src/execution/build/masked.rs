@@ -2,6 +2,8 @@
 //! are left out: the file's source, its classes, classes of sources that depend on it, reports about its class, and the
 //! build's lists of it. Source: protocol §2.1.
 
+mod unlisted;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -23,11 +25,14 @@ use crate::workspace::built::is_built_of;
 use crate::workspace::cells::class_at;
 use crate::workspace::java_source::{declared_types, mentions, package_of};
 
+use self::unlisted::{Unlisted, chooses};
+
 /// Directory of the compiler plugin's lists of compiled files, in every directory where a module is built.
 const LISTS: &str = "maven-status";
 
-/// The compiler plugin's pattern of all sources.
-const EVERY_SOURCE: &str = "**/*.java";
+/// How the name of a forked compiler's file of arguments begins. It lists all sources. Where Maven debugs, it stays in
+/// the tree.
+const ARGUMENTS: &str = "org.codehaus.plexus.compiler.javac.JavacCompiler";
 
 /// Lombok's settings file, which applies to all sources below it.
 const LOMBOK_SETTINGS: &str = "lombok.config";
@@ -85,6 +90,8 @@ pub struct MaskedRevision {
     sources: Sources,
     /// The test sources of the parts that are compiled later.
     later: Sources,
+    /// The sources of tests that the build's Java compiler is not told of.
+    unlisted: Unlisted,
 }
 
 /// Sources by absolute path in the container.
@@ -111,10 +118,8 @@ impl MaskedRevision {
             Ok((part, call)) => (part, call.clone()),
             Err(unfit) => return Err(PreparedError::Unfit(unfit.to_owned())),
         };
-        // The compiler may find left-out sources by itself, if one of its sources mentions them.
-        let chosen = call.includes.iter().any(|pattern| pattern != EVERY_SOURCE) || !call.excludes.is_empty();
-        if own.is_some() != call.sources.contains(&path) || chosen {
-            return Err(PreparedError::Unfit("not every test source is compiled".to_owned()));
+        if own.is_some() != call.sources.contains(&path) || (own.is_none() && !chooses(&call, &path)) {
+            return Err(PreparedError::Unfit("the build's patterns of test sources leave the file out".to_owned()));
         }
         let unknown = || PreparedError::Unfit("test classes do not say which source they come from".to_owned());
         let output = in_tree(&revision.test_output);
@@ -143,6 +148,7 @@ impl MaskedRevision {
         else {
             return Err(PreparedError::Unfit("the build takes sources of tests away".to_owned()));
         };
+        let unlisted = Unlisted::find(&whole, &revision, part, output)?;
         // Every request compiles the file's dependents, for two reasons. Their classes contain constants of the file's
         // own text. Synthetic classes of their lambdas and switches may not be made again.
         let (dependents, _) = mentioning(&whole, &sources, types.clone())?;
@@ -159,7 +165,10 @@ impl MaskedRevision {
                 None => return Err(unknown()),
             }
         }
-        let in_lists = |path: &str| path.rsplit('/').skip(1).any(|directory| directory == LISTS);
+        let in_lists = |path: &str| {
+            let mut parts = path.rsplit('/');
+            parts.next().is_some_and(|name| name.starts_with(ARGUMENTS)) || parts.any(|directory| directory == LISTS)
+        };
         let masked = classes.clone();
         // Our builds leave such files only on the tests' class path, but a repository may contain some elsewhere.
         let paths = revision.class_path.iter().chain([&revision.output, &revision.test_output]);
@@ -197,6 +206,7 @@ impl MaskedRevision {
             types,
             sources,
             later,
+            unlisted,
         };
         this.whole.write_without(is_masked, &mut fs::File::create(this.tree.path())?)?;
         let jar = io::BufWriter::new(fs::File::create(this.test_classes.path())?);
@@ -245,30 +255,39 @@ impl MaskedRevision {
         settings.map(|(path, place)| Ok((format!("{PROJECT}/{path}"), self.whole.read(place)?))).collect()
     }
 
-    /// Tells whether all of `classes` equal the build's own, and every expected class is among them. False for no
-    /// classes.
+    /// Returns the first difference between `classes` and the build's own; `None` if all are equal and every expected
+    /// class is among them. No classes are a difference.
     ///
     /// # Errors
     /// I/O errors of reading the compiled tree.
-    pub fn as_built(&self, classes: &[(String, Vec<u8>)]) -> io::Result<bool> {
+    pub fn unlike_build(&self, classes: &[(String, Vec<u8>)]) -> io::Result<Option<String>> {
         let output = in_tree(&self.revision.test_output);
         let mut missing = self.expected.clone();
-        for (path, content) in classes {
-            let path = format!("{output}/{path}");
+        for (class, content) in classes {
+            let path = format!("{output}/{class}");
             missing.remove(&path);
             match self.whole.file(&path) {
                 Some(place) if self.whole.holds(place, content)? => {}
-                _ => return Ok(false),
+                Some(place) => {
+                    let (length, built) = (content.len(), place.length);
+                    return Ok(Some(format!("`{class}` has other bytes ({length}, the build's {built})")));
+                }
+                None => return Ok(Some(format!("the build made no `{class}`"))),
             }
         }
-        Ok(missing.is_empty() && !classes.is_empty())
+        if let Some(path) = missing.first() {
+            let class = path.strip_prefix(output).map_or(path.as_str(), |rest| rest.trim_start_matches('/'));
+            return Ok(Some(format!("`{class}` is missing")));
+        }
+        Ok(classes.is_empty().then(|| "no class came out".to_owned()))
     }
 
     /// Returns the other test sources that must be compiled again with `text` in the file's place, by path and content.
     ///
     /// These are the sources that mention a type that the file declares now or declared before. Sources that mention a
     /// type of those count as well, because inherited members can be used without naming their type. `None` if a source
-    /// of a later part mentions such a type: only Maven compiles several parts.
+    /// of a later part mentions such a type: only Maven compiles several parts. `None` as well if a source that the
+    /// build's Java compiler is not told of may depend on the file, or `text` on it.
     ///
     /// # Errors
     /// I/O errors of reading the compiled tree.
@@ -276,12 +295,12 @@ impl MaskedRevision {
         let mut names: BTreeSet<String> = declared_types(text);
         names.extend(self.types.iter().cloned());
         let (found, every) = mentioning(&self.whole, &self.sources, names)?;
-        for (_, place) in &self.later {
+        for (_, place) in self.later.iter().chain(&self.unlisted.sources) {
             if mentions(&self.whole.read(*place)?, &every) {
                 return Ok(None);
             }
         }
-        Ok(Some(found))
+        Ok((!self.unlisted.touched_by(text, &every)).then_some(found))
     }
 
     /// Sorts the sources as Maven's compiler plugin passes them to the compiler. If the recorded order is that of a

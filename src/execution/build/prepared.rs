@@ -28,11 +28,11 @@ use crate::execution::build::compiler::Input;
 use crate::execution::build::recording::{CompilerCall, Recording};
 use crate::execution::build::surefire::JvmSettings;
 use crate::execution::build::{BuildEnd, BuildRequest, MavenBuild};
-use crate::execution::container::Environment;
-use crate::execution::container::Surefire;
 use crate::execution::container::file_name;
+use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::PROJECT;
 use crate::execution::container::temporary::TemporaryFile;
+use crate::execution::container::{Environment, Surefire, ToolJars};
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, Fault, NoAnswer};
 use crate::execution::module::ModuleArguments;
@@ -296,11 +296,20 @@ fn describe(
     })
 }
 
-/// Returns the key of a revision in an environment: everything that decides what the prepared revision holds.
 fn key(executor: &Executor, environment: &Environment, revision: &RevisionInput) -> Digest {
+    key_by((&executor.jars, executor.identity, &executor.limits), environment, revision)
+}
+
+/// Returns the key of a revision in an environment: everything that decides the content of the prepared revision. It is
+/// for callers without an executor; `jars`, the identity of executions and the limits are those of an executor.
+pub fn key_by(
+    (jars, identity, limits): (&ToolJars, Digest, &ExecutionLimits),
+    environment: &Environment,
+    revision: &RevisionInput,
+) -> Digest {
     let Environment { image, maven_arguments, surefire, .. } = environment;
-    let (module, recorder) = (revision.module.identity(), file_name(&executor.jars.recorder));
-    let tools = (recorder, executor.identity, executor.limits.of_builds());
+    let (module, recorder) = (revision.module.identity(), file_name(&jars.recorder));
+    let tools = (recorder, identity, limits.of_builds());
     made::key::<Prepared>(&(image, &revision.tree, module, maven_arguments, surefire, tools))
 }
 

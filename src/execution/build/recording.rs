@@ -101,6 +101,15 @@ pub struct CompilerCall {
     /// Whether the compiler runs in a process of its own.
     #[serde(default)]
     pub fork: bool,
+    /// A forked compiler's executable; `None` for `javac` of the development kit that runs Maven.
+    #[serde(default)]
+    pub executable: Option<String>,
+    /// Arguments for a forked compiler's JVM, as `javac` gets them: `-J…`.
+    #[serde(default)]
+    pub jvm_arguments: Vec<String>,
+    /// A forked compiler's working directory, absolute.
+    #[serde(default)]
+    pub working_directory: Option<String>,
     /// Whether errors end the build.
     #[serde(default = "always")]
     pub fail_on_error: bool,
@@ -154,7 +163,7 @@ enum Record {
         projects: Vec<Module>,
     },
     MojoStarted(Goal),
-    CompilerCall(CompilerCall),
+    CompilerCall(Box<CompilerCall>),
     CompilerUnknown(UnknownCall),
     TestSettings(TestSettings),
     #[serde(other)]
@@ -173,7 +182,7 @@ impl Recording {
                 Ok(_) if !known => {}
                 Ok(Record::SessionStarted { projects }) => recording.modules = projects,
                 Ok(Record::MojoStarted(goal)) => recording.goals.push(goal),
-                Ok(Record::CompilerCall(call)) => recording.compilations.push(call),
+                Ok(Record::CompilerCall(call)) => recording.compilations.push(*call),
                 Ok(Record::CompilerUnknown(call)) => recording.unknown.push(call),
                 Ok(Record::TestSettings(settings)) => recording.tests.push(settings),
                 Ok(Record::Other) | Err(_) => {}

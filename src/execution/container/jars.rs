@@ -171,8 +171,11 @@ impl Remembered {
     }
 }
 
+/// The directory of the jars' descriptions below the store's root.
+pub const DIRECTORY: &str = Remembered::KIND.directory;
+
 /// Returns the key of the jars: a digest of the image with the compiler, and of the sources.
-fn key(image_recipe: &Digest) -> Digest {
+pub fn key(image_recipe: &Digest) -> Digest {
     let sources: BTreeMap<&str, Digest> =
         SOURCES.iter().map(|(path, text)| (*path, Digest::of(text.as_bytes()))).collect();
     made::key::<Remembered>(&(image_recipe, sources))

@@ -12,10 +12,11 @@ use crate::execution::build::prepared::PreparedError;
 use crate::execution::container::Environment;
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, NoAnswer};
+use crate::outcome::launch::shortened;
 use crate::thread::blocking;
 
 /// Why compiling one part of the tests is not enough.
-const LATER: &str = "tests that are compiled after the file's part mention it";
+const LATER: &str = "tests that the build compiles later, leaves out or writes in Kotlin mention the file, or it mentions left-out ones";
 const UNSHOWN: &str = "the revision has no source of tests that shows what the warm compiler makes";
 const OTHERWISE: &str = "the warm compiler does not make of the revision's own text what the build made";
 
@@ -41,6 +42,7 @@ impl Direct {
         let made = Mutex::new(None);
         let proven = masked.proven.get_or_try_init(|| async {
             let own = masked.own_text()?;
+            let mut difference = String::new();
             for reach in [Reach::Dependents, Reach::Part] {
                 let (owned, source) = (Arc::clone(masked), own.clone());
                 let request = blocking::<_, PreparedError>(move || {
@@ -59,8 +61,10 @@ impl Direct {
                         let processed = made_by_processors(&request, classes, generated);
                         // Processors may make classes without sources of them. Then nothing else shows that the classes
                         // are the processors'.
-                        let hidden = generated.is_empty() && !processed.is_empty();
-                        if masked.as_built(classes)? && !hidden {
+                        let hidden = processed.first().filter(|_| generated.is_empty());
+                        let hidden = hidden.map(|(path, _)| format!("`{path}` comes from no source"));
+                        let unlike = masked.unlike_build(classes)?.or(hidden);
+                        if unlike.is_none() {
                             // If another compilation set the time before, that value stays.
                             let _ = masked.took.set(started.elapsed());
                             let generates = own.is_some() && !processed.is_empty();
@@ -70,14 +74,21 @@ impl Direct {
                             }
                             return Ok(Ok(Proof { reach, generates }));
                         }
+                        difference = unlike.unwrap_or_default();
                     }
-                    Ok(CompileAnswer::Errors(_)) => {}
+                    Ok(CompileAnswer::Errors(errors)) => {
+                        let first = errors.first().map(|error| {
+                            let file = error.file.as_deref().unwrap_or("no file");
+                            format!(" in {file}, line {}: {}", error.line, error.message)
+                        });
+                        difference = format!("it finds an error{}", first.unwrap_or_default());
+                    }
                     // A temporary fault is not kept: the next cell asks again.
                     Ok(CompileAnswer::Broken(cause) | CompileAnswer::Lost(cause)) => return Err(lost(cause)),
                     Err(error) => return Err(lost(&error.to_string())),
                 }
             }
-            Ok::<_, ExecutionError>(Err(OTHERWISE.to_owned()))
+            Ok::<_, ExecutionError>(Err(shortened(&format!("{OTHERWISE}: {difference}"))))
         });
         let reach = proven.await?.as_ref().map_err(NoAnswer::unfit)?.reach;
         if let Some(answer) = made.into_inner().unwrap_or_else(PoisonError::into_inner) {

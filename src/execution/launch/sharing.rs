@@ -130,7 +130,7 @@ impl ClassArchives {
         environment: &Environment,
         console: &str,
     ) -> Result<PathBuf, ArchiveError> {
-        let key = key(maker, environment, console)?;
+        let key = key((maker.jars, maker.identity), environment, console)?;
         let make = async || {
             // If the archive could not be made, launches that waited for it use none either: keys state this for all
             // launches.
@@ -249,14 +249,17 @@ fn refused(run: &ContainerRun) -> io::Result<String> {
 }
 
 /// Returns the key of an archive: a digest of everything that decides its content, and to which launches it fits.
-fn key(maker: &ArchiveMaker<'_>, environment: &Environment, console: &str) -> io::Result<Digest> {
-    let runner = &maker.jars.runner;
+///
+/// # Errors
+/// I/O errors of reading the modification time of the runner's jar.
+pub fn key((jars, identity): (&ToolJars, Digest), environment: &Environment, console: &str) -> io::Result<Digest> {
+    let runner = &jars.runner;
     let modified = fs::metadata(runner)?.modified()?;
     // In seconds since the epoch. A JVM rejects an archive if a jar's modification time differs from the recorded one.
     let modified = modified.duration_since(SystemTime::UNIX_EPOCH).map_err(io::Error::other)?.as_secs();
     let Environment { toolchain, java_home, .. } = environment;
     // The identity covers the commands' flags.
-    let inputs = (toolchain, java_home, console, file_name(runner), modified, maker.identity);
+    let inputs = (toolchain, java_home, console, file_name(runner), modified, identity);
     Ok(made::key::<ClassArchive>(&inputs))
 }
 

@@ -23,6 +23,7 @@ use crate::execution::run::logs::is_full;
 use crate::execution::run::reading;
 pub use crate::execution::run::reading::RunDirectoryError;
 use crate::execution::run::record::{CellRecord, ExecutionPath, RECORD_SCHEMA};
+use crate::output::json_problem;
 use crate::task::{Cell, MethodId, TaskId};
 
 const RUN_SCHEMA: u32 = 1;
@@ -276,7 +277,7 @@ pub(in crate::execution) fn read_description(path: &Path) -> Result<Option<RunDe
     let file = path.join("run.json");
     let Some(text) = reading::read(&file)? else { return Ok(None) };
     let malformed =
-        |reason: serde_json::Error| RunDirectoryError::Malformed { path: file.clone(), reason: reason.to_string() };
+        |reason: serde_json::Error| RunDirectoryError::Malformed { path: file.clone(), reason: json_problem(&reason) };
     let value: serde_json::Value = serde_json::from_slice(&text).map_err(malformed)?;
     match value.get("schema").and_then(serde_json::Value::as_u64) {
         Some(found) if found > u64::from(RUN_SCHEMA) => {
@@ -329,8 +330,8 @@ pub(in crate::execution) fn each_record<R: RunRecord>(
             break;
         }
         let malformed = |reason: String| RunDirectoryError::Malformed { path: path.to_owned(), reason };
-        let record: R =
-            serde_json::from_slice(&line).map_err(|error| malformed(format!("record {number}: {error}")))?;
+        let record: R = serde_json::from_slice(&line)
+            .map_err(|error| malformed(format!("record {number}: {}", json_problem(&error))))?;
         if record.schema() > R::SCHEMA {
             return Err(RunDirectoryError::UnknownSchema {
                 path: path.to_owned(),

@@ -9,9 +9,9 @@ use crate::execution::attempt::MOST_ATTEMPTS;
 use crate::execution::run::directory::RunDirectoryError;
 use crate::execution::run::list::StoredRun;
 use crate::execution::run::logs::command_of;
-use crate::execution::run::record::{CellRecord, ExecutionPath};
+use crate::execution::run::record::{CellRecord, ExecutionPath, Measured};
 use crate::outcome::label::expectation;
-use crate::task::TaskId;
+use crate::task::{MethodId, TaskId};
 
 /// One execution with its logs and commands.
 #[derive(Clone, Debug, Serialize)]
@@ -42,23 +42,7 @@ pub fn explain(run: &StoredRun, task: &TaskId) -> Result<Vec<Explained>, RunDire
         let expectation = expectation(record.track, record.cell);
         let logs = record.measured.logs.as_ref().and_then(|logs| directory(run, record, logs));
         let (compile, launch) = match &logs {
-            Some(directory) => {
-                let (compile, begin) = match record.measured.path {
-                    ExecutionPath::Maven => (last_command(directory, "compile")?, ""),
-                    // The revision was compiled once for many cells, and the file by a compiler without a command line.
-                    ExecutionPath::Direct => (None, "direct-"),
-                };
-                // A method of the test file's own class has logs without a class in their name, but records do not name
-                // that class.
-                let (class, method) = (record.method.class(), record.method.method());
-                let subclass = shown_subclass(record);
-                let of = |name: String| last_command(directory, &format!("{begin}{name}-{}{subclass}", record.repeat));
-                let launch = match of(format!("{class}.{method}"))? {
-                    None => of(method.to_owned())?,
-                    found => found,
-                };
-                (compile, launch)
-            }
+            Some(directory) => commands(directory, &record.method, record.repeat, (&record.measured, &record.detail))?,
             None => (None, None),
         };
         explained.push(Explained {
@@ -73,14 +57,41 @@ pub fn explain(run: &StoredRun, task: &TaskId) -> Result<Vec<Explained>, RunDire
     Ok(explained)
 }
 
+/// Returns the commands that compiled a tree and launched a method last, from the directory of their logs. The direct path
+/// compiles without a command.
+///
+/// # Errors
+/// [`RunDirectoryError::Malformed`] for a log that this program did not write.
+pub fn commands(
+    directory: &Path,
+    method: &MethodId,
+    repeat: u32,
+    (measured, detail): (&Measured, &str),
+) -> Result<(Option<Command>, Option<Command>), RunDirectoryError> {
+    let (compile, begin) = match measured.path {
+        ExecutionPath::Maven => (last_command(directory, "compile")?, ""),
+        // The revision was compiled once for many cells, and the file by a compiler without a command line.
+        ExecutionPath::Direct => (None, "direct-"),
+    };
+    // A method of the test file's own class has logs without a class in their name, but records do not name that class.
+    let (class, method) = (method.class(), method.method());
+    let subclass = shown_subclass(measured, detail);
+    let of = |name: String| last_command(directory, &format!("{begin}{name}-{repeat}{subclass}"));
+    let launch = match of(format!("{class}.{method}"))? {
+        None => of(method.to_owned())?,
+        found => found,
+    };
+    Ok((compile, launch))
+}
+
 /// Returns the part of a launch's name that tells which subclass the method ran in: that of the first failure, else the
 /// first subclass. Empty for a method that ran in its own class.
-fn shown_subclass(record: &CellRecord) -> String {
-    let subclasses = &record.measured.subclasses;
+fn shown_subclass(measured: &Measured, detail: &str) -> String {
+    let subclasses = &measured.subclasses;
     if subclasses.is_empty() {
         return String::new();
     }
-    let failed = subclasses.iter().position(|class| record.detail.starts_with(&format!("in {class}: ")));
+    let failed = subclasses.iter().position(|class| detail.starts_with(&format!("in {class}: ")));
     format!("-subclass-{}", failed.unwrap_or_default() + 1)
 }
 

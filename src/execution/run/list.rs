@@ -18,6 +18,7 @@ use crate::execution::run::inputs::{INPUTS_SCHEMA, RunInputs};
 use crate::execution::run::reading;
 use crate::execution::run::record::CellRecord;
 use crate::outcome::label::cells_of;
+use crate::output::json_problem;
 use crate::task::{Cell, Task};
 
 /// Names the run that began last.
@@ -238,14 +239,15 @@ fn read_inputs<I: DeserializeOwned>(path: &Path, description: &RunDescription) -
     if Digest::of(&bytes) != description.inputs {
         return Err(malformed(&file, "its digest is not the one in run.json"));
     }
-    let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| malformed(&file, error))?;
+    let value: serde_json::Value =
+        serde_json::from_slice(&bytes).map_err(|error| malformed(&file, json_problem(&error)))?;
     match value.get("schema").and_then(serde_json::Value::as_u64) {
         Some(found) if found > u64::from(INPUTS_SCHEMA) => Err(RunDirectoryError::UnknownSchema {
             path: file,
             found: u32::try_from(found).unwrap_or(u32::MAX),
             known: INPUTS_SCHEMA,
         }),
-        _ => serde_json::from_value(value).map(Some).map_err(|error| malformed(&file, error)),
+        _ => serde_json::from_value(value).map(Some).map_err(|error| malformed(&file, json_problem(&error))),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::engine::session::{Captured, StepOutput};
 use crate::engine::spec::{Command, Program, Step, StepResult};
 use crate::event::EventSink;
 use crate::execution::run::reading::{self, RunDirectoryError};
+use crate::output::json_problem;
 use crate::task::{Cell, MethodId, TaskId};
 use crate::workspace::cells::nested_in;
 
@@ -260,7 +261,7 @@ fn log_stem(name: &str) -> String {
 pub(in crate::execution) fn command_of(directory: &Path, name: &str) -> Result<Option<Command>, RunDirectoryError> {
     let path = directory.join(format!("{}{COMMAND_SUFFIX}", log_stem(name)));
     let Some(bytes) = reading::read(&path)? else { return Ok(None) };
-    let malformed = |error: serde_json::Error| RunDirectoryError::Malformed { path, reason: error.to_string() };
+    let malformed = |error: serde_json::Error| RunDirectoryError::Malformed { path, reason: json_problem(&error) };
     serde_json::from_slice(&bytes).map(Some).map_err(malformed)
 }
 

@@ -4,7 +4,7 @@ use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{ExitStatus, Failure};
-use crate::event::{Event, EventSink};
+use crate::event::EventSink;
 use crate::execution::run::directory::{RunDirectory, RunDirectoryError, RunRecord, latest};
 
 /// Why a run ended early.
@@ -46,6 +46,8 @@ pub(in crate::execution) struct Stage<'a> {
     pub(in crate::execution) name: &'a str,
     /// Jobs at once.
     pub(in crate::execution) jobs: usize,
+    /// How many jobs need not run, because their records are known.
+    pub(in crate::execution) done: usize,
     /// The receiver of progress events.
     pub(in crate::execution) events: &'a EventSink,
     /// Its cancellation ends the stage.
@@ -54,7 +56,7 @@ pub(in crate::execution) struct Stage<'a> {
 
 impl Stage<'_> {
     /// Runs the jobs, each under a display name. Returns all records, including the given ones, sorted and with each
-    /// execution once. `summary` describes a job's result.
+    /// execution once. `summary` describes a job's result, and tells whether it is a fault of the infrastructure.
     ///
     /// # Errors
     /// [`RunError`]. The run's directory then contains all records until the error.
@@ -63,21 +65,20 @@ impl Stage<'_> {
         run: &mut RunDirectory,
         mut records: Vec<R>,
         jobs: impl ExactSizeIterator<Item = (String, J)>,
-        summary: impl Fn(&[R]) -> String,
+        summary: impl Fn(&[R]) -> (String, bool),
     ) -> Result<Vec<R>, RunError> {
-        let stage = || self.name.to_owned();
+        let total = (self.done + jobs.len()) as u64;
+        let stage = &self.events.stage(self.name, Some(total), self.done as u64);
         let summary = &summary;
-        let started = std::time::Instant::now();
-        self.events.send(Event::StageStarted { stage: stage(), total: Some(jobs.len() as u64) });
         let mut running = futures_util::stream::iter(jobs)
             .map(|(item, job)| async move {
-                self.events.send(Event::ItemStarted { stage: stage(), item: item.clone() });
+                stage.item_started(&item);
                 let records = job.await;
-                let outcome = match &records {
+                let (outcome, fault) = match &records {
                     Ok(records) => summary(records),
-                    Err(error) => error.to_string(),
+                    Err(error) => (error.to_string(), true),
                 };
-                self.events.send(Event::ItemFinished { stage: stage(), item, outcome });
+                stage.item_finished(&item, outcome, fault);
                 records
             })
             .buffer_unordered(self.jobs.max(1));
@@ -92,8 +93,6 @@ impl Stage<'_> {
                 records.push(record);
             }
         }
-        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.events.send(Event::StageFinished { stage: stage(), elapsed_ms });
         Ok(latest(records))
     }
 }

@@ -133,11 +133,12 @@ impl Scoring<'_> {
         self.settle_classes(run, &mut records).await?;
         let mut jobs = self.missing(run, &mut records)?;
         shuffle(&mut jobs, self.seed);
+        let done = self.cells().saturating_sub(jobs.len());
         let jobs = jobs.into_iter().map(|job| {
             let item = format!("{} {} {}", job.model, job.task.id, side_name(job.code));
             (item, async move { self.execute(&job, shared).await })
         });
-        let stage = Stage { name: "score", jobs: self.jobs, events, cancellation };
+        let stage = Stage { name: "score", jobs: self.jobs, done, events, cancellation };
         let records = stage.run(run, records, jobs, outcomes).await?;
         self.distrust_failing(&records)?;
         shared.mutants.remove()?;
@@ -168,6 +169,13 @@ impl Scoring<'_> {
     fn counts(&self, model: &str, task: &Task, code: Side) -> bool {
         let has_old = task.track == Track::TestGeneration && self.predictions.models.contains_key(model);
         code == Side::New || has_old
+    }
+
+    /// Returns the number of cells of all submissions, whether or not they need an execution.
+    fn cells(&self) -> usize {
+        let sides =
+            |(model, task)| [Side::New, Side::Old].into_iter().filter(|code| self.counts(model, task, *code)).count();
+        self.pairs().map(sides).sum()
     }
 
     /// Returns the cells in which a method or repeat has no record, or a passing method has no measurement. Executions
@@ -345,15 +353,17 @@ fn first_bytes(digest: Digest) -> u64 {
     digest.hex().get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default()
 }
 
-fn outcomes(records: &[ScoreRecord]) -> String {
+fn outcomes(records: &[ScoreRecord]) -> (String, bool) {
+    let mut fault = false;
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for record in records {
         if let ScoreRecord::Execution(record) = record {
+            fault |= matches!(record.outcome, Outcome::InfraFail(_));
             *counts.entry(record.outcome.to_string()).or_default() += 1;
         }
     }
     let counts: Vec<String> = counts.into_iter().map(|(outcome, count)| format!("{outcome} {count}")).collect();
-    counts.join(", ")
+    (counts.join(", "), fault)
 }
 
 async fn blocking<T: Send + 'static>(

@@ -85,16 +85,17 @@ impl Scoring<'_> {
             });
             looked_for.collect()
         };
+        let done = Done::of(&records).own.values().filter(|own| !own.lost).count();
         let jobs = wanted.into_iter().map(|(task, focal)| {
             let found = async move { Ok(vec![ScoreRecord::OwnFocal(self.own_of(task, focal, shared).await?)]) };
             (task.id.to_string(), found)
         });
         let summary = |records: &[ScoreRecord]| match records {
-            [ScoreRecord::OwnFocal(one)] if one.lost => "lost".to_owned(),
-            [ScoreRecord::OwnFocal(one)] => counted(one.methods.len(), "method", "methods"),
-            _ => String::new(),
+            [ScoreRecord::OwnFocal(one)] if one.lost => ("lost".to_owned(), true),
+            [ScoreRecord::OwnFocal(one)] => (counted(one.methods.len(), "method", "methods"), false),
+            _ => (String::new(), false),
         };
-        let stage = Stage { name: "focal methods", jobs: self.jobs, events, cancellation };
+        let stage = Stage { name: "focal methods", jobs: self.jobs, done, events, cancellation };
         stage.run(run, records, jobs, summary).await
     }
 

@@ -46,13 +46,13 @@ impl Scoring<'_> {
                 _ => {}
             }
         }
-        let wanted = self.tasks.iter().filter(|task| {
+        let all = self.tasks.iter().filter(|task| {
             task.track == Track::TestGeneration
-                && !known.contains(&task.id)
                 && handed_in.contains(&task.id)
                 && self.environments.contains_key(&task.repository)
         });
-        let wanted: Vec<&Task> = wanted.collect();
+        let (done, wanted): (Vec<&Task>, Vec<&Task>) = all.partition(|task| known.contains(&task.id));
+        let done = done.len();
         let jobs = wanted.into_iter().map(|task| {
             let compiled = async move {
                 let (start_compiles, detail, lost) = match answered(self.start_compiles(task).await)? {
@@ -67,12 +67,14 @@ impl Scoring<'_> {
             (task.id.to_string(), compiled)
         });
         let summary = |records: &[ScoreRecord]| match records {
-            [ScoreRecord::Start(StartRecord { start_compiles: Some(true), .. })] => "compiles".to_owned(),
-            [ScoreRecord::Start(StartRecord { start_compiles: Some(false), .. })] => "does not compile".to_owned(),
-            [ScoreRecord::Start(StartRecord { lost: true, .. })] => "lost".to_owned(),
-            _ => "no file".to_owned(),
+            [ScoreRecord::Start(StartRecord { start_compiles: Some(true), .. })] => ("compiles".to_owned(), false),
+            [ScoreRecord::Start(StartRecord { start_compiles: Some(false), .. })] => {
+                ("does not compile".to_owned(), false)
+            }
+            [ScoreRecord::Start(StartRecord { lost: true, .. })] => ("lost".to_owned(), true),
+            _ => ("no file".to_owned(), false),
         };
-        let stage = Stage { name: "starting files", jobs: self.jobs, events, cancellation };
+        let stage = Stage { name: "starting files", jobs: self.jobs, done, events, cancellation };
         stage.run(run, records, jobs, summary).await
     }
 

@@ -27,6 +27,7 @@ use crate::submission::Content;
 use crate::task::{Track, published};
 use crate::workspace::Notices;
 
+mod counts;
 mod gold;
 
 #[test]

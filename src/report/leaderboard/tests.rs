@@ -132,6 +132,7 @@ fn gold(tasks: &[OfTask<'_>]) -> ScoredModel {
         }
     };
     ScoredModel {
+        finished: true,
         run_id: "r".to_owned(),
         path: PathBuf::new(),
         model: "gold".to_owned(),

@@ -20,7 +20,7 @@ use crate::metrics::mutation::MutantSet;
 use crate::outcome::Outcome;
 use crate::submission::ContentKind;
 use crate::submission::predictions::UnknownTask;
-use crate::task::{MethodId, Side, Task, TaskId};
+use crate::task::{MethodId, Side, Task, TaskId, Track};
 
 /// One model in one run.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct ScoredModel {
     pub path: PathBuf,
     /// The model.
     pub model: String,
+    /// Whether the run ended.
+    pub finished: bool,
     /// Whether the run ended, every method could be judged, and no measurement was lost.
     pub complete: bool,
     /// The selected tasks, sorted by id.
@@ -153,6 +155,7 @@ fn scored_models(run: StoredRun<ScoreInputs, ()>, mut gathered: Gathered) -> Res
             run_id: run_id.clone(),
             path: run.path.clone(),
             model,
+            finished: run.state == RunState::Finished,
             complete: judged && whole && run.state == RunState::Finished,
             instances: Instances::of(&handed_in.submissions, &tasks),
             tasks,
@@ -301,6 +304,25 @@ fn scored_methods(task: &Task, of_model: &OfModel, reference: Option<&Reference>
             }
         })
         .collect()
+}
+
+impl ScoredMethod {
+    /// Returns why the method has no verdict, in a line.
+    pub fn unscored_reason(&self, track: Track, finished: bool) -> String {
+        let fault = self.new.iter().chain(&self.old).find(|record| matches!(record.outcome, Outcome::InfraFail(_)));
+        if let Some(record) = fault {
+            return match record.detail.lines().next() {
+                Some(detail) => detail.to_owned(),
+                None => record.outcome.to_string(),
+            };
+        }
+        let missing = match (self.new.is_empty(), self.old.is_empty()) {
+            (true, _) => "not executed on new code",
+            (false, true) if track == Track::TestGeneration => "not executed on old code",
+            (false, _) => "not executed in every repeat",
+        };
+        if finished { missing.to_owned() } else { format!("{missing} yet: the run is not finished") }
+    }
 }
 
 impl ScoredModel {

@@ -48,6 +48,16 @@ fn compiler(answers: usize) -> Vec<Frame> {
     said(&vec![compiled(&[], &[]); answers])
 }
 
+#[test]
+fn plugins_of_the_compiler_find_its_packages_open() {
+    let opened = |jdk: u32| {
+        let spec = container(&Environment { jdk, ..environment() }, Path::new("jar"), Path::new("inputs"));
+        let Some(Step::Converse(command)) = spec.program.steps.last() else { panic!("{spec:?}") };
+        command.argv.iter().filter(|argument| argument.starts_with("--add-opens=jdk.compiler/")).count()
+    };
+    assert_eq!([8, 11, 17, 21].map(opened), [0, 0, OPENED.len(), OPENED.len()]);
+}
+
 #[tokio::test]
 async fn one_that_is_killed_is_lost_and_the_next_request_is_served_anew() {
     let directory = tempfile::tempdir().unwrap();

@@ -17,6 +17,43 @@ pub(in crate::execution) fn masked(
     files: &[(&str, &[u8])],
     file: &str,
 ) -> (tempfile::TempDir, Result<MaskedRevision, PreparedError>) {
+    masked_of(files, file, |_| ())
+}
+
+#[test]
+fn tests_in_kotlin_must_not_depend_on_the_file() {
+    let class = |name: &str, source: &str| crate::workspace::class_file::sample(name, Some(source));
+    let (own, kotlin) = (class("p/ATest", "ATest.java"), class("p/HelpKt", "help.kt"));
+    let of = |source: &[u8], more: &str| {
+        let files: [(&str, &[u8]); 6] = [
+            ("main/kotlin/Main.kt", b"class Main { val test = ATest() }"),
+            ("src/p/ATest.java", b"package p; class ATest {}"),
+            ("tests/kotlin/help.kt", source),
+            ("target/test-classes/p/ATest.class", &own),
+            ("target/test-classes/p/HelpKt.class", &kotlin),
+            (more, b""),
+        ];
+        masked(&files, "src/p/ATest.java")
+    };
+    let fits = |source: &[u8], text: &[u8]| {
+        let (_directory, masked) = of(source, "x");
+        masked.unwrap().dependents(text).unwrap().is_some()
+    };
+    let own = b"package p; class ATest {}";
+    assert!(fits(b"package p\nfun help() = 1", own), "no test is made of the other source that mentions it");
+    assert!(fits(b"package p\nfun help() = 1", b"package p; class ATest { int help = HelpKt.help(); }"));
+    assert!(!fits(b"package p\nfun help() = ATest()", own));
+    assert!(!fits(b"package p\nfun help(fresh: Fresh) = 1", b"package p; class ATest {} class Fresh {}"));
+    assert!(!fits(b"package p\nfun help() = 1", b"package p; class ATest {} class HelpKt {}"));
+    assert!(of(b"", "target/kotlin-ic/test-compile/list").1.is_err(), "lists may name the file");
+}
+
+/// Returns a masked revision as [`masked`] does, of a build that is changed before.
+fn masked_of(
+    files: &[(&str, &[u8])],
+    file: &str,
+    change: impl Fn(&mut CompiledRevision),
+) -> (tempfile::TempDir, Result<MaskedRevision, PreparedError>) {
     use crate::digest::Digest;
     use crate::execution::direct::write_files;
     let directory = tempfile::tempdir().unwrap();
@@ -34,7 +71,7 @@ pub(in crate::execution) fn masked(
         })
     };
     let calls = serde_json::json!([call("src"), call("later")]);
-    let revision = CompiledRevision {
+    let mut revision = CompiledRevision {
         key: Digest::of(b"key"),
         tree: store.put(&bytes).unwrap(),
         tree_bytes: bytes.len() as u64,
@@ -51,8 +88,47 @@ pub(in crate::execution) fn masked(
         unfit: None,
         build_cpu_ms: None,
     };
+    change(&mut revision);
     let masked = MaskedRevision::new(&store, Arc::new(revision), file, directory.path());
     (directory, masked)
+}
+
+#[test]
+fn sources_that_the_build_leaves_out_play_no_part() {
+    let own = crate::workspace::class_file::sample("p/ATest", Some("ATest.java"));
+    let of = |left_out: &[u8], excludes: &str, file: &str| {
+        let files: [(&str, &[u8]); 5] = [
+            ("src/p/ATest.java", b"package p; class ATest {}"),
+            ("src/p/Left.java", left_out),
+            ("src/generated/p/Made.java", b"package p; class Made {}"),
+            ("src/p/notes.txt", b"ATest"),
+            ("target/test-classes/p/ATest.class", &own),
+        ];
+        let leave_out = |revision: &mut CompiledRevision| {
+            let call = &mut revision.test_calls[0];
+            call.excludes = vec![excludes.to_owned()];
+            call.generated_sources = Some(format!("{PROJECT}/src/generated"));
+            let named = ["ATest.java", "Kept.java"];
+            call.sources.retain(|source| named.iter().any(|name| source.ends_with(name)));
+        };
+        masked_of(&files, file, leave_out)
+    };
+    let fits = |left_out: &[u8], text: &[u8]| {
+        let (_directory, masked) = of(left_out, "**/Left.java", "src/p/ATest.java");
+        masked.unwrap().dependents(text).unwrap().is_some()
+    };
+    let (alone, text) = (b"package p; class Left { class Inner {} }", b"package p; class ATest { Made made; }");
+    assert!(fits(alone, text));
+    assert!(!fits(b"package p; class Left extends ATest {}", text), "it would be compiled again where it was before");
+    assert!(!fits(alone, b"package p; class ATest extends Left {}"), "the compiler would find it by itself");
+    assert!(!fits(alone, b"package p; class ATest { Inner inner; }"));
+    assert!(!fits(b"package p; class Left { Fresh fresh; }", b"package p; class ATest {} class Fresh {}"));
+    // A file that is not there can't be seen in the list of sources.
+    let absent = |excludes: &str, file: &str| of(alone, excludes, file).1.is_ok();
+    assert!(absent("**/Left.java", "src/p/BTest.java"));
+    assert!(!absent("**/B*.java", "src/p/BTest.java"));
+    assert!(!absent("%regex[.*Left.*]", "src/p/BTest.java"), "it can't be told what this leaves out");
+    assert!(!absent("**/Left.java", "src/p/Left.java"), "it is there, and the build leaves it out");
 }
 
 #[test]
@@ -62,7 +138,7 @@ fn a_container_sees_nothing_of_the_file() {
     let (own, nested) = (class("p/ATest", "ATest.java"), class("p/ATest$B", "ATest.java"));
     let (beside, other) = (class("p/Beside", "ATest.java"), class("p/ATestOther", "ATestOther.java"));
     let elsewhere = class("q/Other", "ATest.java");
-    let files: [(&str, &[u8]); 15] = [
+    let files: [(&str, &[u8]); 16] = [
         ("bin/p/ATest.class", &own),
         ("src/p/ATest.java", b"package p; class ATest { static class B {} } class Beside {}"),
         ("src/p/ATestOther.java", b"package p; class ATestOther {}"),
@@ -70,6 +146,7 @@ fn a_container_sees_nothing_of_the_file() {
         ("target/classes/p/Main.class", b"main"),
         ("build/maven-status/x/inputFiles.lst", b"/work/project/src/p/ATest.java"),
         ("target/maven-status/x/inputFiles.lst", b"/work/project/src/p/ATest.java"),
+        ("target/org.codehaus.plexus.compiler.javac.JavacCompiler123arguments", b"/work/project/src/p/ATest.java"),
         ("target/surefire-reports/TEST-p.ATest.xml", b"<testsuite/>"),
         ("target/surefire-reports/p.ATest$B.txt", b"Tests run: 1"),
         ("target/surefire-reports/p.ATestOther.txt", b"Tests run: 1"),
@@ -141,9 +218,9 @@ fn classes_of_dependents_are_left_out_as_well() {
     assert_eq!(jar.len(), 1);
     let made = |path: &str, content: &[u8]| (path.to_owned(), content.to_vec());
     let mut all = vec![made("ATest.class", &own), made("Reader.class", &reader), made("Last.class", &last)];
-    assert!(!masked.as_built(&all).unwrap(), "one of a dependent is missing");
+    assert_eq!(masked.unlike_build(&all).unwrap().unwrap(), "`Reader$1.class` is missing", "one of a dependent");
     all.push(made("Reader$1.class", &synthetic));
-    assert!(masked.as_built(&all).unwrap());
+    assert_eq!(masked.unlike_build(&all).unwrap(), None);
 }
 
 #[test]
@@ -226,12 +303,15 @@ fn the_builds_own_classes_are_told_from_others() {
     let masked = masked.unwrap();
     let class = |name: &str, content: &[u8]| (name.to_owned(), content.to_vec());
     let whole = [class("ATest.class", &own), class("ATest$B.class", &nested)];
-    assert!(masked.as_built(&whole).unwrap());
-    assert!(!masked.as_built(&whole[..1]).unwrap(), "one is missing");
-    assert!(!masked.as_built(&[class("ATest.class", &nested), class("ATest$B.class", &nested)]).unwrap());
-    assert!(!masked.as_built(&[]).unwrap());
+    let unlike = |classes: &[(String, Vec<u8>)]| masked.unlike_build(classes).unwrap();
+    assert_eq!(unlike(&whole), None);
+    assert_eq!(unlike(&whole[..1]).unwrap(), "`ATest$B.class` is missing");
+    let (length, built) = (nested.len(), own.len());
+    let other = format!("`ATest.class` has other bytes ({length}, the build's {built})");
+    assert_eq!(unlike(&[class("ATest.class", &nested), class("ATest$B.class", &nested)]).unwrap(), other);
+    assert_eq!(unlike(&[]).unwrap(), "`ATest$B.class` is missing");
     let more = [&whole[..], &[class("ATest$C.class", &nested)]].concat();
-    assert!(!masked.as_built(&more).unwrap(), "the build has no such class");
+    assert_eq!(unlike(&more).unwrap(), "the build made no `ATest$C.class`");
 }
 
 #[test]
@@ -252,9 +332,10 @@ fn another_source_stands_for_a_file_that_is_not_there() {
     let both = of(&[&sources[..], &classes[..]].concat());
     assert_eq!(shown(&both), path("p/Beside"));
     let made = [("p/Beside.class".to_owned(), beside.clone())];
-    assert!(both.as_built(&made).unwrap());
-    assert!(!both.as_built(&[("q/Short.class".to_owned(), elsewhere.clone())]).unwrap(), "its own are missing");
-    assert!(!both.as_built(&[]).unwrap());
+    assert_eq!(both.unlike_build(&made).unwrap(), None);
+    let missing = Some("`p/Beside.class` is missing".to_owned());
+    assert_eq!(both.unlike_build(&[("q/Short.class".to_owned(), elsewhere.clone())]).unwrap(), missing);
+    assert_eq!(both.unlike_build(&[]).unwrap(), missing);
     assert_eq!(shown(&of(&[&sources[..], &classes[1..]].concat())), path("q/Short"));
     assert_eq!(shown(&of(&sources)), None, "no source has classes");
 }

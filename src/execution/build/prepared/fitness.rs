@@ -5,7 +5,9 @@ use std::path::Path;
 
 use super::in_tree;
 use crate::execution::build::compiled_tree::{CompiledTree, TreeError};
-use crate::execution::build::recording::{CompilerCall, Recording};
+use crate::execution::build::compiler::{JAVAC, OPENED};
+use crate::execution::build::recording::{CompilerCall, Goal, Recording};
+use crate::execution::container::JVM_OPTIONS as WARM;
 use crate::outcome::launch::shortened;
 
 /// Goals in the phases of tests that do nothing to the tests' sources or classes.
@@ -15,6 +17,9 @@ const HARMLESS: [&str; 4] = [
     "org.apache.maven.plugins:maven-dependency-plugin:",
     "org.codehaus.mojo:build-helper-maven-plugin:",
 ];
+
+/// Kotlin's plugin and its goal for tests.
+const KOTLIN: (&str, &str) = ("org.jetbrains.kotlin:kotlin-maven-plugin:", "test-compile");
 
 const TEST_PHASES: [&str; 5] = [
     "generate-test-sources",
@@ -32,10 +37,14 @@ pub(super) fn unfit(recording: &Recording, project: &str, calls: &[CompilerCall]
     if calls.is_empty() {
         return Some("the revision has no tests that were compiled".to_owned());
     }
-    let other = recording.goals.iter().find(|goal| {
-        goal.project.as_deref() == Some(project)
-            && goal.phase.as_deref().is_some_and(|phase| TEST_PHASES.contains(&phase))
+    let goals: Vec<&Goal> = recording.goals.iter().filter(|goal| goal.project.as_deref() == Some(project)).collect();
+    let java = goals.iter().position(|goal| goal.goal == "testCompile").unwrap_or(goals.len());
+    // Where it runs before, Java's compiler sees its classes. Whether it sees the masked file is decided for each file.
+    let is_kotlin = |at: usize, goal: &Goal| at < java && goal.plugin.starts_with(KOTLIN.0) && goal.goal == KOTLIN.1;
+    let other = goals.iter().enumerate().find(|(at, goal)| {
+        goal.phase.as_deref().is_some_and(|phase| TEST_PHASES.contains(&phase))
             && !HARMLESS.iter().any(|plugin| goal.plugin.starts_with(plugin))
+            && !is_kotlin(*at, goal)
     });
     let mut sources = BTreeSet::new();
     let unfit = if !calls.iter().flat_map(|call| &call.sources).all(|source| sources.insert(source)) {
@@ -43,15 +52,15 @@ pub(super) fn unfit(recording: &Recording, project: &str, calls: &[CompilerCall]
     } else {
         calls.iter().find_map(|call| unfit_call(call, test_output))
     };
-    let unfit = unfit.or_else(|| other.map(|goal| format!("{}:{} works on the tests", goal.plugin, goal.goal)));
+    let unfit = unfit.or_else(|| other.map(|(_, goal)| format!("{}:{} works on the tests", goal.plugin, goal.goal)));
     unfit.map(|reason| shortened(&reason))
 }
 
 fn unfit_call(call: &CompilerCall, test_output: &str) -> Option<String> {
     if call.compiler != "javac" {
         Some(format!("tests are compiled by `{}`", call.compiler))
-    } else if call.fork {
-        Some("tests are compiled by a process of its own".to_owned())
+    } else if let Some(unfit) = unfit_fork(call) {
+        Some(unfit)
     } else if !call.fail_on_error {
         Some("errors in tests do not end the build".to_owned())
     } else if call.output != test_output {
@@ -63,6 +72,34 @@ fn unfit_call(call: &CompilerCall, test_output: &str) -> Option<String> {
     } else {
         None
     }
+}
+
+/// Arguments of a forked compiler's JVM that decide how much memory it has.
+const MEMORY: [&str; 6] =
+    ["-Xmx", "-Xms", "-XX:MaxPermSize=", "-XX:PermSize=", "-XX:MaxMetaspaceSize=", "-XX:MetaspaceSize="];
+
+/// Returns why a forked compiler may make other classes than the same compiler in the warm JVM; `None` for a compiler
+/// that is not forked. A forked compiler of the image's development kit gets the same arguments, environment and
+/// encoding. Its memory limits do not decide which classes it makes.
+fn unfit_fork(call: &CompilerCall) -> Option<String> {
+    if !call.fork {
+        return None;
+    }
+    if let Some(executable) = &call.executable {
+        return Some(format!("tests are compiled by `{executable}`"));
+    }
+    let is_memory = |option: &str| MEMORY.iter().any(|memory| option.starts_with(memory));
+    let harmless = |option: &str| is_memory(option) || WARM.contains(&option) || opens_javac(option);
+    let other =
+        call.jvm_arguments.iter().find(|argument| argument.strip_prefix("-J").is_none_or(|option| !harmless(option)));
+    other.map(|argument| format!("tests are compiled by a process of its own with {argument}"))
+}
+
+/// Tells whether an option opens one of javac's own packages that are open in the warm JVM as well.
+fn opens_javac(option: &str) -> bool {
+    let package = ["--add-opens=", "--add-exports="].iter().find_map(|begin| option.strip_prefix(begin));
+    let package = package.and_then(|package| package.strip_suffix("=ALL-UNNAMED")?.strip_prefix(JAVAC));
+    package.is_some_and(|package| OPENED.contains(&package))
 }
 
 /// A file with a project's own options for Maven's JVM.

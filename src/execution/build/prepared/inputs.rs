@@ -92,9 +92,15 @@ fn told_of(
     jars: &BTreeMap<String, Digest>,
     test_output: &str,
 ) -> Option<String> {
+    // A forked compiler works in its module's directory, others in the tree's.
+    let base = call.working_directory.as_deref().filter(|_| call.fork);
+    let within = |path: &str| match base {
+        Some(base) if !path.starts_with('/') => within(&format!("{base}/{path}")),
+        _ => within(path),
+    };
     let directories = [test_output, &call.output].into_iter().chain(call.generated_sources.as_deref());
     let directories = directories.chain(call.source_roots.iter().map(String::as_str));
-    let known: BTreeSet<Option<String>> = directories.map(within).collect();
+    let known: BTreeSet<Option<String>> = directories.map(&within).collect();
     let before = std::iter::once("").chain(call.arguments.iter().map(String::as_str));
     for (before, argument) in before.zip(&call.arguments) {
         if OUTPUT_OPTIONS.contains(&before) {

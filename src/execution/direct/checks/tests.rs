@@ -74,7 +74,33 @@ async fn what_processors_made_of_the_own_text_is_kept_in_mind() {
     let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&vec![answer.clone(); 2]), ends: false }));
     let direct = self::direct(&engine, &data_dir);
     let found = direct.compile_proven(&executor, &environment(), &masked, OTHER).await;
-    assert_eq!(answered(found).unwrap().unwrap_err(), NoAnswer::unfit(OTHERWISE));
+    let named = "`/Foreign.class` comes from no source";
+    assert_eq!(answered(found).unwrap().unwrap_err(), NoAnswer::unfit(format!("{OTHERWISE}: {named}")));
+}
+
+/// An answer of a compiler that finds one error.
+fn wrong() -> Vec<u8> {
+    let text = |text: &str| [&u32::try_from(text.len()).unwrap().to_be_bytes(), text.as_bytes()].concat();
+    let place = [3u64.to_be_bytes(), 1u64.to_be_bytes()].concat();
+    let error = [text("/work/project/src/ATest.java"), place, text("compiler.err.what"), text("what?")].concat();
+    // No trouble, one error, no other diagnostics, no files.
+    [vec![1], vec![0; 4], 1u32.to_be_bytes().to_vec(), error, vec![0; 12]].concat()
+}
+
+#[tokio::test]
+async fn the_first_difference_from_the_build_is_told() {
+    let other = sample("ATest$1", Some("ATest.java"));
+    let (own, otherwise) = (sample("ATest", Some("ATest.java")).len(), other.len());
+    let bytes = format!("`ATest.class` has other bytes ({otherwise}, the build's {own})");
+    let error = "it finds an error in /work/project/src/ATest.java, line 3: what?".to_owned();
+    for (answer, expected) in [(compiled(&[("ATest.class", &other)], &[]), bytes), (wrong(), error)] {
+        let (directory, masked, _) = revision();
+        let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&vec![answer.clone(); 2]), ends: false }));
+        let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
+        let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
+        let found = direct.compile_proven(&executor, &environment(), &masked, OTHER).await;
+        assert_eq!(answered(found).unwrap().unwrap_err(), NoAnswer::unfit(format!("{OTHERWISE}: {expected}")));
+    }
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.apache.maven.execution.MojoExecutionEvent;
 import testevo.json.JsonObject;
@@ -109,8 +110,68 @@ final class CompilerCall implements InvocationHandler {
                 .put("processors", strings(read(configuration, "getAnnotationProcessors")))
                 .put("proc", string(read(configuration, "getProc")))
                 .put("fork", "true".equals(string(read(configuration, "isFork"))))
+                .put("executable", foreign(string(read(configuration, "getExecutable"))))
+                .put("jvm_arguments", jvmArguments(configuration))
                 .put("fail_on_error", failOnError())
                 .put("working_directory", string(read(configuration, "getWorkingDirectory")));
+    }
+
+    /**
+     * Returns the path of a forked compiler's executable, null for none and for that of the development kit that runs
+     * Maven: a toolchain or a POM may name the latter as well.
+     */
+    private static String foreign(String executable) {
+        if (executable == null || executable.isEmpty()) {
+            return null;
+        }
+        try {
+            File home = new File(System.getProperty("java.home"));
+            // Up to JDK 8, a runtime environment lies in the development kit.
+            File kit = new File(home, "bin/javac").isFile() ? home : home.getParentFile();
+            String found = found(executable).getCanonicalPath();
+            return found.equals(new File(kit, "bin/javac").getCanonicalPath()) ? null : found;
+        } catch (IOException unknown) {
+            return executable;
+        }
+    }
+
+    /** Returns the file of an executable, as a shell looks for it. */
+    private static File found(String executable) {
+        String path = System.getenv("PATH");
+        if (path != null && executable.indexOf(File.separatorChar) < 0) {
+            for (String directory : path.split(File.pathSeparator)) {
+                File file = new File(directory, executable);
+                if (file.isFile() && file.canExecute()) {
+                    return file;
+                }
+            }
+        }
+        return new File(executable);
+    }
+
+    /** Returns what a forked compiler's own JVM is told, as javac gets it. */
+    private static List<String> jvmArguments(Object configuration) throws ReflectiveOperationException {
+        List<String> arguments = new ArrayList<>();
+        String most = string(read(configuration, "getMaxmem"));
+        if (most != null && !most.isEmpty()) {
+            arguments.add("-J-Xmx" + most);
+        }
+        String initial = string(read(configuration, "getMeminitial"));
+        if (initial != null && !initial.isEmpty()) {
+            arguments.add("-J-Xms" + initial);
+        }
+        Object custom = read(configuration, "getCustomCompilerArgumentsAsMap");
+        if (custom == null) {
+            custom = read(configuration, "getCustomCompilerArguments");
+        }
+        if (custom instanceof Map) {
+            for (String key : strings(((Map<?, ?>) custom).keySet())) {
+                if (key != null && key.startsWith("-J")) {
+                    arguments.add(key);
+                }
+            }
+        }
+        return arguments;
     }
 
     /** Tells whether errors end the build, which a goal that does not say otherwise does. */

@@ -22,18 +22,52 @@ fn builds_that_a_part_can_not_stand_for_are_unfit() {
         phase: Some(phase.into()),
     };
     assert_eq!(unfit(&|recording| recording.goals.push(goal("x:y:1", "compile"))), None);
+    let kotlin = |order: &[&str]| {
+        let goals: Vec<Goal> = order
+            .iter()
+            .map(|name| {
+                let plugin = match *name {
+                    "testCompile" => "org.apache.maven.plugins:maven-compiler-plugin:3",
+                    _ => "org.jetbrains.kotlin:kotlin-maven-plugin:2",
+                };
+                Goal { goal: (*name).into(), ..goal(plugin, "test-compile") }
+            })
+            .collect();
+        unfit(&move |recording| recording.goals.clone_from(&goals))
+    };
+    assert_eq!(kotlin(&["test-compile", "testCompile"]), None);
+    assert!(kotlin(&["testCompile", "test-compile"]).is_some(), "Java's compiler does not see its classes");
+    assert!(kotlin(&["test-kapt", "test-compile", "testCompile"]).is_some(), "it makes sources of the tests");
     let another = |recording: &mut Recording| {
         let mut another = recording.compilations[0].clone();
         another.sources = vec!["/work/project/other/BTest.java".into()];
         recording.compilations.push(another);
     };
     assert_eq!(unfit(&another), None, "other sources, compiled apart");
-    let changes: [&dyn Fn(&mut Recording); 9] = [
+    let forked = |recording: &mut Recording, executable: Option<&str>, arguments: &[&str]| {
+        let call = &mut recording.compilations[0];
+        call.fork = true;
+        call.executable = executable.map(str::to_owned);
+        call.jvm_arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    };
+    let harmless = [
+        "-J-Xmx1g",
+        "-J-Xms64m",
+        "-J-XX:MaxPermSize=128m",
+        "-J-Dfile.encoding=UTF-8",
+        "-J--add-exports=jdk.compiler/com.sun.tools.javac.tree=ALL-UNNAMED",
+        "-J--add-opens=jdk.compiler/com.sun.tools.javac.code=ALL-UNNAMED",
+    ];
+    assert_eq!(unfit(&|recording| forked(recording, None, &harmless)), None, "the same compiler elsewhere");
+    let changes: [&dyn Fn(&mut Recording); 12] = [
         &|recording| recording.goals.push(goal("x:y:1", "process-test-sources")),
         &|recording| recording.compilations.push(recording.compilations[0].clone()),
         &|recording| recording.compilations.clear(),
         &|recording| recording.compilations[0].compiler = "eclipse".into(),
-        &|recording| recording.compilations[0].fork = true,
+        &|recording| forked(recording, Some("/opt/jdk-9/bin/javac"), &[]),
+        &|recording| forked(recording, None, &["-J-Xmx1g", "-J-Xss8m"]),
+        &|recording| forked(recording, None, &["-J-Dfile.encoding=ISO-8859-1"]),
+        &|recording| forked(recording, None, &["-J--add-opens=java.base/java.lang=ALL-UNNAMED"]),
         &|recording| recording.compilations[0].fail_on_error = false,
         &|recording| {
             recording.unknown.push(UnknownCall { project: "g:a".into(), goal: "testCompile".into() });

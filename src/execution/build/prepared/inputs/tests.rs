@@ -65,6 +65,12 @@ fn what_compilers_read_of_the_project_is_given_to_the_warm_one() {
         let unfit = looked(&files, &call(&elements, &[&arguments[..4], &[argument]].concat())).2.unfit;
         assert!(unfit.is_some_and(|reason| reason.contains("is told of")), "{argument}");
     }
+    let mut forked = call(&elements, &["-Adata=x.txt"]);
+    assert_eq!(looked(&files, &forked).2.unfit, None, "nothing lies there");
+    forked["working_directory"] = "/work/project/data".into();
+    assert_eq!(looked(&files, &forked).2.unfit, None, "a compiler in Maven's process works in the tree's directory");
+    forked["fork"] = true.into();
+    assert!(looked(&files, &forked).2.unfit.is_some_and(|reason| reason.contains("`data/x.txt`")));
     for argument in ["-Adata=/opt/data/x.txt", "-Adata=../data/x.txt", "-Adata=/work/projects/data/x.txt"] {
         assert_eq!(looked(&files, &call(&elements, &[argument])).2.unfit, None, "{argument}");
     }

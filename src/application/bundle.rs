@@ -1,0 +1,82 @@
+//! Bundles: writes, checks and takes over what scoring or agents need of some tasks.
+
+pub mod create;
+pub mod import;
+pub mod verify;
+
+use std::path::{Path, PathBuf};
+
+use super::Context;
+use crate::artifact::made::Described as _;
+use crate::bundle::layout::{INDEX, SIGNATURE};
+use crate::bundle::{BundleError, Description, Layout, MadeKind, description, signature};
+use crate::digest::Digest;
+use crate::error::CommandError;
+use crate::execution::build::prepared::Prepared;
+use crate::execution::container::jars;
+use crate::execution::launch::sharing::ClassArchive;
+
+/// The file of allowed signers in a data directory.
+const ALLOWED_SIGNERS: &str = "allowed_signers";
+
+/// Whose bundles are accepted.
+#[derive(Clone, Debug, Default)]
+pub struct Trust {
+    /// A file of allowed signers, as OpenSSH has it; `None` for `allowed_signers` in the data directory, if it exists.
+    pub allowed_signers: Option<PathBuf>,
+    /// Whether signatures are not looked at.
+    pub unsigned: bool,
+}
+
+impl Trust {
+    /// Returns the file of allowed signers; `None` if none is configured.
+    fn allowed(&self, context: &Context) -> Result<Option<PathBuf>, CommandError> {
+        if self.allowed_signers.is_some() {
+            return Ok(self.allowed_signers.clone());
+        }
+        let default = context.data_dir()?.join(ALLOWED_SIGNERS);
+        Ok(default.exists().then_some(default))
+    }
+}
+
+/// A bundle whose index and description were read.
+struct Opened {
+    layout: Layout,
+    description: Description,
+    /// The blobs of the bundle's manifest and description.
+    own: [Digest; 2],
+    /// The signer, if the signature was checked.
+    signer: Option<String>,
+}
+
+/// Opens a bundle and checks its signature: where allowed signers are configured, one of them must have signed it.
+fn open(path: &Path, trust: &Trust, context: &Context) -> Result<Opened, CommandError> {
+    let layout = Layout::open(path)?;
+    let Some(index) = layout.read(INDEX, description::MOST_INDEX_BYTES)? else {
+        return Err(layout.malformed(format!("it has no `{INDEX}`")).into());
+    };
+    let allowed = if trust.unsigned { None } else { trust.allowed(context)? };
+    let signer = match allowed {
+        None => None,
+        Some(allowed) => {
+            let name = || layout.name().to_owned();
+            let Some(signed) = layout.read(SIGNATURE, signature::MOST_BYTES)? else {
+                return Err(BundleError::Unsigned { name: name() }.into());
+            };
+            let verified = signature::verify(&index, &signed, &allowed);
+            Some(verified.map_err(|reason| BundleError::Signature { name: name(), reason })?)
+        }
+    };
+    // Nothing that the index names is looked at before its signature was.
+    let (description, own) = Description::read(&layout, &index)?;
+    Ok(Opened { layout, description, own, signer })
+}
+
+/// Returns the directory of a kind of descriptions below the store's root.
+fn directory_of(kind: MadeKind) -> &'static str {
+    match kind {
+        MadeKind::Prepared => Prepared::KIND.directory,
+        MadeKind::ClassArchive => ClassArchive::KIND.directory,
+        MadeKind::Jars => jars::DIRECTORY,
+    }
+}

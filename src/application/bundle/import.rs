@@ -1,0 +1,389 @@
+//! `bundle import`: takes what a data directory lacks from a bundle for scorers.
+//!
+//! Everything is checked before anything but blobs is written. Blobs are named by their digests and in use by nobody
+//! before a record names them. So an import that ends early leaves nothing that a command would take for whole, and the
+//! next one goes on where it ended.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use fs_err as fs;
+use serde::Serialize;
+
+use super::{Opened, Trust, directory_of, open};
+use crate::application::Context;
+use crate::application::workbench::{Workbench, blocking, present};
+use crate::artifact::made;
+use crate::artifact::store::Store;
+use crate::bundle::description::{Described, RepositoryContent};
+use crate::bundle::{BundleError, Description, Layout, objects};
+use crate::data_dir::{DataDir, HeldLock, write_atomically};
+use crate::digest::Digest;
+use crate::error::CommandError;
+use crate::execution::identity::identity;
+use crate::execution::time_class::{self, TimeClasses};
+use crate::image::{BuiltImage, Catalog, LayerRecord, keep_layer};
+use crate::lock::{LockFile, MismatchError, RepositoryLock, ToolchainLock};
+use crate::manifest::{ManifestError, RepositoryManifest};
+use crate::task::file::{self, TASK_FILE_SCHEMA, TaskFile, TaskFileError};
+use crate::task::{RepositoryName, TaskId};
+
+/// A bundle, and how it is taken.
+#[derive(Clone, Debug)]
+pub struct ImportRequest {
+    /// A directory or a tar archive.
+    pub bundle: PathBuf,
+    /// Whose bundles are accepted.
+    pub trust: Trust,
+    /// Whether locks and tasks that differ are replaced.
+    pub replace: bool,
+}
+
+/// What an import took.
+#[derive(Debug, Serialize)]
+pub struct Imported {
+    /// Version of this value's schema.
+    pub schema: u32,
+    /// The bundle's tasks.
+    #[serde(skip)]
+    pub tasks: Vec<TaskId>,
+    /// Number of tasks.
+    #[serde(rename = "tasks")]
+    pub count: usize,
+    /// The signer, if the signature was checked.
+    pub signer: Option<String>,
+    /// Number of blobs that the store lacked.
+    pub blobs: usize,
+    /// Their size in bytes.
+    pub bytes: u64,
+}
+
+/// The checked content for one repository.
+struct Repository {
+    lock: RepositoryLock,
+    manifest: String,
+    tasks: TaskFile,
+    built: BuiltImage,
+    time_classes: Option<Vec<u8>>,
+}
+
+/// The checked content of a bundle.
+struct Checked {
+    toolchain: ToolchainLock,
+    repositories: BTreeMap<RepositoryName, Repository>,
+    made: Vec<(Described, Vec<u8>)>,
+    layers: Vec<LayerRecord>,
+}
+
+/// Takes a bundle. A dry run checks it and tells what would be taken.
+///
+/// # Errors
+/// [`BundleError`]; [`MismatchError::OtherLock`] for a lock that differs without [`ImportRequest::replace`]; errors of
+/// locks, manifests and task files in the bundle; an interrupt.
+pub async fn import(request: &ImportRequest, context: &Context) -> Result<Imported, CommandError> {
+    let workbench = &Workbench::open(context)?;
+    let opened = open(&request.bundle, &request.trust, context)?;
+    let description = &opened.description;
+    if opened.signer.is_none() {
+        let name = opened.layout.name();
+        context
+            .events
+            .warning(format!("who made the bundle `{name}` was not checked, and what it holds will be executed"));
+    }
+    if description.identity != identity() && !description.made.is_empty() {
+        context.events.warning(
+            "the bundle was made by another version of this program: its prepared revisions are of no use, and Maven \
+             compiles them again",
+        );
+    }
+    let checked = Checked::read(&opened)?;
+    let missing = missing(&opened, &workbench.store)?;
+    let _held = hold(&checked, workbench).await?;
+    let writes = writes(&checked, &opened.layout, request.replace, workbench)?;
+    let imported = Imported {
+        schema: 1,
+        count: description.tasks().len(),
+        tasks: description.tasks().into_iter().collect(),
+        signer: opened.signer.clone(),
+        blobs: missing.len(),
+        bytes: missing.values().sum(),
+    };
+    if context.options.dry_run {
+        return Ok(imported);
+    }
+    let (store, data_dir, events) = (workbench.store.clone(), workbench.data_dir.clone(), context.events.clone());
+    let take = move || {
+        for (digest, size) in &missing {
+            opened.layout.store_blob(digest, *size, &store)?;
+        }
+        for (name, content) in &opened.description.repositories {
+            sources(&opened.layout, name, content, &data_dir, &store)?;
+        }
+        for (made, bytes) in &checked.made {
+            made::keep_raw(&store, directory_of(made.kind), &made.key, bytes).map_err(CommandError::Runtime)?;
+        }
+        for layer in &checked.layers {
+            keep_layer(&store, layer)?;
+        }
+        set_runner(&opened.description, &missing, &store).map_err(CommandError::Runtime)?;
+        let classes = TimeClasses::new(&data_dir);
+        for (name, repository) in &checked.repositories {
+            let Some(bytes) = &repository.time_classes else { continue };
+            for task in classes.adopt(name, bytes).map_err(CommandError::Runtime)? {
+                events.warning(format!("{task} keeps the time class that is recorded here, which is not the bundle's"));
+            }
+        }
+        Ok(checked)
+    };
+    let checked = context.until_interrupted(blocking(take)).await?;
+    finish(&checked, writes, workbench)?;
+    Ok(imported)
+}
+
+impl Checked {
+    /// Reads and checks the records of a bundle.
+    fn read(opened: &Opened) -> Result<Self, CommandError> {
+        let Opened { layout, description, .. } = opened;
+        let record = |digest: &Digest| layout.read_blob(digest, description.records.get(digest).copied().unwrap_or(0));
+        let malformed = |reason: String| CommandError::from(layout.malformed(reason));
+        // Nothing of a bundle with a damaged record is taken, whether or not the record is used here.
+        for (digest, size) in &description.records {
+            layout.check_blob(digest, *size)?;
+        }
+        let text = |digest: &Digest, what: &str| -> Result<String, CommandError> {
+            String::from_utf8(record(digest)?).map_err(|error| malformed(format!("{what}: {error}")))
+        };
+        let named = |what: String| PathBuf::from(format!("{}: {what}", layout.name()));
+        let toolchain = ToolchainLock::parse(
+            &named("toolchain lock".to_owned()),
+            &text(&description.toolchain, "toolchain lock")?,
+        )?;
+        let mut repositories = BTreeMap::new();
+        for (name, content) in &description.repositories {
+            let lock = RepositoryLock::parse(&named(format!("lock of {name}")), &text(&content.lock, "lock")?)?;
+            let manifest = text(&content.manifest, "manifest")?;
+            let parsed = RepositoryManifest::parse(&named(format!("manifest of {name}")), &manifest)?;
+            let tasks = TaskFile::parse(&named(format!("tasks of {name}")), &record(&content.task_file)?)?;
+            let built = BuiltImage::parse(&record(&content.image)?)
+                .map_err(|reason| malformed(format!("image of {name}: {reason}")))?;
+            if [&lock.repository, &parsed.repository, &tasks.repository, &built.repository].iter().any(|of| *of != name)
+            {
+                return Err(malformed(format!("what it has for {name} is of another repository")));
+            }
+            let mut ids: Vec<&TaskId> = tasks.tasks.iter().map(|task| &task.id).collect();
+            ids.sort();
+            if ids != content.tasks.iter().collect::<Vec<_>>() {
+                return Err(malformed(format!("it lists other tasks of {name} than it has")));
+            }
+            let revisions = tasks.tasks.iter().flat_map(|task| [&task.rev1, &task.rev2]);
+            if let Some(missing) = revisions.into_iter().find(|revision| !content.revisions.contains(revision)) {
+                return Err(malformed(format!("it has no sources of {name}'s revision {missing}")));
+            }
+            require(layout, description, built.blobs(), &format!("image of {name}"))?;
+            let time_classes = content.time_classes.as_ref().map(record).transpose()?;
+            if let Some(bytes) = &time_classes {
+                time_class::parse(bytes, name)
+                    .map_err(|reason| malformed(format!("time classes of {name}: {reason}")))?;
+            }
+            repositories.insert(name.clone(), Repository { lock, manifest, tasks, built, time_classes });
+        }
+        let mut made = Vec::new();
+        for one in &description.made {
+            let bytes = record(&one.record)?;
+            let wrong = |reason: String| malformed(format!("description {}: {reason}", one.key));
+            let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+            if value.get("key").and_then(|key| key.as_str()) != Some(one.key.to_string().as_str()) {
+                return Err(wrong("it has another key".to_owned()));
+            }
+            let blobs = made::blobs_of(&bytes).map_err(|error| wrong(error.to_string()))?;
+            require(layout, description, blobs, &format!("description {}", one.key))?;
+            made.push((one.clone(), bytes));
+        }
+        let mut layers = Vec::new();
+        for (recipe, digest) in &description.layers {
+            let layer: LayerRecord = serde_json::from_slice(&record(digest)?)
+                .map_err(|error| malformed(format!("layer {recipe}: {error}")))?;
+            if layer.layer.recipe != *recipe {
+                return Err(malformed(format!("layer {recipe} is of another recipe")));
+            }
+            require(layout, description, layer.blobs(), &format!("layer {recipe}"))?;
+            layers.push(layer);
+        }
+        Ok(Self { toolchain, repositories, made, layers })
+    }
+}
+
+/// Checks that a bundle lists the blobs that a record names.
+fn require(
+    layout: &Layout,
+    description: &Description,
+    blobs: impl IntoIterator<Item = Digest>,
+    of: &str,
+) -> Result<(), BundleError> {
+    match blobs.into_iter().find(|digest| !description.blobs.contains_key(digest)) {
+        Some(missing) => Err(layout.malformed(format!("{of} names blob {missing}, which is not listed"))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the blobs that the store lacks, with their sizes in bytes. The bundle has all of them.
+fn missing(opened: &Opened, store: &Store) -> Result<BTreeMap<Digest, u64>, BundleError> {
+    let Opened { layout, description, .. } = opened;
+    let (mut missing, mut lacking) = (BTreeMap::new(), Vec::new());
+    for (digest, size) in &description.blobs {
+        // A blob of another size is damaged, and replaced.
+        if store.size(digest).is_ok_and(|found| found == *size) {
+            continue;
+        }
+        missing.insert(*digest, *size);
+        if !layout.has(digest)? {
+            lacking.push(*digest);
+        }
+    }
+    match lacking.first() {
+        Some(first) => {
+            Err(BundleError::Lacking { name: layout.name().to_owned(), count: lacking.len(), first: *first })
+        }
+        None => Ok(missing),
+    }
+}
+
+/// Takes the locks of everything that is written, in the order of other commands.
+async fn hold(checked: &Checked, workbench: &Workbench<'_>) -> Result<Vec<HeldLock>, CommandError> {
+    let mut held = vec![workbench.hold("import").await?, workbench.hold("lock-toolchain").await?];
+    for repository in checked.repositories.keys() {
+        held.push(workbench.hold(&format!("lock-{}", repository.file_stem())).await?);
+        held.push(workbench.hold(&format!("repository-{}", repository.file_stem())).await?);
+    }
+    held.push(workbench.hold("images").await?);
+    Ok(held)
+}
+
+/// Returns the task files to write, after checking that nothing present contradicts the bundle.
+fn writes(
+    checked: &Checked,
+    layout: &Layout,
+    replace: bool,
+    workbench: &Workbench<'_>,
+) -> Result<Vec<(PathBuf, TaskFile)>, CommandError> {
+    let path = workbench.toolchain_path();
+    refuse_other(
+        present(ToolchainLock::load(&path).map_err(CommandError::from))?.as_ref(),
+        &checked.toolchain,
+        &path,
+        replace,
+    )?;
+    let directory = workbench.data_dir.join("tasks");
+    let mut files = Vec::new();
+    for (name, repository) in &checked.repositories {
+        let path = workbench.lock_path(name);
+        refuse_other(workbench.repository_lock(name)?.as_ref(), &repository.lock, &path, replace)?;
+        let path = directory.join(format!("{}.json", name.file_stem()));
+        let known = TaskFile::load_of(&path, name)?;
+        let differs = |task: &&crate::task::Task| known.iter().any(|known| known.id == task.id && known != *task);
+        if let Some(other) = repository.tasks.tasks.iter().find(differs).filter(|_| !replace) {
+            let (name, task) = (layout.name().to_owned(), other.id.clone());
+            return Err(BundleError::OtherTask { name, task }.into());
+        }
+        let (tasks, _) = file::merge(known, &repository.tasks.tasks, false);
+        files.push((path, TaskFile { schema: TASK_FILE_SCHEMA, repository: name.clone(), tasks }));
+    }
+    file::check_ids(&directory, &files)?;
+    Ok(files)
+}
+
+fn refuse_other<L: LockFile + PartialEq>(
+    present: Option<&L>,
+    taken: &L,
+    path: &Path,
+    replace: bool,
+) -> Result<(), CommandError> {
+    match replace || present.is_none_or(|present| present == taken) {
+        true => Ok(()),
+        false => Err(MismatchError::OtherLock { path: path.to_owned() }.into()),
+    }
+}
+
+/// Takes the sources of a repository's revisions, unless they are there. Its lock must be held.
+fn sources(
+    layout: &Layout,
+    name: &RepositoryName,
+    content: &RepositoryContent,
+    data_dir: &DataDir,
+    store: &Store,
+) -> Result<(), CommandError> {
+    let path = data_dir.join("repositories").join(format!("{}.git", name.file_stem()));
+    let failed = |reason: String| BundleError::Git { repository: name.clone(), doing: "written", reason };
+    if let Ok(git) = git2::Repository::open_bare(&path)
+        && content.revisions.iter().all(|revision| objects::is_complete(&git, revision))
+    {
+        return Ok(());
+    }
+    let mut streams: Vec<Box<dyn Read>> = Vec::new();
+    for blob in &content.sources {
+        // The base of an incremental bundle has brought those that are missing here.
+        if layout.has(&blob.digest)? {
+            layout.check_blob(&blob.digest, blob.size)?;
+            streams.push(Box::new(layout.open_blob(&blob.digest, blob.size)?));
+        }
+    }
+    let file = store.unnamed_file()?.into_parts().0;
+    let incomplete = objects::take(&path, streams, &content.revisions, file).map_err(failed)?;
+    match incomplete.first() {
+        None => Ok(()),
+        Some(revision) => {
+            let reason = format!("revision {revision} is not complete");
+            let (name, repository) = (layout.name().to_owned(), name.clone());
+            Err(BundleError::LackingSources { name, repository, reason }.into())
+        }
+    }
+}
+
+/// Gives the runner's jar the time that class archives refer to, if this import brought the jar.
+fn set_runner(description: &Description, taken: &BTreeMap<Digest, u64>, store: &Store) -> std::io::Result<()> {
+    let Some(runner) = description.runner.as_ref().filter(|runner| taken.contains_key(&runner.jar)) else {
+        return Ok(());
+    };
+    let modified = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(runner.modified));
+    // Anything else fits no class archive, which only costs time.
+    let Some(modified) = modified.filter(|modified| *modified <= SystemTime::now()) else { return Ok(()) };
+    fs::File::options().write(true).open(store.path(&runner.jar))?.file().set_modified(modified)
+}
+
+/// Writes the records that commands look for, the tasks last.
+fn finish(checked: &Checked, files: Vec<(PathBuf, TaskFile)>, workbench: &Workbench<'_>) -> Result<(), CommandError> {
+    let path = workbench.toolchain_path();
+    let toolchain = present(ToolchainLock::load(&path).map_err(CommandError::from))?;
+    workbench.replace_lock(toolchain.as_ref(), &checked.toolchain, &path)?;
+    let catalog = Catalog::open(&workbench.data_dir)?;
+    for (name, repository) in &checked.repositories {
+        let path = workbench.manifest_path(name);
+        match fs::read_to_string(&path) {
+            // A present manifest may contain its user's overrides.
+            Ok(present) if present != repository.manifest => {
+                workbench.context.events.warning(format!("`{}` stays, and differs from the bundle's", path.display()));
+            }
+            Ok(_) => {}
+            Err(_) => write_atomically(&path, repository.manifest.as_bytes()).map_err(ManifestError::Io)?,
+        }
+        let present = workbench.repository_lock(name)?;
+        workbench.replace_lock(present.as_ref(), &repository.lock, &workbench.lock_path(name))?;
+        if catalog
+            .get(name)
+            .ok()
+            .flatten()
+            .is_none_or(|present| present.image != repository.built.image || present.locks != repository.built.locks)
+        {
+            catalog.put(&repository.built)?;
+        }
+    }
+    for (path, file) in files {
+        let bytes = file.render()?;
+        if fs::read(&path).ok().as_deref() != Some(&bytes) {
+            write_atomically(&path, &bytes).map_err(TaskFileError::from)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! The software bill of materials of a bundle, in CycloneDX's JSON: Debian packages, tools and Maven artifacts of the
+//! locks. It has neither a serial number nor a time, so that equal locks give equal bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::canonical_json::canonical_json;
+use crate::digest::Digest;
+use crate::lock::{RepositoryLock, ToolRole, ToolchainLock};
+
+/// A component: its name and version, how others call it, its digest, and the files with its licence.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Component {
+    purl: String,
+    name: String,
+    version: String,
+    sha256: Digest,
+}
+
+/// Returns the bill of images of these repositories. `licenses` has the files of an image with the licences of a Debian
+/// package, by the package's name.
+///
+/// # Errors
+/// Errors of serialisation, which plain data never causes.
+pub fn bill<'a>(
+    toolchain: &ToolchainLock,
+    repositories: impl IntoIterator<Item = &'a RepositoryLock>,
+    licenses: &BTreeMap<String, BTreeSet<String>>,
+) -> serde_json::Result<Vec<u8>> {
+    let (mut components, mut majors) = (BTreeSet::new(), BTreeSet::new());
+    for lock in repositories {
+        majors.insert(lock.jdk);
+        components.extend(lock.files.iter().filter_map(|file| maven(&file.path, file.sha256)));
+    }
+    let kits = toolchain.jdks.iter().filter(|kit| majors.contains(&kit.major)).flat_map(|kit| &kit.packages);
+    for package in toolchain.base.iter().chain(&toolchain.tools_packages).chain(kits) {
+        let (name, version) = (package.name.clone(), package.version.clone());
+        let purl =
+            format!("pkg:deb/debian/{}@{}?arch={}", escaped(&name), escaped(&version), escaped(&package.architecture));
+        components.insert(Component { purl, name, version, sha256: package.sha256 });
+    }
+    for tool in &toolchain.tools {
+        let component = match tool.role {
+            ToolRole::Python => Some(Component {
+                purl: format!("pkg:pypi/{}@{}", escaped(&tool.name), escaped(&tool.version)),
+                name: tool.name.clone(),
+                version: tool.version.clone(),
+                sha256: tool.sha256,
+            }),
+            _ => maven(&tool.path, tool.sha256),
+        };
+        components.extend(component);
+    }
+    let mut named = BTreeSet::new();
+    let listed: Vec<Value> = components
+        .iter()
+        .map(|component| {
+            let mut value = json!({
+                "type": "library", "name": component.name, "version": component.version, "purl": component.purl,
+                "hashes": [{"alg": "SHA-256", "content": component.sha256.hex()}],
+            });
+            // The same artifact may have other bytes at another origin. References must differ.
+            let first = named.insert(&component.purl);
+            let suffix = if first { String::new() } else { format!("#{}", component.sha256.hex()) };
+            value["bom-ref"] = format!("{}{suffix}", component.purl).into();
+            let of_package = licenses.get(&component.name).filter(|_| component.purl.starts_with("pkg:deb/"));
+            if let Some(files) = of_package.filter(|files| !files.is_empty()) {
+                let property = |file: &String| json!({"name": "testevo-sandbox:license-file", "value": file});
+                value["properties"] = files.iter().map(property).collect();
+            }
+            value
+        })
+        .collect();
+    canonical_json(&json!({"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1, "components": listed}))
+}
+
+/// Returns the artifact at a path of a Maven repository; `None` for files beside artifacts.
+fn maven(path: &str, sha256: Digest) -> Option<Component> {
+    let mut parts = path.rsplitn(4, '/');
+    let (file, version, artifact, group) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let rest = file.strip_prefix(artifact)?.strip_prefix('-')?.strip_prefix(version)?;
+    let (classifier, kind) = rest.split_once('.')?;
+    let group = group.replace('/', ".");
+    let classifier = classifier.strip_prefix('-').map(|text| format!("&classifier={}", escaped(text)));
+    let (classifier, kind) = (classifier.unwrap_or_default(), escaped(kind));
+    let (names, release) = (format!("{}/{}", escaped(&group), escaped(artifact)), escaped(version));
+    let purl = format!("pkg:maven/{names}@{release}?type={kind}{classifier}");
+    Some(Component { purl, name: format!("{group}:{artifact}"), version: version.to_owned(), sha256 })
+}
+
+/// Returns a text as a part of a package URL.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'~' | b':' => escaped.push(byte as char),
+            other => escaped.push_str(&format!("%{other:02X}")),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,165 @@
+//! Bundles: what scoring needs of some tasks, as an OCI image layout in a directory or in one tar archive.
+//!
+//! `index.json` names the bundle's manifest and the manifests of its images. The bundle's manifest names a
+//! [`Description`] and every blob by digest, so a signature of `index.json` covers everything. A bundle to read is
+//! untrusted: only known members are accepted, no link is followed, sizes are bounded, and every byte is checked against
+//! a digest before its use. This module knows the format; `application::bundle` decides what is in a bundle and where it
+//! goes.
+
+pub mod bill;
+pub mod description;
+pub mod layout;
+pub mod objects;
+pub mod signature;
+pub mod writing;
+
+use std::io;
+
+pub use description::{Audience, Described, Description, MadeKind};
+pub use layout::Layout;
+
+use crate::artifact::store::StoreError;
+use crate::digest::Digest;
+use crate::error::{ExitStatus, Failure};
+use crate::task::{RepositoryName, TaskId};
+
+/// Errors of bundles. Each names the bundle, except for those of the store.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    /// The file or directory is no bundle, or is damaged.
+    #[error("the bundle `{name}` can't be used: {reason}")]
+    Malformed {
+        /// The bundle.
+        name: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A newer program wrote it.
+    #[error("the bundle `{name}` has schema {found}, this program knows schema {}", description::SCHEMA)]
+    UnknownSchema {
+        /// The bundle.
+        name: String,
+        /// Its schema.
+        found: u64,
+    },
+    /// A blob has other bytes than its name says.
+    #[error("in the bundle `{name}`, blob {digest} has other bytes than its name says")]
+    Damaged {
+        /// The bundle.
+        name: String,
+        /// The blob.
+        digest: Digest,
+    },
+    /// The bundle lacks blobs that are not in the store either.
+    #[error("the bundle `{name}` lacks {count} of its blobs, and so does the store: {first}, …")]
+    Lacking {
+        /// The bundle.
+        name: String,
+        /// How many blobs are missing.
+        count: usize,
+        /// The first of them.
+        first: Digest,
+    },
+    /// The bundle lacks objects of git that the data directory lacks too.
+    #[error("the bundle `{name}` lacks sources of {repository}: {reason}")]
+    LackingSources {
+        /// The bundle.
+        name: String,
+        /// The repository.
+        repository: RepositoryName,
+        /// What is missing.
+        reason: String,
+    },
+    /// The bundle has no signature, and one is required.
+    #[error("the bundle `{name}` is not signed")]
+    Unsigned {
+        /// The bundle.
+        name: String,
+    },
+    /// The signature is not one of an allowed signer.
+    #[error("the signature of the bundle `{name}` is not accepted: {reason}")]
+    Signature {
+        /// The bundle.
+        name: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The data directory has a task of the same id with other content.
+    #[error("the bundle `{name}` has another version of the task {task} than the data directory")]
+    OtherTask {
+        /// The bundle.
+        name: String,
+        /// The task.
+        task: TaskId,
+    },
+    /// A program for signatures failed.
+    #[error("`ssh-keygen` could not sign the bundle: {0}")]
+    Signing(String),
+    /// Git's objects could not be read or written.
+    #[error("the sources of {repository} could not be {doing}: {reason}")]
+    Git {
+        /// The repository.
+        repository: RepositoryName,
+        /// `read` or `written`.
+        doing: &'static str,
+        /// The reason.
+        reason: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Reading or writing failed.
+    #[error("the bundle `{name}` could not be {doing}")]
+    Io {
+        /// The bundle.
+        name: String,
+        /// `read` or `written`.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Failure for BundleError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::Malformed { .. } => ExitStatus::BadInput,
+            Self::UnknownSchema { .. }
+            | Self::Damaged { .. }
+            | Self::Lacking { .. }
+            | Self::LackingSources { .. }
+            | Self::Unsigned { .. }
+            | Self::Signature { .. }
+            | Self::OtherTask { .. } => ExitStatus::Mismatch,
+            Self::Store(error) => error.exit_status(),
+            Self::Signing(_) | Self::Git { .. } | Self::Io { .. } => ExitStatus::Infrastructure,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Malformed { .. } | Self::Damaged { .. } => {
+                "copy it again from where `bundle create` wrote it; `bundle verify` names every difference"
+            }
+            Self::UnknownSchema { .. } => "use the program that wrote it",
+            Self::Lacking { .. } | Self::LackingSources { .. } => {
+                "it was made with `--base`: import the bundle that it was based on first"
+            }
+            Self::Unsigned { .. } => {
+                "ask its maker for a signed one, or pass `--unsigned` if you trust where it is from"
+            }
+            Self::Signature { .. } => {
+                "get the bundle or the file of allowed signers again from its maker; `--unsigned` ignores the signature"
+            }
+            Self::OtherTask { .. } => {
+                "import into another `--data-dir`, or pass `--replace` to take the bundle's version"
+            }
+            Self::Signing(_) => "check that OpenSSH 8.2 or later is installed and that the key can be used",
+            Self::Git { .. } => "check the repository with `git fsck`, the permissions and the free space",
+            Self::Store(error) => return error.hint(),
+            Self::Io { .. } => "check the path, its permissions and the free space",
+        };
+        Some(hint.to_owned())
+    }
+}

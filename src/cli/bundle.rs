@@ -1,0 +1,220 @@
+//! `bundle`: everything that scoring some tasks needs, or that agents get, in one directory or archive.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::interrupts::block_on;
+use super::selector::SelectorArguments;
+use super::stdout;
+use crate::application::bundle::Trust;
+use crate::application::bundle::create::{CreateRequest, Created, create};
+use crate::application::bundle::import::{ImportRequest, Imported, import};
+use crate::application::bundle::verify::{Verified, VerifyRequest, verify};
+use crate::application::{Context, Options};
+use crate::bundle::Audience;
+use crate::error::CommandError;
+use crate::output::{OutputFormat, counted};
+use crate::task::selector::Selector;
+
+/// Arguments of `bundle`.
+#[derive(Debug, Args)]
+pub(super) struct BundleArguments {
+    #[command(subcommand)]
+    command: BundleCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum BundleCommand {
+    /// Write a bundle of tasks whose images are built
+    Create {
+        #[command(flatten)]
+        selector: SelectorArguments,
+        /// Whom the bundle is for
+        #[arg(long, value_enum, value_name = "AUDIENCE")]
+        audience: AudienceChoice,
+        /// New directory to write, or an archive if the name ends in .tar
+        #[arg(long, short, value_name = "PATH")]
+        output: PathBuf,
+        /// Leave out what this bundle has; whoever imports the new one must have imported this one
+        #[arg(long, value_name = "BUNDLE")]
+        base: Option<PathBuf>,
+        /// Sign with this key: `ssh-keygen -Y sign` gets it, so that a public key of an agent will do
+        #[arg(long, value_name = "KEY")]
+        sign: Option<PathBuf>,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+    /// Read every byte of a bundle and check digests, signature and names
+    Verify {
+        /// Directory or archive
+        #[arg(value_name = "BUNDLE")]
+        bundle: PathBuf,
+        #[command(flatten)]
+        trust: TrustArguments,
+        /// Bundles that this one was based on
+        #[arg(long, value_name = "BUNDLE")]
+        base: Vec<PathBuf>,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+    /// Take what the data directory lacks from a bundle for scorers; interrupted, it goes on where it stopped
+    Import {
+        /// Directory or archive
+        #[arg(value_name = "BUNDLE")]
+        bundle: PathBuf,
+        #[command(flatten)]
+        trust: TrustArguments,
+        /// Replace locks and tasks that differ; replaced locks are kept in locks/history
+        #[arg(long)]
+        replace: bool,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+}
+
+/// Whom a bundle is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AudienceChoice {
+    /// Whoever scores submissions; the developers' tests are in it
+    Scorer,
+}
+
+impl From<AudienceChoice> for Audience {
+    fn from(choice: AudienceChoice) -> Self {
+        match choice {
+            AudienceChoice::Scorer => Self::Scorer,
+        }
+    }
+}
+
+/// Whose bundles are accepted.
+#[derive(Clone, Debug, Args)]
+struct TrustArguments {
+    /// Accept only signatures by these keys, a file as of OpenSSH [default: `allowed_signers` in the data directory, if
+    /// it exists; else signatures are not checked]
+    #[arg(long, value_name = "FILE", conflicts_with = "unsigned")]
+    allowed_signers: Option<PathBuf>,
+    /// Do not check the signature
+    #[arg(long)]
+    unsigned: bool,
+}
+
+impl TrustArguments {
+    fn resolve(&self) -> Trust {
+        Trust { allowed_signers: self.allowed_signers.clone(), unsigned: self.unsigned }
+    }
+}
+
+/// The bundle that a command takes its tasks from.
+#[derive(Debug, Args)]
+pub(super) struct BundleChoice {
+    /// Import this bundle first, use neither the network nor a mirror, and take its tasks where none is named
+    #[arg(long, value_name = "BUNDLE")]
+    bundle: Option<PathBuf>,
+    /// Accept only bundles that are signed by these keys, as `bundle import` does
+    #[arg(long, value_name = "FILE", requires = "bundle", conflicts_with = "unsigned")]
+    allowed_signers: Option<PathBuf>,
+    /// Do not check the bundle's signature
+    #[arg(long, requires = "bundle")]
+    unsigned: bool,
+}
+
+impl BundleChoice {
+    /// Imports the bundle if there is one. Returns the context of the command then, which uses no network, and chooses
+    /// the bundle's tasks if the selector names none.
+    pub(super) fn take(&self, selector: &mut Selector, context: &Context) -> Result<Option<Context>, CommandError> {
+        let Some(bundle) = self.bundle.clone() else { return Ok(None) };
+        let trust = Trust { allowed_signers: self.allowed_signers.clone(), unsigned: self.unsigned };
+        let imported = block_on(context, import(&ImportRequest { bundle, trust, replace: false }, context))?;
+        if !context.options.dry_run {
+            tell(&imported, context);
+        }
+        if selector.patterns.is_empty() && selector.task_ids.is_empty() {
+            selector.task_ids = imported.tasks.iter().map(ToString::to_string).collect();
+        }
+        let options = Options { offline: true, git_mirror: None, ..context.options.clone() };
+        Ok(Some(context.with_options(options)))
+    }
+}
+
+pub(super) fn run(arguments: &BundleArguments, context: &Context) -> Result<(), CommandError> {
+    match &arguments.command {
+        BundleCommand::Create { selector, audience, output, base, sign, format } => {
+            let (selector, output, base, sign) = (selector.resolve()?, output.clone(), base.clone(), sign.clone());
+            let request = CreateRequest { audience: (*audience).into(), selector, output, base, sign };
+            write_created(&block_on(context, create(&request, context))?, *format, context.options.dry_run)
+        }
+        BundleCommand::Verify { bundle, trust, base, format } => {
+            let request = VerifyRequest { bundle: bundle.clone(), trust: trust.resolve(), bases: base.clone() };
+            let verified = block_on(context, verify(&request, context))?;
+            write_verified(&verified, *format)?;
+            verified.verdict()
+        }
+        BundleCommand::Import { bundle, trust, replace, format } => {
+            let request = ImportRequest { bundle: bundle.clone(), trust: trust.resolve(), replace: *replace };
+            let imported = block_on(context, import(&request, context))?;
+            match format {
+                OutputFormat::Json => stdout::json(&imported),
+                OutputFormat::Text => stdout::line(&taken(&imported, context.options.dry_run)),
+            }
+        }
+    }
+}
+
+fn tell(imported: &Imported, context: &Context) {
+    context.events.message(taken(imported, false));
+}
+
+fn taken(imported: &Imported, dry_run: bool) -> String {
+    let verb = if dry_run { "would take" } else { "took" };
+    let tasks = counted(imported.count, "task", "tasks");
+    let blobs = counted(imported.blobs, "missing blob", "missing blobs");
+    let signed = imported.signer.as_ref().map(|signer| format!(", signed by {signer}")).unwrap_or_default();
+    format!("{verb} {tasks} and {blobs}, {} MiB{signed}", imported.bytes >> 20)
+}
+
+fn write_created(created: &Created, format: OutputFormat, dry_run: bool) -> Result<(), CommandError> {
+    match format {
+        OutputFormat::Json => stdout::json(created),
+        OutputFormat::Text => {
+            let verb = if dry_run { "would write" } else { "wrote" };
+            let (tasks, blobs) = (counted(created.tasks, "task", "tasks"), counted(created.blobs, "blob", "blobs"));
+            let prepared = counted(created.prepared, "prepared revision", "prepared revisions");
+            let base = match created.in_base {
+                0 => String::new(),
+                count => format!("; {} in the base", counted(count, "blob is", "blobs are")),
+            };
+            stdout::line(&format!("{verb} {tasks}, {prepared}, {blobs}, {} MiB{base}", created.bytes >> 20))
+        }
+    }
+}
+
+fn write_verified(verified: &Verified, format: OutputFormat) -> Result<(), CommandError> {
+    if format == OutputFormat::Json {
+        return stdout::json(verified);
+    }
+    for damaged in &verified.damaged {
+        stdout::line(&format!("damaged: {damaged}"))?;
+    }
+    for missing in &verified.missing {
+        stdout::line(&format!("missing: {missing}"))?;
+    }
+    for stranger in &verified.strangers {
+        stdout::line(&format!("unknown: {stranger}"))?;
+    }
+    let (tasks, sound) = (counted(verified.tasks, "task", "tasks"), counted(verified.sound, "blob", "blobs"));
+    let signed = match &verified.signer {
+        Some(signer) => format!("signed by {signer}"),
+        None => "signature not checked".to_owned(),
+    };
+    let base = match verified.in_base {
+        0 => String::new(),
+        count => format!(", {} in its base", counted(count, "blob", "blobs")),
+    };
+    let bytes = verified.bytes >> 20;
+    stdout::line(&format!("for {}s: {tasks}, {sound} sound, {bytes} MiB read{base}; {signed}", verified.audience))
+}

@@ -1,0 +1,59 @@
+//! A bundle is enough: validated and scored from an empty data directory and without a network, its tasks come out as
+//! they do where they were locked, and Maven compiles nothing.
+
+use std::path::Path;
+use std::process::Command;
+
+use fs_err as fs;
+use serde_json::Value;
+
+use super::demonstration;
+
+/// Returns a run's verdicts without what differs between equal runs.
+fn verdicts(data_dir: &Path, run: &str) -> Value {
+    let bytes = fs::read(data_dir.join("runs").join(run).join("verdicts.json")).unwrap();
+    let mut verdicts: Value = serde_json::from_slice(&bytes).unwrap();
+    assert!(verdicts.as_object_mut().unwrap().remove("volatile").is_some());
+    verdicts
+}
+
+#[test]
+fn a_bundle_is_all_that_validating_and_scoring_need() {
+    let (repository, workshop) = demonstration::given();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (bundle, empty) = (directory.path().join("bundle"), directory.path().join("data"));
+    let name = repository.name.to_string();
+    let validate = ["validate", "--engine", "native", "--format", "json", "--run-id", "bundled-validate"];
+    let score = ["score", "--engine", "native", "--predictions", "gold", "--no-mutation", "--format", "json"];
+    let score = [&score[..], &["--no-cache", "--run-id", "bundled-score"]].concat();
+    for (command, run) in [(&validate[..], "bundled-validate"), (&score, "bundled-score")] {
+        let earlier = workshop.data_dir.join("runs").join(run);
+        if earlier.exists() {
+            fs::remove_dir_all(earlier).unwrap();
+        }
+        workshop.run(&[command, &[&name, "--limit", "2"]].concat());
+    }
+    let create = ["bundle", "create", "--audience", "scorer", &name, "--limit", "2", "-o"];
+    workshop.run(&[&create[..], &[bundle.to_str().unwrap()]].concat());
+
+    for (command, run) in [(&validate[..], "bundled-validate"), (&score, "bundled-score")] {
+        let mut alone = Command::new("unshare");
+        // Root keeps its own rights, because the engine needs no user namespace then.
+        if !rustix::process::geteuid().is_root() {
+            alone.args(["--user", "--map-root-user"]);
+        }
+        alone.arg("--net").arg(env!("CARGO_BIN_EXE_testevo-sandbox")).args(command).arg("--bundle").arg(&bundle);
+        alone.args(["--jobs", "1", "--data-dir"]).arg(&empty);
+        let output = alone.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stdout));
+        assert_eq!(verdicts(&empty, run), verdicts(&workshop.data_dir, run), "{run}");
+        // Logs of Maven would lie there.
+        assert!(!empty.join("runs").join(run).join("logs/prepared").exists(), "{run}: Maven compiled a revision");
+    }
+    let archives = |data_dir: &Path| -> Vec<_> {
+        fs::read_dir(data_dir.join("store/class-archives")).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let here = archives(&workshop.data_dir);
+    assert!(archives(&empty).iter().all(|archive| here.contains(archive)), "a class archive was made again");
+}
