@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Context;
 use super::selection::{by_repository, tasks};
-use super::workbench::{Workbench, blocking, sets_of};
+use super::workbench::{Workbench, blocking, whole_builds};
 use crate::agent::collection::{Collected, collect};
 use crate::agent::{AgentError, NewWorkspace, Written, check_free};
 use crate::error::CommandError;
@@ -35,9 +35,9 @@ pub async fn write(selector: &Selector, output: &Path, context: &Context) -> Res
         }
         let sources = workbench.repository(&manifest, &tasks).await?;
         let whole = match workbench.lock_for(&manifest) {
-            Ok(lock) if !lock.whole_sets.is_empty() => sets_of(&sources, &manifest, &tasks).await?.whole(&lock),
+            Ok(lock) => whole_builds(&sources, &manifest, &lock, &tasks).await?,
             // Without a lock nothing is known to need all modules.
-            Ok(_) | Err(_) => WholeBuilds::default(),
+            Err(_) => WholeBuilds::default(),
         };
         let path = sources.path().to_owned();
         for task in tasks.into_iter().cloned().collect::<Vec<Task>>() {

@@ -76,7 +76,7 @@ pub async fn look<'a>(selector: &Selector, context: &'a Context) -> Result<Sourc
     let workbench = Workbench::open(context)?;
     let mut failures = Failures::new(groups.len(), context);
     let lacking = failures
-        .each(groups.iter().map(|(name, tasks)| (name, tasks)), async |name, tasks| {
+        .each(&groups, async |name, tasks| {
             let repository = workbench.repository(&workbench.manifest(name)?, tasks).await?;
             let revisions = revisions(tasks);
             blocking(move || lacking(&repository, revisions)).await

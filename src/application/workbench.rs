@@ -405,6 +405,19 @@ pub(crate) async fn sets_of(
     blocking(move || Ok(find()?)).await
 }
 
+/// Returns the tasks and sides for which Maven builds all modules, as the lock says.
+pub(crate) async fn whole_builds(
+    repository: &Repository,
+    manifest: &RepositoryManifest,
+    lock: &RepositoryLock,
+    tasks: &[&Task],
+) -> Result<WholeBuilds, CommandError> {
+    match lock.whole_sets.is_empty() {
+        true => Ok(WholeBuilds::default()),
+        false => Ok(sets_of(repository, manifest, tasks).await?.whole(lock)),
+    }
+}
+
 /// Runs blocking work on a thread of its own.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, CommandError> + Send + 'static,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use fs_err as fs;
@@ -10,7 +11,7 @@ use super::{Trust, directory_of, open};
 use crate::application::Context;
 use crate::application::archives::ArchiveOutput;
 use crate::application::selection::{by_repository, tasks};
-use crate::application::workbench::{Workbench, blocking, environment};
+use crate::application::workbench::{Workbench, blocking, environment, whole_builds};
 use crate::artifact::made;
 use crate::artifact::store::Store;
 use crate::bundle::description::{Described, ImageReference, RepositoryContent, Runner, SCHEMA, SourceBlob};
@@ -107,7 +108,9 @@ pub async fn create(request: &CreateRequest, context: &Context) -> Result<Create
             let files = component.licenses.iter().map(|path| path.as_str().to_owned());
             licenses.entry(component.name).or_default().extend(files);
         }
-        let sources = workbench.repository(&manifest, &tasks).await?.path().to_owned();
+        let opened = workbench.repository(&manifest, &tasks).await?;
+        let whole = Arc::new(whole_builds(&opened, &manifest, &workbench.lock_for(&manifest)?, &tasks).await?);
+        let sources = opened.path().to_owned();
         let in_base = base.as_ref().and_then(|base| {
             let content = base.description.repositories.get(&repository)?;
             Some((&base.layout, content.sources.as_slice()))
@@ -117,7 +120,7 @@ pub async fn create(request: &CreateRequest, context: &Context) -> Result<Create
         if let Some((_, jars)) = &maker {
             let environment = environment(&manifest, &built.image);
             let limits = ExecutionLimits::from(&manifest.limits);
-            let trees = workbench.trees(BTreeMap::from([(repository, sources)]));
+            let trees = workbench.trees(BTreeMap::from([(repository, sources)]), &whole);
             let tasks: Vec<Task> = tasks.into_iter().cloned().collect();
             let (store, events, jars) = (workbench.store.clone(), context.events.clone(), jars.clone());
             let find = move || made_of(&tasks, &trees, &environment, (&jars, &limits), (&store, &events));
