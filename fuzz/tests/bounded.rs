@@ -65,6 +65,8 @@ targets! {
     wheel
     jar
     lock_archive
+    bundle
+    objects
     control
     packages
     release

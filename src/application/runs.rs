@@ -99,7 +99,7 @@ enum FoundRun {
 /// Returns all runs, oldest first, with their results. A run that can't be read is listed with the reason.
 ///
 /// # Errors
-/// [`RunDirectoryError::Io`](crate::execution::run::directory::RunDirectoryError::Io).
+/// [`RunDirectoryError::Io`].
 pub fn list(context: &Context) -> Result<Vec<ListedRun>, CommandError> {
     let data_dir = context.data_dir()?;
     let listed = list_runs(data_dir)?.into_iter().map(|mut entry| {
@@ -142,7 +142,7 @@ fn validated(run: Result<StoredRun, RunDirectoryError>) -> OfRun {
 /// Reads the results of a run; `latest` names the run that began last.
 ///
 /// # Errors
-/// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError),
+/// [`RunDirectoryError`],
 /// [`ReportError`](crate::report::score::ReportError), and errors of task files for a run that kept no tasks.
 pub fn show(run: &str, context: &Context) -> Result<ShownRun, CommandError> {
     match find_run(run, context)? {
@@ -212,7 +212,7 @@ pub fn explain(run: &str, task: &str, model: Option<&str>, context: &Context) ->
 /// Removes a run with its records and logs, and returns their size in bytes. A dry run only returns the size.
 ///
 /// # Errors
-/// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError).
+/// [`RunDirectoryError`].
 pub fn remove(run: &str, context: &Context) -> Result<u64, CommandError> {
     Ok(remove_run(context.data_dir()?, run, context.options.dry_run)?)
 }

@@ -197,7 +197,7 @@ impl Layout {
     /// Returns the names of all files in the directory of blobs.
     ///
     /// # Errors
-    /// [`BundleError::Io`]; [`BundleError::Malformed`] for more than [`MOST_MEMBERS`].
+    /// [`BundleError::Io`]; [`BundleError::Malformed`] for more than 500,000.
     pub fn blob_names(&self) -> Result<Vec<String>, BundleError> {
         let names: Vec<String> = match &self.members {
             Members::Archive(_, members) => {

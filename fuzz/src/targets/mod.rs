@@ -1,6 +1,7 @@
 //! The targets, a file for each kind of format.
 
 mod archives;
+mod bundles;
 mod classes;
 mod containers;
 mod files;
@@ -33,6 +34,8 @@ pub const TARGETS: &[Target] = &[
     archives::WHEEL,
     archives::JAR,
     archives::LOCK_ARCHIVE,
+    bundles::BUNDLE,
+    bundles::OBJECTS,
     origins::CONTROL,
     origins::PACKAGES,
     origins::RELEASE,

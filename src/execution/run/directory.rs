@@ -6,6 +6,7 @@
 //!               records.jsonl   one record a line; a torn last line is what a kill leaves and is cut off
 //!               verdicts.json   the results, once finished
 //!               logs/<task id>/<cell>/…
+//!               disputes/<task id>.md  what shows that a task's labels do not hold
 //! ```
 
 use std::collections::BTreeMap;

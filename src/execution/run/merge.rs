@@ -223,7 +223,7 @@ impl RunInputs {
 }
 
 /// Directories of a run that have files beside its records.
-const DIRECTORIES: [&str; 3] = ["logs", "sources", "submissions"];
+const DIRECTORIES: [&str; 4] = ["disputes", "logs", "sources", "submissions"];
 
 /// The deepest directory below them.
 const DEEPEST: usize = 32;
@@ -231,7 +231,7 @@ const DEEPEST: usize = 32;
 /// The largest file that is copied, in bytes: more than the logs of a submission may take.
 const MOST_FILE_BYTES: u64 = 256 << 20;
 
-/// Copies a shard's logs and sources into the directory of the merged run. Files that are there already stay. Links, other
+/// Copies a shard's logs, sources and disputes into the directory of the merged run. Files that are there already stay. Links, other
 /// special files and files above 256 MiB are left out, because a shard may come from a stranger.
 ///
 /// # Errors
