@@ -15,6 +15,7 @@ use crate::application::validate::ValidateRequest;
 use crate::application::{self, Context};
 use crate::error::CommandError;
 use crate::execution::run::record::CellRecord;
+use crate::outcome::Outcome;
 use crate::output::{OutputFormat, Table, counted};
 use crate::sample::{Miniature, SampleRepository};
 use crate::task::{Cell, MethodId};
@@ -69,7 +70,11 @@ fn explain(sample: &SampleRepository, records: &[CellRecord]) -> Result<(), Comm
                     None => row.push("-".to_owned()),
                     Some(record) => {
                         unexpected += usize::from(!method.expected[&cell].contains(&record.outcome));
-                        row.push(record.outcome.to_string());
+                        row.push(match record.outcome {
+                            // Every compile error of the sample is in the target file, and the reason would not fit.
+                            Outcome::CompileFail(_) => record.outcome.name().to_owned(),
+                            other => other.to_string(),
+                        });
                     }
                 }
             }
