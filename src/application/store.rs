@@ -299,7 +299,11 @@ fn tell_of(manifest: &RepositoryManifest, overridden: &[String], context: &Conte
     }
 }
 
-fn refuse_other<L: LockFile + PartialEq>(
+/// Refuses a lock that differs from the one that is there, unless it is to be replaced.
+///
+/// # Errors
+/// [`MismatchError::OtherLock`].
+pub(super) fn refuse_other<L: LockFile + PartialEq>(
     present: Option<&L>,
     taken: &L,
     path: &Path,

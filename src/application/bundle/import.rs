@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use fs_err as fs;
@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::{Opened, Trust, directory_of, open};
 use crate::application::Context;
+use crate::application::store::refuse_other;
 use crate::application::workbench::{Workbench, blocking, present};
 use crate::artifact::made;
 use crate::artifact::store::Store;
@@ -25,7 +26,7 @@ use crate::error::CommandError;
 use crate::execution::identity::identity;
 use crate::execution::time_class::{self, TimeClasses};
 use crate::image::{BuiltImage, Catalog, LayerRecord, keep_layer};
-use crate::lock::{LockFile, MismatchError, RepositoryLock, ToolchainLock};
+use crate::lock::{LockFile as _, RepositoryLock, ToolchainLock};
 use crate::manifest::{ManifestError, RepositoryManifest};
 use crate::task::file::{self, TASK_FILE_SCHEMA, TaskFile, TaskFileError};
 use crate::task::{RepositoryName, TaskId};
@@ -80,7 +81,7 @@ struct Checked {
 /// Takes a bundle. A dry run checks it and tells what would be taken.
 ///
 /// # Errors
-/// [`BundleError`]; [`MismatchError::OtherLock`] for a lock that differs without [`ImportRequest::replace`]; errors of
+/// [`BundleError`]; [`MismatchError::OtherLock`](crate::lock::MismatchError::OtherLock) for a lock that differs without [`ImportRequest::replace`]; errors of
 /// locks, manifests and task files in the bundle; an interrupt.
 pub async fn import(request: &ImportRequest, context: &Context) -> Result<Imported, CommandError> {
     let workbench = &Workbench::open(context)?;
@@ -292,18 +293,6 @@ fn writes(
     }
     file::check_ids(&directory, &files)?;
     Ok(files)
-}
-
-fn refuse_other<L: LockFile + PartialEq>(
-    present: Option<&L>,
-    taken: &L,
-    path: &Path,
-    replace: bool,
-) -> Result<(), CommandError> {
-    match replace || present.is_none_or(|present| present == taken) {
-        true => Ok(()),
-        false => Err(MismatchError::OtherLock { path: path.to_owned() }.into()),
-    }
 }
 
 /// Takes the sources of a repository's revisions, unless they are there. Its lock must be held.
