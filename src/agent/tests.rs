@@ -72,6 +72,7 @@ impl Setup {
             jdk: 17,
             build: Build::default(),
             limits: Limits::default(),
+            extension_jars: Vec::new(),
         };
         let repository = Repository::open(name, git.path()).unwrap();
         Self { directory, repository, task, manifest }

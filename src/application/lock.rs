@@ -8,21 +8,21 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::Context;
 use super::failures::Failures;
 use super::locks::LockInProgress;
 use super::selection::{self, by_repository};
 use super::workbench::{Workbench, blocking, sets_of};
+use super::{Context, extension_jars};
 use crate::artifact::fetch::Client;
 use crate::artifact::origin::{Declared, LeftOut, OriginError, OriginName, printable};
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::image::recipe::java_home;
-use crate::lock::{self, LockFile as _, MavenFile, RepositoryLock, ToolchainLock};
+use crate::lock::{self, LockFile as _, LockedJar, MavenFile, RepositoryLock, ToolchainLock};
 use crate::manifest::RepositoryManifest;
 use crate::output::counted;
 use crate::resolution::in_tree::Collector;
-use crate::resolution::repository::{BuildSet, LockError, Locking, Unresolved};
+use crate::resolution::repository::{BuildSet, LockError, Locking, Unresolved, empty};
 use crate::resolution::sets::FoundSets;
 use crate::task::selector::Selector;
 use crate::task::{RepositoryName, Task};
@@ -221,12 +221,23 @@ async fn lock_repository(
     let found = sets_of(&opened, manifest, tasks).await?;
     let in_tree = in_tree(workbench, &opened, &found).await?;
     let mut growing = workbench.growing_lock(manifest, update)?;
+    growing.lock.extension_jars = extension_jars(workbench, manifest).await?;
     let unresolved = match found.sets.iter().all(|set| growing.lock.build_sets.contains(&set.id)) {
         true => Vec::new(),
         false => complete(means, manifest, &opened, &found, in_tree, &mut growing).await?,
     };
     workbench.finish_lock(&growing, manifest, &found.sets)?;
     Ok(summary(&growing.lock, true, &found.sets, unresolved))
+}
+
+/// Returns the manifest's extension jars and stores them.
+async fn extension_jars(
+    workbench: &Workbench<'_>,
+    manifest: &RepositoryManifest,
+) -> Result<Vec<LockedJar>, CommandError> {
+    let (manifest, store) = (manifest.clone(), workbench.store.clone());
+    let directory = workbench.data_dir.join("manifests");
+    blocking(move || Ok(extension_jars::keep(&manifest, &directory, &store)?)).await
 }
 
 /// Returns the files of Maven repositories inside the trees of sets, by set, and stores them. They are stored every
@@ -263,7 +274,10 @@ async fn complete(
 ) -> Result<Vec<Unresolved>, CommandError> {
     let (LockContext { workbench, engine, client, toolchain }, repository) = (*means, &manifest.repository);
     let jars = workbench.jars(engine.as_ref(), toolchain).await?;
-    let image = workbench.compose(toolchain, manifest.jdk, None).await?;
+    // Extension jars are in the image that Maven resolves with; the cache is not.
+    let extended = RepositoryLock { extension_jars: growing.lock.extension_jars.clone(), ..empty(manifest) };
+    let extended = (!extended.extension_jars.is_empty()).then_some(&extended);
+    let image = workbench.compose(toolchain, manifest.jdk, extended).await?;
     workbench.load(engine.as_ref(), &image, None, manifest.jdk).await?;
     let arguments = manifest.build.arguments();
     let locking = Locking {

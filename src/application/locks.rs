@@ -95,6 +95,9 @@ impl Workbench<'_> {
             repository: manifest.repository.clone(),
             difference: match (lock.jdk, manifest.jdk) {
                 (found, wanted) if found != wanted => format!("for Java {found}, its manifest now says {wanted}"),
+                _ if lock.maven_arguments == manifest.build.overridden_arguments() => {
+                    "with other extension jars than its manifest has now".to_owned()
+                }
                 _ => "with other arguments of Maven than its manifest has now".to_owned(),
             },
         }

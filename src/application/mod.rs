@@ -12,6 +12,7 @@ pub mod bundle;
 pub mod context;
 mod disputes;
 pub mod doctor;
+mod extension_jars;
 mod failures;
 pub mod focal;
 pub mod images;

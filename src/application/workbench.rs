@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::Context;
+use super::{Context, extension_jars};
 use crate::artifact::fetch::{Client, FetchError, FetchItem};
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
 use crate::artifact::store::Store;
@@ -210,6 +210,7 @@ impl<'a> Workbench<'a> {
         if missing.is_empty() {
             return Ok(());
         }
+        extension_jars::refuse_lost(missing, lock)?;
         self.client()?.fetch_all(&items(missing, toolchain, lock)?, DOWNLOADS, &self.context.events).await?;
         Ok(())
     }

@@ -90,6 +90,7 @@ fn repository_lock(sha256: Digest) -> RepositoryLock {
         build_sets: Vec::new(),
         whole_sets: Vec::new(),
         unresolved: Vec::new(),
+        extension_jars: Vec::new(),
     }
 }
 

@@ -36,6 +36,9 @@ pub struct BuiltImage {
     /// Digest of Maven's arguments when the lock was resolved; `None` if no override of the manifest changes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maven_arguments: Option<Digest>,
+    /// Digests of the user's jars in it, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extension_jars: Vec<Digest>,
     /// The image.
     pub image: Image,
     /// The locks of the image.
@@ -102,6 +105,7 @@ impl BuiltImage {
             repository: lock.repository.clone(),
             jdk: lock.jdk,
             maven_arguments: lock.maven_arguments,
+            extension_jars: lock.extension_jars.iter().map(|jar| jar.sha256).collect(),
             image,
             locks,
             recipe_version: RECIPE_VERSION,
@@ -116,7 +120,9 @@ impl BuiltImage {
 
     /// Tells whether the image's lock was resolved for the manifest as it is now.
     pub fn is_for(&self, manifest: &RepositoryManifest) -> bool {
-        self.jdk == manifest.jdk && self.maven_arguments == manifest.build.overridden_arguments()
+        self.jdk == manifest.jdk
+            && self.maven_arguments == manifest.build.overridden_arguments()
+            && manifest.has_extension_jars(self.extension_jars.iter().copied())
     }
 }
 

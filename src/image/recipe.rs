@@ -10,6 +10,7 @@ use super::path::TreePath;
 use crate::digest::Digest;
 use crate::engine::spec::{TASK_USER, groups_file, users_file};
 use crate::lock::{ARCHITECTURE, DebianPackage, LayerKind, RepositoryLock, ToolFile, ToolRole, ToolchainLock};
+use crate::manifest::EXTENSIBLE_JDK;
 use crate::task::RepositoryName;
 
 /// Version of the composition of layers from locks. It rises with every change that can change a layer's bytes.
@@ -164,6 +165,15 @@ pub fn java_home(jdk: u32) -> String {
     format!("/usr/lib/jvm/java-{jdk}-openjdk-{ARCHITECTURE}")
 }
 
+/// Returns the directory whose jars the compiler and every JVM of the development kit have on their class paths, without
+/// the leading slash.
+fn extension_directory(jdk: u32) -> Result<String, ImageError> {
+    match jdk {
+        EXTENSIBLE_JDK => Ok(format!("{}/jre/lib/ext", java_home(jdk).trim_start_matches('/'))),
+        _ => Err(ImageError::Lock { reason: format!("it has extension jars, which a JDK {jdk} can't have") }),
+    }
+}
+
 fn base_layer(toolchain: &ToolchainLock) -> Result<LayerRecipe, ImageError> {
     let mut sources = Vec::new();
     for directory in ["bin", "lib", "lib64", "sbin"] {
@@ -292,6 +302,10 @@ fn maven_cache_layer(lock: &RepositoryLock) -> Result<LayerRecipe, ImageError> {
     for metadata in &lock.metadata {
         let path = tree_path(&format!("{MAVEN_REPOSITORY}/{}", metadata.path))?;
         sources.push(Source::Text { path, mode: 0o644, content: metadata.content.clone() });
+    }
+    for jar in &lock.extension_jars {
+        let path = tree_path(&format!("{}/{}.jar", extension_directory(lock.jdk)?, jar.sha256.hex()))?;
+        sources.push(Source::Blob { path, digest: jar.sha256, size: jar.size });
     }
     sources.sort_by(|left, right| path_of(left).cmp(&path_of(right)));
     Ok(LayerRecipe { kind: LayerKind::MavenCache, sources })

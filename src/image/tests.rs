@@ -11,7 +11,8 @@ use super::*;
 use crate::artifact::store::Store;
 use crate::data_dir::DataDir;
 use crate::lock::{
-    DebianPackage, FrozenMetadata, JdkLock, LockFile as _, MavenFile, RepositoryLock, ToolFile, ToolRole, ToolchainLock,
+    DebianPackage, FrozenMetadata, JdkLock, LockFile as _, LockedJar, MavenFile, RepositoryLock, ToolFile, ToolRole,
+    ToolchainLock,
 };
 
 /// A locked package of the files given.
@@ -156,6 +157,7 @@ fn repository(store: &Store) -> RepositoryLock {
         build_sets: Vec::new(),
         whole_sets: Vec::new(),
         unresolved: Vec::new(),
+        extension_jars: Vec::new(),
     }
 }
 
@@ -200,6 +202,26 @@ fn an_image_holds_what_the_recipe_says() {
         }
     }
     insta::assert_snapshot!(listing);
+}
+
+#[test]
+fn extension_jars_lie_in_the_development_kit_and_change_one_layer() {
+    let (_directory, _, store) = world();
+    let lock = repository(&store);
+    let jar = LockedJar { sha256: store.put(b"fx").unwrap(), size: 2 };
+    let extended = RepositoryLock { extension_jars: vec![jar], ..lock.clone() };
+    let image = |lock: &RepositoryLock| compose(&toolchain(&store), 8, Some(lock), &store).unwrap();
+    let (before, after) = (image(&lock), image(&extended));
+    assert_eq!(before.layers[..3], after.layers[..3]);
+    assert_ne!(before.layers[3], after.layers[3]);
+    let recipe = recipe::ImageRecipe::new(&toolchain(&store), 8, Some(&extended)).unwrap();
+    let path = format!("usr/lib/jvm/java-8-openjdk-amd64/jre/lib/ext/{}.jar", jar.sha256.hex());
+    let lies =
+        |source: &recipe::Source| matches!(source, recipe::Source::Blob { path: found, .. } if found.as_str() == path);
+    assert!(recipe.layers[3].sources.iter().any(lies));
+    let later = RepositoryLock { jdk: 17, ..extended };
+    let error = recipe::ImageRecipe::new(&toolchain(&store), 17, Some(&later)).unwrap_err();
+    assert!(matches!(error, ImageError::UnknownJdk { .. } | ImageError::Lock { .. }), "{error}");
 }
 
 #[test]

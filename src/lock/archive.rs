@@ -131,6 +131,8 @@ impl LockArchive {
         blobs.extend(self.toolchain.tools.iter().map(|tool| (tool.sha256, tool.size)));
         let files = self.repositories.values().flat_map(|(lock, _)| &lock.files);
         blobs.extend(files.map(|file| (file.sha256, file.size)));
+        let jars = self.repositories.values().flat_map(|(lock, _)| &lock.extension_jars);
+        blobs.extend(jars.map(|jar| (jar.sha256, jar.size)));
         blobs
     }
 

@@ -237,6 +237,18 @@ pub struct RepositoryLock {
     /// Build sets that lack an artifact, sorted by identity. Tasks on them can't be executed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unresolved: Vec<UnresolvedSet>,
+    /// The manifest's extension jars, sorted by digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extension_jars: Vec<LockedJar>,
+}
+
+/// A jar of the user's by digest. It has no origin: `lock` copies it from the user's file into the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockedJar {
+    /// Digest of the file.
+    pub sha256: Digest,
+    /// Size in bytes.
+    pub size: u64,
 }
 
 /// A build set that lacks an artifact.
@@ -274,7 +286,9 @@ impl RepositoryLock {
     /// Tells whether the lock was resolved for the present manifest. Otherwise its build sets were resolved with
     /// another Java or other arguments of Maven, and the lock may lack needed files.
     pub fn is_for(&self, manifest: &RepositoryManifest) -> bool {
-        self.jdk == manifest.jdk && self.maven_arguments == manifest.build.overridden_arguments()
+        self.jdk == manifest.jdk
+            && self.maven_arguments == manifest.build.overridden_arguments()
+            && manifest.has_extension_jars(self.extension_jars.iter().map(|jar| jar.sha256))
     }
 }
 
@@ -387,7 +401,8 @@ impl LockFile for RepositoryLock {
     }
 
     fn blobs(&self) -> Vec<Digest> {
-        self.files.iter().map(|file| file.sha256).collect()
+        let jars = self.extension_jars.iter().map(|jar| jar.sha256);
+        self.files.iter().map(|file| file.sha256).chain(jars).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use toml::{Table, Value};
 
-use super::{Build, JDK_MAJORS, MANIFEST_SCHEMA, RepositoryManifest, jdk_majors};
+use super::{Build, EXTENSIBLE_JDK, JDK_MAJORS, MANIFEST_SCHEMA, MOST_EXTENSION_JARS, RepositoryManifest, jdk_majors};
 use crate::data_dir::write_atomically;
 use crate::error::{ExitStatus, Failure};
 use crate::output::without_types;
@@ -234,6 +234,18 @@ impl RepositoryManifest {
             if argument.is_empty() || argument.len() > 1000 || argument.chars().any(char::is_control) {
                 return Err("an argument of Maven is empty, too long or has control characters".into());
             }
+        }
+        let jars = &self.extension_jars;
+        if !jars.is_empty() && self.jdk != EXTENSIBLE_JDK {
+            return Err(format!("`extension_jars` need `jdk = {EXTENSIBLE_JDK}`, and `jdk` is {}", self.jdk));
+        }
+        if jars.len() > MOST_EXTENSION_JARS {
+            return Err(format!("there are {} `extension_jars`, more than {MOST_EXTENSION_JARS}", jars.len()));
+        }
+        if let Some(twice) =
+            jars.iter().enumerate().find(|(i, jar)| jars[..*i].iter().any(|one| one.sha256 == jar.sha256))
+        {
+            return Err(format!("two of `extension_jars` have the digest {}", twice.1.sha256.hex()));
         }
         Ok(())
     }

@@ -5,6 +5,9 @@
 
 mod file;
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 pub use file::{ManifestError, Written};
@@ -18,6 +21,12 @@ pub const MANIFEST_SCHEMA: u32 = 1;
 
 /// The major versions of Java development kits that images have.
 pub const JDK_MAJORS: [u32; 4] = [8, 11, 17, 21];
+
+/// The only development kit with an extension directory: later versions of Java have none (JEP 220).
+pub const EXTENSIBLE_JDK: u32 = 8;
+
+/// The most extension jars of a manifest.
+const MOST_EXTENSION_JARS: usize = 16;
 
 /// A container's default memory limit in MiB, which is also the memory of one job.
 pub const DEFAULT_MEMORY_MIB: u64 = 4096;
@@ -49,6 +58,19 @@ pub struct RepositoryManifest {
     pub build: Build,
     /// The limits of its executions.
     pub limits: Limits,
+    /// Jars of the user's for the extension directory of the development kit. Only [`EXTENSIBLE_JDK`] has one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extension_jars: Vec<ExtensionJar>,
+}
+
+/// A jar of the user's with packages that the image's development kit lacks and that no origin has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExtensionJar {
+    /// The file, absolute or relative to the manifest's directory.
+    pub file: PathBuf,
+    /// Its digest.
+    pub sha256: Digest,
 }
 
 /// How a repository is built.
@@ -204,6 +226,12 @@ impl Build {
 }
 
 impl RepositoryManifest {
+    /// Tells whether the manifest names extension jars with these digests, in any order, and no others.
+    pub fn has_extension_jars(&self, digests: impl Iterator<Item = Digest>) -> bool {
+        let named: BTreeSet<Digest> = self.extension_jars.iter().map(|jar| jar.sha256).collect();
+        digests.collect::<BTreeSet<_>>() == named
+    }
+
     /// Returns the manifest of a published repository, with the defaults for its class of projects.
     ///
     /// # Errors
@@ -223,6 +251,7 @@ impl RepositoryManifest {
             jdk,
             build: Build::default(),
             limits: Limits::default(),
+            extension_jars: Vec::new(),
         })
     }
 }

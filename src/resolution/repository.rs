@@ -473,6 +473,7 @@ pub fn empty(manifest: &RepositoryManifest) -> RepositoryLock {
         build_sets: Vec::new(),
         whole_sets: Vec::new(),
         unresolved: Vec::new(),
+        extension_jars: Vec::new(),
     }
 }
 

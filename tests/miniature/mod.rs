@@ -3,6 +3,7 @@
 mod bundles;
 mod demonstration;
 mod execution;
+mod extension_jars;
 mod integrity;
 mod interruption;
 mod kills;

@@ -40,5 +40,6 @@ pub(crate) fn repository(name: &str, files: Vec<MavenFile>, build_sets: &[&str])
         build_sets: build_sets.iter().map(|set| (*set).to_owned()).collect(),
         whole_sets: Vec::new(),
         unresolved: Vec::new(),
+        extension_jars: Vec::new(),
     }
 }

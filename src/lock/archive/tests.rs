@@ -21,6 +21,7 @@ fn sample(store: &Store) -> LockArchive {
         build_sets: vec!["s".to_owned()],
         whole_sets: Vec::new(),
         unresolved: Vec::new(),
+        extension_jars: Vec::new(),
     };
     let toolchain = ToolchainLock::empty();
     LockArchive { toolchain, repositories: [(repository, (lock, "schema = 1\n".to_owned()))].into() }

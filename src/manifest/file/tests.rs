@@ -10,7 +10,24 @@ fn manifest() -> RepositoryManifest {
         jdk: 8,
         build: Build::default(),
         limits: Limits::default(),
+        extension_jars: Vec::new(),
     }
+}
+
+#[test]
+fn extension_jars_need_jdk_8_and_differ() {
+    let path = Path::new("owner__name.toml");
+    let head = toml::to_string(&manifest()).unwrap();
+    let digest = crate::digest::Digest::of(b"jar");
+    let jar = format!("[[overrides.extension_jars]]\nfile = \"fx.jar\"\nsha256 = \"{digest}\"\n");
+    let parsed = RepositoryManifest::parse(path, &format!("{head}[overrides]\n{jar}")).unwrap();
+    assert!(parsed.has_extension_jars([digest].into_iter()) && !parsed.has_extension_jars([].into_iter()));
+    let refused = |text: &str| RepositoryManifest::parse(path, &format!("{head}{text}")).unwrap_err().to_string();
+    assert!(
+        refused(&format!("[overrides]\njdk = 11\n{jar}")).ends_with("`extension_jars` need `jdk = 8`, and `jdk` is 11")
+    );
+    assert!(refused(&format!("{jar}{jar}")).contains("two of `extension_jars` have the digest"));
+    assert!(refused(&jar.repeat(17)).contains("more than 16"));
 }
 
 #[test]

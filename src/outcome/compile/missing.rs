@@ -65,7 +65,10 @@ pub(super) fn missing_in_jdk(seen: &Seen, failed: &FailedMojo) -> Option<String>
     let java = seen.java.as_deref().unwrap_or("of the image");
     let names = packages.iter().copied().collect::<Vec<_>>().join(", ");
     (!packages.is_empty()).then(|| {
-        format!("the JDK {java} lacks {names}, which other JDKs have; the manifest's overrides may name another `jdk`")
+        format!(
+            "the JDK {java} lacks {names}, which other JDKs have; the manifest's overrides may name another `jdk`, or \
+             extension jars for JDK 8"
+        )
     })
 }
 
