@@ -6,9 +6,10 @@
 pub mod change;
 pub mod collection;
 mod instructions;
+pub mod packing;
 mod tree;
 
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -62,6 +63,14 @@ pub enum AgentError {
         /// The reason.
         reason: String,
     },
+    /// The archive of a workspace is something else, or damaged.
+    #[error("the archive of the workspace of the task {task} can't be used: {reason}")]
+    Archive {
+        /// The task.
+        task: TaskId,
+        /// The reason.
+        reason: String,
+    },
     /// The commit could not be written.
     #[error("the commit of the starting tree could not be written: {0}")]
     Git(#[from] git2::Error),
@@ -77,7 +86,7 @@ impl Failure for AgentError {
     fn exit_status(&self) -> ExitStatus {
         match self {
             Self::Occupied { .. } | Self::NoWorkspace { .. } => ExitStatus::Usage,
-            Self::Refused { .. } => ExitStatus::BadInput,
+            Self::Refused { .. } | Self::Archive { .. } => ExitStatus::BadInput,
             Self::Sources(error) => error.exit_status(),
             Self::Git(_) | Self::Io(_) => ExitStatus::Infrastructure,
         }
@@ -91,6 +100,9 @@ impl Failure for AgentError {
             }
             Self::Refused { .. } => {
                 "look at the file; a file that is not UTF-8 can be scored from a directory `<task id>/` with the file in it"
+            }
+            Self::Archive { .. } => {
+                "get the bundle again from its maker, and look with `bundle verify` whether it is whole"
             }
             Self::Sources(error) => return error.hint(),
             Self::Git(_) | Self::Io(_) => "check permissions and free space",
@@ -166,20 +178,7 @@ impl NewWorkspace<'_> {
     /// # Errors
     /// [`AgentError::Occupied`], [`AgentError::Sources`], [`AgentError::Git`], [`AgentError::Io`].
     pub fn write(&self, output: &Path) -> Result<Written, AgentError> {
-        check_free(&self.task.id, output)?;
-        let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(parent)?;
-        let unfinished = parent.join(format!(".{}.unfinished-{}", self.task.id, std::process::id()));
-        fs::create_dir(&unfinished)?;
-        let written = self.write_into(&unfinished, output).and_then(|written| {
-            // A directory replaces an empty one only; a file that another process put there makes this fail.
-            fs::rename(&unfinished, output)?;
-            Ok(written)
-        });
-        written.inspect_err(|_| {
-            // The error of writing is the one to report.
-            let _ = fs::remove_dir_all(&unfinished);
-        })
+        appear(&self.task.id, output, |unfinished| self.write_into(unfinished, output))
     }
 
     fn write_into(&self, directory: &Path, output: &Path) -> Result<Written, AgentError> {
@@ -210,9 +209,6 @@ impl NewWorkspace<'_> {
         fs::write(directory.join(TASK_FILE), json)?;
         fs::write(directory.join("TASK.md"), instructions::text(&facts, &change))?;
         fs::create_dir(directory.join("home"))?;
-        if rustix::process::geteuid().is_root() {
-            give(directory)?;
-        }
         Ok(Written {
             task_id: task.id.clone(),
             path: output.to_owned(),
@@ -223,6 +219,39 @@ impl NewWorkspace<'_> {
             only_named: change.only_named,
         })
     }
+}
+
+/// Unpacks the archive of a task's workspace, whose one commit is `commit`, to `output`. Readers see the complete workspace or none.
+///
+/// # Errors
+/// [`AgentError::Occupied`], [`AgentError::Archive`], [`AgentError::Io`].
+pub fn unpack(task: &TaskId, commit: &str, archive: impl Read, output: &Path) -> Result<TaskFile, AgentError> {
+    appear(task, output, |unfinished| packing::unpack(task, commit, archive, Some(unfinished)))
+}
+
+/// Writes a new directory, which appears at `output` once it is complete.
+fn appear<T>(
+    task: &TaskId,
+    output: &Path,
+    write: impl FnOnce(&Path) -> Result<T, AgentError>,
+) -> Result<T, AgentError> {
+    check_free(task, output)?;
+    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(parent)?;
+    let unfinished = parent.join(format!(".{task}.unfinished-{}", std::process::id()));
+    fs::create_dir(&unfinished)?;
+    let written = write(&unfinished).and_then(|written| {
+        if rustix::process::geteuid().is_root() {
+            give(&unfinished)?;
+        }
+        // A directory replaces an empty one only; a file that another process put there makes this fail.
+        fs::rename(&unfinished, output)?;
+        Ok(written)
+    });
+    written.inspect_err(|_| {
+        // The error of writing is the one to report.
+        let _ = fs::remove_dir_all(&unfinished);
+    })
 }
 
 /// Checks that a workspace can be written to a path: nothing is there, or an empty directory.

@@ -16,10 +16,11 @@ use crate::workspace::{RevisionTree, Swap, TREE_TIME, write_archive};
 const NAME: &str = "testevo-sandbox";
 const MESSAGE: &str = "Starting tree\n";
 const BRANCH: &str = "refs/heads/main";
-const CONFIGURATION: &str =
+pub(super) const HEAD: &str = "ref: refs/heads/main\n";
+pub(super) const CONFIGURATION: &str =
     "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n";
 /// The working files are the bytes of the commit, whatever the project's own attributes ask for.
-const ATTRIBUTES: &str = "* -text -filter -ident -working-tree-encoding\n";
+pub(super) const ATTRIBUTES: &str = "* -text -filter -ident -working-tree-encoding\n";
 
 /// A written project.
 pub(super) struct Project {
@@ -45,7 +46,7 @@ pub(super) fn write(
     for directory in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"] {
         fs::create_dir_all(git.join(directory))?;
     }
-    fs::write(git.join("HEAD"), format!("ref: {BRANCH}\n"))?;
+    fs::write(git.join("HEAD"), HEAD)?;
     fs::write(git.join("config"), CONFIGURATION)?;
     fs::write(git.join("info/attributes"), ATTRIBUTES)?;
     let repository = git2::Repository::open_ext(project, git2::RepositoryOpenFlags::NO_SEARCH, [] as [&Path; 0])?;

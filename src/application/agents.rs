@@ -10,9 +10,10 @@ use crate::agent::{AgentError, NewWorkspace, Written, check_free};
 use crate::error::CommandError;
 use crate::execution::container::temporary::Spool;
 use crate::execution::module::WholeBuilds;
-use crate::image::Catalog;
-use crate::task::Task;
+use crate::image::{Catalog, Image};
+use crate::manifest::RepositoryManifest;
 use crate::task::selector::Selector;
+use crate::task::{RepositoryName, Task};
 use crate::workspace::Repository;
 
 /// Writes a workspace for each selected task to `output/<task id>`.
@@ -28,39 +29,66 @@ pub async fn write(selector: &Selector, output: &Path, context: &Context) -> Res
     context.umask.create_directory(output).map_err(AgentError::Io)?;
     let mut written = Vec::new();
     for (repository, tasks) in by_repository(&tasks) {
-        let manifest = workbench.manifest(&repository)?;
-        let image = Catalog::open(&workbench.data_dir)?.get(&repository)?.filter(|built| built.is_for(&manifest));
-        if image.is_none() {
+        let maker = Maker::open(&workbench, &repository, &tasks).await?;
+        if maker.image.is_none() {
             context.events.warning(format!("{repository} has no image, so its workspaces name none"));
         }
-        let sources = workbench.repository(&manifest, &tasks).await?;
-        let whole = match workbench.lock_for(&manifest) {
-            Ok(lock) => whole_builds(&sources, &manifest, &lock, &tasks).await?,
-            // Without a lock nothing is known to need all modules.
-            Err(_) => WholeBuilds::default(),
-        };
-        let path = sources.path().to_owned();
-        for task in tasks.into_iter().cloned().collect::<Vec<Task>>() {
-            let (output, path, manifest) = (output.to_owned(), path.clone(), manifest.clone());
-            let image = image.as_ref().map(|built| built.image.clone());
-            let (temporary, whole) = (workbench.data_dir.temporary(), whole.clone());
-            let work = blocking(move || {
-                let repository = Repository::open(task.repository.clone(), &path)?;
-                let spool = Spool::create(&temporary).map_err(AgentError::Io)?;
-                let workspace = NewWorkspace {
-                    repository: &repository,
-                    task: &task,
-                    manifest: &manifest,
-                    image: image.as_ref(),
-                    whole: &whole,
-                    archive: &spool.path().join("tree.tar"),
-                };
-                workspace.write(&output.join(task.id.as_str())).map_err(CommandError::from)
-            });
-            written.push(context.until_interrupted(work).await?);
+        for task in tasks {
+            written.push(maker.write(task, &output.join(task.id.as_str()), context).await?);
         }
     }
     Ok(written)
+}
+
+/// What the workspaces of a repository's tasks are made of.
+pub(super) struct Maker {
+    /// A git directory with every revision of the tasks.
+    pub(super) sources: PathBuf,
+    manifest: RepositoryManifest,
+    image: Option<Image>,
+    whole: WholeBuilds,
+    temporary: PathBuf,
+}
+
+impl Maker {
+    /// Opens the sources of the tasks, which are of one repository.
+    pub(super) async fn open(
+        workbench: &Workbench<'_>,
+        repository: &RepositoryName,
+        tasks: &[&Task],
+    ) -> Result<Self, CommandError> {
+        let manifest = workbench.manifest(repository)?;
+        let built = Catalog::open(&workbench.data_dir)?.get(repository)?.filter(|built| built.is_for(&manifest));
+        let sources = workbench.repository(&manifest, tasks).await?;
+        let whole = match workbench.lock_for(&manifest) {
+            Ok(lock) => whole_builds(&sources, &manifest, &lock, tasks).await?,
+            // Without a lock nothing is known to need all modules.
+            Err(_) => WholeBuilds::default(),
+        };
+        let (image, temporary) = (built.map(|built| built.image), workbench.data_dir.temporary());
+        Ok(Self { sources: sources.path().to_owned(), manifest, image, whole, temporary })
+    }
+
+    /// Writes the workspace of a task.
+    pub(super) async fn write(&self, task: &Task, output: &Path, context: &Context) -> Result<Written, CommandError> {
+        let Self { sources, manifest, image, whole, temporary } = self;
+        let (sources, manifest, image, whole) = (sources.clone(), manifest.clone(), image.clone(), whole.clone());
+        let (task, output, temporary) = (task.clone(), output.to_owned(), temporary.clone());
+        let work = blocking(move || {
+            let repository = Repository::open(task.repository.clone(), &sources)?;
+            let spool = Spool::create(&temporary).map_err(AgentError::Io)?;
+            let workspace = NewWorkspace {
+                repository: &repository,
+                task: &task,
+                manifest: &manifest,
+                image: image.as_ref(),
+                whole: &whole,
+                archive: &spool.path().join("tree.tar"),
+            };
+            workspace.write(&output).map_err(CommandError::from)
+        });
+        context.until_interrupted(work).await
+    }
 }
 
 /// Collects the prediction that an agent left in the workspace of the one selected task.

@@ -1,4 +1,6 @@
-//! `audit`: looks for the developers' tests in directories, files and built images.
+//! `audit`: looks for the developers' tests in directories, files, built images and bundles for agents.
+
+mod bundled;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,9 +13,12 @@ use super::Context;
 use super::selection::{by_repository, tasks};
 use super::workbench::{Workbench, blocking};
 use crate::agent::{TASK_FILE, TaskFile};
+use crate::artifact::store::Store;
 use crate::audit::{AuditError, AuditLimits, AuditReport, Hunt, Scanner, Secret};
+use crate::bundle::Layout;
+use crate::digest::Digest;
 use crate::error::CommandError;
-use crate::image::Catalog;
+use crate::image::{Catalog, Image, ImageError};
 use crate::task::selector::Selector;
 use crate::task::{RepositoryName, Task, TaskId};
 use crate::workspace::Repository;
@@ -44,13 +49,52 @@ pub struct Audited {
     pub report: AuditReport,
 }
 
-struct Unit {
-    subject: String,
-    /// Paths to look at, and the directory that places are relative to.
-    paths: Vec<PathBuf>,
-    base: PathBuf,
-    own: BTreeSet<TaskId>,
-    task_id: Option<TaskId>,
+/// What is audited for itself.
+pub(super) struct Unit {
+    pub(super) subject: String,
+    pub(super) content: Content,
+    /// The tasks whose answers must not be there.
+    pub(super) own: BTreeSet<TaskId>,
+    pub(super) task_id: Option<TaskId>,
+}
+
+/// What is looked at.
+pub(super) enum Content {
+    /// Paths, and the directory that places are relative to.
+    Paths { paths: Vec<PathBuf>, base: PathBuf },
+    /// Texts by their names.
+    Texts(Vec<(String, Vec<u8>)>),
+    /// Blobs of a bundle by their names, with their sizes in bytes.
+    Blobs { layout: Arc<Layout>, blobs: Vec<(String, Digest, u64)> },
+}
+
+impl Unit {
+    /// Audits it.
+    pub(super) fn audit(self, hunt: &Hunt, temporary: &Path) -> Result<Audited, CommandError> {
+        let mut scanner = Scanner::new(hunt, &self.own, AuditLimits::default(), temporary);
+        match &self.content {
+            Content::Paths { paths, base } => {
+                for path in paths {
+                    scanner.path(path, base)?;
+                }
+            }
+            Content::Texts(texts) => {
+                for (name, bytes) in texts {
+                    scanner.reader(name, &mut bytes.as_slice());
+                }
+            }
+            Content::Blobs { layout, blobs } => {
+                for (name, digest, size) in blobs {
+                    match layout.has(digest)? {
+                        true => scanner.reader(name, &mut layout.open_blob(digest, *size)?),
+                        false => scanner.not_looked_at(name, "it is not in the bundle, but in its base"),
+                    }
+                }
+            }
+        }
+        let report = scanner.finish();
+        Ok(Audited { subject: self.subject, own_tasks: self.own.len(), task_id: self.task_id, report })
+    }
 }
 
 /// Audits each subject, and calls `each` with its result.
@@ -86,21 +130,17 @@ pub async fn audit(
             }
         };
         let temporary = workbench.data_dir.temporary();
-        let audited = blocking(move || {
-            let mut scanner = Scanner::new(&hunt, &unit.own, AuditLimits::default(), &temporary);
-            for path in &unit.paths {
-                scanner.path(path, &unit.base)?;
-            }
-            let report = scanner.finish();
-            Ok(Audited { subject: unit.subject, own_tasks: unit.own.len(), task_id: unit.task_id, report })
-        });
+        let audited = blocking(move || unit.audit(&hunt, &temporary));
         each(context.until_interrupted(audited).await?)?;
     }
     Ok(())
 }
 
 /// Prepares the search for the answers of these tasks.
-async fn hunt<'a>(tasks: impl IntoIterator<Item = &'a Task>, workbench: &Workbench<'_>) -> Result<Hunt, CommandError> {
+pub(super) async fn hunt<'a>(
+    tasks: impl IntoIterator<Item = &'a Task>,
+    workbench: &Workbench<'_>,
+) -> Result<Hunt, CommandError> {
     let mut secrets = Vec::new();
     for (repository, tasks) in by_repository(tasks) {
         let manifest = workbench.manifest(&repository)?;
@@ -128,16 +168,19 @@ fn units_of(
         && let Ok(repository) = subject.parse::<RepositoryName>()
         && let Some(built) = Catalog::open(&workbench.data_dir)?.get(&repository)?
     {
-        let paths = built.image.blobs().map(|digest| workbench.store.sound(&digest)).collect::<Result<_, _>>();
-        let paths: Vec<PathBuf> = paths.map_err(crate::image::ImageError::from)?;
         let of_repository = all.iter().filter(|task| task.repository == repository).map(|task| task.id.clone());
         let own = wanted.cloned().unwrap_or_else(|| of_repository.collect());
-        let base = workbench.store.root().to_owned();
-        return Ok(vec![Unit { subject: subject.to_owned(), paths, base, own, task_id: None }]);
+        let content = of_image(&built.image, &workbench.store)?;
+        return Ok(vec![Unit { subject: subject.to_owned(), content, own, task_id: None }]);
+    }
+    let is_workspace = |path: &Path| own_task(path, all);
+    if is_workspace(&path).is_none()
+        && let Some(units) = bundled::units(&path, all, wanted)?
+    {
+        return Ok(units);
     }
     let mut units = Vec::new();
     let mut others = Vec::new();
-    let is_workspace = |path: &Path| own_task(path, all);
     if let Some(task) = is_workspace(&path) {
         units.push((path.clone(), Some(task)));
     } else if fs::metadata(&path).map_err(AuditError::Io)?.is_dir() {
@@ -162,9 +205,8 @@ fn units_of(
         .into_iter()
         .map(|(path, task)| Unit {
             subject: path.display().to_string(),
-            base: path.clone(),
             own: wanted.cloned().unwrap_or_else(|| task.iter().cloned().collect()),
-            paths: vec![path],
+            content: Content::Paths { paths: vec![path.clone()], base: path },
             task_id: task,
         })
         .collect();
@@ -172,9 +214,16 @@ fn units_of(
         others.sort();
         let base = if path.is_dir() { path } else { base(&path).unwrap_or_else(|| PathBuf::from(".")) };
         let own = wanted.cloned().unwrap_or(everything);
-        found.push(Unit { subject: subject.to_owned(), paths: others, base, own, task_id: None });
+        let content = Content::Paths { paths: others, base };
+        found.push(Unit { subject: subject.to_owned(), content, own, task_id: None });
     }
     Ok(found)
+}
+
+/// Returns the blobs of an image as what is audited.
+pub(super) fn of_image(image: &Image, store: &Store) -> Result<Content, CommandError> {
+    let paths = image.blobs().map(|digest| store.sound(&digest)).collect::<Result<_, _>>();
+    Ok(Content::Paths { paths: paths.map_err(ImageError::from)?, base: store.root().to_owned() })
 }
 
 /// Returns the task that a workspace says it is of, if it is a known one.

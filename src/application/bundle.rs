@@ -1,15 +1,21 @@
 //! Bundles: writes, checks and takes over what scoring or agents need of some tasks.
 
+mod bill;
 pub mod create;
+mod images;
 pub mod import;
+mod opened;
+mod parts;
+pub mod unpack;
 pub mod verify;
+mod workspaces;
 
 use std::path::{Path, PathBuf};
 
 use super::Context;
 use crate::artifact::made::Described as _;
 use crate::bundle::layout::{INDEX, SIGNATURE};
-use crate::bundle::{BundleError, Description, Layout, MadeKind, description, signature};
+use crate::bundle::{Audience, BundleError, Description, Layout, MadeKind, description, signature};
 use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::build::prepared::Prepared;
@@ -47,6 +53,14 @@ struct Opened {
     own: [Digest; 2],
     /// The signer, if the signature was checked.
     signer: Option<String>,
+}
+
+impl Opened {
+    /// Returns the error that the bundle is for another audience.
+    fn not_for(&self, needed: Audience) -> BundleError {
+        let name = self.layout.name().to_owned();
+        BundleError::OtherAudience { name, found: self.description.audience(), needed }
+    }
 }
 
 /// Opens a bundle and checks its signature: where allowed signers are configured, one of them must have signed it.

@@ -76,6 +76,17 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
+    /// Looks at a stream of bytes, which is called `place`.
+    pub fn reader(&mut self, place: &str, reader: &mut dyn Read) {
+        let mut reader = self.metered(reader);
+        self.stream(place, &mut reader, 0);
+    }
+
+    /// Notes that a place can't be looked at.
+    pub fn not_looked_at(&mut self, place: &str, reason: &str) {
+        self.skip(place, reason);
+    }
+
     /// Ends the audit.
     pub fn finish(mut self) -> AuditReport {
         for (kind, place, detail) in self.repositories.facts() {

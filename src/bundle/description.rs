@@ -1,4 +1,4 @@
-//! The description of a bundle: the configuration blob of its manifest.
+//! The description of a bundle: the configuration blob of its manifest. Each audience has a form of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::BundleError;
+use super::agents::AgentDescription;
 use super::layout::Layout;
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
@@ -23,6 +24,8 @@ const DESCRIPTION_TYPE: &str = "application/vnd.testevo-sandbox.bundle.descripti
 const RECORD_TYPE: &str = "application/vnd.testevo-sandbox.bundle.record.v1";
 /// Media type of sources: objects of git.
 const SOURCES_TYPE: &str = "application/vnd.testevo-sandbox.bundle.objects.v1+zstd";
+/// Media type of workspaces: tar archives in zstd.
+const WORKSPACE_TYPE: &str = "application/vnd.testevo-sandbox.bundle.workspace.v1.tar+zstd";
 /// Media type of blobs that go into the store.
 const BLOB_TYPE: &str = "application/vnd.testevo-sandbox.bundle.blob.v1";
 /// Media type of manifests.
@@ -43,12 +46,15 @@ const MOST_BLOB_BYTES: u64 = 16 << 30;
 pub enum Audience {
     /// Whoever scores submissions. The developers' tests are in the bundle.
     Scorer,
+    /// Whoever runs agents. No task's answer is in its workspace.
+    Agent,
 }
 
 impl fmt::Display for Audience {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Scorer => "scorer",
+            Self::Agent => "agent",
         })
     }
 }
@@ -122,12 +128,20 @@ pub struct RepositoryContent {
 
 /// The description of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "audience", rename_all = "snake_case")]
+pub enum Description {
+    /// Of one for scorers.
+    Scorer(Box<ScorerDescription>),
+    /// Of one for agents.
+    Agent(Box<AgentDescription>),
+}
+
+/// The description of a bundle for scorers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Description {
+pub struct ScorerDescription {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// Whom it is for.
-    pub audience: Audience,
     /// Identity of the executions that made its prepared revisions. Only a program with the same identity uses them.
     pub identity: Digest,
     /// The record of the toolchain's lock.
@@ -160,15 +174,62 @@ pub struct ImageReference {
 }
 
 impl Description {
+    /// Returns whom the bundle is for.
+    pub fn audience(&self) -> Audience {
+        match self {
+            Self::Scorer(_) => Audience::Scorer,
+            Self::Agent(_) => Audience::Agent,
+        }
+    }
+
+    /// Returns every record, with its size in bytes.
+    pub fn records(&self) -> &BTreeMap<Digest, u64> {
+        match self {
+            Self::Scorer(description) => &description.records,
+            Self::Agent(description) => &description.records,
+        }
+    }
+
+    /// Returns every blob of the store, with its size in bytes.
+    pub fn blobs(&self) -> &BTreeMap<Digest, u64> {
+        match self {
+            Self::Scorer(description) => &description.blobs,
+            Self::Agent(description) => &description.blobs,
+        }
+    }
+
+    /// Returns the records of finished layers, by the layers' recipes.
+    pub fn layers(&self) -> &BTreeMap<Digest, Digest> {
+        match self {
+            Self::Scorer(description) => &description.layers,
+            Self::Agent(description) => &description.layers,
+        }
+    }
+
+    /// Returns the blobs of sources in the bundle.
+    pub fn sources(&self) -> impl Iterator<Item = &SourceBlob> {
+        let scorer = match self {
+            Self::Scorer(description) => Some(description),
+            Self::Agent(_) => None,
+        };
+        scorer
+            .into_iter()
+            .flat_map(|description| description.repositories.values())
+            .flat_map(|content| &content.sources)
+    }
+
     /// Returns every blob that the bundle names, with its size and media type.
     fn all(&self) -> BTreeMap<Digest, (u64, &'static str)> {
         let of = |found: &BTreeMap<Digest, u64>, kind: &'static str| {
             found.iter().map(|(digest, size)| (*digest, (*size, kind))).collect::<BTreeMap<_, _>>()
         };
-        let mut all = of(&self.blobs, BLOB_TYPE);
-        all.extend(of(&self.records, RECORD_TYPE));
-        let sources = self.repositories.values().flat_map(|content| &content.sources);
-        all.extend(sources.map(|blob| (blob.digest, (blob.size, SOURCES_TYPE))));
+        let mut all = of(self.blobs(), BLOB_TYPE);
+        all.extend(of(self.records(), RECORD_TYPE));
+        all.extend(self.sources().map(|blob| (blob.digest, (blob.size, SOURCES_TYPE))));
+        if let Self::Agent(description) = self {
+            let workspaces = description.workspaces();
+            all.extend(workspaces.map(|(_, _, packed)| (packed.archive, (packed.size, WORKSPACE_TYPE))));
+        }
         all
     }
 
@@ -179,7 +240,12 @@ impl Description {
 
     /// Returns the ids of all tasks.
     pub fn tasks(&self) -> BTreeSet<TaskId> {
-        self.repositories.values().flat_map(|content| content.tasks.iter().cloned()).collect()
+        match self {
+            Self::Scorer(description) => {
+                description.repositories.values().flat_map(|content| content.tasks.iter().cloned()).collect()
+            }
+            Self::Agent(description) => description.workspaces().map(|(_, task, _)| task.clone()).collect(),
+        }
     }
 
     /// Returns the bytes of the description, of the bundle's manifest and of `index.json`.
@@ -251,26 +317,42 @@ impl Description {
 
     /// Checks sizes, and that every record that is named is listed.
     fn check(&self) -> Result<(), String> {
-        let records: u128 = self.records.values().map(|size| u128::from(*size)).sum();
+        let records: u128 = self.records().values().map(|size| u128::from(*size)).sum();
         if records > u128::from(MOST_RECORD_BYTES) {
             return Err(format!("its records have {records} bytes, more than {MOST_RECORD_BYTES}"));
         }
         if let Some((digest, (size, _))) = self.all().into_iter().find(|(_, (size, _))| *size > MOST_BLOB_BYTES) {
             return Err(format!("blob {digest} has {size} bytes, more than {MOST_BLOB_BYTES}"));
         }
+        let named = match self {
+            Self::Scorer(description) => description.named(),
+            Self::Agent(description) => description.named(),
+        };
+        let mut named = named.into_iter().chain(self.layers().values().copied());
+        if let Some(missing) = named.find(|digest| !self.records().contains_key(digest)) {
+            return Err(format!("record {missing} is named and not listed"));
+        }
+        match self {
+            Self::Scorer(description) => match &description.runner {
+                Some(runner) if !description.blobs.contains_key(&runner.jar) => {
+                    Err(format!("blob {} is named and not listed", runner.jar))
+                }
+                _ => Ok(()),
+            },
+            Self::Agent(_) => Ok(()),
+        }
+    }
+}
+
+impl ScorerDescription {
+    /// Returns the records that it names, except for those of layers.
+    fn named(&self) -> Vec<Digest> {
         let of_repositories = self.repositories.values().flat_map(|content| {
             let RepositoryContent { lock, manifest, task_file, image, time_classes, .. } = content;
             [*lock, *manifest, *task_file, *image].into_iter().chain(*time_classes)
         });
-        let named = [self.toolchain, self.bill].into_iter().chain(of_repositories);
-        let mut named = named.chain(self.made.iter().map(|made| made.record)).chain(self.layers.values().copied());
-        if let Some(missing) = named.find(|digest| !self.records.contains_key(digest)) {
-            return Err(format!("record {missing} is named and not listed"));
-        }
-        match self.runner.as_ref().filter(|runner| !self.blobs.contains_key(&runner.jar)) {
-            Some(runner) => Err(format!("blob {} is named and not listed", runner.jar)),
-            None => Ok(()),
-        }
+        let made = self.made.iter().map(|made| made.record);
+        [self.toolchain, self.bill].into_iter().chain(of_repositories).chain(made).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Bundles: what scoring needs of some tasks, as an OCI image layout in a directory or in one tar archive.
+//! Bundles: what scoring needs of some tasks, or what agents get of them, as an OCI image layout in a directory or in one tar archive.
 //!
 //! `index.json` names the bundle's manifest and the manifests of its images. The bundle's manifest names a
 //! [`Description`] and every blob by digest, so a signature of `index.json` covers everything. A bundle to read is
@@ -6,6 +6,7 @@
 //! a digest before its use. This module knows the format; `application::bundle` decides what is in a bundle and where it
 //! goes.
 
+pub mod agents;
 pub mod bill;
 pub mod description;
 pub mod layout;
@@ -92,6 +93,24 @@ pub enum BundleError {
         /// The task.
         task: TaskId,
     },
+    /// The bundle is for somebody else.
+    #[error("the bundle `{name}` is for {found}s, and this needs one for {needed}s")]
+    OtherAudience {
+        /// The bundle.
+        name: String,
+        /// Whom it is for.
+        found: Audience,
+        /// Whom it should be for.
+        needed: Audience,
+    },
+    /// The data directory has another image of a repository.
+    #[error("the bundle `{name}` has another image of {repository} than the data directory")]
+    OtherImage {
+        /// The bundle.
+        name: String,
+        /// The repository.
+        repository: RepositoryName,
+    },
     /// A program for signatures failed.
     #[error("`ssh-keygen` could not sign the bundle: {0}")]
     Signing(String),
@@ -125,13 +144,15 @@ impl Failure for BundleError {
     fn exit_status(&self) -> ExitStatus {
         match self {
             Self::Malformed { .. } => ExitStatus::BadInput,
+            Self::OtherAudience { .. } => ExitStatus::Usage,
             Self::UnknownSchema { .. }
             | Self::Damaged { .. }
             | Self::Lacking { .. }
             | Self::LackingSources { .. }
             | Self::Unsigned { .. }
             | Self::Signature { .. }
-            | Self::OtherTask { .. } => ExitStatus::Mismatch,
+            | Self::OtherTask { .. }
+            | Self::OtherImage { .. } => ExitStatus::Mismatch,
             Self::Store(error) => error.exit_status(),
             Self::Signing(_) | Self::Git { .. } | Self::Io { .. } => ExitStatus::Infrastructure,
         }
@@ -154,6 +175,12 @@ impl Failure for BundleError {
             }
             Self::OtherTask { .. } => {
                 "import into another `--data-dir`, or pass `--replace` to take the bundle's version"
+            }
+            Self::OtherAudience { needed, .. } => {
+                return Some(format!("get one that `bundle create --audience {needed}` made of these tasks"));
+            }
+            Self::OtherImage { .. } => {
+                "import into another `--data-dir`, or pass `--replace` to take the bundle's image"
             }
             Self::Signing(_) => "check that OpenSSH 8.2 or later is installed and that the key can be used",
             Self::Git { .. } => "check the repository with `git fsck`, the permissions and the free space",

@@ -14,7 +14,7 @@ use crate::task::selector::Selector;
 /// Arguments of `audit`.
 #[derive(Debug, Args)]
 pub(super) struct AuditArguments {
-    /// Directories, files, and repositories (owner/name) whose images are built
+    /// Directories, files, bundles for agents, and repositories (owner/name) whose images are built
     #[arg(required = true, value_name = "PATH|REPOSITORY")]
     subjects: Vec<String>,
     /// Repositories and task ids, with * and ?, whose answers must not be there; without it each workspace's own task, and all tasks elsewhere
@@ -64,7 +64,8 @@ pub(super) fn run(arguments: &AuditArguments, context: &Context) -> Result<(), C
     Ok(())
 }
 
-fn description(audited: &Audited) -> String {
+/// Returns what an audit found, in lines.
+pub(super) fn description(audited: &Audited) -> String {
     let report = &audited.report;
     let state = match (report.leaks().next().is_some(), report.is_complete()) {
         (true, _) => "leaks",

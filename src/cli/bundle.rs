@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::audit;
 use super::interrupts::block_on;
 use super::selector::SelectorArguments;
 use super::stdout;
 use crate::application::bundle::Trust;
 use crate::application::bundle::create::{CreateRequest, Created, create};
 use crate::application::bundle::import::{ImportRequest, Imported, import};
+use crate::application::bundle::unpack::UnpackRequest;
 use crate::application::bundle::verify::{Verified, VerifyRequest, verify};
 use crate::application::{Context, Options};
 use crate::bundle::Audience;
@@ -31,7 +33,7 @@ enum BundleCommand {
         #[command(flatten)]
         selector: SelectorArguments,
         /// Whom the bundle is for
-        #[arg(long, value_enum, value_name = "AUDIENCE")]
+        #[arg(long, value_enum, value_name = "AUDIENCE", default_value = "scorer")]
         audience: AudienceChoice,
         /// New directory to write, or an archive if the name ends in .tar
         #[arg(long, short, value_name = "PATH")]
@@ -60,14 +62,14 @@ enum BundleCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
-    /// Take what the data directory lacks from a bundle for scorers; interrupted, it goes on where it stopped
+    /// Take what the data directory lacks from a bundle; interrupted, it goes on where it stopped
     Import {
         /// Directory or archive
         #[arg(value_name = "BUNDLE")]
         bundle: PathBuf,
         #[command(flatten)]
         trust: TrustArguments,
-        /// Replace locks and tasks that differ; replaced locks are kept in locks/history
+        /// Replace locks, tasks and agents' images that differ; replaced locks are kept in locks/history
         #[arg(long)]
         replace: bool,
         /// How results are written
@@ -81,12 +83,15 @@ enum BundleCommand {
 enum AudienceChoice {
     /// Whoever scores submissions; the developers' tests are in it
     Scorer,
+    /// Whoever runs agents: images, and a workspace for each task, audited
+    Agent,
 }
 
 impl From<AudienceChoice> for Audience {
     fn from(choice: AudienceChoice) -> Self {
         match choice {
             AudienceChoice::Scorer => Self::Scorer,
+            AudienceChoice::Agent => Self::Agent,
         }
     }
 }
@@ -106,6 +111,29 @@ struct TrustArguments {
 impl TrustArguments {
     fn resolve(&self) -> Trust {
         Trust { allowed_signers: self.allowed_signers.clone(), unsigned: self.unsigned }
+    }
+}
+
+/// The bundle that workspaces are taken from.
+#[derive(Debug, Args)]
+pub(super) struct WorkspaceBundle {
+    /// Take the workspaces from this bundle for agents; tasks' data and a mirror are not needed then
+    #[arg(long, value_name = "BUNDLE", conflicts_with = "collect")]
+    bundle: Option<PathBuf>,
+    /// Accept only bundles that are signed by these keys, as `bundle import` does
+    #[arg(long, value_name = "FILE", requires = "bundle", conflicts_with = "unsigned")]
+    allowed_signers: Option<PathBuf>,
+    /// Do not check the bundle's signature
+    #[arg(long, requires = "bundle")]
+    unsigned: bool,
+}
+
+impl WorkspaceBundle {
+    /// Returns the request to unpack the bundle, if there is one.
+    pub(super) fn request(&self, selector: &Selector) -> Option<UnpackRequest> {
+        let bundle = self.bundle.clone()?;
+        let trust = Trust { allowed_signers: self.allowed_signers.clone(), unsigned: self.unsigned };
+        Some(UnpackRequest { bundle, trust, selector: selector.clone() })
     }
 }
 
@@ -129,7 +157,9 @@ impl BundleChoice {
     pub(super) fn take(&self, selector: &mut Selector, context: &Context) -> Result<Option<Context>, CommandError> {
         let Some(bundle) = self.bundle.clone() else { return Ok(None) };
         let trust = Trust { allowed_signers: self.allowed_signers.clone(), unsigned: self.unsigned };
-        let imported = block_on(context, import(&ImportRequest { bundle, trust, replace: false }, context))?;
+        let audience = Some(Audience::Scorer);
+        let request = ImportRequest { bundle, trust, replace: false, audience };
+        let imported = block_on(context, import(&request, context))?;
         if !context.options.dry_run {
             tell(&imported, context);
         }
@@ -145,8 +175,11 @@ pub(super) fn run(arguments: &BundleArguments, context: &Context) -> Result<(), 
     match &arguments.command {
         BundleCommand::Create { selector, audience, output, base, sign, format } => {
             let (selector, output, base, sign) = (selector.resolve()?, output.clone(), base.clone(), sign.clone());
-            let request = CreateRequest { audience: (*audience).into(), selector, output, base, sign };
-            write_created(&block_on(context, create(&request, context))?, *format, context.options.dry_run)
+            let audience = (*audience).into();
+            let request = CreateRequest { audience, selector, output, base, sign };
+            let created = block_on(context, create(&request, context))?;
+            write_created(&created, audience, *format, context.options.dry_run)?;
+            created.verdict()
         }
         BundleCommand::Verify { bundle, trust, base, format } => {
             let request = VerifyRequest { bundle: bundle.clone(), trust: trust.resolve(), bases: base.clone() };
@@ -155,7 +188,8 @@ pub(super) fn run(arguments: &BundleArguments, context: &Context) -> Result<(), 
             verified.verdict()
         }
         BundleCommand::Import { bundle, trust, replace, format } => {
-            let request = ImportRequest { bundle: bundle.clone(), trust: trust.resolve(), replace: *replace };
+            let (bundle, trust) = (bundle.clone(), trust.resolve());
+            let request = ImportRequest { bundle, trust, replace: *replace, audience: None };
             let imported = block_on(context, import(&request, context))?;
             match format {
                 OutputFormat::Json => stdout::json(&imported),
@@ -174,16 +208,31 @@ fn taken(imported: &Imported, dry_run: bool) -> String {
     let tasks = counted(imported.count, "task", "tasks");
     let blobs = counted(imported.blobs, "missing blob", "missing blobs");
     let signed = imported.signer.as_ref().map(|signer| format!(", signed by {signer}")).unwrap_or_default();
-    format!("{verb} {tasks} and {blobs}, {} MiB{signed}", imported.bytes >> 20)
+    let what = match imported.audience {
+        Audience::Scorer => tasks,
+        Audience::Agent => format!("the images of {tasks}"),
+    };
+    format!("{verb} {what} and {blobs}, {} MiB{signed}", imported.bytes >> 20)
 }
 
-fn write_created(created: &Created, format: OutputFormat, dry_run: bool) -> Result<(), CommandError> {
+fn write_created(
+    created: &Created,
+    audience: Audience,
+    format: OutputFormat,
+    dry_run: bool,
+) -> Result<(), CommandError> {
     match format {
         OutputFormat::Json => stdout::json(created),
+        OutputFormat::Text if !created.refused.is_empty() => {
+            created.refused.iter().try_for_each(|audited| stdout::lines(&audit::description(audited)))
+        }
         OutputFormat::Text => {
             let verb = if dry_run { "would write" } else { "wrote" };
             let (tasks, blobs) = (counted(created.tasks, "task", "tasks"), counted(created.blobs, "blob", "blobs"));
-            let prepared = counted(created.prepared, "prepared revision", "prepared revisions");
+            let prepared = match audience {
+                Audience::Scorer => counted(created.prepared, "prepared revision", "prepared revisions"),
+                Audience::Agent => "each with its workspace".to_owned(),
+            };
             let base = match created.in_base {
                 0 => String::new(),
                 count => format!("; {} in the base", counted(count, "blob is", "blobs are")),

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
+use super::bundle::WorkspaceBundle;
 use super::interrupts::block_on;
 use super::selector::SelectorArguments;
 use super::stdout;
+use crate::application::bundle::unpack;
 use crate::application::{Context, agents};
 use crate::error::CommandError;
 use crate::output::{OutputFormat, counted};
@@ -17,6 +19,8 @@ use crate::output::{OutputFormat, counted};
 pub(super) struct WorkspaceArguments {
     #[command(flatten)]
     selector: SelectorArguments,
+    #[command(flatten)]
+    bundle: WorkspaceBundle,
     /// Write each task's workspace to DIR/<task id>
     #[arg(short, long, value_name = "DIR", required_unless_present = "collect")]
     output: Option<PathBuf>,
@@ -55,7 +59,10 @@ pub(super) fn run(arguments: &WorkspaceArguments, context: &Context) -> Result<(
         return stdout::json(&prediction);
     }
     let Some(output) = &arguments.output else { return Ok(()) };
-    let written = block_on(context, agents::write(&selector, output, context))?;
+    let written = match arguments.bundle.request(&selector) {
+        Some(request) => block_on(context, unpack::write(&request, output, context))?,
+        None => block_on(context, agents::write(&selector, output, context))?,
+    };
     for workspace in &written {
         match arguments.format {
             OutputFormat::Json => stdout::json(workspace)?,

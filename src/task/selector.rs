@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{RepositoryName, Task, Track};
+use super::{RepositoryName, Task, TaskId, Track};
 use crate::error::{ExitStatus, Failure};
 
 /// Stands in tables for the middle of a long id.
@@ -106,24 +106,9 @@ impl Selector {
         if tasks.is_empty() {
             return Err(SelectorError::NothingImported);
         }
-        for pattern in &self.patterns {
-            if !tasks.iter().any(|task| fits(pattern, task)) {
-                let kind = if pattern.contains('/') { NameKind::Repository } else { NameKind::Either };
-                return Err(unknown(kind, pattern, tasks));
-            }
-        }
-        for id in &self.task_ids {
-            if !tasks.iter().any(|task| task.id.as_str() == id) {
-                return Err(unknown(NameKind::Task, id, tasks));
-            }
-        }
-        let all = self.patterns.is_empty() && self.task_ids.is_empty();
-        let chosen: Vec<&Task> = tasks
-            .iter()
-            .filter(|task| {
-                all || self.patterns.iter().any(|pattern| fits(pattern, task))
-                    || self.task_ids.iter().any(|id| id == task.id.as_str())
-            })
+        let chosen: Vec<&Task> = self
+            .named(tasks, |task| (&task.repository, &task.id))?
+            .into_iter()
             .filter(|task| self.track.is_none_or(|track| track == task.track))
             // Dates of the form YYYY-MM-DD sort as text.
             .filter(|task| self.since.is_none_or(|since| task.rev2_date >= since.to_string()))
@@ -131,6 +116,35 @@ impl Selector {
             .take(self.limit.unwrap_or(usize::MAX))
             .collect();
         if chosen.is_empty() { Err(SelectorError::NothingLeft) } else { Ok(chosen) }
+    }
+
+    /// Returns the items whose repository or task the selector names, in their order; all where it names none.
+    ///
+    /// # Errors
+    /// [`SelectorError::Unknown`].
+    pub fn named<'a, T>(
+        &self,
+        items: &'a [T],
+        of: impl Fn(&'a T) -> (&'a RepositoryName, &'a TaskId),
+    ) -> Result<Vec<&'a T>, SelectorError> {
+        let names: Vec<(&RepositoryName, &TaskId)> = items.iter().map(of).collect();
+        for pattern in &self.patterns {
+            if !names.iter().any(|name| fits(pattern, *name)) {
+                let kind = if pattern.contains('/') { NameKind::Repository } else { NameKind::Either };
+                return Err(unknown(kind, pattern, &names));
+            }
+        }
+        for id in &self.task_ids {
+            if !names.iter().any(|(_, task)| task.as_str() == id) {
+                return Err(unknown(NameKind::Task, id, &names));
+            }
+        }
+        let all = self.patterns.is_empty() && self.task_ids.is_empty();
+        let is_named = |(repository, task): (&RepositoryName, &TaskId)| {
+            all || self.patterns.iter().any(|pattern| fits(pattern, (repository, task)))
+                || self.task_ids.iter().any(|id| id == task.as_str())
+        };
+        Ok(items.iter().zip(names).filter(|(_, name)| is_named(*name)).map(|(item, _)| item).collect())
     }
 
     /// Returns the repositories of the selected tasks, sorted, each once.
@@ -172,8 +186,8 @@ pub fn spread(tasks: Vec<Task>, most: usize) -> Vec<Task> {
     chosen.collect()
 }
 
-fn fits(pattern: &str, task: &Task) -> bool {
-    repository_fits(pattern, &task.repository) || !pattern.contains('/') && glob_fits(pattern, task.id.as_str())
+fn fits(pattern: &str, (repository, task): (&RepositoryName, &TaskId)) -> bool {
+    repository_fits(pattern, repository) || !pattern.contains('/') && glob_fits(pattern, task.as_str())
 }
 
 /// Returns the items whose repositories any of the patterns matches; all of them without patterns.
@@ -229,10 +243,10 @@ fn glob_fits(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
-fn unknown(kind: NameKind, name: &str, tasks: &[Task]) -> SelectorError {
-    let repositories = tasks.iter().map(|task| (task.repository.as_str(), task.repository.as_str()));
-    let names = tasks.iter().map(|task| (task.repository.name(), task.repository.as_str()));
-    let ids = tasks.iter().map(|task| (task.id.as_str(), task.id.as_str()));
+fn unknown(kind: NameKind, name: &str, known: &[(&RepositoryName, &TaskId)]) -> SelectorError {
+    let repositories = known.iter().map(|(repository, _)| (repository.as_str(), repository.as_str()));
+    let names = known.iter().map(|(repository, _)| (repository.name(), repository.as_str()));
+    let ids = known.iter().map(|(_, task)| (task.as_str(), task.as_str()));
     let candidates: Vec<(&str, &str)> = match kind {
         NameKind::Repository => repositories.collect(),
         NameKind::Task => ids.collect(),

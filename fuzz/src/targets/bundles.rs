@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use testevo_sandbox::artifact::store::Store;
-use testevo_sandbox::bundle::description::{RepositoryContent, SCHEMA, SourceBlob};
+use testevo_sandbox::bundle::description::{RepositoryContent, SCHEMA, ScorerDescription, SourceBlob};
 use testevo_sandbox::bundle::layout::INDEX;
 use testevo_sandbox::bundle::objects::ids;
 use testevo_sandbox::bundle::writing::{Content, NewBundle};
-use testevo_sandbox::bundle::{Audience, Described, Description, Layout, MadeKind};
+use testevo_sandbox::bundle::{Described, Description, Layout, MadeKind};
 use testevo_sandbox::digest::Digest;
 
 use super::archives::TAR_WORDS;
@@ -97,9 +97,8 @@ fn description() -> Description {
         revisions: vec![done("a".repeat(40).parse())],
         sources: vec![SourceBlob { digest: digest("sources"), size: 9 }],
     };
-    Description {
+    Description::Scorer(Box::new(ScorerDescription {
         schema: SCHEMA,
-        audience: Audience::Scorer,
         identity: digest("identity"),
         toolchain: digest("toolchain"),
         repositories: BTreeMap::from([(done("o/n".parse()), content)]),
@@ -109,7 +108,7 @@ fn description() -> Description {
         bill: digest("bill"),
         records: records.iter().map(|text| (digest(text), text.len() as u64)).collect(),
         blobs: BTreeMap::from([(digest("blob"), 4)]),
-    }
+    }))
 }
 
 fn objects(all: &[(u8, &[u8])]) -> Vec<u8> {

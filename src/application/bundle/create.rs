@@ -3,40 +3,43 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use fs_err as fs;
 
-use super::{Trust, directory_of, open};
+use super::bill::Bill;
+use super::parts::{NewFile, Parts};
+use super::workspaces::for_agents;
+use super::{Trust, open};
 use crate::application::Context;
 use crate::application::archives::ArchiveOutput;
+use crate::application::audit::Audited;
 use crate::application::selection::{by_repository, tasks};
 use crate::application::workbench::{Workbench, blocking, environment, whole_builds};
 use crate::artifact::made;
 use crate::artifact::store::Store;
-use crate::bundle::description::{Described, ImageReference, RepositoryContent, Runner, SCHEMA, SourceBlob};
+use crate::bundle::description::{ImageReference, RepositoryContent, SCHEMA, ScorerDescription, SourceBlob};
 use crate::bundle::objects::{self, ObjectList};
-use crate::bundle::writing::{Content, NewBundle};
-use crate::bundle::{Audience, BundleError, Description, Layout, MadeKind, bill, signature};
+use crate::bundle::{Audience, BundleError, Description, Layout, MadeKind, signature};
 use crate::canonical_json::canonical_json;
 use crate::digest::{Digest, HashingWriter};
 use crate::error::CommandError;
 use crate::event::EventSink;
 use crate::execution::build::prepared::{self, Prepared, RevisionInput};
 use crate::execution::container::limits::ExecutionLimits;
+use crate::execution::container::temporary::Spool;
 use crate::execution::container::{Environment, ToolJars};
 use crate::execution::identity::identity;
 use crate::execution::launch::console_for;
 use crate::execution::launch::sharing;
 use crate::execution::time_class::TimeClasses;
 use crate::execution::trees::Trees;
-use crate::image::{BuiltImage, ImageError, components, remembered_layer, tag};
+use crate::image::{BuiltImage, ImageError};
 use crate::lock::LockFile as _;
 use crate::manifest::{ManifestError, RepositoryManifest};
 use crate::output::counted;
 use crate::task::file::{TASK_FILE_SCHEMA, TaskFile};
 use crate::task::selector::Selector;
-use crate::task::{Cell, RepositoryName, Revision, Task};
+use crate::task::{Cell, Revision, Task};
 
 /// What is bundled, and where to.
 #[derive(Clone, Debug)]
@@ -54,7 +57,7 @@ pub struct CreateRequest {
 }
 
 /// A bundle that was written.
-#[derive(Debug, serde::Serialize)]
+#[derive(Debug, Default, serde::Serialize)]
 pub struct Created {
     /// Version of this value's schema.
     pub schema: u32,
@@ -70,6 +73,27 @@ pub struct Created {
     pub bytes: u64,
     /// Number of blobs that the base has.
     pub in_base: usize,
+    /// Audits that kept a bundle for agents from being written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Audited>,
+}
+
+impl Created {
+    /// Checks that a bundle was written.
+    ///
+    /// # Errors
+    /// [`CommandError::CheckFailed`] if audits kept it from being written.
+    pub fn verdict(&self) -> Result<(), CommandError> {
+        match self.refused.len() {
+            0 => Ok(()),
+            count => {
+                let places = counted(count, "place", "places");
+                let summary =
+                    format!("no bundle was written: {places} for agents may show a developers' test, as listed");
+                Err(CommandError::CheckFailed { summary })
+            }
+        }
+    }
 }
 
 /// Writes a bundle. A dry run only tells what it would hold.
@@ -84,66 +108,27 @@ pub async fn create(request: &CreateRequest, context: &Context) -> Result<Create
         Some(path) => Some(open(path, &Trust { unsigned: true, ..Trust::default() }, context)?),
         None => None,
     };
-    let mut parts = Parts::new(request.audience, workbench.store.clone());
-    let toolchain = workbench.toolchain()?;
-    parts.description.toolchain = parts.record(toolchain.render().into_bytes());
-    let maker = workbench.remembered_jars(&toolchain)?;
-    match &maker {
-        Some((key, jars)) => {
-            parts.made(MadeKind::Jars, *key)?;
-            parts.runner(jars)?;
+    let spool = Spool::create(&workbench.data_dir.temporary()).map_err(CommandError::Runtime)?;
+    let mut created = Created { schema: 1, tasks: selected.len(), ..Created::default() };
+    let mut parts = Parts::new(workbench.store.clone());
+    let (description, images) = match request.audience {
+        Audience::Scorer => {
+            let of_base = base.as_ref().map(|base| (&base.layout, &base.description));
+            let made = for_scorers(&selected, &workbench, &mut parts, of_base, &mut created).await?;
+            (Description::Scorer(Box::new(made.0)), made.1)
         }
-        None => context.events.warning("our own jars are not compiled yet, so nothing that is prepared is bundled"),
-    }
-    let (mut revisions, mut images) = (BTreeSet::new(), Vec::new());
-    let (mut locks, mut licenses) = (Vec::new(), BTreeMap::<String, BTreeSet<String>>::new());
-    for (repository, tasks) in by_repository(&selected) {
-        let manifest = workbench.manifest(&repository)?;
-        let mut built = workbench.built_image(&manifest)?;
-        built.previous = None;
-        images.push(parts.image(&built)?);
-        locks.push(workbench.lock_for(&manifest)?);
-        // Images without their layers' records run as well.
-        for component in components(&built.image, &workbench.store).unwrap_or_default() {
-            let files = component.licenses.iter().map(|path| path.as_str().to_owned());
-            licenses.entry(component.name).or_default().extend(files);
+        Audience::Agent => {
+            let made = for_agents(&selected, &workbench, &mut parts, spool.path(), &mut created).await?;
+            (Description::Agent(Box::new(made.0)), made.1)
         }
-        let opened = workbench.repository(&manifest, &tasks).await?;
-        let whole = Arc::new(whole_builds(&opened, &manifest, &workbench.lock_for(&manifest)?, &tasks).await?);
-        let sources = opened.path().to_owned();
-        let in_base = base.as_ref().and_then(|base| {
-            let content = base.description.repositories.get(&repository)?;
-            Some((&base.layout, content.sources.as_slice()))
-        });
-        let content = content(&workbench, &mut parts, (&manifest, &built), &tasks, (&sources, in_base)).await?;
-        parts.description.repositories.insert(repository.clone(), content);
-        if let Some((_, jars)) = &maker {
-            let environment = environment(&manifest, &built.image);
-            let limits = ExecutionLimits::from(&manifest.limits);
-            let trees = workbench.trees(BTreeMap::from([(repository, sources)]), &whole);
-            let tasks: Vec<Task> = tasks.into_iter().cloned().collect();
-            let (store, events, jars) = (workbench.store.clone(), context.events.clone(), jars.clone());
-            let find = move || made_of(&tasks, &trees, &environment, (&jars, &limits), (&store, &events));
-            revisions.extend(context.until_interrupted(blocking(find)).await?);
-        }
+    };
+    if !created.refused.is_empty() {
+        return Ok(created);
     }
-    let unprepared = revisions.iter().filter(|found| found.made.is_empty()).count();
-    if unprepared > 0 {
-        let lacking = counted(unprepared, "revision is", "revisions are");
-        context.events.warning(format!(
-            "{lacking} not prepared: whoever imports the bundle has Maven compile them; `validate` prepares them"
-        ));
-    }
-    for (kind, key) in revisions.iter().flat_map(|found| found.made.iter().copied()) {
-        parts.made(kind, key)?;
-    }
-    let bill = bill::bill(&toolchain, &locks, &licenses).map_err(|error| CommandError::Runtime(error.into()))?;
-    parts.description.bill = parts.record(bill);
-    let tasks = selected.len();
-    let prepared = revisions.len() - unprepared;
-    let (mut bundle, in_base) = parts.bundle(&images, base.as_ref().map(|base| &base.layout))?;
-    let bytes = bundle.blobs.values().map(|(size, _)| size).sum();
-    let created = Created { schema: 1, tasks, prepared, unprepared, blobs: bundle.blobs.len(), bytes, in_base };
+    let (mut bundle, in_base) = parts.bundle(&description, &images, base.as_ref().map(|base| &base.layout))?;
+    created.blobs = bundle.blobs.len();
+    created.bytes = bundle.blobs.values().map(|(size, _)| size).sum();
+    created.in_base = in_base;
     if context.options.dry_run {
         return Ok(created);
     }
@@ -164,6 +149,82 @@ pub async fn create(request: &CreateRequest, context: &Context) -> Result<Create
     };
     context.until_interrupted(blocking(write)).await?;
     Ok(created)
+}
+
+/// Collects what scorers need.
+async fn for_scorers(
+    selected: &[Task],
+    workbench: &Workbench<'_>,
+    parts: &mut Parts,
+    base: Option<(&Layout, &Description)>,
+    created: &mut Created,
+) -> Result<(ScorerDescription, Vec<ImageReference>), CommandError> {
+    let context = workbench.context;
+    let lock = workbench.toolchain()?;
+    let toolchain = parts.record(lock.render().into_bytes());
+    let maker = workbench.remembered_jars(&lock)?;
+    match &maker {
+        Some((key, jars)) => {
+            parts.made(MadeKind::Jars, *key)?;
+            parts.runner(jars)?;
+        }
+        None => context.events.warning("our own jars are not compiled yet, so nothing that is prepared is bundled"),
+    }
+    let (mut revisions, mut images, mut repositories) = (BTreeSet::new(), Vec::new(), BTreeMap::new());
+    let mut bill = Bill::default();
+    for (repository, tasks) in by_repository(selected) {
+        let manifest = workbench.manifest(&repository)?;
+        let mut built = workbench.built_image(&manifest)?;
+        built.previous = None;
+        images.push(parts.image(&built)?);
+        bill.add(&built, workbench.lock_for(&manifest)?, &workbench.store);
+        let opened = workbench.repository(&manifest, &tasks).await?;
+        let whole = Arc::new(whole_builds(&opened, &manifest, &workbench.lock_for(&manifest)?, &tasks).await?);
+        let sources = opened.path().to_owned();
+        let in_base = base.and_then(|(layout, description)| match description {
+            Description::Scorer(description) => {
+                Some((layout, description.repositories.get(&repository)?.sources.as_slice()))
+            }
+            Description::Agent(_) => None,
+        });
+        let content = content(workbench, parts, (&manifest, &built), &tasks, (&sources, in_base)).await?;
+        repositories.insert(repository.clone(), content);
+        if let Some((_, jars)) = &maker {
+            let environment = environment(&manifest, &built.image);
+            let limits = ExecutionLimits::from(&manifest.limits);
+            let trees = workbench.trees(BTreeMap::from([(repository, sources)]), &whole);
+            let tasks: Vec<Task> = tasks.into_iter().cloned().collect();
+            let (store, events, jars) = (workbench.store.clone(), context.events.clone(), jars.clone());
+            let find = move || made_of(&tasks, &trees, &environment, (&jars, &limits), (&store, &events));
+            revisions.extend(context.until_interrupted(blocking(find)).await?);
+        }
+    }
+    let unprepared = revisions.iter().filter(|found| found.made.is_empty()).count();
+    if unprepared > 0 {
+        let lacking = counted(unprepared, "revision is", "revisions are");
+        context.events.warning(format!(
+            "{lacking} not prepared: whoever imports the bundle has Maven compile them; `validate` prepares them"
+        ));
+    }
+    for (kind, key) in revisions.iter().flat_map(|found| found.made.iter().copied()) {
+        parts.made(kind, key)?;
+    }
+    let bill = parts.record(bill.render(&lock)?);
+    (created.prepared, created.unprepared) = (revisions.len() - unprepared, unprepared);
+    parts.made.sort();
+    let description = ScorerDescription {
+        schema: SCHEMA,
+        identity: identity(),
+        toolchain,
+        repositories,
+        made: parts.made.clone(),
+        runner: parts.runner.clone(),
+        layers: parts.layers.clone(),
+        bill,
+        records: parts.record_sizes(),
+        blobs: parts.blobs.clone(),
+    };
+    Ok((description, images))
 }
 
 /// Where a bundle is written.
@@ -234,7 +295,7 @@ async fn content(
         Ok(Some(write().map_err(|error| failed(error.to_string()))?))
     };
     if let Some((digest, size)) = workbench.context.until_interrupted(blocking(write)).await? {
-        parts.files.insert(digest, (size, spooled));
+        parts.files.insert(digest, NewFile { size, path: spooled, always: false });
         blobs.push(SourceBlob { digest, size });
     }
     let image = parts.record(canonical_json(built).map_err(ImageError::from)?);
@@ -284,128 +345,4 @@ fn made_of(
         }
     }
     Ok(found.into_values().collect())
-}
-
-/// The parts of a bundle that were collected so far.
-struct Parts {
-    store: Store,
-    description: Description,
-    /// The bytes of records.
-    records: BTreeMap<Digest, Vec<u8>>,
-    /// Files with sources, and their sizes in bytes.
-    files: BTreeMap<Digest, (u64, PathBuf)>,
-}
-
-impl Parts {
-    fn new(audience: Audience, store: Store) -> Self {
-        // Replaced before anything is written.
-        let none = Digest::of(b"");
-        let description = Description {
-            schema: SCHEMA,
-            audience,
-            identity: identity(),
-            toolchain: none,
-            repositories: BTreeMap::new(),
-            made: Vec::new(),
-            runner: None,
-            layers: BTreeMap::new(),
-            bill: none,
-            records: BTreeMap::new(),
-            blobs: BTreeMap::new(),
-        };
-        Self { store, description, records: BTreeMap::new(), files: BTreeMap::new() }
-    }
-
-    /// Returns the file for the sources of a repository.
-    fn spool(&self, temporary: &Path, repository: &RepositoryName) -> PathBuf {
-        temporary.join(format!("sources-{}", repository.file_stem()))
-    }
-
-    fn record(&mut self, bytes: Vec<u8>) -> Digest {
-        let digest = Digest::of(&bytes);
-        self.description.records.insert(digest, bytes.len() as u64);
-        self.records.insert(digest, bytes);
-        digest
-    }
-
-    fn blob(&mut self, digest: Digest) -> Result<u64, CommandError> {
-        let size = self.store.size(&digest)?;
-        self.description.blobs.insert(digest, size);
-        Ok(size)
-    }
-
-    /// Adds an image: its blobs, and the records of its layers.
-    fn image(&mut self, built: &BuiltImage) -> Result<ImageReference, CommandError> {
-        for digest in built.blobs() {
-            self.blob(digest)?;
-        }
-        for layer in &built.image.layers {
-            // Without its record, a layer is as good for executions.
-            let Some(record) = remembered_layer(&self.store, &layer.recipe) else { continue };
-            for digest in record.blobs() {
-                self.blob(digest)?;
-            }
-            let record = self.record(canonical_json(&record).map_err(ImageError::from)?);
-            self.description.layers.insert(layer.recipe, record);
-        }
-        let manifest = built.image.manifest_digest;
-        let name = tag(&built.image, Some(&built.repository), built.jdk);
-        Ok(ImageReference { manifest, size: self.store.size(&manifest)?, name })
-    }
-
-    /// Adds a description of what was made, if there is one.
-    fn made(&mut self, kind: MadeKind, key: Digest) -> Result<(), CommandError> {
-        if self.description.made.iter().any(|made| (made.kind, made.key) == (kind, key)) {
-            return Ok(());
-        }
-        let bytes = made::read_raw(&self.store, directory_of(kind), &key).map_err(CommandError::Runtime)?;
-        let Some(bytes) = bytes else { return Ok(()) };
-        let blobs = made::blobs_of(&bytes).map_err(|error| CommandError::Runtime(error.into()))?;
-        if blobs.iter().any(|digest| !self.store.contains(digest)) {
-            return Ok(());
-        }
-        for digest in blobs {
-            self.blob(digest)?;
-        }
-        let record = self.record(bytes);
-        self.description.made.push(Described { kind, key, record });
-        Ok(())
-    }
-
-    /// Notes the modification time of the runner's jar, which class archives contain.
-    fn runner(&mut self, jars: &ToolJars) -> Result<(), CommandError> {
-        let name = jars.runner.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let modified = fs::metadata(&jars.runner).and_then(|found| found.modified()).map_err(CommandError::Runtime)?;
-        let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-        if let Ok(jar) = Digest::from_hex(name) {
-            self.description.runner = Some(Runner { jar, modified: since });
-        }
-        Ok(())
-    }
-
-    /// Returns the bundle without the blobs that the base has, and how many these are.
-    fn bundle(mut self, images: &[ImageReference], base: Option<&Layout>) -> Result<(NewBundle, usize), CommandError> {
-        self.description.made.sort();
-        let rendered = self.description.render(images).map_err(|error| CommandError::Runtime(error.into()))?;
-        let [description, manifest, index] = rendered;
-        let mut blobs: BTreeMap<Digest, (u64, Content)> =
-            self.description.blobs.iter().map(|(digest, size)| (*digest, (*size, Content::Blob))).collect();
-        let texts = self.records.into_values().chain([description, manifest]);
-        blobs.extend(texts.map(|bytes| (Digest::of(&bytes), (bytes.len() as u64, Content::Bytes(bytes)))));
-        blobs.extend(self.files.into_iter().map(|(digest, (size, path))| (digest, (size, Content::File(path)))));
-        let all = blobs.len();
-        if let Some(base) = base {
-            let mut left = BTreeMap::new();
-            for (digest, blob) in blobs {
-                // What leads to everything else is in every bundle.
-                let is_record = matches!(blob.1, Content::Bytes(_));
-                if is_record || !base.has(&digest)? {
-                    left.insert(digest, blob);
-                }
-            }
-            blobs = left;
-        }
-        let in_base = all - blobs.len();
-        Ok((NewBundle { index, signature: None, blobs }, in_base))
-    }
 }

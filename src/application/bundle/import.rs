@@ -1,4 +1,4 @@
-//! `bundle import`: takes what a data directory lacks from a bundle for scorers.
+//! `bundle import`: takes what a data directory lacks from a bundle. One for agents brings images only (`bundle::images`).
 //!
 //! Everything is checked before anything but blobs is written. Blobs are named by their digests and in use by nobody
 //! before a record names them. So an import that ends early leaves nothing that a command would take for whole, and the
@@ -12,14 +12,14 @@ use std::time::{Duration, SystemTime};
 use fs_err as fs;
 use serde::Serialize;
 
-use super::{Opened, Trust, directory_of, open};
+use super::{Opened, Trust, directory_of, images, open};
 use crate::application::Context;
 use crate::application::store::refuse_other;
 use crate::application::workbench::{Workbench, blocking, present};
 use crate::artifact::made;
 use crate::artifact::store::Store;
-use crate::bundle::description::{Described, RepositoryContent};
-use crate::bundle::{BundleError, Description, Layout, objects};
+use crate::bundle::description::{Described, RepositoryContent, ScorerDescription};
+use crate::bundle::{Audience, BundleError, Description, Layout, objects};
 use crate::data_dir::{DataDir, HeldLock, write_atomically};
 use crate::digest::Digest;
 use crate::error::CommandError;
@@ -38,8 +38,10 @@ pub struct ImportRequest {
     pub bundle: PathBuf,
     /// Whose bundles are accepted.
     pub trust: Trust,
-    /// Whether locks and tasks that differ are replaced.
+    /// Whether locks, tasks and agents' images that differ are replaced.
     pub replace: bool,
+    /// Whom the bundle must be for; `None` for anybody.
+    pub audience: Option<Audience>,
 }
 
 /// What an import took.
@@ -47,6 +49,8 @@ pub struct ImportRequest {
 pub struct Imported {
     /// Version of this value's schema.
     pub schema: u32,
+    /// Whom the bundle is for.
+    pub audience: Audience,
     /// The bundle's tasks.
     #[serde(skip)]
     pub tasks: Vec<TaskId>,
@@ -86,31 +90,30 @@ struct Checked {
 pub async fn import(request: &ImportRequest, context: &Context) -> Result<Imported, CommandError> {
     let workbench = &Workbench::open(context)?;
     let opened = open(&request.bundle, &request.trust, context)?;
-    let description = &opened.description;
+    if let Some(needed) = request.audience.filter(|needed| *needed != opened.description.audience()) {
+        return Err(opened.not_for(needed).into());
+    }
     if opened.signer.is_none() {
         let name = opened.layout.name();
         context
             .events
             .warning(format!("who made the bundle `{name}` was not checked, and what it holds will be executed"));
     }
+    let description = match opened.description.clone() {
+        Description::Scorer(description) => description,
+        Description::Agent(description) => return images::take(opened, &description, request, workbench).await,
+    };
     if description.identity != identity() && !description.made.is_empty() {
         context.events.warning(
             "the bundle was made by another version of this program: its prepared revisions are of no use, and Maven \
              compiles them again",
         );
     }
-    let checked = Checked::read(&opened)?;
-    let missing = missing(&opened, &workbench.store)?;
+    let checked = Checked::read(&opened, &description)?;
+    let missing = opened.missing(&workbench.store)?;
     let _held = hold(&checked, workbench).await?;
     let writes = writes(&checked, &opened.layout, request.replace, workbench)?;
-    let imported = Imported {
-        schema: 1,
-        count: description.tasks().len(),
-        tasks: description.tasks().into_iter().collect(),
-        signer: opened.signer.clone(),
-        blobs: missing.len(),
-        bytes: missing.values().sum(),
-    };
+    let imported = Imported::of(&opened, &missing);
     if context.options.dry_run {
         return Ok(imported);
     }
@@ -119,7 +122,7 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
         for (digest, size) in &missing {
             opened.layout.store_blob(digest, *size, &store)?;
         }
-        for (name, content) in &opened.description.repositories {
+        for (name, content) in &description.repositories {
             sources(&opened.layout, name, content, &data_dir, &store)?;
         }
         for (made, bytes) in &checked.made {
@@ -128,7 +131,7 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
         for layer in &checked.layers {
             keep_layer(&store, layer)?;
         }
-        set_runner(&opened.description, &missing, &store).map_err(CommandError::Runtime)?;
+        set_runner(&description, &missing, &store).map_err(CommandError::Runtime)?;
         let classes = TimeClasses::new(&data_dir);
         for (name, repository) in &checked.repositories {
             let Some(bytes) = &repository.time_classes else { continue };
@@ -143,16 +146,29 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
     Ok(imported)
 }
 
+impl Imported {
+    /// Returns what an import takes that lacks these blobs.
+    pub(super) fn of(opened: &Opened, missing: &BTreeMap<Digest, u64>) -> Self {
+        let tasks = opened.description.tasks();
+        Self {
+            schema: 1,
+            audience: opened.description.audience(),
+            count: tasks.len(),
+            tasks: tasks.into_iter().collect(),
+            signer: opened.signer.clone(),
+            blobs: missing.len(),
+            bytes: missing.values().sum(),
+        }
+    }
+}
+
 impl Checked {
     /// Reads and checks the records of a bundle.
-    fn read(opened: &Opened) -> Result<Self, CommandError> {
-        let Opened { layout, description, .. } = opened;
-        let record = |digest: &Digest| layout.read_blob(digest, description.records.get(digest).copied().unwrap_or(0));
+    fn read(opened: &Opened, description: &ScorerDescription) -> Result<Self, CommandError> {
+        let layout = &opened.layout;
+        let record = |digest: &Digest| opened.record(digest);
         let malformed = |reason: String| CommandError::from(layout.malformed(reason));
-        // Nothing of a bundle with a damaged record is taken, whether or not the record is used here.
-        for (digest, size) in &description.records {
-            layout.check_blob(digest, *size)?;
-        }
+        opened.check_records()?;
         let text = |digest: &Digest, what: &str| -> Result<String, CommandError> {
             String::from_utf8(record(digest)?).map_err(|error| malformed(format!("{what}: {error}")))
         };
@@ -167,10 +183,8 @@ impl Checked {
             let manifest = text(&content.manifest, "manifest")?;
             let parsed = RepositoryManifest::parse(&named(format!("manifest of {name}")), &manifest)?;
             let tasks = TaskFile::parse(&named(format!("tasks of {name}")), &record(&content.task_file)?)?;
-            let built = BuiltImage::parse(&record(&content.image)?)
-                .map_err(|reason| malformed(format!("image of {name}: {reason}")))?;
-            if [&lock.repository, &parsed.repository, &tasks.repository, &built.repository].iter().any(|of| *of != name)
-            {
+            let built = opened.image(name, &content.image)?;
+            if [&lock.repository, &parsed.repository, &tasks.repository].iter().any(|of| *of != name) {
                 return Err(malformed(format!("what it has for {name} is of another repository")));
             }
             let mut ids: Vec<&TaskId> = tasks.tasks.iter().map(|task| &task.id).collect();
@@ -182,7 +196,6 @@ impl Checked {
             if let Some(missing) = revisions.into_iter().find(|revision| !content.revisions.contains(revision)) {
                 return Err(malformed(format!("it has no sources of {name}'s revision {missing}")));
             }
-            require(layout, description, built.blobs(), &format!("image of {name}"))?;
             let time_classes = content.time_classes.as_ref().map(record).transpose()?;
             if let Some(bytes) = &time_classes {
                 time_class::parse(bytes, name)
@@ -199,55 +212,11 @@ impl Checked {
                 return Err(wrong("it has another key".to_owned()));
             }
             let blobs = made::blobs_of(&bytes).map_err(|error| wrong(error.to_string()))?;
-            require(layout, description, blobs, &format!("description {}", one.key))?;
+            opened.require(blobs, &format!("description {}", one.key))?;
             made.push((one.clone(), bytes));
         }
-        let mut layers = Vec::new();
-        for (recipe, digest) in &description.layers {
-            let layer: LayerRecord = serde_json::from_slice(&record(digest)?)
-                .map_err(|error| malformed(format!("layer {recipe}: {error}")))?;
-            if layer.layer.recipe != *recipe {
-                return Err(malformed(format!("layer {recipe} is of another recipe")));
-            }
-            require(layout, description, layer.blobs(), &format!("layer {recipe}"))?;
-            layers.push(layer);
-        }
+        let layers = opened.layers()?;
         Ok(Self { toolchain, repositories, made, layers })
-    }
-}
-
-/// Checks that a bundle lists the blobs that a record names.
-fn require(
-    layout: &Layout,
-    description: &Description,
-    blobs: impl IntoIterator<Item = Digest>,
-    of: &str,
-) -> Result<(), BundleError> {
-    match blobs.into_iter().find(|digest| !description.blobs.contains_key(digest)) {
-        Some(missing) => Err(layout.malformed(format!("{of} names blob {missing}, which is not listed"))),
-        None => Ok(()),
-    }
-}
-
-/// Returns the blobs that the store lacks, with their sizes in bytes. The bundle has all of them.
-fn missing(opened: &Opened, store: &Store) -> Result<BTreeMap<Digest, u64>, BundleError> {
-    let Opened { layout, description, .. } = opened;
-    let (mut missing, mut lacking) = (BTreeMap::new(), Vec::new());
-    for (digest, size) in &description.blobs {
-        // A blob of another size is damaged, and replaced.
-        if store.size(digest).is_ok_and(|found| found == *size) {
-            continue;
-        }
-        missing.insert(*digest, *size);
-        if !layout.has(digest)? {
-            lacking.push(*digest);
-        }
-    }
-    match lacking.first() {
-        Some(first) => {
-            Err(BundleError::Lacking { name: layout.name().to_owned(), count: lacking.len(), first: *first })
-        }
-        None => Ok(missing),
     }
 }
 
@@ -331,7 +300,7 @@ fn sources(
 }
 
 /// Gives the runner's jar the time that class archives refer to, if this import brought the jar.
-fn set_runner(description: &Description, taken: &BTreeMap<Digest, u64>, store: &Store) -> std::io::Result<()> {
+fn set_runner(description: &ScorerDescription, taken: &BTreeMap<Digest, u64>, store: &Store) -> std::io::Result<()> {
     let Some(runner) = description.runner.as_ref().filter(|runner| taken.contains_key(&runner.jar)) else {
         return Ok(());
     };

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::{Trust, open};
+use crate::agent::packing;
 use crate::application::Context;
 use crate::application::workbench::blocking;
-use crate::bundle::{Audience, BundleError, Layout, objects};
+use crate::bundle::{Audience, BundleError, Description, Layout, objects};
 use crate::digest::Digest;
 use crate::error::CommandError;
 
@@ -78,7 +79,7 @@ pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verifi
         let (layout, description) = (&opened.layout, &opened.description);
         let mut verified = Verified {
             schema: 1,
-            audience: description.audience,
+            audience: description.audience(),
             tasks: description.tasks().len(),
             signer: opened.signer.clone(),
             sound: 0,
@@ -109,11 +110,22 @@ pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verifi
                 None => verified.missing.push(digest),
             }
         }
-        for blob in description.repositories.values().flat_map(|content| &content.sources) {
+        for blob in description.sources() {
             if layout.has(&blob.digest)?
                 && let Err(reason) = objects::ids(layout.open_blob(&blob.digest, blob.size)?)
             {
                 verified.damaged.push(format!("blob {}: {reason}", blob.digest));
+            }
+        }
+        if let Description::Agent(description) = description {
+            for (_, task, packed) in description.workspaces() {
+                if !layout.has(&packed.archive)? {
+                    continue;
+                }
+                let archive = layout.open_blob(&packed.archive, packed.size)?;
+                if let Err(error) = packing::unpack(task, &packed.commit, archive, None) {
+                    verified.damaged.push(error.to_string());
+                }
             }
         }
         let sizes = description.sizes();

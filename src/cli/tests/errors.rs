@@ -463,6 +463,7 @@ fn others() -> Vec<CommandError> {
         AgentError::Occupied { task: task(), path: path() },
         AgentError::NoWorkspace { task: task(), path: path() },
         AgentError::Refused { task: task(), path: "src/ATest.java".parse().unwrap(), reason: text("it is a link") },
+        AgentError::Archive { task: task(), reason: text("it is damaged") },
         AgentError::Git(git2::Error::from_str("broken")),
         AgentError::Sources(WorkspaceError::GitCommand(absent())),
         AgentError::Io(disk()),

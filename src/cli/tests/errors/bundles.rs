@@ -1,7 +1,7 @@
 //! The errors of bundles.
 
 use super::{digest, disk, repository, stores, task, text, within};
-use crate::bundle::BundleError;
+use crate::bundle::{Audience, BundleError};
 use crate::error::CommandError;
 
 pub(super) fn of_bundles() -> Vec<CommandError> {
@@ -15,6 +15,8 @@ pub(super) fn of_bundles() -> Vec<CommandError> {
         BundleError::Unsigned { name: name() },
         BundleError::Signature { name: name(), reason: text("it is not of this bundle") },
         BundleError::OtherTask { name: name(), task: task() },
+        BundleError::OtherAudience { name: name(), found: Audience::Agent, needed: Audience::Scorer },
+        BundleError::OtherImage { name: name(), repository: repository() },
         BundleError::Signing(text("no such key")),
         BundleError::Git { repository: repository(), doing: "read", reason: text("no commit") },
         BundleError::Io { name: name(), doing: "read", source: disk() },

@@ -1,0 +1,70 @@
+//! Bundles for agents: each workspace is audited for its own task, everything else for all tasks of the bundle.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Content, Unit};
+use crate::bundle::description::MOST_INDEX_BYTES;
+use crate::bundle::layout::INDEX;
+use crate::bundle::{Description, Layout};
+use crate::digest::Digest;
+use crate::error::CommandError;
+use crate::task::{Task, TaskId};
+
+/// Returns what of a bundle for agents is audited for itself; `None` for anything else.
+pub(super) fn units(
+    path: &Path,
+    all: &[Task],
+    wanted: Option<&BTreeSet<TaskId>>,
+) -> Result<Option<Vec<Unit>>, CommandError> {
+    // What is no bundle is audited like any other file or directory.
+    let Ok(layout) = Layout::open(path) else { return Ok(None) };
+    let Ok(Some(index)) = layout.read(INDEX, MOST_INDEX_BYTES) else { return Ok(None) };
+    let Ok((described, own_blobs)) = Description::read(&layout, &index) else { return Ok(None) };
+    let Description::Agent(description) = &described else { return Ok(None) };
+    let name = layout.name().to_owned();
+    let tasks: BTreeSet<TaskId> = description.workspaces().map(|(_, task, _)| task.clone()).collect();
+    if let Some(unknown) = tasks.iter().find(|task| !all.iter().any(|known| known.id == **task)) {
+        return Err(CommandError::Usage {
+            message: format!("the answer of the task {unknown} in the bundle `{name}` is not known here"),
+            hint: "import the task's data with `testevo-sandbox import DATA`".to_owned(),
+        });
+    }
+    let own = |tasks: BTreeSet<TaskId>| wanted.cloned().unwrap_or(tasks);
+    let layout = Arc::new(layout);
+    let mut archives = BTreeSet::new();
+    let mut units = Vec::new();
+    for (_, task, packed) in description.workspaces() {
+        archives.insert(packed.archive);
+        let blobs = vec![(task.to_string(), packed.archive, packed.size)];
+        units.push(Unit {
+            subject: format!("{name}: {task}"),
+            content: Content::Blobs { layout: Arc::clone(&layout), blobs },
+            own: own(BTreeSet::from([task.clone()])),
+            task_id: Some(task.clone()),
+        });
+    }
+    let all_sizes = described.sizes();
+    let others = all_sizes.iter().filter(|(digest, _)| !archives.contains(*digest));
+    let blobs = others.map(|(digest, size)| (digest.to_string(), *digest, *size)).collect();
+    let subject = format!("{name}: images and records");
+    let content = Content::Blobs { layout: Arc::clone(&layout), blobs };
+    units.push(Unit { subject, content, own: own(tasks.clone()), task_id: None });
+    let known = |name: &String| {
+        Digest::from_hex(name).is_ok_and(|digest| own_blobs.contains(&digest) || all_sizes.contains_key(&digest))
+    };
+    if let Some(stranger) = layout.blob_names()?.iter().find(|name| !known(name)) {
+        return Err(layout.malformed(format!("its description does not name the blob `{stranger}`")).into());
+    }
+    let [description, manifest, _] = described.render(&[]).map_err(|error| CommandError::Runtime(error.into()))?;
+    let texts = [(INDEX, index), ("description", description), ("manifest", manifest)];
+    let texts = texts.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+    units.push(Unit {
+        subject: format!("{name}: description"),
+        content: Content::Texts(texts),
+        own: own(tasks),
+        task_id: None,
+    });
+    Ok(Some(units))
+}

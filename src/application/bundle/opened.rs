@@ -1,0 +1,79 @@
+//! What importing any bundle reads of it, checked.
+
+use std::collections::BTreeMap;
+
+use super::Opened;
+use crate::artifact::store::Store;
+use crate::bundle::BundleError;
+use crate::digest::Digest;
+use crate::image::{BuiltImage, LayerRecord};
+use crate::task::RepositoryName;
+
+impl Opened {
+    /// Checks the bytes of all records. Nothing of a bundle with a damaged record is taken, whether or not it is used here.
+    pub(super) fn check_records(&self) -> Result<(), BundleError> {
+        let records = self.description.records();
+        records.iter().try_for_each(|(digest, size)| self.layout.check_blob(digest, *size))
+    }
+
+    /// Returns the bytes of a record after checking them.
+    pub(super) fn record(&self, digest: &Digest) -> Result<Vec<u8>, BundleError> {
+        self.layout.read_blob(digest, self.description.records().get(digest).copied().unwrap_or(0))
+    }
+
+    /// Returns the image of a repository, whose blobs the bundle lists.
+    pub(super) fn image(&self, name: &RepositoryName, record: &Digest) -> Result<BuiltImage, BundleError> {
+        let built = BuiltImage::parse(&self.record(record)?)
+            .map_err(|reason| self.layout.malformed(format!("image of {name}: {reason}")))?;
+        if built.repository != *name {
+            return Err(self.layout.malformed(format!("what it has for {name} is of another repository")));
+        }
+        self.require(built.blobs(), &format!("image of {name}"))?;
+        Ok(built)
+    }
+
+    /// Returns the records of layers.
+    pub(super) fn layers(&self) -> Result<Vec<LayerRecord>, BundleError> {
+        let mut layers = Vec::new();
+        for (recipe, digest) in self.description.layers() {
+            let layer: LayerRecord = serde_json::from_slice(&self.record(digest)?)
+                .map_err(|error| self.layout.malformed(format!("layer {recipe}: {error}")))?;
+            if layer.layer.recipe != *recipe {
+                return Err(self.layout.malformed(format!("layer {recipe} is of another recipe")));
+            }
+            self.require(layer.blobs(), &format!("layer {recipe}"))?;
+            layers.push(layer);
+        }
+        Ok(layers)
+    }
+
+    /// Checks that the bundle lists the blobs that a record names.
+    pub(super) fn require(&self, blobs: impl IntoIterator<Item = Digest>, of: &str) -> Result<(), BundleError> {
+        match blobs.into_iter().find(|digest| !self.description.blobs().contains_key(digest)) {
+            Some(missing) => Err(self.layout.malformed(format!("{of} names blob {missing}, which is not listed"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the blobs that the store lacks, with their sizes in bytes. The bundle has all of them.
+    pub(super) fn missing(&self, store: &Store) -> Result<BTreeMap<Digest, u64>, BundleError> {
+        let (mut missing, mut lacking) = (BTreeMap::new(), Vec::new());
+        for (digest, size) in self.description.blobs() {
+            // A blob of another size is damaged, and replaced.
+            if store.size(digest).is_ok_and(|found| found == *size) {
+                continue;
+            }
+            missing.insert(*digest, *size);
+            if !self.layout.has(digest)? {
+                lacking.push(*digest);
+            }
+        }
+        match lacking.first() {
+            Some(first) => {
+                let name = self.layout.name().to_owned();
+                Err(BundleError::Lacking { name, count: lacking.len(), first: *first })
+            }
+            None => Ok(missing),
+        }
+    }
+}
