@@ -23,8 +23,8 @@ use testevo_sandbox::execution::time_class::{CLASSES, TimeClasses, Took};
 use testevo_sandbox::image::{BuiltImage, TreePath};
 use testevo_sandbox::lock::policy::ToolchainPolicy;
 use testevo_sandbox::lock::{
-    DebianPackage, FrozenMetadata, JdkLock, LOCK_SCHEMA, LockFile, MavenFile, RepositoryLock, SignedIndex, ToolFile,
-    ToolRole, ToolchainLock, blobs_of,
+    DebianPackage, FrozenMetadata, JdkLock, LOCK_SCHEMA, LockFile, LockedJar, MavenFile, RepositoryLock, SignedIndex,
+    ToolFile, ToolRole, ToolchainLock, blobs_of,
 };
 use testevo_sandbox::manifest::RepositoryManifest;
 use testevo_sandbox::report::leaderboard;
@@ -261,6 +261,7 @@ pub(super) fn repository_lock() -> RepositoryLock {
         }],
         build_sets: vec!["b".repeat(64)],
         whole_sets: Vec::new(),
+        extension_jars: vec![LockedJar { sha256: Digest::of(b"extension"), size: 9 }],
         unresolved: Vec::new(),
     }
 }
