@@ -355,6 +355,9 @@ fn lock_archives() -> Vec<Vec<u8>> {
     for file in &mut lock.files {
         (file.sha256, file.size) = (digest, blob.len() as u64);
     }
+    for jar in &mut lock.extension_jars {
+        (jar.sha256, jar.size) = (digest, blob.len() as u64);
+    }
     let archive = LockArchive {
         toolchain,
         repositories: BTreeMap::from([(lock.repository.clone(), (lock, "schema = 1\n".to_owned()))]),

@@ -58,7 +58,8 @@ fn workspace(directory: &Path) {
 fn a_workspace_arrives_as_it_was() {
     let directory = tempfile::tempdir().unwrap();
     let (from, to) = (directory.path().join("from"), directory.path().join("to"));
-    [&from, &to].map(|path| fs::create_dir(path).unwrap());
+    fs::create_dir(&from).unwrap();
+    fs::create_dir(&to).unwrap();
     workspace(&from);
     let archive = pack(&from, Vec::new()).unwrap();
     assert_eq!(unpack(&task(), COMMIT, archive.as_slice(), Some(&to)).unwrap(), facts());
