@@ -94,11 +94,28 @@ fn no_files_use_each_other_in_a_circle() {
         all.iter().map(|file| (file.clone(), uses(&all, file))).collect();
     assert_eq!(in_circles(&uses), BTreeSet::new());
     // And one is found: class archives name places.
-    let [places, archives] =
-        ["src/execution/container/places.rs", "src/execution/launch/sharing.rs"].map(PathBuf::from);
+    let [places, archives] = ["src/execution/container/places.rs", "src/execution/sharing.rs"].map(PathBuf::from);
     assert!(uses[&archives].contains(&places));
     uses.get_mut(&places).unwrap().insert(archives.clone());
     assert!(in_circles(&uses).is_superset(&BTreeSet::from([places, archives])));
+}
+
+#[test]
+fn no_folders_of_executions_use_each_other_in_a_circle() {
+    let of_tests = ["tests", "tests.rs", "scripted.rs"];
+    let is_test = |file: &Path| file.iter().any(|part| of_tests.iter().any(|of_tests| part == *of_tests));
+    let part = |file: &Path| Some(PathBuf::from(module(file).get(1)?));
+    let is_execution = |file: &Path| file.starts_with("src/execution") && !file.ends_with("mod.rs") && !is_test(file);
+    let all: BTreeSet<PathBuf> = sources(root()).into_iter().filter(|file| is_execution(file)).collect();
+    let mut by_part: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
+    for file in &all {
+        let used = uses(&all, file);
+        by_part.entry(part(file).unwrap()).or_default().extend(used.iter().filter_map(|used| part(used)));
+    }
+    for (own, used) in &mut by_part {
+        used.remove(own);
+    }
+    assert_eq!(in_circles(&by_part), BTreeSet::new(), "{by_part:#?}");
 }
 
 #[test]

@@ -6,12 +6,14 @@ mod images;
 pub mod import;
 mod opened;
 mod parts;
+mod summary;
 pub mod unpack;
 pub mod verify;
 mod workspaces;
 
 use std::path::{Path, PathBuf};
 
+pub use self::summary::{Created, Imported};
 use super::Context;
 use crate::artifact::made::Described as _;
 use crate::bundle::layout::{INDEX, SIGNATURE};
@@ -20,7 +22,7 @@ use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::build::prepared::Prepared;
 use crate::execution::container::jars;
-use crate::execution::launch::sharing::ClassArchive;
+use crate::execution::sharing::ClassArchive;
 
 /// The file of allowed signers in a data directory.
 const ALLOWED_SIGNERS: &str = "allowed_signers";

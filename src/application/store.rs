@@ -15,7 +15,7 @@ use crate::data_dir::write_atomically;
 use crate::engine::native::{VerifiedLayers, verify_layers};
 use crate::error::CommandError;
 use crate::execution::build::prepared::Prepared;
-use crate::execution::launch::sharing::ClassArchive;
+use crate::execution::sharing::ClassArchive;
 use crate::garbage::{Garbage, Verified, collect, verify as verify_blobs};
 use crate::lock::archive::{LockArchive, LockArchiveError};
 use crate::lock::{LockFile, LockFileError, MismatchError, ToolchainLock};

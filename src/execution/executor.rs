@@ -13,10 +13,10 @@ use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::pool::ContainerPool;
 use crate::execution::container::{Environment, ToolJars};
 use crate::execution::key::ExecutionInputs;
-use crate::execution::launch::sharing::{ArchiveMaker, ClassArchives};
 use crate::execution::request::CellIdentity;
 use crate::execution::run::logs::{CellLogs, Logs};
 use crate::execution::run::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
+use crate::execution::sharing::{ArchiveMaker, ClassArchives};
 use crate::outcome::Outcome;
 use crate::task::MethodId;
 

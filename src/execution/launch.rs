@@ -4,7 +4,6 @@
 pub(in crate::execution) mod agent;
 pub mod coverage;
 mod program;
-pub mod sharing;
 mod subclasses;
 pub mod tracing;
 

@@ -3,6 +3,7 @@
 //! The modules, in the order of one execution:
 //! - [`build`] compiles a revision's tree: Maven on the reference path, the warm compiler on the direct path;
 //! - [`container`] holds what all containers share: places, limits, our jars, images in engines, temporary files;
+//! - [`executor`] holds what the executions of a repository share, and [`sharing`] the class archives that their JVMs map;
 //! - [`launch`] runs one test method on a compiled tree, with coverage or the tracer if a score needs them;
 //! - [`cell`] and [`direct`] execute a whole cell, each on its own path; [`attempt`] decides about retries, and [`fault`]
 //!   names the reasons for a missing answer, [`obstacle`] those that are known before;
@@ -32,6 +33,7 @@ pub mod run;
 pub mod scoring;
 #[cfg(test)]
 mod scripted;
+pub mod sharing;
 pub mod time_class;
 pub mod trees;
 pub mod validation;

@@ -8,11 +8,11 @@ use fs_err as fs;
 
 use super::bill::Bill;
 use super::parts::{NewFile, Parts};
+use super::summary::Created;
 use super::workspaces::for_agents;
 use super::{Trust, open};
 use crate::application::Context;
 use crate::application::archives::ArchiveOutput;
-use crate::application::audit::Audited;
 use crate::application::selection::{by_repository, tasks};
 use crate::application::workbench::{Workbench, blocking, environment, whole_builds};
 use crate::artifact::made;
@@ -30,7 +30,7 @@ use crate::execution::container::temporary::Spool;
 use crate::execution::container::{Environment, ToolJars};
 use crate::execution::identity::identity;
 use crate::execution::launch::console_for;
-use crate::execution::launch::sharing;
+use crate::execution::sharing;
 use crate::execution::time_class::TimeClasses;
 use crate::execution::trees::Trees;
 use crate::image::{BuiltImage, ImageError};
@@ -54,46 +54,6 @@ pub struct CreateRequest {
     pub base: Option<PathBuf>,
     /// The key for `ssh-keygen -Y sign`.
     pub sign: Option<PathBuf>,
-}
-
-/// A bundle that was written.
-#[derive(Debug, Default, serde::Serialize)]
-pub struct Created {
-    /// Version of this value's schema.
-    pub schema: u32,
-    /// Number of tasks.
-    pub tasks: usize,
-    /// Number of prepared revisions.
-    pub prepared: usize,
-    /// Number of revisions that are not prepared.
-    pub unprepared: usize,
-    /// Number of blobs that were written.
-    pub blobs: usize,
-    /// Their size in bytes.
-    pub bytes: u64,
-    /// Number of blobs that the base has.
-    pub in_base: usize,
-    /// Audits that kept a bundle for agents from being written.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub refused: Vec<Audited>,
-}
-
-impl Created {
-    /// Checks that a bundle was written.
-    ///
-    /// # Errors
-    /// [`CommandError::CheckFailed`] if audits kept it from being written.
-    pub fn verdict(&self) -> Result<(), CommandError> {
-        match self.refused.len() {
-            0 => Ok(()),
-            count => {
-                let places = counted(count, "place", "places");
-                let summary =
-                    format!("no bundle was written: {places} for agents may show a developers' test, as listed");
-                Err(CommandError::CheckFailed { summary })
-            }
-        }
-    }
 }
 
 /// Writes a bundle. A dry run only tells what it would hold.

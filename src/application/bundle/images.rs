@@ -1,18 +1,18 @@
 //! `bundle import` of a bundle for agents: takes its images.
 
 use super::Opened;
-use super::import::{ImportRequest, Imported};
+use super::summary::Imported;
 use crate::application::workbench::{Workbench, blocking};
 use crate::bundle::BundleError;
 use crate::bundle::agents::AgentDescription;
 use crate::error::CommandError;
 use crate::image::{Catalog, keep_layer};
 
-/// Takes the images of a bundle. The records that name them are written last.
+/// Takes the images of a bundle; with `replace`, also instead of others of the same repositories. The records that name them are written last.
 pub(super) async fn take(
     opened: Opened,
     description: &AgentDescription,
-    request: &ImportRequest,
+    replace: bool,
     workbench: &Workbench<'_>,
 ) -> Result<Imported, CommandError> {
     opened.check_records()?;
@@ -28,7 +28,7 @@ pub(super) async fn take(
     for built in images {
         match catalog.get(&built.repository)? {
             Some(present) if present.image == built.image && present.locks == built.locks => {}
-            Some(_) if !request.replace => {
+            Some(_) if !replace => {
                 let (name, repository) = (opened.layout.name().to_owned(), built.repository);
                 return Err(BundleError::OtherImage { name, repository }.into());
             }

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use fs_err as fs;
-use serde::Serialize;
 
+use super::summary::Imported;
 use super::{Opened, Trust, directory_of, images, open};
 use crate::application::Context;
 use crate::application::store::refuse_other;
@@ -42,27 +42,6 @@ pub struct ImportRequest {
     pub replace: bool,
     /// Whom the bundle must be for; `None` for anybody.
     pub audience: Option<Audience>,
-}
-
-/// What an import took.
-#[derive(Debug, Serialize)]
-pub struct Imported {
-    /// Version of this value's schema.
-    pub schema: u32,
-    /// Whom the bundle is for.
-    pub audience: Audience,
-    /// The bundle's tasks.
-    #[serde(skip)]
-    pub tasks: Vec<TaskId>,
-    /// Number of tasks.
-    #[serde(rename = "tasks")]
-    pub count: usize,
-    /// The signer, if the signature was checked.
-    pub signer: Option<String>,
-    /// Number of blobs that the store lacked.
-    pub blobs: usize,
-    /// Their size in bytes.
-    pub bytes: u64,
 }
 
 /// The checked content for one repository.
@@ -101,7 +80,7 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
     }
     let description = match opened.description.clone() {
         Description::Scorer(description) => description,
-        Description::Agent(description) => return images::take(opened, &description, request, workbench).await,
+        Description::Agent(description) => return images::take(opened, &description, request.replace, workbench).await,
     };
     if description.identity != identity() && !description.made.is_empty() {
         context.events.warning(
@@ -144,22 +123,6 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
     let checked = context.until_interrupted(blocking(take)).await?;
     finish(&checked, writes, workbench)?;
     Ok(imported)
-}
-
-impl Imported {
-    /// Returns what an import takes that lacks these blobs.
-    pub(super) fn of(opened: &Opened, missing: &BTreeMap<Digest, u64>) -> Self {
-        let tasks = opened.description.tasks();
-        Self {
-            schema: 1,
-            audience: opened.description.audience(),
-            count: tasks.len(),
-            tasks: tasks.into_iter().collect(),
-            signer: opened.signer.clone(),
-            blobs: missing.len(),
-            bytes: missing.values().sum(),
-        }
-    }
 }
 
 impl Checked {

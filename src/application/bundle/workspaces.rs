@@ -7,8 +7,8 @@ use std::sync::Arc;
 use fs_err as fs;
 
 use super::bill::Bill;
-use super::create::Created;
 use super::parts::{NewFile, Parts};
+use super::summary::Created;
 use crate::agent::{AgentError, PROJECT, packing};
 use crate::application::agents::Maker;
 use crate::application::audit::{Audited, Content, Unit, hunt, of_image};

@@ -326,19 +326,4 @@ pub(in crate::execution) fn in_tree(path: &str) -> &str {
 }
 
 #[cfg(test)]
-mod keys;
-#[cfg(test)]
-pub(in crate::execution) mod loading;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failed_revision_can_be_described() {
-        let outcome = Outcome::CompileFail(crate::outcome::CompileReason::OtherTestFile);
-        let failed = Prepared::Failed { outcome, detail: "x".into() };
-        let text = serde_json::to_string(&failed).unwrap();
-        assert_eq!(serde_json::from_str::<Prepared>(&text).unwrap(), failed, "{text}");
-    }
-}
+mod tests;

@@ -23,7 +23,7 @@ use crate::engine::{Engine, EngineError};
 use crate::error::{ExitStatus, Failure};
 use crate::event::EventSink;
 use crate::execution::container::ToolJars;
-use crate::execution::launch::coverage::ANALYSER;
+use crate::execution::container::places::ANALYSER;
 
 /// Why the jars could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -22,6 +22,8 @@ pub(in crate::execution) const RUNNER_CLASS: &str = "testevo.runner.Main";
 pub(in crate::execution) const RUNNER: &str = "/testevo/runner.jar";
 /// The tracer's jar, as traced launches see it; the jar's manifest names this path.
 pub(in crate::execution) const TRACER: &str = "/testevo/tracer.jar";
+/// JaCoCo's command line, which the tracer works with too.
+pub(in crate::execution) const ANALYSER: &str = "/opt/jacoco/cli.jar";
 /// The class archive, as launches see it.
 pub const CLASS_ARCHIVE: &str = "/testevo/classes.jsa";
 /// The recorder's output.

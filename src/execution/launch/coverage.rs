@@ -17,7 +17,7 @@ use crate::execution::attempt::{Came, attempt};
 use crate::execution::build::built::Built;
 use crate::execution::container::Environment;
 use crate::execution::container::limits::ExecutionLimits;
-use crate::execution::container::places::{PROJECT, TREE};
+use crate::execution::container::places::{ANALYSER, PROJECT, TREE};
 use crate::execution::container::steps::command_end;
 use crate::execution::container::temporary::Spool;
 use crate::execution::executor::Executor;
@@ -35,8 +35,6 @@ mod xml;
 pub use xml::{XmlError, attribute, read_xml};
 
 const AGENT_JAR: &str = "/opt/jacoco/agent.jar";
-/// JaCoCo's command line.
-pub(in crate::execution) const ANALYSER: &str = "/opt/jacoco/cli.jar";
 /// The file that the agent writes.
 const DATA: &str = "/work/jacoco/jacoco.exec";
 /// The most data that one launch may write, in bytes: a bit for each branch of each class.

@@ -138,15 +138,14 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::execution::container::places::ANALYSER;
 
     #[test]
     fn what_the_tracer_wrote_is_read() {
         let agent = agent(&ToolJars::below(Path::new("/x")));
         assert_eq!(agent.argument, "-javaagent:/testevo/tracer.jar=/work/tracer.txt");
         let manifest = include_str!("../../../images/tracer/resources/META-INF/MANIFEST.MF");
-        assert!(
-            manifest.contains(&format!("Boot-Class-Path: {} {TRACER}\n", crate::execution::launch::coverage::ANALYSER))
-        );
+        assert!(manifest.contains(&format!("Boot-Class-Path: {ANALYSER} {TRACER}\n")));
         let text = "test\tp.ATest\tp.Base,java.lang.Object\ntest\tp.Base\t\nuntraced\tp/q/B\nentered\tp/q/A$I\tp/q/A.java\tm\t(I)V\t3,5\tp.ATest#m,p.ATest#n\nentered\tA\tA.java\t<init>\t()V\t\t\nend\n";
         let trace = read_trace(text.as_bytes()).unwrap();
         assert_eq!(trace.untraced, ["p/q/B"]);

@@ -37,7 +37,8 @@ fn every_input_changes_the_key() {
         ("limits of the build", |asked| asked.executor.limits.compile.memory_bytes += 1),
         ("limits of launches", |asked| asked.executor.limits.launch_heap_mib += 1),
     ];
-    let key = |asked: &Asked| super::key(&asked.executor, &asked.environment, &asked.revision);
+    let key =
+        |asked: &Asked| crate::execution::build::prepared::key(&asked.executor, &asked.environment, &asked.revision);
     assert_eq!(key(&asked()), key(&asked()));
     let mut keys = BTreeMap::from([(key(&asked()), "none")]);
     // What only launches or submissions have is no part of it: tasks of several classes share a revision.
