@@ -23,6 +23,7 @@ pub mod audit;
 pub mod bundle;
 pub mod canonical_json;
 pub mod cli;
+pub mod cluster;
 pub mod data_dir;
 pub mod digest;
 pub mod doctor;

@@ -1,5 +1,7 @@
 //! The user's settings: `settings.toml` in the data directory. The environment and flags override it elsewhere.
 
+mod slurm;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +11,8 @@ use serde::Deserialize;
 
 use crate::error::{ExitStatus, Failure};
 use crate::output::without_types;
+
+pub use self::slurm::SlurmSettings;
 
 /// The largest settings file that is read, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
@@ -38,7 +42,7 @@ impl Failure for SettingsError {
         let hint = match self {
             Self::Io(_) => "check the file's permissions",
             Self::Malformed { .. } => {
-                "known keys: engine, jobs, git_mirror, offline, color, check_valid_until, and a table [origins]"
+                "known keys: engine, jobs, git_mirror, offline, color, check_valid_until, and the tables [origins] and [slurm]"
             }
         };
         Some(hint.to_owned())
@@ -63,6 +67,8 @@ pub struct Settings {
     pub check_valid_until: Option<bool>,
     /// As `--origin`: addresses by the origin's name. Blanks separate several addresses of one origin.
     pub origins: BTreeMap<String, String>,
+    /// What is asked of Slurm.
+    pub slurm: SlurmSettings,
 }
 
 impl Settings {

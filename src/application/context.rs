@@ -13,7 +13,7 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::error::CommandError;
 use crate::event::EventSink;
 use crate::execution::run::verdicts::Invocation;
-use crate::settings::EngineChoice;
+use crate::settings::{EngineChoice, SlurmSettings};
 use crate::umask::Umask;
 use crate::workspace::{MirrorTemplate, Sources};
 
@@ -38,6 +38,8 @@ pub struct Options {
     pub check_valid_until: Option<bool>,
     /// Whether commands only tell what they would do.
     pub dry_run: bool,
+    /// What is asked of Slurm.
+    pub slurm: SlurmSettings,
 }
 
 /// The context of a command.
@@ -173,6 +175,7 @@ pub(super) mod tests {
             offline: true,
             check_valid_until: None,
             dry_run: false,
+            slurm: SlurmSettings::default(),
         }
     }
 }

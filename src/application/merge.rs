@@ -25,7 +25,7 @@ use crate::execution::scoring::inputs::ScoreInputs;
 use crate::execution::scoring::record::ScoreRecord;
 use crate::output::counted;
 use crate::report::costs::CostSum;
-use crate::report::score::{COMMAND, verdicts as score_verdicts};
+use crate::report::score::{COMMAND, ReportError, verdicts as score_verdicts};
 use crate::submission::GOLD;
 use crate::task::Task;
 use crate::task::shard::Costs;
@@ -66,6 +66,21 @@ pub fn merge<'a>(
     }
     let Some(run_id) = merge_validations(&paths, &choice, context)? else { return Ok(None) };
     Ok(Some(MergedRun::Validation(Box::new(show_validation(&run_id, context)?))))
+}
+
+/// Returns the results of a merged run that has finished.
+///
+/// # Errors
+/// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError).
+pub(super) fn merged<'a>(run_id: &str, context: &'a Context) -> Result<MergedRun<'a>, CommandError> {
+    let path = find(context.data_dir()?, run_id)?;
+    if describe(&path)?.command != COMMAND {
+        return Ok(MergedRun::Validation(Box::new(show_validation(run_id, context)?)));
+    }
+    let run = read_at::<ScoreInputs, ScoreRecord>(path.clone())?;
+    let inputs = run.inputs.ok_or_else(|| ReportError::NoInputs(run_id.to_owned()))?;
+    let (left, failing) = (inputs.left(&run.records), doubtful_in(&run.records));
+    Ok(MergedRun::Scoring(EndedScoring::of(path, left, failing, context)))
 }
 
 /// Adds up the recorded costs of runs, given by ids or by paths, which have a slash.

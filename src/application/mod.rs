@@ -30,6 +30,7 @@ pub mod score;
 pub mod selection;
 pub mod selftest;
 pub mod shard;
+pub mod slurm;
 pub mod sources;
 pub mod store;
 pub mod validate;

@@ -12,6 +12,7 @@ mod import;
 pub mod interrupts;
 mod lock;
 mod man;
+mod on;
 pub mod options;
 mod plan;
 mod progress;

@@ -151,6 +151,7 @@ impl GlobalArguments {
             offline: self.offline || switch("TESTEVO_SANDBOX_OFFLINE") || settings.offline.unwrap_or(false),
             check_valid_until: settings.check_valid_until,
             dry_run: self.dry_run,
+            slurm: settings.slurm,
         };
         Ok(Resolved {
             options,

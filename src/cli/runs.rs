@@ -3,10 +3,12 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::interrupts::block_on;
 use super::{report, score, stdout, validate};
 use crate::application::Context;
 use crate::application::merge::{MergedRun, costs, merge};
 use crate::application::runs::{ListedRun, RunResult, ShownRun, ShownValidation, list, remove, show};
+use crate::application::slurm::cancel;
 use crate::error::CommandError;
 use crate::output::{OutputFormat, Table, counted, mebibytes, size};
 
@@ -46,6 +48,12 @@ enum RunsCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
+    /// End the shards that `--on` has submitted for a run; the same command as before goes on with them
+    Cancel {
+        /// The run's id, as the command told it
+        #[arg(value_name = "RUN")]
+        run: String,
+    },
     /// Write the recorded costs of tasks as JSON, for `--weights`
     Costs {
         /// Ids of runs, or their directories, as paths with a slash
@@ -70,12 +78,13 @@ pub(super) fn run(arguments: &RunsArguments, context: &Context) -> Result<(), Co
         },
         RunsCommand::Merge { runs, run_id, format } => match merge(runs, run_id.clone(), context)? {
             None => Ok(()),
-            Some(MergedRun::Scoring(ended)) => score::write(ended, *format, context),
-            Some(MergedRun::Validation(shown)) => {
-                validate::write(&shown.validated, *format)?;
-                shown.validated.verdict()
-            }
+            Some(merged) => write_merged(merged, *format, context),
         },
+        RunsCommand::Cancel { run } => {
+            let jobs = block_on(context, cancel(run, context))?;
+            let verb = if context.options.dry_run { "would be cancelled" } else { "cancelled" };
+            stdout::line(&format!("{run}: {} {verb}", counted(jobs, "job", "jobs")))
+        }
         RunsCommand::Costs { runs } => stdout::json(&costs(runs, context)?),
         RunsCommand::Rm { runs } => {
             let verb = if context.options.dry_run { "would be removed" } else { "removed" };
@@ -84,6 +93,17 @@ pub(super) fn run(arguments: &RunsArguments, context: &Context) -> Result<(), Co
                 stdout::line(&format!("{run} {verb}, {}", size(bytes)))?;
             }
             Ok(())
+        }
+    }
+}
+
+/// Prints the results of a merged run.
+pub(super) fn write_merged(merged: MergedRun<'_>, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    match merged {
+        MergedRun::Scoring(ended) => score::write(ended, format, context),
+        MergedRun::Validation(shown) => {
+            validate::write(&shown.validated, format)?;
+            shown.validated.verdict()
         }
     }
 }

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::bundle::BundleChoice;
 use super::interrupts::block_on;
+use super::on::OnArguments;
 use super::options::positive;
 use super::report::print_text;
 use super::selector::SelectorArguments;
@@ -59,6 +60,8 @@ pub(super) struct ScoreArguments {
     #[command(flatten)]
     run: RunArguments,
     #[command(flatten)]
+    on: OnArguments,
+    #[command(flatten)]
     bundle: BundleChoice,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -90,6 +93,9 @@ impl ScoreArguments {
 
 pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), CommandError> {
     let mut request = arguments.request()?;
+    if arguments.on.run(&request.selector, &request.run, arguments.format, context)? {
+        return Ok(());
+    }
     let of_bundle = arguments.bundle.take(&mut request.selector, context)?;
     let context = of_bundle.as_ref().unwrap_or(context);
     let Some(ended) = block_on(context, score(&request, context))? else { return Ok(()) };

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::bundle::BundleChoice;
 use super::interrupts::block_on;
+use super::on::OnArguments;
 use super::options::positive;
 use super::selector::SelectorArguments;
 use super::stdout;
@@ -54,6 +55,8 @@ pub(super) struct ValidateArguments {
     #[command(flatten)]
     run: RunArguments,
     #[command(flatten)]
+    on: OnArguments,
+    #[command(flatten)]
     bundle: BundleChoice,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -70,10 +73,10 @@ pub(super) struct RunArguments {
     #[arg(long)]
     fresh: bool,
     /// Execute only part K of N of the selection; `runs merge` makes one run of all parts
-    #[arg(long, value_name = "K/N")]
+    #[arg(long, value_name = "K/N", group = "parts")]
     shard: Option<Shard>,
     /// Divide the selection by these recorded costs, which `runs costs` writes, instead of by numbers of methods
-    #[arg(long, value_name = "FILE", requires = "shard")]
+    #[arg(long, value_name = "FILE", requires = "parts")]
     weights: Option<PathBuf>,
 }
 
@@ -132,6 +135,9 @@ impl From<SurefireChoice> for Surefire {
 
 pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
     let mut request = arguments.request()?;
+    if arguments.on.run(&request.selector, &request.run, arguments.format, context)? {
+        return Ok(());
+    }
     let of_bundle = arguments.bundle.take(&mut request.selector, context)?;
     let context = of_bundle.as_ref().unwrap_or(context);
     let Some(validated) = block_on(context, validate(&request, context))? else { return Ok(()) };

@@ -54,7 +54,7 @@ const UNUSED: &str = "made again when needed; `store gc` gives up what is unused
 const LOST: &str = "lost";
 
 /// All parts.
-pub const PARTS: [Part; 26] = [
+pub const PARTS: [Part; 27] = [
     part(
         "",
         "`version`, `origins.toml`; `settings.toml` and `allowed_signers` of the user",
@@ -117,6 +117,14 @@ pub const PARTS: [Part; 26] = [
     part("proofs", "what was shown of images", "`build-images`", AGAIN, Sweep::Files, NamedBlobs::Proofs),
     part("results", "results by execution key", "`score`", AGAIN, Sweep::Files, NamedBlobs::None),
     part("runs/*", "inputs, records and logs of a run", "`validate`, `score`", LOST, Sweep::Files, NamedBlobs::Runs),
+    part(
+        "sharded/*",
+        "what was submitted to a cluster, and its logs",
+        "`validate`, `score`",
+        "its shards are submitted again",
+        Sweep::Files,
+        NamedBlobs::None,
+    ),
     part("runs/*/mutants", "mutants until the run ends", "`score`", AGAIN, Sweep::Files, NamedBlobs::None),
     part(
         "repositories",

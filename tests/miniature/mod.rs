@@ -13,6 +13,7 @@ mod proof;
 mod scoring;
 mod sharding;
 mod sharing;
+mod slurm;
 mod submissions;
 mod verdict;
 

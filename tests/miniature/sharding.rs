@@ -8,7 +8,7 @@ use super::demonstration;
 use super::execution::Workshop;
 
 /// Returns a run's inputs, and its verdicts without what differs between equal runs.
-fn results(workshop: &Workshop, run: &str) -> (Value, Value) {
+pub(super) fn results(workshop: &Workshop, run: &str) -> (Value, Value) {
     let read = |name: &str| -> Value {
         serde_json::from_slice(&fs::read(workshop.data_dir.join("runs").join(run).join(name)).unwrap()).unwrap()
     };

@@ -1,11 +1,13 @@
 //! Exit codes are a contract with scripts: each error's code, text, causes and hint are written down.
 
 mod bundles;
+mod clusters;
 
 use std::io;
 use std::path::PathBuf;
 
 use self::bundles::of_bundles;
+use self::clusters::of_clusters;
 use crate::agent::AgentError;
 use crate::artifact::fetch::{FetchError, FetchManyError};
 use crate::artifact::origin::{OriginError, OriginName};
@@ -489,6 +491,7 @@ fn of_everything() -> Vec<CommandError> {
         of_submissions_and_reports(),
         others(),
         of_bundles(),
+        of_clusters(),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -262,7 +262,8 @@ impl Asked<'_> {
     }
 }
 
-pub(in crate::execution) fn is_run_id(text: &str) -> bool {
+/// Tells whether a text can name a run.
+pub fn is_run_id(text: &str) -> bool {
     text.len() <= 100
         && text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))

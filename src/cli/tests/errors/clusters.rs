@@ -1,0 +1,23 @@
+//! The errors of clusters.
+
+use super::{disk, path, text};
+use crate::cluster::ClusterError;
+use crate::error::CommandError;
+
+pub(super) fn of_clusters() -> Vec<CommandError> {
+    let run = || text("run");
+    super::all([
+        ClusterError::NoClient { client: "sbatch", source: std::io::ErrorKind::NotFound.into() },
+        ClusterError::Refused { client: "sbatch", words: text("invalid partition specified: nowhere") },
+        ClusterError::Silent { client: "squeue", seconds: 120 },
+        ClusterError::Answer { client: "squeue", answer: text("?") },
+        ClusterError::Shard { run: run(), shard: 3, status: 2, words: text("no lock"), log: path() },
+        ClusterError::Shard { run: run(), shard: 3, status: 7, words: text("no engine"), log: path() },
+        ClusterError::Lost { run: run(), shard: 3, attempts: 3, log: path() },
+        ClusterError::Cancelled { run: run() },
+        ClusterError::Other { run: run() },
+        ClusterError::NotSubmitted { run: run() },
+        ClusterError::Malformed { path: path(), reason: text("no JSON") },
+        ClusterError::Io(disk()),
+    ])
+}

@@ -1,0 +1,146 @@
+//! Clusters: what Slurm is told and asked by its own clients, and the records of sharded runs.
+
+pub mod script;
+pub mod sharded_run;
+pub mod slurm;
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::error::{ExitStatus, Failure};
+
+/// Errors of a cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// A client can't be run.
+    #[error("Slurm's client `{client}` can't be run: {source}")]
+    NoClient {
+        /// The client.
+        client: &'static str,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A client failed.
+    #[error("Slurm's `{client}` failed: {words}")]
+    Refused {
+        /// The client.
+        client: &'static str,
+        /// Its own words.
+        words: String,
+    },
+    /// A client did not end in time.
+    #[error("Slurm's `{client}` gave no answer within {seconds} seconds")]
+    Silent {
+        /// The client.
+        client: &'static str,
+        /// The limit.
+        seconds: u64,
+    },
+    /// A client's answer is of no known form.
+    #[error("the answer of Slurm's `{client}` can't be understood: {answer}")]
+    Answer {
+        /// The client.
+        client: &'static str,
+        /// The answer's beginning.
+        answer: String,
+    },
+    /// A shard ended with an error that trying again does not mend.
+    #[error("shard {shard} of run `{run}` failed with exit code {status}: {words}")]
+    Shard {
+        /// The run.
+        run: String,
+        /// The shard.
+        shard: u32,
+        /// Its exit code.
+        status: u8,
+        /// The last line of its log.
+        words: String,
+        /// Its log.
+        log: PathBuf,
+    },
+    /// A shard was lost too often.
+    #[error("shard {shard} of run `{run}` was lost {attempts} times")]
+    Lost {
+        /// The run.
+        run: String,
+        /// The shard.
+        shard: u32,
+        /// How often it was submitted.
+        attempts: usize,
+        /// Its log.
+        log: PathBuf,
+    },
+    /// `runs cancel` ended the shards.
+    #[error("the shards of run `{run}` were cancelled")]
+    Cancelled {
+        /// The run.
+        run: String,
+    },
+    /// A run of that name was submitted for something else.
+    #[error("run `{run}` was submitted with other arguments")]
+    Other {
+        /// The run.
+        run: String,
+    },
+    /// The run is not on a cluster.
+    #[error("run `{run}` has no shards on a cluster")]
+    NotSubmitted {
+        /// The run.
+        run: String,
+    },
+    /// The record of a sharded run can't be read.
+    #[error("the record `{path}` can't be read: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The parser's message.
+        reason: String,
+    },
+    /// A record or script could not be read or written.
+    #[error("the files of a sharded run could not be read or written: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl Failure for ClusterError {
+    fn exit_status(&self) -> ExitStatus {
+        match self {
+            Self::NoClient { .. } => ExitStatus::Engine,
+            Self::Other { .. } | Self::NotSubmitted { .. } => ExitStatus::Usage,
+            Self::Malformed { .. } => ExitStatus::Mismatch,
+            Self::Cancelled { .. } => ExitStatus::Interrupted,
+            Self::Refused { .. } | Self::Silent { .. } | Self::Answer { .. } | Self::Lost { .. } | Self::Io(_) => {
+                ExitStatus::Infrastructure
+            }
+            Self::Shard { status, .. } => match status {
+                2 => ExitStatus::Usage,
+                4 => ExitStatus::BadInput,
+                5 => ExitStatus::Origin,
+                6 => ExitStatus::Mismatch,
+                7 => ExitStatus::Engine,
+                _ => ExitStatus::Infrastructure,
+            },
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoClient { .. } => "run this where Slurm's clients are in PATH, such as on a login node",
+            Self::Refused { .. } => {
+                "ask for what the cluster has below [slurm] in settings.toml; the same command goes on where it stopped"
+            }
+            Self::Silent { .. } => {
+                "look with `scontrol ping` whether the controller runs; the same command goes on where it stopped"
+            }
+            Self::Answer { .. } => "look whether this is Slurm's own client, and of version 20.02 or later",
+            Self::Shard { log, .. } | Self::Lost { log, .. } => {
+                return Some(format!("read `{}`; the same command goes on where it stopped", log.display()));
+            }
+            Self::Cancelled { .. } => "the same command submits again what is unfinished",
+            Self::Other { .. } => "name another run with `--run-id`, or none",
+            Self::NotSubmitted { .. } => "`testevo-sandbox runs list` shows what there is",
+            Self::Malformed { .. } => "remove its directory; the shards' runs are not touched by that",
+            Self::Io(_) => "check the data directory's permissions and free space",
+        };
+        Some(hint.to_owned())
+    }
+}

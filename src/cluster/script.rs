@@ -1,0 +1,73 @@
+//! The script that the scheduler runs for each shard.
+
+use std::path::Path;
+
+use super::sharded_run::ShardedRun;
+
+/// The digits of the shard that runs, in a script.
+const SHARD: &str = "${SLURM_ARRAY_TASK_ID}";
+
+/// Returns the script of every shard of a run. `program` is this program's path on the nodes, `data_dir` the data
+/// directory's.
+///
+/// A shard's exit code is kept in a file, written at once: a job that was killed leaves none.
+pub fn render(sharded: &ShardedRun, program: &Path, data_dir: &Path, directory: &Path) -> String {
+    let path = |path: &Path| quoted(&path.display().to_string());
+    let mut words = vec![path(program)];
+    words.extend(sharded.asked.arguments.iter().map(|argument| quoted(argument)));
+    let (run, shards) = (quoted(&sharded.run_prefix()), sharded.shards);
+    words.push(format!("--shard \"{SHARD}/{shards}\" --run-id {run}\"{SHARD}\""));
+    let (command, data_dir, directory) = (words.join(" "), path(data_dir), path(directory));
+    format!(
+        "#!/bin/sh\n\
+         # The allocation says how much may run at once, not the machine.\n\
+         TESTEVO_SANDBOX_JOBS=\"${{SLURM_CPUS_PER_TASK:-${{SLURM_CPUS_ON_NODE:-1}}}}\"\n\
+         TESTEVO_SANDBOX_DATA_DIR={data_dir}\n\
+         export TESTEVO_SANDBOX_JOBS TESTEVO_SANDBOX_DATA_DIR\n\
+         exit_code={directory}/\"shard-{SHARD}.exit\"\n\
+         {command}\n\
+         status=$?\n\
+         printf '%s\\n' \"$status\" > \"$exit_code.new\" && mv -f \"$exit_code.new\" \"$exit_code\"\n\
+         exit \"$status\"\n"
+    )
+}
+
+/// Returns a word of a POSIX shell that means this text.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use fs_err as fs;
+
+    use super::super::sharded_run::Asked;
+    use super::*;
+
+    #[test]
+    fn arguments_arrive_as_they_are_and_the_exit_code_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("it's a program");
+        let said = directory.path().join("said");
+        let text = format!(
+            "#!/bin/sh\nprintf '%s\\n' \"$@\" \"$TESTEVO_SANDBOX_JOBS\" \"$TESTEVO_SANDBOX_DATA_DIR\" > '{}'\nexit 3\n",
+            said.display()
+        );
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let arguments = ["score", "--predictions", "a b'c\"$(d)\n`e`*"].map(str::to_owned);
+        let asked = Asked { directory: "/".to_owned(), arguments: arguments.to_vec() };
+        let sharded = ShardedRun::new("run".to_owned(), asked, 12);
+        let script = render(&sharded, &program, Path::new("/d d"), directory.path());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).env("SLURM_ARRAY_TASK_ID", "7").env("SLURM_CPUS_ON_NODE", "5");
+        let status = shell.env_remove("SLURM_CPUS_PER_TASK").status().unwrap();
+        assert_eq!(status.code(), Some(3));
+        let expected =
+            "score\n--predictions\na b'c\"$(d)\n`e`*\n--shard\n7/12\n--run-id\nrun-shard-7\n5\n/d d\n".to_owned();
+        assert_eq!(fs::read_to_string(&said).unwrap(), expected);
+        assert_eq!(fs::read_to_string(directory.path().join("shard-7.exit")).unwrap(), "3\n");
+    }
+}

@@ -1,0 +1,275 @@
+//! The record of a run whose shards are on a cluster, by which the same command finds them again.
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::ClusterError;
+use crate::data_dir::{DataDir, write_atomically};
+use crate::digest::Digest;
+use crate::output::json_problem;
+
+/// The version of a record's schema.
+const SCHEMA: u32 = 1;
+/// The largest record, in bytes.
+const MOST_BYTES: u64 = 16 << 20;
+/// How much of a log's end is read for its last line, in bytes.
+const LOG_END_BYTES: u64 = 8 << 10;
+
+/// A run whose shards are on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShardedRun {
+    /// Version of this value's schema.
+    pub schema: u32,
+    /// Its id, once the shards are merged.
+    pub run_id: String,
+    /// The command.
+    pub asked: Asked,
+    /// Number of shards.
+    pub shards: u32,
+    /// What was given to the scheduler.
+    pub attempts: Vec<Attempt>,
+    /// How many of these were made before the shards were last cancelled.
+    pub before_cancel: usize,
+}
+
+/// A command, as it was typed but for what concerns the cluster and the run's name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// The directory where it was typed, from which relative paths count.
+    pub directory: String,
+    /// The subcommand and its arguments.
+    pub arguments: Vec<String>,
+}
+
+/// A job that was given to the scheduler, perhaps without success.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attempt {
+    /// The job's name, which no other job has.
+    pub name: String,
+    /// Its shards.
+    pub shards: Vec<u32>,
+}
+
+impl ShardedRun {
+    /// Returns a run without attempts.
+    pub fn new(run_id: String, asked: Asked, shards: u32) -> Self {
+        Self { schema: SCHEMA, run_id, asked, shards, attempts: Vec::new(), before_cancel: 0 }
+    }
+
+    /// Returns the beginning of the ids of the shards' runs.
+    pub(super) fn run_prefix(&self) -> String {
+        format!("{}-shard-", self.run_id)
+    }
+
+    /// Returns the id of a shard's run.
+    pub fn run_of(&self, shard: u32) -> String {
+        format!("{}{shard}", self.run_prefix())
+    }
+
+    /// Returns how often a shard was given to the scheduler, since it was last cancelled.
+    pub fn attempts_of(&self, shard: u32) -> usize {
+        self.attempts.iter().skip(self.before_cancel).filter(|attempt| attempt.shards.contains(&shard)).count()
+    }
+
+    /// Adds an attempt at these shards. Its name differs from those of other runs, users and data directories.
+    pub fn add_attempt(&mut self, shards: Vec<u32>, data_dir: &DataDir) -> &Attempt {
+        let now = jiff::Timestamp::now().as_nanosecond();
+        let (root, number) = (data_dir.root().display().to_string(), self.attempts.len() + 1);
+        let unique = Digest::of(format!("{root}\n{}\n{number}\n{now}", self.run_id).as_bytes()).to_string();
+        let unique: String = unique.chars().rev().take(8).collect();
+        self.attempts.push(Attempt { name: format!("testevo-{}-{number}-{unique}", self.run_id), shards });
+        &self.attempts[self.attempts.len() - 1]
+    }
+}
+
+/// The directory of a sharded run: its record, and its shards' logs and exit codes.
+#[derive(Clone, Debug)]
+pub struct ShardedRunDirectory {
+    path: PathBuf,
+}
+
+impl ShardedRunDirectory {
+    /// Returns the directory of a run.
+    pub fn of(data_dir: &DataDir, run_id: &str) -> Self {
+        Self { path: data_dir.join("sharded").join(run_id) }
+    }
+
+    /// Returns the directories of all sharded runs, sorted.
+    ///
+    /// # Errors
+    /// I/O errors of listing them.
+    pub fn all(data_dir: &DataDir) -> io::Result<Vec<Self>> {
+        let entries = match fs::read_dir(data_dir.join("sharded")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+        paths.sort();
+        Ok(paths.into_iter().map(|path| Self { path }).collect())
+    }
+
+    /// Returns its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn record(&self) -> PathBuf {
+        self.path.join("run.json")
+    }
+
+    /// Returns the log of a shard.
+    pub fn log(&self, shard: u32) -> PathBuf {
+        self.path.join(format!("shard-{shard}.log"))
+    }
+
+    fn exit(&self, shard: u32) -> PathBuf {
+        self.path.join(format!("shard-{shard}.exit"))
+    }
+
+    fn cancelled(&self) -> PathBuf {
+        self.path.join("cancelled")
+    }
+
+    /// Reads the record; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`ClusterError::Malformed`], [`ClusterError::Io`].
+    pub fn read(&self) -> Result<Option<ShardedRun>, ClusterError> {
+        let path = self.record();
+        let Some(bytes) = read(&path, MOST_BYTES)? else { return Ok(None) };
+        let malformed = |reason: String| ClusterError::Malformed { path: path.clone(), reason };
+        let sharded: ShardedRun = serde_json::from_slice(&bytes).map_err(|error| malformed(json_problem(&error)))?;
+        match sharded.schema {
+            0..=SCHEMA => Ok(Some(sharded)),
+            found => Err(malformed(format!("it has schema {found}, this program knows schema {SCHEMA}"))),
+        }
+    }
+
+    /// Writes the record, and creates the directory.
+    ///
+    /// # Errors
+    /// [`ClusterError::Io`].
+    pub fn write(&self, sharded: &ShardedRun) -> Result<(), ClusterError> {
+        fs::create_dir_all(&self.path)?;
+        let bytes = serde_json::to_vec_pretty(sharded).map_err(io::Error::from)?;
+        Ok(write_atomically(&self.record(), &bytes)?)
+    }
+
+    /// Removes the directory.
+    ///
+    /// # Errors
+    /// [`ClusterError::Io`].
+    pub fn remove(&self) -> Result<(), ClusterError> {
+        // The record goes first. What a kill leaves is no sharded run.
+        remove_file(&self.record())?;
+        Ok(fs::remove_dir_all(&self.path)?)
+    }
+
+    /// Returns the exit code of a shard whose job ended by itself.
+    ///
+    /// # Errors
+    /// [`ClusterError::Io`].
+    pub fn exit_code(&self, shard: u32) -> Result<Option<u8>, ClusterError> {
+        let bytes = read(&self.exit(shard), 16)?.unwrap_or_default();
+        Ok(std::str::from_utf8(&bytes).ok().and_then(|text| text.trim().parse().ok()))
+    }
+
+    /// Forgets the exit code of a shard.
+    ///
+    /// # Errors
+    /// [`ClusterError::Io`].
+    pub fn forget_exit_code(&self, shard: u32) -> Result<(), ClusterError> {
+        Ok(remove_file(&self.exit(shard))?)
+    }
+
+    /// Returns the last line of a shard's log that is not empty.
+    pub fn last_words(&self, shard: u32) -> String {
+        let end = || -> io::Result<String> {
+            use std::io::{Seek as _, SeekFrom};
+
+            let mut log = fs::File::open(self.log(shard))?;
+            let length = log.metadata()?.len();
+            log.seek(SeekFrom::Start(length.saturating_sub(LOG_END_BYTES)))?;
+            let mut bytes = Vec::new();
+            log.take(LOG_END_BYTES).read_to_end(&mut bytes)?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let text = end().unwrap_or_default();
+        // A hint may follow the error.
+        let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let line = lines().rfind(|line| line.starts_with("error:")).or_else(|| lines().next_back());
+        line.unwrap_or("its log is empty").chars().take(300).collect()
+    }
+
+    /// Tells whether the shards were cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled().exists()
+    }
+
+    /// Writes down that the shards were cancelled, or that they go on.
+    ///
+    /// # Errors
+    /// [`ClusterError::Io`].
+    pub fn set_cancelled(&self, cancelled: bool) -> Result<(), ClusterError> {
+        match cancelled {
+            true => Ok(write_atomically(&self.cancelled(), b"")?),
+            false => Ok(remove_file(&self.cancelled())?),
+        }
+    }
+}
+
+/// Reads a file of a bounded size; `None` if there is none.
+fn read(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = match fs::File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(io::Error::other(format!("`{}` is larger than {most} bytes", path.display()))),
+        false => Ok(Some(bytes)),
+    }
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sharded_run_is_found_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::open(directory.path()).unwrap();
+        let own = ShardedRunDirectory::of(&data_dir, "run");
+        assert_eq!(own.read().unwrap(), None);
+        let asked = Asked { directory: "/".to_owned(), arguments: vec!["validate".to_owned()] };
+        let mut sharded = ShardedRun::new("run".to_owned(), asked, 3);
+        let first = sharded.add_attempt(vec![1, 2, 3], &data_dir).name.clone();
+        assert_ne!(first, sharded.add_attempt(vec![2], &data_dir).name);
+        assert_eq!([1, 2].map(|shard| sharded.attempts_of(shard)), [1, 2]);
+        own.write(&sharded).unwrap();
+        let all = ShardedRunDirectory::all(&data_dir).unwrap();
+        assert_eq!(all[0].read().unwrap(), Some(sharded));
+        fs::write(own.exit(2), "3\n").unwrap();
+        assert_eq!((own.exit_code(2).unwrap(), own.exit_code(1).unwrap()), (Some(3), None));
+        fs::write(own.log(2), "error: no lock\nhint: lock\n\n").unwrap();
+        assert_eq!(own.last_words(2), "error: no lock");
+        fs::write(own.record(), "{").unwrap();
+        assert!(matches!(own.read(), Err(ClusterError::Malformed { .. })));
+        own.remove().unwrap();
+        assert_eq!(own.read().unwrap(), None);
+    }
+}

@@ -1,0 +1,242 @@
+//! Slurm's own clients: `sbatch`, `squeue` and `scancel`.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Command;
+
+use super::ClusterError;
+use crate::settings::SlurmSettings;
+
+/// The most bytes of an answer that are read. A line of `squeue` has about a hundred.
+const MOST_ANSWER_BYTES: u64 = 32 << 20;
+/// How long a client may take, in seconds. Clients themselves wait for a busy controller.
+const CLIENT_SECONDS: u64 = 120;
+
+/// What `sbatch` is given.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The name by which the job is found again. It has letters, digits, `.`, `_` and `-`.
+    pub name: &'a str,
+    /// The shards, each an element of the job's array.
+    pub shards: &'a [u32],
+    /// The directory where the script starts.
+    pub directory: &'a Path,
+    /// The directory of the shards' logs.
+    pub logs: &'a Path,
+    /// The script.
+    pub script: &'a str,
+}
+
+/// An element of a job's array that Slurm has not forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The job's name.
+    pub name: String,
+    /// The element.
+    pub shard: u32,
+    /// Its state, as Slurm names it.
+    pub state: String,
+    /// Why it waits, as Slurm names it.
+    pub reason: String,
+}
+
+impl Listed {
+    /// Tells whether the element waits, runs, or is about to end.
+    pub fn is_alive(&self) -> bool {
+        const ENDED: [&str; 10] = [
+            "COMPLETED",
+            "FAILED",
+            "CANCELLED",
+            "TIMEOUT",
+            "NODE_FAIL",
+            "OUT_OF_MEMORY",
+            "BOOT_FAIL",
+            "DEADLINE",
+            "PREEMPTED",
+            "REVOKED",
+        ];
+        !ENDED.contains(&self.state.as_str())
+    }
+
+    /// Tells whether the element waits for its start.
+    pub fn is_pending(&self) -> bool {
+        self.state == "PENDING"
+    }
+}
+
+/// Submits an array of shards and returns the job's number.
+///
+/// # Errors
+/// [`ClusterError`] of the client.
+pub async fn submit(job: Job<'_>, settings: &SlurmSettings) -> Result<String, ClusterError> {
+    const CLIENT: &str = "sbatch";
+    let mut output = OsString::from("--output=");
+    output.push(literal(job.logs));
+    output.push("/shard-%a.log");
+    let mut directory = OsString::from("--chdir=");
+    directory.push(job.directory);
+    let mut arguments = vec![
+        "--parsable".into(),
+        format!("--job-name={}", job.name).into(),
+        format!("--array={}", ranges(job.shards)).into(),
+        "--nodes=1".into(),
+        "--ntasks=1".into(),
+        // A shard that is started again continues its run, so its log goes on, too.
+        "--open-mode=append".into(),
+        output,
+        directory,
+    ];
+    // The user's options come last, because the last one of a kind counts.
+    arguments.extend(settings.arguments().into_iter().map(OsString::from));
+    let answer = call(CLIENT, &arguments, Some(job.script)).await?;
+    let number = answer.trim().split(';').next().unwrap_or_default();
+    match !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Ok(number.to_owned()),
+        false => Err(unknown(CLIENT, &answer)),
+    }
+}
+
+/// Returns the user's array elements that Slurm knows.
+///
+/// # Errors
+/// [`ClusterError`] of the client.
+pub async fn list() -> Result<Vec<Listed>, ClusterError> {
+    const CLIENT: &str = "squeue";
+    let arguments = ["--noheader", "--array", "--me", "--format=%i|%T|%j|%r"].map(OsString::from);
+    let answer = call(CLIENT, &arguments, None).await?;
+    let lines = answer.lines().filter(|line| !line.trim().is_empty());
+    // The user's other jobs, which may be no arrays and have any name, are left out.
+    let elements = lines.map(|line| parse(line).ok_or_else(|| unknown(CLIENT, line)));
+    Ok(elements.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+/// Ends all jobs of these names. Jobs that have ended are no error.
+///
+/// # Errors
+/// [`ClusterError`] of the client.
+pub async fn cancel(names: &[&str]) -> Result<(), ClusterError> {
+    for name in names {
+        call("scancel", &["--quiet".into(), "--me".into(), format!("--name={name}").into()], None).await?;
+    }
+    Ok(())
+}
+
+/// Returns the element of a line of `squeue`; an inner `None` for a job that is no array.
+fn parse(line: &str) -> Option<Option<Listed>> {
+    let mut fields = line.trim().splitn(3, '|');
+    let (id, state, rest) = (fields.next()?, fields.next()?, fields.next()?);
+    // Any job may have a `|` in its name, but no reason has.
+    let (name, reason) = rest.rsplit_once('|')?;
+    let Some((_, element)) = id.split_once('_') else { return Some(None) };
+    let Ok(shard) = element.parse() else { return Some(None) };
+    Some(Some(Listed { name: name.to_owned(), shard, state: state.to_owned(), reason: reason.to_owned() }))
+}
+
+/// Returns numbers as `sbatch --array` has them: `1-3,7`. They are sorted.
+fn ranges(numbers: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let text = |(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+/// Returns a path in which `sbatch --output` replaces nothing.
+fn literal(path: &Path) -> OsString {
+    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+
+    let bytes = path.as_os_str().as_bytes().iter();
+    OsString::from_vec(bytes.flat_map(|&byte| if byte == b'%' { vec![byte, byte] } else { vec![byte] }).collect())
+}
+
+/// Runs a client to its end and returns its stdout.
+async fn call(client: &'static str, arguments: &[OsString], input: Option<&str>) -> Result<String, ClusterError> {
+    let limit = Duration::from_secs(CLIENT_SECONDS);
+    match tokio::time::timeout(limit, answer(client, arguments, input)).await {
+        Ok(answer) => answer,
+        Err(_) => Err(ClusterError::Silent { client, seconds: CLIENT_SECONDS }),
+    }
+}
+
+async fn answer(
+    client: &'static str,
+    arguments: &[impl AsRef<OsStr>],
+    input: Option<&str>,
+) -> Result<String, ClusterError> {
+    let failed = |source| ClusterError::NoClient { client, source };
+    let mut command = Command::new(client);
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+    let mut child = command.spawn().map_err(failed)?;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let write = async {
+        if let (Some(mut stdin), Some(input)) = (stdin, input) {
+            // A client that refuses its arguments does not read; its exit code says so.
+            let _ = stdin.write_all(input.as_bytes()).await;
+        }
+    };
+    let ((), out, err) = tokio::join!(write, beginning(stdout), beginning(stderr));
+    let (out, err) = (out.map_err(failed)?, err.map_err(failed)?);
+    match child.wait().await.map_err(failed)?.success() {
+        true => Ok(out),
+        false => {
+            let words: Vec<&str> =
+                err.lines().chain(out.lines()).map(str::trim).filter(|line| !line.is_empty()).collect();
+            let words = if words.is_empty() { "it gave no reason".to_owned() } else { words.join("; ") };
+            Err(ClusterError::Refused { client, words: words.chars().take(600).collect() })
+        }
+    }
+}
+
+/// Reads the beginning of an output, and closes it.
+async fn beginning(pipe: Option<impl tokio::io::AsyncRead + Unpin>) -> std::io::Result<String> {
+    let Some(pipe) = pipe else { return Ok(String::new()) };
+    let mut bytes = Vec::new();
+    pipe.take(MOST_ANSWER_BYTES).read_to_end(&mut bytes).await?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn unknown(client: &'static str, answer: &str) -> ClusterError {
+    ClusterError::Answer { client, answer: answer.trim().chars().take(200).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_queue_are_read() {
+        let element = parse("12_3|RUNNING|testevo-run-1|None").unwrap().unwrap();
+        assert_eq!((element.shard, element.name.as_str(), element.is_alive()), (3, "testevo-run-1", true));
+        assert_eq!(parse("12|RUNNING|a|b|c|None").unwrap(), None);
+        assert!(parse("12_4|PENDING|x|Resources").unwrap().unwrap().is_pending());
+        assert!(!parse("12_4|NODE_FAIL|x|NodeDown").unwrap().unwrap().is_alive());
+        assert_eq!(parse("slurm_load_jobs error"), None);
+    }
+
+    #[test]
+    fn shards_are_given_as_ranges() {
+        assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1-3,7,9-10");
+        assert_eq!(literal(Path::new("/a%b")), OsString::from("/a%%b"));
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_told_in_the_clients_words() {
+        let error =
+            call("sh", &["-c".into(), "echo no such partition >&2; exit 1".into()], Some("")).await.unwrap_err();
+        assert_eq!(error.to_string(), "Slurm's `sh` failed: no such partition");
+        let error = call("no-such-client", &[], None).await.unwrap_err();
+        assert!(matches!(error, ClusterError::NoClient { .. }), "{error}");
+    }
+}

@@ -1,0 +1,155 @@
+//! Shards on a cluster, with a real Slurm of three nodes on this machine.
+
+use std::process::Command;
+
+use fs_err as fs;
+
+use super::demonstration;
+use super::execution::Workshop;
+use super::sharding::results;
+use crate::support::waiting::wait_until;
+
+/// A cluster that ends with the test.
+struct Cluster {
+    directory: tempfile::TempDir,
+}
+
+impl Cluster {
+    fn start() -> Self {
+        let cluster = Self { directory: tempfile::tempdir().unwrap() };
+        cluster.script(&["start"], &[]);
+        cluster
+    }
+
+    /// Runs the script that makes clusters.
+    fn script(&self, before: &[&str], after: &[&str]) {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/slurm/cluster");
+        let mut command = Command::new("bash");
+        command.arg(script).args(before).arg(self.directory.path()).args(after);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Returns a command that uses the cluster and the built-in engine.
+    fn command(&self, workshop: &Workshop, arguments: &[&str]) -> Command {
+        let mut command = workshop.command(arguments);
+        command.env("SLURM_CONF", self.directory.path().join("slurm.conf")).env("TESTEVO_SANDBOX_ENGINE", "native");
+        command
+    }
+
+    fn try_run(&self, workshop: &Workshop, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = self.command(workshop, arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        (output.status.code(), said)
+    }
+
+    fn run(&self, workshop: &Workshop, arguments: &[&str]) -> String {
+        let (code, said) = self.try_run(workshop, arguments);
+        assert_eq!(code, Some(0), "{arguments:?}\n{said}");
+        said
+    }
+
+    /// Returns the answer of one of Slurm's clients.
+    fn ask(&self, client: &str, arguments: &[&str]) -> String {
+        let output = Command::new(client)
+            .args(arguments)
+            .env("SLURM_CONF", self.directory.path().join("slurm.conf"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.script(&["stop"], &[]);
+    }
+}
+
+/// Removes what earlier tests left of these runs.
+fn remove_runs(workshop: &Workshop, beginning: &str) {
+    for part in ["runs", "sharded"] {
+        let Ok(entries) = fs::read_dir(workshop.data_dir.join(part)) else { continue };
+        for entry in entries.map(|entry| entry.unwrap()) {
+            if entry.file_name().to_str().unwrap().starts_with(beginning) {
+                fs::remove_dir_all(entry.path()).unwrap();
+            }
+        }
+    }
+}
+
+/// Returns the names of runs that begin so.
+fn runs(workshop: &Workshop, beginning: &str) -> Vec<String> {
+    let entries = fs::read_dir(workshop.data_dir.join("runs")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with(beginning)).collect()
+}
+
+#[test]
+fn shards_on_slurm_are_a_whole_run() {
+    let (repository, workshop) = demonstration::given();
+    remove_runs(&workshop, "slurm-");
+    let cluster = Cluster::start();
+    let selected = repository.name.to_string();
+    let validate = ["validate", "--no-confirm", "--format", "json", &selected, "--run-id"];
+    cluster.run(&workshop, &[&validate[..], &["slurm-whole"]].concat());
+    let expected = results(&workshop, "slurm-whole");
+
+    // Slurm says itself what it does not like, and nothing is left of that.
+    let settings = workshop.data_dir.join("settings.toml");
+    fs::write(&settings, "[slurm]\npartition = \"nowhere\"\n").unwrap();
+    let on_slurm = |run: &'static str| [&validate[..], &[run, "--on", "slurm", "--shards", "3"]].concat();
+    let (code, said) = cluster.try_run(&workshop, &on_slurm("slurm-merged"));
+    fs::remove_file(&settings).unwrap();
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("invalid partition specified: nowhere"), "{said}");
+
+    // Submitted and left alone, ended, and taken up again by the same command.
+    let detached = [&on_slurm("slurm-merged")[..], &["--detach"]].concat();
+    let said = cluster.run(&workshop, &detached);
+    assert!(said.contains("submitted 3 shards as job"), "{said}");
+    let said = cluster.run(&workshop, &detached);
+    assert!(!said.contains("submitted 3 shards"), "{said}");
+    let (code, said) =
+        cluster.try_run(&workshop, &["validate", "--run-id", "slurm-merged", "--on", "slurm", "--detach"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("was submitted with other arguments"), "{said}");
+    cluster.run(&workshop, &["runs", "cancel", "slurm-merged"]);
+    wait_until("the jobs are gone", || cluster.ask("squeue", &["--noheader"]).trim().is_empty().then_some(()));
+    let said = cluster.run(&workshop, &on_slurm("slurm-merged"));
+    assert!(said.contains("submitted earlier"), "{said}");
+    assert_eq!(results(&workshop, "slurm-merged"), expected);
+
+    // The merged run alone is left.
+    assert_eq!(runs(&workshop, "slurm-merged"), ["slurm-merged"]);
+    assert!(!workshop.data_dir.join("sharded/slurm-merged").exists());
+    let (code, said) = cluster.try_run(&workshop, &on_slurm("slurm-merged"));
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("has finished already"), "{said}");
+    let (code, said) = cluster.try_run(&workshop, &["runs", "cancel", "slurm-merged"]);
+    assert_eq!(code, Some(2), "{said}");
+}
+
+#[test]
+#[ignore = "takes minutes: a node's daemon has to be missed first"]
+fn full_what_a_lost_node_did_is_done_elsewhere() {
+    let (repository, workshop) = demonstration::given();
+    remove_runs(&workshop, "lost-");
+    let cluster = Cluster::start();
+    let selected = repository.name.to_string();
+    let score = ["score", "--predictions", "gold", "--format", "json", &selected, "--no-cache", "--run-id"];
+    cluster.run(&workshop, &[&score[..], &["lost-whole"]].concat());
+    let expected = results(&workshop, "lost-whole");
+    let on_slurm = [&score[..], &["lost-merged", "--on", "slurm", "--shards", "3"]].concat();
+    let child = cluster.command(&workshop, &on_slurm).spawn().unwrap();
+    let records = workshop.data_dir.join("runs/lost-merged-shard-2/records.jsonl");
+    wait_until("shard 2 has a record", || fs::metadata(&records).ok().filter(|file| file.len() > 0));
+    let nodes = cluster.ask("squeue", &["--noheader", "--array", "--format=%K %N"]);
+    let node = nodes.lines().find_map(|line| line.trim().strip_prefix("2 ")).unwrap().trim().to_owned();
+    cluster.script(&["lose"], &[&node]);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(results(&workshop, "lost-merged"), expected);
+    assert_eq!(runs(&workshop, "lost-merged"), ["lost-merged"]);
+}
