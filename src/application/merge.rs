@@ -104,7 +104,7 @@ pub fn costs(names: &[String], context: &Context) -> Result<Costs, CommandError>
     Ok(sum.costs())
 }
 
-fn paths(names: &[String], context: &Context) -> Result<Vec<PathBuf>, CommandError> {
+pub(super) fn paths(names: &[String], context: &Context) -> Result<Vec<PathBuf>, CommandError> {
     let path = |name: &String| match name.contains('/') {
         true => Ok(PathBuf::from(name)),
         false => Ok(find(context.data_dir()?, name)?),

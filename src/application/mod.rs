@@ -9,6 +9,7 @@ pub mod archives;
 pub mod audit;
 pub mod build;
 pub mod bundle;
+pub mod compare;
 pub mod context;
 mod disputes;
 pub mod doctor;

@@ -8,46 +8,56 @@ use fs_err as fs;
 
 use super::Context;
 use crate::error::CommandError;
-use crate::execution::run::list::{describe, find};
+use crate::execution::run::inputs::RunInputs;
+use crate::execution::run::list::{describe, find, read_at};
+use crate::execution::run::record::CellRecord;
 use crate::report::leaderboard::calibration::{Calibration, calibrate};
 use crate::report::leaderboard::{self, Leaderboard};
 use crate::report::score::formats::html;
-use crate::report::score::{ScoreReport, ScoredModel, figures, read};
+use crate::report::score::{
+    COMMAND, Certification, Period, ReportError, ScoreReport, ScoredModel, figures, read, read_of,
+};
+use crate::report::validation::summarize;
 use crate::submission::GOLD;
 use crate::task::TaskId;
 
 /// Scoring runs, read.
 pub struct ScoringRuns {
     paths: Vec<PathBuf>,
+    period: Period,
+    certification: Option<Certification>,
     /// Their models, in the order of the runs.
     pub models: Vec<ScoredModel>,
 }
 
 impl ScoringRuns {
-    /// Reads the runs: ids, `latest`, or paths, which have a slash.
+    /// Reads the runs: ids, `latest`, or paths, which have a slash. `certified_by` names a run of `validate` likewise.
     ///
     /// # Errors
-    /// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError),
-    /// [`ReportError`](crate::report::score::ReportError).
-    pub fn read(runs: &[String], context: &Context) -> Result<Self, CommandError> {
-        let paths = runs.iter().map(|run| match run.contains('/') {
-            true => Ok(PathBuf::from(run)),
-            false => Ok(find(context.data_dir()?, run)?),
-        });
-        Self::read_at(paths.collect::<Result<_, CommandError>>()?)
+    /// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError), [`ReportError`].
+    pub fn read(
+        runs: &[String],
+        period: Period,
+        certified_by: Option<&str>,
+        context: &Context,
+    ) -> Result<Self, CommandError> {
+        let paths = runs.iter().map(|run| path(run, context)).collect::<Result<Vec<_>, _>>()?;
+        let certification = certified_by.map(|run| certification(path(run, context)?)).transpose()?;
+        Ok(Self { models: read_of(&paths, &period)?, paths, period, certification })
     }
 
     /// Reads the runs in these directories.
     ///
     /// # Errors
-    /// [`ReportError`](crate::report::score::ReportError).
+    /// [`ReportError`].
     pub fn read_at(paths: Vec<PathBuf>) -> Result<Self, CommandError> {
-        Ok(Self { models: read(&paths)?, paths })
+        Ok(Self { models: read(&paths)?, paths, period: Period::default(), certification: None })
     }
 
     /// Adds the models up.
     pub fn figures(&self) -> ScoreReport {
-        figures(&self.models)
+        let certified = self.certification.as_ref().map(|certification| certification.figures(&self.models));
+        ScoreReport { period: self.period, certified, ..figures(&self.models) }
     }
 
     /// Writes an index page and a page for each task into a new or empty directory.
@@ -111,4 +121,24 @@ impl ScoringRuns {
         }
         Ok(calibrate(&gold, &leaderboard::read(published)?))
     }
+}
+
+fn path(run: &str, context: &Context) -> Result<PathBuf, CommandError> {
+    match run.contains('/') {
+        true => Ok(PathBuf::from(run)),
+        false => Ok(find(context.data_dir()?, run)?),
+    }
+}
+
+/// Returns what a run of `validate` says of its tasks.
+fn certification(path: PathBuf) -> Result<Certification, CommandError> {
+    let description = describe(&path)?;
+    let run_id = description.run_id;
+    if description.command == COMMAND || description.finished.is_none() {
+        return Err(ReportError::NoValidation(run_id).into());
+    }
+    let run = read_at::<RunInputs, CellRecord>(path)?;
+    let tasks = run.inputs.ok_or_else(|| ReportError::NoInputs(run_id.clone()))?.tasks;
+    let (summary, classed) = summarize(&run_id, &tasks, &run.records);
+    Ok(Certification::of(&summary, &classed))
 }

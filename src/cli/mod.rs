@@ -3,6 +3,7 @@
 mod audit;
 mod build_images;
 mod bundle;
+mod compare;
 mod completions;
 mod demo;
 mod doctor;

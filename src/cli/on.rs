@@ -7,12 +7,11 @@ use clap::{Args, ValueEnum};
 
 use super::interrupts::block_on;
 use super::options::positive;
-use super::runs::write_merged;
 use crate::application::Context;
+use crate::application::merge::MergedRun;
 use crate::application::run::RunChoice;
 use crate::application::slurm::{SlurmRequest, execute};
 use crate::error::CommandError;
-use crate::output::OutputFormat;
 use crate::task::selector::Selector;
 
 /// Options with a value that concern only the process that watches the shards, or that it sets for them.
@@ -43,18 +42,18 @@ enum Cluster {
 }
 
 impl OnArguments {
-    /// Executes the command on the cluster that is named, and returns whether one is.
+    /// Executes the command on the cluster that is named. The outer value is `None` if none is, the inner one if there is
+    /// no merged run yet.
     ///
     /// # Errors
-    /// Those of [`execute`], and of the merged run.
-    pub(super) fn run(
+    /// Those of [`execute`].
+    pub(super) fn run<'a>(
         &self,
         selector: &Selector,
         run: &RunChoice,
-        format: OutputFormat,
-        context: &Context,
-    ) -> Result<bool, CommandError> {
-        let Some(Cluster::Slurm) = self.on else { return Ok(false) };
+        context: &'a Context,
+    ) -> Result<Option<Option<MergedRun<'a>>>, CommandError> {
+        let Some(Cluster::Slurm) = self.on else { return Ok(None) };
         let request = SlurmRequest {
             arguments: of_shards(std::env::args_os().skip(1))?,
             selector: selector.clone(),
@@ -63,10 +62,7 @@ impl OnArguments {
             fresh: run.fresh,
             detach: self.detach,
         };
-        if let Some(merged) = block_on(context, execute(&request, context))? {
-            write_merged(merged, format, context)?;
-        }
-        Ok(true)
+        block_on(context, execute(&request, context)).map(Some)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::output::{OutputFormat, Table, counted};
 use crate::report::leaderboard::calibration::Calibration;
 use crate::report::leaderboard::formats;
 use crate::report::score::formats::{csv, html, junit, markdown, notes, table};
-use crate::report::score::{ScoreReport, ScoredModel};
+use crate::report::score::{Period, ScoreReport, ScoredModel};
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
@@ -27,6 +27,15 @@ pub(super) struct ReportArguments {
     /// apart; as text, json or markdown
     #[arg(long, value_name = "FILE")]
     published: Option<PathBuf>,
+    /// Only tasks whose new revision is of this day or later
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    since: Option<jiff::civil::Date>,
+    /// Only tasks whose new revision is of this day or earlier
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    until: Option<jiff::civil::Date>,
+    /// Add the figures over certified tasks: those whose published labels hold in this run of `validate`
+    #[arg(long, value_name = "RUN", conflicts_with = "published")]
+    certified_by: Option<String>,
     /// With `--format html`: writes `index.html` and a page for each task into this new or empty directory
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -53,7 +62,8 @@ enum ReportFormat {
 }
 
 pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), CommandError> {
-    let runs = ScoringRuns::read(&arguments.runs, context)?;
+    let period = Period { since: arguments.since, until: arguments.until };
+    let runs = ScoringRuns::read(&arguments.runs, period, arguments.certified_by.as_deref(), context)?;
     if let Some(file) = &arguments.published {
         if arguments.output.is_some() {
             return Err(CommandError::Usage {
@@ -132,13 +142,12 @@ pub(super) fn print_text(report: &ScoreReport, models: &[ScoredModel]) -> Result
         out.row(row);
     }
     stdout::table(&out)?;
-    let caps = table::caps(report);
-    if !caps.rows.is_empty() {
-        let mut out = Table::with_headings(&caps.headings);
-        for row in caps.rows {
+    for sheet in [table::certified(report), table::caps(report)].into_iter().filter(|sheet| !sheet.rows.is_empty()) {
+        let mut out = Table::with_headings(&sheet.headings);
+        for row in sheet.rows {
             out.row(row);
         }
-        stdout::lines(&format!("\n{}\n", caps.title))?;
+        stdout::lines(&format!("\n{}\n", sheet.title))?;
         stdout::table(&out)?;
     }
     let mut lines = String::new();

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::interrupts::block_on;
-use super::{report, score, stdout, validate};
+use super::{compare, report, score, stdout, validate};
 use crate::application::Context;
 use crate::application::merge::{MergedRun, costs, merge};
 use crate::application::runs::{ListedRun, RunResult, ShownRun, ShownValidation, list, remove, show};
@@ -48,6 +48,19 @@ enum RunsCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
+    /// Say which results of two runs differ: of `validate` outcomes, of `score` what the figures are made of. Exit code 1
+    /// where some do
+    Compare {
+        /// The first run's id, or its directory, as a path with a slash
+        #[arg(value_name = "RUN")]
+        one: String,
+        /// The second run's
+        #[arg(value_name = "OTHER")]
+        other: String,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
     /// End the shards that `--on` has submitted for a run; the same command as before goes on with them
     Cancel {
         /// The run's id, as the command told it
@@ -80,6 +93,7 @@ pub(super) fn run(arguments: &RunsArguments, context: &Context) -> Result<(), Co
             None => Ok(()),
             Some(merged) => write_merged(merged, *format, context),
         },
+        RunsCommand::Compare { one, other, format } => compare::run([one, other], *format, context),
         RunsCommand::Cancel { run } => {
             let jobs = block_on(context, cancel(run, context))?;
             let verb = if context.options.dry_run { "would be cancelled" } else { "cancelled" };
@@ -98,7 +112,7 @@ pub(super) fn run(arguments: &RunsArguments, context: &Context) -> Result<(), Co
 }
 
 /// Prints the results of a merged run.
-pub(super) fn write_merged(merged: MergedRun<'_>, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+fn write_merged(merged: MergedRun<'_>, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
     match merged {
         MergedRun::Scoring(ended) => score::write(ended, format, context),
         MergedRun::Validation(shown) => {

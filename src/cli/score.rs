@@ -13,6 +13,7 @@ use super::selector::SelectorArguments;
 use super::stdout;
 use super::validate::{PathChoice, RunArguments, SurefireChoice, seconds};
 use crate::application::Context;
+use crate::application::merge::MergedRun;
 use crate::application::score::{EndedScoring, ScoreRequest, score};
 use crate::error::CommandError;
 use crate::execution::run::record::ExecutionPath;
@@ -93,8 +94,11 @@ impl ScoreArguments {
 
 pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), CommandError> {
     let mut request = arguments.request()?;
-    if arguments.on.run(&request.selector, &request.run, arguments.format, context)? {
-        return Ok(());
+    if let Some(merged) = arguments.on.run(&request.selector, &request.run, context)? {
+        return match merged {
+            Some(MergedRun::Scoring(ended)) => write(ended, arguments.format, context),
+            Some(MergedRun::Validation(_)) | None => Ok(()),
+        };
     }
     let of_bundle = arguments.bundle.take(&mut request.selector, context)?;
     let context = of_bundle.as_ref().unwrap_or(context);

@@ -13,6 +13,7 @@ use super::options::positive;
 use super::selector::SelectorArguments;
 use super::stdout;
 use crate::application::Context;
+use crate::application::merge::MergedRun;
 use crate::application::run::RunChoice;
 use crate::application::shard::ShardChoice;
 use crate::application::validate::{ValidateRequest, Validated, validate};
@@ -135,8 +136,14 @@ impl From<SurefireChoice> for Surefire {
 
 pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
     let mut request = arguments.request()?;
-    if arguments.on.run(&request.selector, &request.run, arguments.format, context)? {
-        return Ok(());
+    if let Some(merged) = arguments.on.run(&request.selector, &request.run, context)? {
+        return match merged {
+            Some(MergedRun::Validation(shown)) => {
+                write(&shown.validated, arguments.format)?;
+                shown.validated.verdict()
+            }
+            Some(MergedRun::Scoring(_)) | None => Ok(()),
+        };
     }
     let of_bundle = arguments.bundle.take(&mut request.selector, context)?;
     let context = of_bundle.as_ref().unwrap_or(context);

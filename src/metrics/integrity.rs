@@ -20,6 +20,18 @@ pub enum Integrity {
     Tampered,
 }
 
+impl Integrity {
+    /// Returns the name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotEvaluated => "not_evaluated",
+            Self::Clean => "clean",
+            Self::Suspect => "suspect",
+            Self::Tampered => "tampered",
+        }
+    }
+}
+
 /// Why a test is not clean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,5 +1,6 @@
 //! Reports of runs: validation against labels, scored submissions, and comparisons with published values.
 
+pub mod comparison;
 pub mod costs;
 pub mod dispute;
 pub mod leaderboard;

@@ -15,17 +15,21 @@ use crate::metrics::category::Flaky;
 use crate::task::{MethodId, TaskId, Track};
 
 pub mod attachments;
+mod certified;
 pub mod formats;
 mod gathered;
 mod instances;
 mod integrity;
+mod period;
 mod scored;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 pub mod verdicts;
 
+pub use certified::{Certification, Certified, CertifiedRun, Excluded};
 pub use instances::Instances;
-pub use scored::{ScoredMethod, ScoredModel, ScoredTask, read};
+pub use period::Period;
+pub use scored::{ScoredMethod, ScoredModel, ScoredTask, read, read_of};
 
 /// Version of the report's schema.
 pub const REPORT_SCHEMA: u32 = 1;
@@ -53,13 +57,24 @@ pub enum ReportError {
     /// The run has lost its inputs.
     #[error("the run `{0}` has no inputs.json")]
     NoInputs(String),
+    /// The run has no task of the wanted days.
+    #[error("the run `{run_id}` has no {period}")]
+    NothingLeft {
+        /// The run.
+        run_id: String,
+        /// The days.
+        period: Period,
+    },
+    /// The run is no validation that has finished.
+    #[error("the run `{0}` is no finished run of `validate`")]
+    NoValidation(String),
 }
 
 impl Failure for ReportError {
     fn exit_status(&self) -> ExitStatus {
         match self {
             Self::RunDirectory(error) => error.exit_status(),
-            Self::OtherCommand { .. } => ExitStatus::Usage,
+            Self::OtherCommand { .. } | Self::NothingLeft { .. } | Self::NoValidation(_) => ExitStatus::Usage,
             Self::NoInputs(_) => ExitStatus::Mismatch,
         }
     }
@@ -68,7 +83,9 @@ impl Failure for ReportError {
         let hint = match self {
             Self::RunDirectory(error) => return error.hint(),
             Self::OtherCommand { .. } => "`testevo-sandbox runs show` shows other runs",
-            Self::NoInputs(_) => "score again in a new run",
+            Self::NoInputs(_) => "execute it again in a new run",
+            Self::NothingLeft { .. } => "widen `--since` and `--until`, or leave the run out",
+            Self::NoValidation(_) => "`--certified-by` takes a run that `validate` has finished, of the same tasks",
         };
         Some(hint.to_owned())
     }
@@ -79,10 +96,16 @@ impl Failure for ReportError {
 pub struct ScoreReport {
     /// [`REPORT_SCHEMA`].
     pub schema: u32,
+    /// The days whose tasks it is over.
+    #[serde(skip_serializing_if = "Period::is_unbounded")]
+    pub period: Period,
     /// One entry for each model of a run.
     pub runs: Vec<RunFigures>,
     /// Each run against the first one, over the tasks that both have.
     pub comparisons: Vec<Comparison>,
+    /// The same runs over certified tasks, if a validation is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certified: Option<Certified>,
 }
 
 /// One model in one run.
@@ -161,7 +184,7 @@ pub fn figures(models: &[ScoredModel]) -> ScoreReport {
                 .filter_map(|track| compare((&models[0], &scores[0]), (model, score), track)),
         );
     }
-    ScoreReport { schema: REPORT_SCHEMA, runs, comparisons }
+    ScoreReport { schema: REPORT_SCHEMA, period: Period::default(), runs, comparisons, certified: None }
 }
 
 fn run_figures(model: &ScoredModel, scores: &[TaskScore]) -> RunFigures {

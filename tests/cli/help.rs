@@ -28,7 +28,9 @@ fn every_subcommand_has_help() {
     assert_snapshot!("report", own_help(&["report"]));
     assert_snapshot!("runs-list", own_help(&["runs", "list"]));
     assert_snapshot!("runs-show", own_help(&["runs", "show"]));
-    assert_snapshot!("runs-rm", own_help(&["runs", "rm"]));
+    for command in ["merge", "compare", "cancel", "rm"] {
+        assert_snapshot!(format!("runs-{command}"), own_help(&["runs", command]));
+    }
     for command in ["verify", "gc", "export", "import"] {
         assert_snapshot!(format!("store-{command}"), own_help(&["store", command]));
     }
@@ -164,9 +166,9 @@ fn wrong_arguments_are_explained() {
       |
     1 | job = 3
       | ^^^
-    unknown field `job`, expected one of `engine`, `jobs`, `git_mirror`, `offline`, `color`, `check_valid_until`, `origins`
+    unknown field `job`, expected one of `engine`, `jobs`, `git_mirror`, `offline`, `color`, `check_valid_until`, `origins`, `slurm`
 
-    hint: known keys: engine, jobs, git_mirror, offline, color, check_valid_until, and a table [origins]
+    hint: known keys: engine, jobs, git_mirror, offline, color, check_valid_until, and the tables [origins] and [slurm]
     ");
     line.write("data/settings.toml", "");
     line.write("data/version", "99\n");

@@ -159,3 +159,30 @@ fn runs_stand_side_by_side_over_the_tasks_that_both_have() {
         assert_eq!(text.matches(&format!(" beside {} {}, ", base[0], base[1])).count(), expected.len(), "{text}");
     }
 }
+
+#[test]
+fn two_runs_are_compared_result_by_result() {
+    let line = written(&[("small", &["one"], 12), ("large", &["one", "two"], 18)]);
+    let said = line.run(&["runs", "compare", "small", "small"]);
+    assert!(said.starts_with("exit 0\n") && said.contains(" results in both runs, 0 values differ"), "{said}");
+    let said = line.run(&["runs", "compare", "small", "large", "--format", "json"]);
+    assert!(said.starts_with("exit 1\n") && said.contains("the runs small and large differ"), "{said}");
+    let value = said.split_once("---- stdout\n").unwrap().1.lines().next().unwrap();
+    let value: Value = serde_json::from_str(value).unwrap();
+    assert_eq!(value["only"][1].as_array().unwrap().len(), 6, "{value}");
+    assert_eq!(value["only_models"], json!([[], ["two"]]));
+    assert_eq!(value["differing"], json!([]), "both have the same results of the same tasks");
+}
+
+#[test]
+fn a_report_is_over_the_wanted_days_and_by_a_validation() {
+    let line = written(&[("small", &["one"], 12)]);
+    let said = line.run(&["report", "small", "--since", "2200-01-01"]);
+    assert!(said.starts_with("exit 2\n") && said.contains("has no tasks of 2200-01-01 or later"), "{said}");
+    let all: Value = serde_json::from_str(&report(&line, &["small"], "json")).unwrap();
+    let some: Value = serde_json::from_str(&report(&line, &["small", "--since", "1990-01-01"], "json")).unwrap();
+    assert_eq!(some["period"], json!({"since": "1990-01-01", "until": null}));
+    assert_eq!(some["runs"], all["runs"]);
+    let said = line.run(&["report", "small", "--certified-by", "small"]);
+    assert!(said.starts_with("exit 2\n") && said.contains("is no finished run of `validate`"), "{said}");
+}

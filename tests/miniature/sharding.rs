@@ -1,7 +1,7 @@
 //! Shards are the same run: what is merged of them equals what one machine makes of the whole selection.
 
 use fs_err as fs;
-use serde_json::Value;
+use serde_json::{Value, json};
 use testevo_sandbox::sample::SampleRepository;
 
 use super::demonstration;
@@ -69,4 +69,21 @@ fn merged_shards_are_a_whole_run() {
     let (code, output) = workshop.try_run(&["runs", "merge", &one, &scored]);
     assert_eq!(code, Some(4), "{output}");
     assert!(output.contains("commands differ"), "{output}");
+
+    // Every label of the sample holds, but one method for generation passes on old code as well.
+    workshop.run(&["runs", "compare", &whole, &merged]);
+    let report = ["report", &scored, "--certified-by", &merged, "--format", "json"];
+    let report = workshop.command(&report).output().unwrap();
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let certified = &report["certified"];
+    assert_eq!(certified["validation"], json!(merged));
+    let excluded = json!([
+        {"task": "testevo__sample__fixed-bug", "method": "StockTest#takeAll", "reason": "not_discriminating"}
+    ]);
+    assert_eq!(certified["excluded"], excluded);
+    let tracks = |report: &Value| report["runs"][0]["tracks"].clone();
+    let (all, certified) = (tracks(&report), tracks(certified));
+    assert_eq!(certified["test_update"], all["test_update"]);
+    let methods = |tracks: &Value| tracks["test_generation"]["methods"].as_u64().unwrap();
+    assert_eq!(methods(&certified) + 1, methods(&all));
 }

@@ -32,7 +32,7 @@ use crate::lock::{LayerKind, LockFileError, MismatchError, UnresolvedSet};
 use crate::manifest::ManifestError;
 use crate::report::leaderboard::LeaderboardError;
 use crate::report::markdown::{plain, table};
-use crate::report::score::ReportError;
+use crate::report::score::{Period, ReportError};
 use crate::resolution::allowance::Exhausted;
 use crate::resolution::debian::archive::ArchiveError;
 use crate::resolution::debian::release::ReleaseError;
@@ -434,6 +434,11 @@ fn of_submissions_and_reports() -> Vec<CommandError> {
     errors.extend(all([
         ReportError::OtherCommand { run_id: text("run"), command: text("validate") },
         ReportError::NoInputs(text("run")),
+        ReportError::NothingLeft {
+            run_id: text("run"),
+            period: Period { since: None, until: Some(jiff::civil::date(2013, 1, 1)) },
+        },
+        ReportError::NoValidation(text("run")),
     ]));
     errors.extend(within(run_directories(), ReportError::RunDirectory));
     errors.extend(all([

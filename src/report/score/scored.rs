@@ -1,11 +1,11 @@
 //! The results of each submission of a run, method by method.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::gathered::{Gathered, OfModel, Reference, put_coverage, put_mutation};
-use super::{COMMAND, Instances, ReportError};
+use super::{COMMAND, Instances, Period, ReportError};
 use crate::digest::Digest;
 use crate::execution::run::list::{RunState, StoredRun, describe, for_each_record, read_without_records};
 use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
@@ -106,6 +106,14 @@ pub struct ScoredMethod {
 /// # Errors
 /// [`ReportError`].
 pub fn read(paths: &[PathBuf]) -> Result<Vec<ScoredModel>, ReportError> {
+    read_of(paths, &Period::default())
+}
+
+/// Reads the tasks of a period from scoring runs.
+///
+/// # Errors
+/// [`ReportError`].
+pub fn read_of(paths: &[PathBuf], period: &Period) -> Result<Vec<ScoredModel>, ReportError> {
     let mut models = Vec::new();
     for path in paths {
         let description = describe(path)?;
@@ -116,14 +124,29 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<ScoredModel>, ReportError> {
         let run: StoredRun<ScoreInputs, ()> = read_without_records(path.clone())?;
         let mut gathered = Gathered::default();
         for_each_record(path, |record| gathered.add(record))?;
-        models.extend(scored_models(run, gathered)?);
+        models.extend(scored_models(run, gathered, period)?);
     }
     Ok(models)
 }
 
-fn scored_models(run: StoredRun<ScoreInputs, ()>, mut gathered: Gathered) -> Result<Vec<ScoredModel>, ReportError> {
+fn scored_models(
+    run: StoredRun<ScoreInputs, ()>,
+    mut gathered: Gathered,
+    period: &Period,
+) -> Result<Vec<ScoredModel>, ReportError> {
     let run_id = run.description.run_id;
-    let inputs = run.inputs.ok_or_else(|| ReportError::NoInputs(run_id.clone()))?;
+    let mut inputs = run.inputs.ok_or_else(|| ReportError::NoInputs(run_id.clone()))?;
+    if !period.is_unbounded() {
+        inputs.run.tasks.retain(|task| period.has(task));
+        if inputs.run.tasks.is_empty() {
+            return Err(ReportError::NothingLeft { run_id, period: *period });
+        }
+        let left: BTreeSet<&TaskId> = inputs.run.tasks.iter().map(|task| &task.id).collect();
+        for handed_in in inputs.models.values_mut() {
+            handed_in.missing.retain(|task| left.contains(task));
+            handed_in.submissions.retain(|task, _| left.contains(task));
+        }
+    }
     let reference = gathered.reference();
     let mut tasks: Vec<Arc<Task>> = inputs.run.tasks.into_iter().map(Arc::new).collect();
     tasks.sort_by(|one, other| one.id.cmp(&other.id));

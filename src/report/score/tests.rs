@@ -30,7 +30,7 @@ fn passed<'a>(old: &'a [Outcome], covered: usize, killed: [usize; 2]) -> Ran<'a>
 
 /// Two models, both tracks, three repositories: something of everything that a report tells apart. Nobody hands anything
 /// in for the repository of `t5`, where the developers' tests so do not run.
-fn fixture() -> Fixture {
+pub(in crate::report) fn fixture() -> Fixture {
     let mut run = Fixture::new(
         &["one", TWO],
         &[
@@ -61,6 +61,23 @@ fn fixture() -> Fixture {
     run.inputs.not_selected = 2;
     run.inputs.repeated = 1;
     run
+}
+
+#[test]
+fn a_period_leaves_out_all_about_other_tasks() {
+    let since = Some(jiff::civil::date(2021, 9, 1));
+    let period = Period { since, until: None };
+    let models = fixture().read_of(true, &period).unwrap();
+    let report = ScoreReport { period, ..figures(&models) };
+    // t3 succeeds and t5 is missing; of t4's two methods one succeeds.
+    assert_eq!(of_track(&report, "one", TestUpdate).all.success_percent, Some(50.0));
+    assert_eq!(of_track(&report, "one", TestGeneration).all.success_percent, Some(50.0));
+    assert_eq!(report.runs[0].missing.iter().map(ToString::to_string).collect::<Vec<_>>(), ["t5"]);
+    assert_eq!((report.runs[0].instances.total_instances, report.runs[0].instances.submitted_instances), (3, 2));
+    assert_eq!(notes::notes(&report, &models)[0], "only tasks of 2021-09-01 or later");
+    let until = Some(jiff::civil::date(2013, 1, 1));
+    let error = fixture().read_of(true, &Period { since: None, until }).unwrap_err();
+    assert_eq!(error.to_string(), "the run `r1` has no tasks of 2013-01-01 or earlier");
 }
 
 fn of_track(report: &ScoreReport, model: &str, track: Track) -> TrackFigures {

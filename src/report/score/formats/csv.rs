@@ -55,10 +55,7 @@ pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
                 };
                 let attributed = method.old.first().and_then(|record| record.attributed);
                 let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-                let integrity = match serde_json::to_value(method.verdict.integrity) {
-                    Ok(serde_json::Value::String(name)) => name,
-                    _ => String::new(),
-                };
+                let integrity = method.verdict.integrity.name().to_owned();
                 row(
                     out,
                     [

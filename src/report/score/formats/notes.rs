@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::metrics::category::Category;
 use crate::output::{counted, escape};
-use crate::report::score::{RunFigures, ScoreReport, ScoredModel, ScoredTask};
+use crate::report::score::{Certified, Excluded, RunFigures, ScoreReport, ScoredModel, ScoredTask};
 
 /// The most names of a kind.
 const MOST_NAMED: usize = 10;
@@ -13,6 +13,10 @@ const MOST_NAMED: usize = 10;
 /// Returns the sentences of a report, each without its full stop. They contain untrusted names.
 pub fn notes(report: &ScoreReport, models: &[ScoredModel]) -> Vec<String> {
     let mut notes = Vec::new();
+    if !report.period.is_unbounded() {
+        notes.push(format!("only {}", report.period));
+    }
+    notes.extend(report.certified.iter().map(of_certified));
     let mut last_run = None;
     for (run, model) in report.runs.iter().zip(models) {
         notes.extend(of_model(run, model));
@@ -23,6 +27,29 @@ pub fn notes(report: &ScoreReport, models: &[ScoredModel]) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Returns which tasks and methods are not certified, and why.
+fn of_certified(certified: &Certified) -> String {
+    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for Excluded { task, method, reason } in &certified.excluded {
+        let name = match method {
+            Some(method) => format!("{task} {method}"),
+            None => task.to_string(),
+        };
+        reasons.entry(reason).or_default().push(name);
+    }
+    let left_out = reasons.iter().map(|(reason, names)| {
+        let number = names.len();
+        format!("; {number} {reason}: {}", first(number, names.iter()))
+    });
+    format!(
+        "certified by {}: {} of {}{}",
+        certified.validation,
+        certified.certified,
+        counted(certified.tasks, "task", "tasks"),
+        left_out.collect::<String>()
+    )
 }
 
 /// Returns the sentences about one model in one run.

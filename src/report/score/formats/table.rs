@@ -63,6 +63,17 @@ const OF_PARTS: [Column; 10] = [
     ("MutDelta", |figures| figures.mut_on_pass_delta, 3),
 ];
 
+/// Columns of certified tasks.
+const OF_CERTIFIED: [Column; 7] = [
+    ("Success%", |figures| figures.success_percent, 1),
+    ("low", |figures| figures.success_percent_interval.map(|[low, _]| low), 1),
+    ("high", |figures| figures.success_percent_interval.map(|[_, high]| high), 1),
+    ("Strict%", |figures| figures.strict_success_percent, 1),
+    ("Clean%", |figures| figures.clean_success_percent, 1),
+    ("Coverage", |figures| figures.avg_coverage_pred, 1),
+    ("Mutation", |figures| figures.avg_mutation_score_pred, 3),
+];
+
 /// A table beside the one of the figures. Its first three columns name run, model and track.
 pub struct Sheet {
     /// Its title.
@@ -78,6 +89,7 @@ pub struct Sheet {
 /// Returns the tables that are not empty.
 pub fn sheets(report: &ScoreReport) -> Vec<Sheet> {
     let sheets = [
+        certified(report),
         more(report),
         caps(report),
         parts(report, "By half-year", "half-year", |figures| &figures.by_segment),
@@ -131,6 +143,24 @@ pub fn caps(report: &ScoreReport) -> Sheet {
         })
     });
     Sheet { title: "Cost caps: what is over counts as HrnsFail", headings, words: 3, rows: rows.collect() }
+}
+
+/// Returns the figures over certified tasks beside those over all; without rows if no validation is given.
+pub fn certified(report: &ScoreReport) -> Sheet {
+    let mut headings = vec!["run", "model", "track", "tasks", "methods", "Success% of all"];
+    headings.extend(OF_CERTIFIED.iter().map(|(heading, _, _)| *heading));
+    let certified = report.certified.iter().flat_map(|certified| &certified.runs);
+    let rows = certified.zip(&report.runs).flat_map(|(run, of_all)| {
+        run.tracks.iter().map(move |(track, figures)| {
+            let mut row = vec![run.run_id.clone(), run.model.clone(), track_name(*track).to_owned()];
+            row.extend([figures.all.tasks, figures.all.methods].map(|number| number.to_string()));
+            let all = of_all.tracks.get(track).and_then(|figures| figures.all.success_percent);
+            row.push(shown(all, 1));
+            row.extend(OF_CERTIFIED.iter().map(|(_, value, digits)| shown(value(&figures.all), *digits)));
+            row
+        })
+    });
+    Sheet { title: "Certified tasks: those whose published labels hold", headings, words: 3, rows: rows.collect() }
 }
 
 fn parts(

@@ -15,13 +15,13 @@ use crate::execution::scoring::record::{
 use crate::metrics::coverage::{FocalCoverage, coverage, coverage_range};
 use crate::metrics::mutation::Kills;
 use crate::outcome::Outcome;
-use crate::report::score::{COMMAND, ScoredModel, read};
+use crate::report::score::{COMMAND, Period, ReportError, ScoredModel, read_of};
 use crate::submission::predictions::{Place, UnknownTask};
 use crate::submission::{ContentKind, GOLD};
 use crate::task::{MethodId, Side, Task, Track};
 
 /// A run to write.
-pub(super) struct Fixture {
+pub(in crate::report) struct Fixture {
     pub(super) directory: tempfile::TempDir,
     pub(super) inputs: ScoreInputs,
     pub(super) records: Vec<ScoreRecord>,
@@ -200,7 +200,12 @@ impl Fixture {
     }
 
     /// What was not handed in fails; then the run is written, ended or not, and read.
-    pub(super) fn read(mut self, ended: bool) -> Vec<ScoredModel> {
+    pub(in crate::report) fn read(self, ended: bool) -> Vec<ScoredModel> {
+        self.read_of(ended, &Period::default()).unwrap()
+    }
+
+    /// As [`Fixture::read`] for the tasks of a period.
+    pub(super) fn read_of(mut self, ended: bool, period: &Period) -> Result<Vec<ScoredModel>, ReportError> {
         for (model, inputs) in self.inputs.models.clone() {
             for id in inputs.missing {
                 self.submission(&model, id.as_str(), ContentKind::Nothing, None);
@@ -222,7 +227,7 @@ impl Fixture {
             true => run.finish(b"{}").unwrap(),
             false => drop(run),
         }
-        read(&[path]).unwrap()
+        read_of(&[path], period)
     }
 
     /// The developers' test passes on new code and covers eight of ten lines and kills two mutants, one of them strictly.

@@ -1,0 +1,56 @@
+//! `runs compare`: which results of two runs differ.
+
+use super::stdout;
+use crate::application::Context;
+use crate::application::compare::compare;
+use crate::error::CommandError;
+use crate::output::{OutputFormat, Table, counted};
+use crate::report::comparison::RunComparison;
+
+/// Compares two runs and prints the differences.
+///
+/// # Errors
+/// Those of [`compare`]; [`CommandError::CheckFailed`] where results differ.
+pub(super) fn run(runs: [&str; 2], format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    let comparison = compare(runs, context)?;
+    match format {
+        OutputFormat::Json => stdout::json(&comparison)?,
+        OutputFormat::Text => write(&comparison)?,
+    }
+    match comparison.is_equal() {
+        true => Ok(()),
+        false => {
+            let [one, other] = &comparison.runs;
+            Err(CommandError::CheckFailed { summary: format!("the runs {one} and {other} differ") })
+        }
+    }
+}
+
+fn write(comparison: &RunComparison) -> Result<(), CommandError> {
+    let [one, other] = &comparison.runs;
+    if !comparison.differing.is_empty() {
+        let mut table = Table::with_headings(&["task", "of", "what", one, other]);
+        for differing in &comparison.differing {
+            let of = match &differing.model {
+                Some(model) => format!("{model} {}", differing.of),
+                None => differing.of.clone(),
+            };
+            table.row([differing.task.as_str(), &of, differing.what, &differing.one, &differing.other]);
+        }
+        stdout::table(&table)?;
+    }
+    let mut lines = String::new();
+    for (run, tasks) in comparison.runs.iter().zip(&comparison.only) {
+        tasks.iter().for_each(|task| lines.push_str(&format!("only in {run}: {task}\n")));
+    }
+    for (run, models) in comparison.runs.iter().zip(&comparison.only_models) {
+        models.iter().for_each(|model| lines.push_str(&format!("only in {run}: the model {model}\n")));
+    }
+    if !comparison.inputs.is_empty() {
+        lines.push_str(&format!("inputs that differ: {}\n", comparison.inputs.join(", ")));
+    }
+    let results = counted(comparison.compared, "result", "results");
+    let differing = counted(comparison.differing.len(), "value differs", "values differ");
+    lines.push_str(&format!("{results} in both runs, {differing}\n"));
+    stdout::lines(&lines)
+}

@@ -1,0 +1,178 @@
+//! Two runs side by side: which results differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::score::{ScoredMethod, ScoredModel};
+use crate::execution::run::record::CellRecord;
+use crate::task::TaskId;
+
+/// Version of the comparison's schema.
+const COMPARISON_SCHEMA: u32 = 1;
+
+/// The comparison of two runs of the same command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunComparison {
+    /// Version of this value's schema, now 1.
+    pub schema: u32,
+    /// The two runs.
+    pub runs: [String; 2],
+    /// Their command.
+    pub command: String,
+    /// Keys of `inputs.json` whose values differ, but for the tasks.
+    pub inputs: Vec<String>,
+    /// Tasks that only the first has, and those that only the second has.
+    pub only: [Vec<TaskId>; 2],
+    /// Models that only the first has, and those that only the second has.
+    pub only_models: [Vec<String>; 2],
+    /// Number of results that both have: of methods of models, or of executions.
+    pub compared: usize,
+    /// Those that differ, in the order of models and tasks.
+    pub differing: Vec<Differing>,
+}
+
+/// A result that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Differing {
+    /// The model; `None` for a validation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The task.
+    pub task: TaskId,
+    /// The method, of a validation with its cell, path and repeat.
+    pub of: String,
+    /// What differs: `category`, `strict`, `integrity`, `coverage`, `mutation` or `outcome`.
+    pub what: &'static str,
+    /// The first run's value.
+    pub one: String,
+    /// The second run's value.
+    pub other: String,
+}
+
+/// The results of a run, by what they are of.
+type Results = BTreeMap<(Option<String>, TaskId, String), Vec<(&'static str, String)>>;
+
+impl RunComparison {
+    /// Compares two runs of `score`.
+    pub fn of_scores(runs: [String; 2], inputs: Vec<String>, models: [&[ScoredModel]; 2]) -> Self {
+        let tasks = models.map(|models| models.iter().flat_map(|model| &model.tasks).map(|one| one.task.id.clone()));
+        let names = models.map(|models| models.iter().map(|model| model.model.clone()).collect::<BTreeSet<_>>());
+        let mut comparison = Self::of(runs, "score", inputs, tasks.map(Iterator::collect), models.map(scores));
+        let [one, other] = &names;
+        comparison.only_models = [only(one, other), only(other, one)];
+        comparison
+    }
+
+    /// Compares two runs of `validate`.
+    pub fn of_validations(
+        runs: [String; 2],
+        inputs: Vec<String>,
+        tasks: [BTreeSet<TaskId>; 2],
+        records: [&[CellRecord]; 2],
+    ) -> Self {
+        Self::of(runs, "validate", inputs, tasks, records.map(outcomes))
+    }
+
+    fn of(
+        runs: [String; 2],
+        command: &str,
+        inputs: Vec<String>,
+        [one_tasks, other_tasks]: [BTreeSet<TaskId>; 2],
+        [one, other]: [Results; 2],
+    ) -> Self {
+        let mut differing = Vec::new();
+        let mut compared = 0;
+        for ((model, task, of), values) in &one {
+            let Some(others) = other.get(&(model.clone(), task.clone(), of.clone())) else { continue };
+            compared += 1;
+            let different = values.iter().zip(others).filter(|((_, one), (_, other))| one != other);
+            differing.extend(different.map(|((what, one), (_, other))| Differing {
+                model: model.clone(),
+                task: task.clone(),
+                of: of.clone(),
+                what,
+                one: one.clone(),
+                other: other.clone(),
+            }));
+        }
+        let only = [only(&one_tasks, &other_tasks), only(&other_tasks, &one_tasks)];
+        let (schema, command, only_models) = (COMPARISON_SCHEMA, command.to_owned(), [Vec::new(), Vec::new()]);
+        Self { schema, runs, command, inputs, only, only_models, compared, differing }
+    }
+
+    /// Tells whether both runs have the same results of the same tasks and models.
+    pub fn is_equal(&self) -> bool {
+        self.differing.is_empty() && self.only.iter().all(Vec::is_empty) && self.only_models.iter().all(Vec::is_empty)
+    }
+}
+
+fn only<T: Ord + Clone>(these: &BTreeSet<T>, those: &BTreeSet<T>) -> Vec<T> {
+    these.difference(those).cloned().collect()
+}
+
+fn scores(models: &[ScoredModel]) -> Results {
+    let mut results = Results::new();
+    for model in models {
+        for scored in &model.tasks {
+            for method in &scored.methods {
+                let of = (Some(model.model.clone()), scored.task.id.clone(), method.method.to_string());
+                results.insert(of, values(method));
+            }
+        }
+    }
+    results
+}
+
+/// Returns what the figures are made of.
+fn values(method: &ScoredMethod) -> Vec<(&'static str, String)> {
+    let number = |value: Option<f64>, digits: usize| super::score::formats::table::shown(value, digits);
+    let (verdict, pred) = (&method.verdict, &method.score.pred);
+    vec![
+        ("category", verdict.paper_verdict.map_or("unscored", |category| category.name()).to_owned()),
+        ("strict", verdict.strict_success.to_string()),
+        ("integrity", verdict.integrity.name().to_owned()),
+        ("coverage", number(pred.coverage, 2)),
+        ("mutation", number(pred.mutation, 4)),
+    ]
+}
+
+fn outcomes(records: &[CellRecord]) -> Results {
+    let result = |record: &CellRecord| {
+        let mut of = format!("{} {} {}", record.cell.name(), record.method, record.path);
+        if record.repeat > 1 {
+            of.push_str(&format!(" repeat {}", record.repeat));
+        }
+        ((None, record.task_id.clone(), of), vec![("outcome", record.outcome.to_string())])
+    };
+    records.iter().map(result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::score::tests::fixture;
+    use super::*;
+    use crate::metrics::category::Category;
+
+    #[test]
+    fn what_differs_is_named_with_both_values() {
+        let one = fixture().read(true);
+        let names = || ["one", "other"].map(str::to_owned);
+        let same = RunComparison::of_scores(names(), Vec::new(), [&one, &one]);
+        // Two models with five tasks of seven methods each.
+        assert_eq!((same.compared, same.is_equal()), (14, true));
+        let mut other = one.clone();
+        other[0].tasks[1].methods[0].verdict.paper_verdict = Some(Category::Redundant);
+        other[0].tasks.pop();
+        other.truncate(1);
+        let compared = RunComparison::of_scores(names(), Vec::new(), [&one, &other]);
+        assert_eq!((compared.compared, compared.is_equal()), (6, false));
+        let [Differing { task, what, one: first, other: second, .. }] = compared.differing.as_slice() else {
+            panic!("{compared:?}")
+        };
+        assert_eq!((task.as_str(), *what, first.as_str(), second.as_str()), ("t2", "category", "Success", "Redundant"));
+        assert_eq!(compared.only_models[0], [one[1].model.clone()]);
+        // The first run's other model still has the task.
+        assert_eq!(compared.only[0].iter().map(TaskId::as_str).collect::<Vec<_>>(), ["t5"]);
+    }
+}

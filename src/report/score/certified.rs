@@ -1,0 +1,178 @@
+//! Figures over the tasks whose published labels hold, beside those over all tasks.
+//!
+//! A validation tells which labels hold, and which of the developers' methods pass on old code as well: no submission of
+//! such a method can be told from one that tests nothing of the change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::ScoredModel;
+use crate::metrics::aggregate::{TaskScore, TrackFigures, track_figures};
+use crate::outcome::label::TaskClass;
+use crate::report::validation::{ClassedTask, ValidationSummary};
+use crate::task::{MethodId, TaskId, Track};
+
+/// What a validation says of tasks.
+#[derive(Clone, Debug)]
+pub struct Certification {
+    validation: String,
+    classes: BTreeMap<TaskId, TaskClass>,
+    not_discriminating: BTreeSet<(TaskId, MethodId)>,
+}
+
+/// A report over certified tasks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Certified {
+    /// The validation's run.
+    pub validation: String,
+    /// Number of tasks of all scoring runs.
+    pub tasks: usize,
+    /// Number of those with a certified method.
+    pub certified: usize,
+    /// What is left out, sorted.
+    pub excluded: Vec<Excluded>,
+    /// Figures of each model of a run over what is left.
+    pub runs: Vec<CertifiedRun>,
+}
+
+/// A task, or one of its methods, that is not certified.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Excluded {
+    /// The task.
+    pub task: TaskId,
+    /// The method; `None` for all of the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<MethodId>,
+    /// The class of the task in the validation, `not_validated`, or `not_discriminating`.
+    pub reason: &'static str,
+}
+
+/// One model in one run, over certified tasks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CertifiedRun {
+    /// The run.
+    pub run_id: String,
+    /// The model.
+    pub model: String,
+    /// Figures of the run's tracks.
+    pub tracks: BTreeMap<Track, TrackFigures>,
+}
+
+impl Certification {
+    /// Returns what a validation says of its tasks.
+    pub fn of(summary: &ValidationSummary, classed: &[ClassedTask<'_>]) -> Self {
+        let methods = summary.not_discriminating.iter();
+        Self {
+            validation: summary.run_id.clone(),
+            classes: classed.iter().map(|classed| (classed.task.id.clone(), classed.class)).collect(),
+            not_discriminating: methods.map(|one| (one.task_id.clone(), one.method.clone())).collect(),
+        }
+    }
+
+    /// Returns why a task is not certified.
+    fn reason(&self, task: &TaskId) -> Option<&'static str> {
+        match self.classes.get(task) {
+            Some(TaskClass::Reproduced) => None,
+            Some(class) => Some(class.name()),
+            None => Some("not_validated"),
+        }
+    }
+
+    /// Adds scored models up over certified tasks.
+    pub fn figures(&self, models: &[ScoredModel]) -> Certified {
+        let tasks: BTreeMap<&TaskId, &[MethodId]> = models
+            .iter()
+            .flat_map(|model| &model.tasks)
+            .map(|scored| (&scored.task.id, scored.task.test_methods.as_slice()))
+            .collect();
+        let mut excluded = Vec::new();
+        let mut certified = 0;
+        for (&task, methods) in &tasks {
+            if let Some(reason) = self.reason(task) {
+                excluded.push(Excluded { task: task.clone(), method: None, reason });
+                continue;
+            }
+            let left = methods.iter().filter(|method| self.tells_apart(task, method)).count();
+            certified += usize::from(left > 0);
+            let others = methods.iter().filter(|method| !self.tells_apart(task, method));
+            excluded.extend(others.map(|method| Excluded {
+                task: task.clone(),
+                method: Some(method.clone()),
+                reason: "not_discriminating",
+            }));
+        }
+        let runs = models.iter().map(|model| self.run(model)).collect();
+        Certified { validation: self.validation.clone(), tasks: tasks.len(), certified, excluded, runs }
+    }
+
+    fn tells_apart(&self, task: &TaskId, method: &MethodId) -> bool {
+        !self.not_discriminating.contains(&(task.clone(), method.clone()))
+    }
+
+    fn run(&self, model: &ScoredModel) -> CertifiedRun {
+        let mut scores = Vec::new();
+        for (scored, mut score) in model.tasks.iter().zip(model.task_scores()) {
+            let task = &scored.task.id;
+            let methods = scored.methods.iter().zip(&score.methods);
+            let left = methods.filter(|(method, _)| self.tells_apart(task, &method.method)).map(|(_, score)| *score);
+            score.methods = left.collect();
+            if self.reason(task).is_none() && !score.methods.is_empty() {
+                scores.push(score);
+            }
+        }
+        let mut tracks: BTreeMap<Track, Vec<&TaskScore>> = BTreeMap::new();
+        for score in &scores {
+            tracks.entry(score.track).or_default().push(score);
+        }
+        CertifiedRun {
+            run_id: model.run_id.clone(),
+            model: model.model.clone(),
+            tracks: tracks.into_iter().map(|(track, tasks)| (track, track_figures(&tasks))).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::score::tests::fixture;
+
+    #[test]
+    fn figures_are_over_what_holds_and_tells_apart() {
+        let models = fixture().read(true);
+        let id = |name: &str| -> TaskId { name.parse().unwrap() };
+        let second =
+            models[0].tasks.iter().find(|scored| scored.task.id == id("t4")).unwrap().methods[1].method.clone();
+        let class = |name: &str, class: TaskClass| (id(name), class);
+        let certification = Certification {
+            validation: "v".to_owned(),
+            classes: BTreeMap::from([
+                class("t1", TaskClass::Differing),
+                class("t2", TaskClass::Reproduced),
+                class("t3", TaskClass::Reproduced),
+                class("t4", TaskClass::Reproduced),
+            ]),
+            not_discriminating: BTreeSet::from([(id("t4"), second.clone())]),
+        };
+        let certified = certification.figures(&models);
+        assert_eq!((certified.tasks, certified.certified), (5, 3));
+        let excluded = |task: &str, method: Option<&MethodId>, reason| Excluded {
+            task: id(task),
+            method: method.cloned(),
+            reason,
+        };
+        let expected = [
+            excluded("t1", None, "differing"),
+            excluded("t4", Some(&second), "not_discriminating"),
+            excluded("t5", None, "not_validated"),
+        ];
+        assert_eq!(certified.excluded, expected);
+        let of = |track: Track| &certified.runs[0].tracks[&track].all;
+        // t3 alone: its one method succeeds.
+        assert_eq!((of(Track::TestUpdate).tasks, of(Track::TestUpdate).success_percent), (1, Some(100.0)));
+        // t2, and of t4 the first method, which succeeds; the second is redundant and left out.
+        let generation = of(Track::TestGeneration);
+        assert_eq!((generation.tasks, generation.methods, generation.success_percent), (2, 2, Some(100.0)));
+    }
+}
