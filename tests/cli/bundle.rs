@@ -17,14 +17,14 @@ use crate::support::command::CommandLine;
 use crate::support::locks;
 
 /// A data directory with a sample repository's tasks, locks and an image that holds nothing of the repository.
-struct Maker {
-    line: CommandLine,
-    repository: RepositoryName,
+pub(super) struct Maker {
+    pub(super) line: CommandLine,
+    pub(super) repository: RepositoryName,
     mirror: String,
 }
 
 impl Maker {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let line = CommandLine::new();
         let sample = SampleRepository::demo().unwrap();
         let mirror = line.path().join("mirror");
@@ -43,14 +43,19 @@ impl Maker {
         maker
     }
 
-    fn run(&self, arguments: &[&str]) -> String {
+    pub(super) fn run(&self, arguments: &[&str]) -> String {
         self.line.run(&[arguments, &["--git-mirror", &self.mirror]].concat())
     }
 
-    fn fine(&self, arguments: &[&str]) -> String {
+    pub(super) fn fine(&self, arguments: &[&str]) -> String {
         let said = self.run(arguments);
         assert!(said.starts_with("exit 0"), "{said}");
         said
+    }
+
+    /// Returns the number of its tasks.
+    pub(super) fn tasks(&self) -> usize {
+        SampleRepository::demo().unwrap().miniatures.len()
     }
 
     fn create(&self, output: &str, more: &[&str]) -> PathBuf {
@@ -60,7 +65,7 @@ impl Maker {
 }
 
 /// Imports into a new data directory, which must stay without records if the import fails with `expected`.
-fn refused(bundle: &Path, more: &[&str], code: u8, expected: &str) {
+pub(super) fn refused(bundle: &Path, more: &[&str], code: u8, expected: &str) {
     let line = CommandLine::new();
     let said = line.run(&[&["bundle", "import", bundle.to_str().unwrap()], more].concat());
     assert!(said.starts_with(&format!("exit {code}\n")) && said.contains(expected), "{said}");
@@ -72,12 +77,12 @@ fn refused(bundle: &Path, more: &[&str], code: u8, expected: &str) {
     assert_eq!(left, Vec::<String>::new());
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
 }
 
 /// Returns the largest blob of a bundle.
-fn largest(bundle: &Path) -> PathBuf {
+pub(super) fn largest(bundle: &Path) -> PathBuf {
     let blobs = fs::read_dir(bundle.join("blobs/sha256")).unwrap().map(|entry| entry.unwrap().path());
     blobs.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap()
 }

@@ -1,5 +1,6 @@
 //! Subcommands as a user meets them: what they print, and how they fail.
 
+mod agent_bundle;
 mod bundle;
 mod doctor;
 mod failures;

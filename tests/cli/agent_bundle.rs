@@ -1,0 +1,136 @@
+//! `bundle create --audience agent`: what agents get, and nothing of what scorers have.
+
+use std::path::Path;
+use std::process::Command;
+
+use fs_err as fs;
+use testevo_sandbox::sample::SampleRepository;
+
+use super::bundle::{Maker, copy, largest, refused};
+use crate::support::command::CommandLine;
+
+fn create(maker: &Maker, output: &str) -> std::path::PathBuf {
+    maker.fine(&["bundle", "create", "--audience", "agent", "-o", output]);
+    maker.line.path().join(output)
+}
+
+/// Returns the output of a command that ends well.
+fn output(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+#[test]
+fn agents_get_workspaces_and_an_image_and_no_answers() {
+    let maker = Maker::new();
+    let (directory, archive) = (create(&maker, "made"), create(&maker, "made.tar"));
+    assert_eq!(fs::read(&archive).unwrap(), fs::read(create(&maker, "again.tar")).unwrap());
+    for bundle in [&directory, &archive] {
+        let bundle = bundle.to_str().unwrap();
+        let said = maker.line.run(&["bundle", "verify", bundle]);
+        assert!(said.starts_with("exit 0"), "{said}");
+        let said = maker.fine(&["audit", bundle]);
+        assert!(!said.contains("gold_"), "{said}");
+        // What scorers have is not there to be found: nothing names it.
+        let line = CommandLine::new();
+        let said = line.run(&["validate", "--bundle", bundle, "--unsigned"]);
+        assert!(said.starts_with("exit 2\n") && said.contains("is for agents"), "{said}");
+
+        // Without tasks' data or a mirror, the workspaces are those that are written where these are.
+        let there = line.path().join("there");
+        let said = line.run(&["workspace", "--bundle", bundle, "-o", there.to_str().unwrap(), "--offline"]);
+        assert!(said.starts_with("exit 0"), "{said}");
+        let here = maker.line.path().join("here");
+        if !here.exists() {
+            maker.fine(&["workspace", "-o", here.to_str().unwrap()]);
+        }
+        output(Command::new("diff").args(["-r", "--no-dereference"]).args([&here, &there]));
+        for entry in fs::read_dir(&there).unwrap() {
+            let project = entry.unwrap().path().join("project");
+            let git = |arguments: &[&str]| {
+                // The files belong to the user of containers.
+                output(Command::new("git").args(["-c", "safe.directory=*", "-C"]).arg(&project).args(arguments))
+            };
+            git(&["fsck", "--strict"]);
+            assert_eq!(git(&["status", "--short"]), "");
+        }
+
+        let import = ["bundle", "import", bundle, "--unsigned", "--format", "json"];
+        let said = line.run(&import);
+        assert!(said.starts_with("exit 0") && said.contains(r#""audience":"agent""#), "{said}");
+        let files = line.files();
+        let image = format!("data/images/{}.json", maker.repository.file_stem());
+        assert!(files.contains(&image), "{files:?}");
+        assert!(
+            !files.iter().any(|file| file.starts_with("data/tasks/") || file.starts_with("data/locks/t")),
+            "{files:?}"
+        );
+        let said = line.run(&import);
+        assert!(said.starts_with("exit 0") && said.contains(r#""blobs":0"#), "{said}");
+    }
+}
+
+#[test]
+fn a_developers_test_in_a_bundle_for_agents_is_found() {
+    let maker = Maker::new();
+    let directory = create(&maker, "made");
+    let sample = SampleRepository::demo().unwrap();
+    let miniature = &sample.miniatures[0];
+    let gold = &miniature.files(testevo_sandbox::task::Side::New)[&miniature.test_file];
+    // A blob that nothing names is refused before it is searched, and a file beside the blobs is searched.
+    let stranger = maker.line.path().join("stranger");
+    copy(&directory, &stranger);
+    fs::write(stranger.join("blobs/sha256").join("0".repeat(64)), gold).unwrap();
+    let said = maker.run(&["audit", stranger.to_str().unwrap()]);
+    assert!(said.starts_with("exit 4\n") && said.contains("does not name the blob"), "{said}");
+    let said = CommandLine::new().run(&["bundle", "verify", stranger.to_str().unwrap()]);
+    assert!(said.starts_with("exit 1\n") && said.contains("unknown: "), "{said}");
+
+    // A workspace that already has the answer never becomes a bundle.
+    let there = maker.line.path().join("there");
+    maker.fine(&["workspace", "-o", there.to_str().unwrap()]);
+    let workspace = fs::read_dir(&there).unwrap().next().unwrap().unwrap().path();
+    fs::write(workspace.join("project/notes.md"), gold).unwrap();
+    let said = maker.run(&["audit", workspace.to_str().unwrap()]);
+    assert!(said.starts_with("exit 1\n") || is_of_another_task(&said, &workspace, &miniature.name), "{said}");
+}
+
+/// Tells whether the workspace belongs to another task than the planted answer.
+fn is_of_another_task(said: &str, workspace: &Path, miniature: &str) -> bool {
+    said.contains("cross_task") && !workspace.to_str().unwrap().ends_with(miniature)
+}
+
+#[test]
+fn damaged_bundles_for_agents_are_refused() {
+    let maker = Maker::new();
+    let (directory, archive) = (create(&maker, "made"), create(&maker, "made.tar"));
+    let path = |name: &str| maker.line.path().join(name);
+    let bytes = fs::read(&archive).unwrap();
+    fs::write(path("short.tar"), &bytes[..bytes.len() / 2]).unwrap();
+    refused(&path("short.tar"), &["--unsigned"], 4, "truncated");
+    let blobs = fs::read_dir(directory.join("blobs/sha256")).unwrap().map(|one| one.unwrap());
+    for blob in blobs.filter(|blob| blob.metadata().unwrap().len() > 0).map(|blob| blob.file_name()) {
+        let tampered = path(&format!("tampered-{}", blob.display()));
+        copy(&directory, &tampered);
+        let file = tampered.join("blobs/sha256").join(&blob);
+        let mut bytes = fs::read(&file).unwrap();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        fs::write(file, bytes).unwrap();
+        let said = CommandLine::new().run(&["bundle", "verify", tampered.to_str().unwrap()]);
+        assert!(!said.starts_with("exit 0") && said.contains(blob.to_str().unwrap()), "{said}");
+        let line = CommandLine::new();
+        let said = line.run(&["workspace", "--bundle", tampered.to_str().unwrap(), "--unsigned", "-o", "out"]);
+        let unpacked = line.files().iter().filter(|file| file.ends_with("TASK.md")).count();
+        // Each archive is compared before it is unpacked; a damaged record is seen before all of them.
+        assert!(said.starts_with("exit 0") || said.starts_with("exit 6\n"), "{said}");
+        assert!(said.starts_with("exit 0") || unpacked < maker.tasks(), "{said}");
+    }
+    let gone = path("gone");
+    copy(&directory, &gone);
+    fs::remove_file(largest(&gone)).unwrap();
+    let said = CommandLine::new().run(&["bundle", "verify", gone.to_str().unwrap()]);
+    assert!(said.starts_with("exit 1") && said.contains("missing: "), "{said}");
+}
