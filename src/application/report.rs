@@ -13,7 +13,7 @@ use crate::execution::run::list::{describe, find, read_at};
 use crate::execution::run::record::CellRecord;
 use crate::report::leaderboard::calibration::{Calibration, calibrate};
 use crate::report::leaderboard::{self, Leaderboard};
-use crate::report::score::formats::html;
+use crate::report::score::formats::{html, instances};
 use crate::report::score::{
     COMMAND, Certification, Period, ReportError, ScoreReport, ScoredModel, figures, read, read_of,
 };
@@ -65,12 +65,28 @@ impl ScoringRuns {
     /// # Errors
     /// [`CommandError::Usage`] for a directory with entries; I/O errors of reading attachments and writing pages.
     pub fn write_pages(&self, directory: &Path) -> Result<(), CommandError> {
+        self.written_to(directory, html::write_directory)
+    }
+
+    /// Writes a file for each completed instance, and a summary of each model, into a new or empty directory.
+    ///
+    /// # Errors
+    /// [`CommandError::Usage`] for a directory with entries; I/O errors of writing.
+    pub fn write_instances(&self, directory: &Path) -> Result<(), CommandError> {
+        self.written_to(directory, instances::write_directory)
+    }
+
+    fn written_to(
+        &self,
+        directory: &Path,
+        write: fn(&Path, &ScoreReport, &[ScoredModel]) -> io::Result<()>,
+    ) -> Result<(), CommandError> {
         let written = || -> io::Result<bool> {
             fs::create_dir_all(directory)?;
             if fs::read_dir(directory)?.next().is_some() {
                 return Ok(false);
             }
-            html::write_directory(directory, &self.figures(), &self.models)?;
+            write(directory, &self.figures(), &self.models)?;
             Ok(true)
         };
         match written().map_err(CommandError::Output)? {

@@ -36,7 +36,8 @@ pub(super) struct ReportArguments {
     /// Add the figures over certified tasks: those whose published labels hold in this run of `validate`
     #[arg(long, value_name = "RUN", conflicts_with = "published")]
     certified_by: Option<String>,
-    /// With `--format html`: writes `index.html` and a page for each task into this new or empty directory
+    /// A new or empty directory: for `--format html` of `index.html` and a page for each task, for `--format instances` of
+    /// its files
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -57,6 +58,9 @@ enum ReportFormat {
     Junit,
     /// One page that needs nothing else
     Html,
+    /// A `report.json` for each completed task, as SWE-bench's harness leaves them, and a summary of each model; with
+    /// `--output`
+    Instances,
     /// JSON in the shape of the published leaderboard: a row for each task, told by its date
     Leaderboard,
 }
@@ -75,14 +79,20 @@ pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), 
     }
     let models = &runs.models;
     if let Some(directory) = &arguments.output {
-        if arguments.format != ReportFormat::Html {
-            return Err(CommandError::Usage {
-                message: "`--output` takes the pages of `--format html`".to_owned(),
-                hint: "add `--format html`, or redirect stdout to a file".to_owned(),
-            });
-        }
-        runs.write_pages(directory)?;
-        return stdout::line(&directory.join("index.html").display().to_string());
+        return match arguments.format {
+            ReportFormat::Html => {
+                runs.write_pages(directory)?;
+                stdout::line(&directory.join("index.html").display().to_string())
+            }
+            ReportFormat::Instances => {
+                runs.write_instances(directory)?;
+                stdout::line(&directory.display().to_string())
+            }
+            _ => Err(CommandError::Usage {
+                message: "`--output` takes the files of `--format html` and `--format instances`".to_owned(),
+                hint: "choose one of these with `--format`, or redirect stdout to a file".to_owned(),
+            }),
+        };
     }
     match arguments.format {
         ReportFormat::Text => print_text(&runs.figures(), models),
@@ -92,6 +102,10 @@ pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), 
         ReportFormat::Junit => stdout::written(|out| junit::write(out, &runs.figures(), models)),
         ReportFormat::Html => stdout::written(|out| html::write(out, &runs.figures(), models)),
         ReportFormat::Leaderboard => stdout::json(&runs.leaderboard()?),
+        ReportFormat::Instances => Err(CommandError::Usage {
+            message: "`--format instances` writes several files".to_owned(),
+            hint: "name a new or empty directory with `--output`".to_owned(),
+        }),
     }
 }
 
@@ -106,12 +120,14 @@ fn write_calibration(calibration: &Calibration, format: ReportFormat) -> Result<
             stdout::lines("\nDifferences:\n")?;
             table_of(&formats::DIFFERENCES, formats::differences(calibration))
         }
-        ReportFormat::Csv | ReportFormat::Junit | ReportFormat::Html | ReportFormat::Leaderboard => {
-            Err(CommandError::Usage {
-                message: "`--published` is written as text, json or markdown".to_owned(),
-                hint: "choose one of these with `--format`".to_owned(),
-            })
-        }
+        ReportFormat::Csv
+        | ReportFormat::Junit
+        | ReportFormat::Html
+        | ReportFormat::Leaderboard
+        | ReportFormat::Instances => Err(CommandError::Usage {
+            message: "`--published` is written as text, json or markdown".to_owned(),
+            hint: "choose one of these with `--format`".to_owned(),
+        }),
     }
 }
 

@@ -186,3 +186,36 @@ fn a_report_is_over_the_wanted_days_and_by_a_validation() {
     let said = line.run(&["report", "small", "--certified-by", "small"]);
     assert!(said.starts_with("exit 2\n") && said.contains("is no finished run of `validate`"), "{said}");
 }
+
+#[test]
+fn single_results_lie_where_other_harnesses_leave_them() {
+    let line = written(&[("small", &["one"], 12)]);
+    let said = line.run(&["report", "small", "--format", "instances"]);
+    assert!(said.starts_with("exit 2\n") && said.contains("--output"), "{said}");
+    let said = line.run(&["report", "small", "--format", "instances", "-o", "out"]);
+    assert!(said.starts_with("exit 0\n"), "{said}");
+    let read = |path: &str| -> Value { serde_json::from_slice(&fs::read(line.path().join(path)).unwrap()).unwrap() };
+    let files = line.files();
+    let named = files.iter().find_map(|file| file.strip_prefix("out/")?.strip_suffix(".small.json")).unwrap();
+    let summary = read(&format!("out/{named}.small.json"));
+    let ids = |key: &str| summary[key].as_array().unwrap().clone();
+    assert!(!ids("resolved_ids").is_empty() && !ids("unresolved_ids").is_empty(), "{summary}");
+    let all = [ids("resolved_ids"), ids("unresolved_ids")].concat();
+    assert_eq!(all.len(), ids("completed_ids").len());
+    // A task is resolved if the CSV has nothing but successes for it.
+    let rates = success_percent(&report(&line, &["small"], "csv"));
+    for id in &all {
+        let id = id.as_str().unwrap();
+        let instance = &read(&format!("out/small/{named}/{id}/report.json"))[id];
+        let rate = rates.iter().find(|(name, _)| name[3] == id).unwrap().1;
+        assert_eq!(instance["resolved"], json!(*rate == 100.0), "{id}: {instance}");
+        assert_eq!(instance["resolved"], json!(ids("resolved_ids").contains(&json!(id))));
+        let status = &instance["tests_status"]["FAIL_TO_PASS"];
+        let count = |key: &str| status[key].as_array().unwrap().len();
+        assert_eq!(count("success") + count("failure"), instance["methods"].as_object().unwrap().len());
+    }
+    let reports = files.iter().filter(|file| file.ends_with("/report.json")).count();
+    assert_eq!(reports, all.len(), "only completed instances have one");
+    let said = line.run(&["report", "small", "--format", "instances", "-o", "out"]);
+    assert!(said.starts_with("exit 2\n") && said.contains("is not empty"), "{said}");
+}
