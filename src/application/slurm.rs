@@ -187,8 +187,7 @@ impl<'a> Watch<'a> {
 
     /// Waits until all shards are done, or with `detach` until all are submitted. Returns whether they are done.
     async fn until_done(&mut self, detach: bool) -> Result<bool, CommandError> {
-        let finished = self.unfinished()?;
-        let (total, mut left) = (u64::from(self.sharded.shards), finished);
+        let (total, mut left) = (u64::from(self.sharded.shards), self.unfinished()?);
         let stage = self.context.events.stage("shards", Some(total), total - left.len() as u64);
         let mut running: Vec<u32> = Vec::new();
         let (mut pause, mut silent) = (LOOKS[0], 0);

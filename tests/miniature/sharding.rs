@@ -87,3 +87,42 @@ fn merged_shards_are_a_whole_run() {
     let methods = |tracks: &Value| tracks["test_generation"]["methods"].as_u64().unwrap();
     assert_eq!(methods(&certified) + 1, methods(&all));
 }
+
+#[test]
+fn verdicts_are_equal_whatever_executes_them() {
+    let (repository, workshop) = demonstration::given();
+    let selected = repository.name.to_string();
+    let validate = ["validate", "--no-confirm", "--format", "json", &selected];
+    let mut verdicts = Vec::new();
+    for (run, more, processors) in [
+        ("equal-docker", &["--engine", "docker", "--jobs", "2"][..], None),
+        ("equal-native", &["--engine", "native", "--jobs", "2", "--repeat", "2"], None),
+        ("equal-alone", &["--engine", "native", "--jobs", "1"], Some("0")),
+    ] {
+        let directory = workshop.data_dir.join("runs").join(run);
+        if directory.exists() {
+            fs::remove_dir_all(directory).unwrap();
+        }
+        let command = workshop.command(&[&validate[..], more, &["--run-id", run]].concat());
+        let mut command = match processors {
+            None => command,
+            Some(processors) => {
+                let mut bound = std::process::Command::new("taskset");
+                bound.args(["--cpu-list", processors]).arg(command.get_program()).args(command.get_args());
+                bound
+            }
+        };
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{run}: {}", String::from_utf8_lossy(&output.stderr));
+        // Each repeat is a row of its own, after the first one, and comes to the same.
+        let mut value = results(&workshop, run).1;
+        let rows = value["verdicts"].as_array_mut().unwrap();
+        assert!(!rows.is_empty());
+        rows.iter_mut().for_each(|row| drop(row.as_object_mut().unwrap().remove("repeat").unwrap()));
+        rows.dedup();
+        verdicts.push((run, value));
+    }
+    for (run, found) in &verdicts[1..] {
+        assert_eq!(*found, verdicts[0].1, "{run}");
+    }
+}
