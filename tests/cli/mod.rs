@@ -14,6 +14,7 @@ mod preview;
 mod proxy;
 mod report;
 mod runs;
+mod schedulers;
 mod score;
 mod settings;
 mod store;

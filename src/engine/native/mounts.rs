@@ -215,7 +215,8 @@ impl Inputs {
         if let Some(view) = self.of_files.get(parent) {
             return Ok(view.clone());
         }
-        let view = Path::new("..").join(VIEWS).join(self.of_files.len().to_string());
+        // A directory that can't be shown leaves an empty place behind, so the number of shown ones is no name.
+        let view = Path::new("..").join(VIEWS).join(self.number.to_string());
         fs::create_dir(&view)?;
         self.view(parent, &view)?;
         self.of_files.insert(parent.to_owned(), view.clone());
