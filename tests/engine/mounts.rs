@@ -9,6 +9,7 @@ use super::support::*;
 
 on_the_native_engine!(
     every_mount_has_the_flags_that_it_was_promised,
+    inputs_arrive_after_one_that_can_not_be_shown,
     mounts_and_groups_tell_nothing_of_the_host_and_no_container_from_another,
     there_is_no_user_but_the_tasks,
 );
@@ -118,6 +119,18 @@ async fn every_mount_has_the_flags_that_it_was_promised() {
     assert_eq!(without("nodev"), ["/dev"], "{said}");
     let shared: Vec<&str> = mounts.values().flat_map(|mount| mount.propagation.iter().copied()).collect();
     assert!(shared.is_empty(), "{shared:?}:\n{said}");
+}
+
+/// No file system can show another one's `/proc/sys`, as it can't show what is nested too deep.
+async fn inputs_arrive_after_one_that_can_not_be_shown() {
+    let input = directory();
+    fs_err::write(input.path().join("file"), "after").unwrap();
+    let steps = vec![step(&["cat", "/input/odd"]), step(&["cat", "/input/file"])];
+    let mut spec = spec(loaded_image(&*engine().await).await, steps);
+    spec.mounts.push(mount(std::path::Path::new("/proc/sys/kernel/ostype"), "/input/odd"));
+    spec.mounts.push(mount(&input.path().join("file"), "/input/file"));
+    let run = finish(&spec).await;
+    assert_eq!([0, 1].map(|index| run.stdout(index)), ["Linux\n", "after"]);
 }
 
 /// Returns what a table of mounts says besides the kernel's own numbers of mounts and file systems.
