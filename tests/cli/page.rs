@@ -266,7 +266,7 @@ fn pages_are_written_to_a_new_directory_only() {
     ScoredRun { run_id: "r1", models, tasks: 3, strange: "" }.write(&line.path().join("data"));
     let pages = |more: &[&str]| line.run(&[&["report", "r1", "--output", "pages"], more].concat());
     let said = pages(&[]);
-    assert!(said.starts_with("exit 2\n") && said.contains("add `--format html`"), "{said}");
+    assert!(said.starts_with("exit 2\n") && said.contains("takes the files of `--format html`"), "{said}");
     assert!(!line.path().join("pages").exists());
     assert!(pages(&["--format", "html"]).starts_with("exit 0\n"));
     let mut written: Vec<_> =
