@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use self::caps::{COST_CAPS, CostCap};
-use super::bootstrap::interval;
+use super::bootstrap::{clustered_interval, interval};
 use super::category::Category;
 use super::integrity::Integrity;
 use crate::task::{RepositoryName, TaskId, Track};
@@ -108,6 +108,8 @@ pub struct Figures {
     pub success_percent: Option<f64>,
     /// 95 % interval of `success_percent`, by resampling tasks.
     pub success_percent_interval: Option<[f64; 2]>,
+    /// 95 % interval of `success_percent`, by resampling repositories and their tasks; `None` for one repository.
+    pub success_percent_interval_repositories: Option<[f64; 2]>,
     /// See [`Category::Redundant`].
     pub redundant_percent: Option<f64>,
     /// See [`Category::ExecFail`].
@@ -244,6 +246,13 @@ fn figures(tasks: &[&TaskScore]) -> Figures {
         few_methods: methods < FEW_METHODS,
         success_percent: percent(Category::Success),
         success_percent_interval: interval(&success_rates(tasks)),
+        success_percent_interval_repositories: {
+            let mut rates: BTreeMap<&RepositoryName, Vec<f64>> = BTreeMap::new();
+            for task in tasks {
+                rates.entry(&task.repository).or_default().extend(success_rates(&[task]));
+            }
+            clustered_interval(rates.values().map(Vec::as_slice))
+        },
         redundant_percent: percent(Category::Redundant),
         exec_fail_percent: percent(Category::ExecFail),
         cmpl_fail_percent: percent(Category::CmplFail),

@@ -1,5 +1,6 @@
 //! Confidence intervals of a mean, and of a difference of two means over the same tasks: percentile intervals by
-//! resampling tasks.
+//! resampling tasks, or repositories and their tasks. Tasks of one repository are alike, so the latter are wider where
+//! models do well in some repositories only.
 //!
 //! The random numbers are equal in every report, so that equal runs give equal bytes.
 
@@ -23,8 +24,36 @@ pub fn interval(values: &[f64]) -> Option<[f64; 2]> {
             sum / number as f64
         })
         .collect();
+    Some(middle(&mut means))
+}
+
+/// Returns the 95 % interval of the mean of all values, by resampling groups and then values in each; `None` for fewer
+/// than two groups. A group must have a value.
+pub fn clustered_interval<'a>(groups: impl IntoIterator<Item = &'a [f64]>) -> Option<[f64; 2]> {
+    let groups: Vec<&[f64]> = groups.into_iter().filter(|group| !group.is_empty()).collect();
+    if groups.len() < 2 {
+        return None;
+    }
+    let mut random = ChaCha8Rng::seed_from_u64(SEED);
+    let mut means: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            let (mut sum, mut number) = (0.0, 0);
+            for _ in 0..groups.len() {
+                let group = groups[index(random.next_u32(), groups.len() as u64)];
+                let drawn = (0..group.len()).map(|_| group[index(random.next_u32(), group.len() as u64)]);
+                sum += drawn.sum::<f64>();
+                number += group.len();
+            }
+            sum / number as f64
+        })
+        .collect();
+    Some(middle(&mut means))
+}
+
+/// Returns the ends of the middle 95 % of the resamples' means.
+fn middle(means: &mut [f64]) -> [f64; 2] {
     means.sort_by(f64::total_cmp);
-    Some([means[RESAMPLES / 40], means[RESAMPLES - 1 - RESAMPLES / 40]])
+    [means[RESAMPLES / 40], means[RESAMPLES - 1 - RESAMPLES / 40]]
 }
 
 /// Maps a random number to an index, by multiplication because that is faster than division: there are millions of
@@ -54,6 +83,21 @@ mod tests {
         assert_eq!(interval(&values(2000)), interval(&values(2000)));
         assert_eq!(interval(&[1.0]), None);
         assert_eq!(interval(&[7.0, 7.0]), Some([7.0, 7.0]));
+    }
+
+    #[test]
+    fn intervals_of_unlike_groups_are_wider() {
+        let all: Vec<f64> = (0..200).map(|n| if n < 100 { 0.0 } else { 100.0 }).collect();
+        let [low, high] = interval(&all).unwrap();
+        // Ten groups: half of them are all 0, the others all 100. Only their choice varies the mean.
+        let [lower, higher] = clustered_interval(all.chunks(20)).unwrap();
+        assert!(higher - lower > 3.0 * (high - low), "{lower} {higher} {low} {high}");
+        assert_eq!((lower, higher), (20.0, 80.0), "multiples of a tenth, as groups are equally large");
+        // Groups that are alike vary it as tasks do.
+        let alike: Vec<f64> = (0..200).map(|n| if n % 2 == 0 { 0.0 } else { 100.0 }).collect();
+        let [lower, higher] = clustered_interval(alike.chunks(20)).unwrap();
+        assert!((higher - lower) / (high - low) < 1.3, "{lower} {higher}");
+        assert_eq!(clustered_interval([&all[..]]), None);
     }
 
     #[test]

@@ -10,9 +10,9 @@ use serde::Serialize;
 use crate::error::{ExitStatus, Failure};
 use crate::execution::run::directory::RunDirectoryError;
 use crate::metrics::aggregate::{TaskScore, TrackFigures, success_rates, track_figures};
-use crate::metrics::bootstrap::paired;
+use crate::metrics::bootstrap::{clustered_interval, paired};
 use crate::metrics::category::Flaky;
-use crate::task::{MethodId, TaskId, Track};
+use crate::task::{MethodId, RepositoryName, TaskId, Track};
 
 pub mod attachments;
 mod certified;
@@ -170,6 +170,8 @@ pub struct Comparison {
     pub success_percent_difference: f64,
     /// Its 95 % interval by resampling tasks.
     pub interval: [f64; 2],
+    /// Its 95 % interval by resampling repositories and their tasks; `None` for one repository.
+    pub interval_repositories: Option<[f64; 2]>,
 }
 
 /// Adds scored models up.
@@ -228,12 +230,18 @@ fn compare(
     (model, scores): (&ScoredModel, &[TaskScore]),
     track: Track,
 ) -> Option<Comparison> {
-    let by_task = |scores: &[TaskScore]| -> BTreeMap<TaskId, f64> {
+    let by_task = |scores: &[TaskScore]| -> BTreeMap<TaskId, (RepositoryName, f64)> {
         let of_track = scores.iter().filter(|score| score.track == track);
-        of_track.filter_map(|score| Some((score.id.clone(), *success_rates(&[score]).first()?))).collect()
+        let rate = |score: &TaskScore| Some((score.repository.clone(), *success_rates(&[score]).first()?));
+        of_track.filter_map(|score| Some((score.id.clone(), rate(score)?))).collect()
     };
     let (base_rates, rates) = (by_task(base_scores), by_task(scores));
-    let pairs: Vec<(f64, f64)> = rates.iter().filter_map(|(id, rate)| Some((*rate, *base_rates.get(id)?))).collect();
+    let (mut pairs, mut differences) = (Vec::new(), BTreeMap::<&RepositoryName, Vec<f64>>::new());
+    for (id, (repository, rate)) in &rates {
+        let Some((_, base_rate)) = base_rates.get(id) else { continue };
+        pairs.push((*rate, *base_rate));
+        differences.entry(repository).or_default().push(rate - base_rate);
+    }
     let (difference, interval) = paired(&pairs)?;
     let named = |model: &ScoredModel| (model.run_id.clone(), model.model.clone());
     Some(Comparison {
@@ -243,5 +251,6 @@ fn compare(
         tasks: pairs.len(),
         success_percent_difference: difference,
         interval,
+        interval_repositories: clustered_interval(differences.values().map(Vec::as_slice)),
     })
 }

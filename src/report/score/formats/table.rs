@@ -29,9 +29,11 @@ pub const COLUMNS: [Column; 15] = [
 ];
 
 /// Further columns of figures, which text output omits.
-const MORE: [Column; 17] = [
+const MORE: [Column; 19] = [
     ("Success% low", |figures| figures.success_percent_interval.map(|[low, _]| low), 1),
     ("Success% high", |figures| figures.success_percent_interval.map(|[_, high]| high), 1),
+    ("low by repositories", |figures| figures.success_percent_interval_repositories.map(|[low, _]| low), 1),
+    ("high by repositories", |figures| figures.success_percent_interval_repositories.map(|[_, high]| high), 1),
     ("CoverageNarrow", |figures| figures.avg_coverage_pred_success, 1),
     ("CoverageGoldNarrow", |figures| figures.avg_coverage_gold_success, 1),
     ("CoverageRange", |figures| figures.avg_coverage_range_pred, 1),
