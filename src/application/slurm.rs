@@ -331,6 +331,7 @@ impl<'a> Watch<'a> {
         let job = Job {
             name: &name,
             shards: &shards,
+            node: None,
             directory: self.sharded.asked.directory.as_ref(),
             logs: self.directory.path(),
             script: &script,

@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 use clap::Args;
 
 use super::interrupts::block_on;
+use super::on::Cluster;
 use super::selector::SelectorArguments;
 use super::stdout;
 use crate::application::Context;
 use crate::application::doctor::examine;
+use crate::application::nodes::nodes;
 use crate::application::sources::{Gaps, look};
 use crate::doctor::Report;
 use crate::error::CommandError;
@@ -22,6 +24,9 @@ pub(super) struct DoctorArguments {
     /// store, contents that the mirror does not have
     #[arg(long)]
     sources: bool,
+    /// Look at every node of the cluster instead of this machine, by a job on each
+    #[arg(long, value_enum, value_name = "CLUSTER", conflicts_with = "sources")]
+    on: Option<Cluster>,
     #[command(flatten)]
     selector: SelectorArguments,
     /// How results are written
@@ -39,12 +44,41 @@ pub(super) fn run(arguments: &DoctorArguments, context: &Context) -> Result<(), 
             hint: "add `--sources`, or name no tasks".to_owned(),
         });
     }
+    if let Some(Cluster::Slurm) = arguments.on {
+        return on_nodes(arguments.format, context);
+    }
     let examined = block_on(context, async { Ok(examine(context).await) })?;
     match arguments.format {
         OutputFormat::Json => stdout::json(&examined.report)?,
         OutputFormat::Text => stdout::lines(&text(&examined.report))?,
     }
     examined.verdict()
+}
+
+fn on_nodes(format: OutputFormat, context: &Context) -> Result<(), CommandError> {
+    let found = block_on(context, nodes(context))?;
+    match format {
+        OutputFormat::Json => found.iter().try_for_each(stdout::json)?,
+        OutputFormat::Text => {
+            let mut text = String::new();
+            for node in &found {
+                let _ = writeln!(text, "{:<4}  {}", node.status, node.node);
+                for check in &node.checks {
+                    let _ = writeln!(text, "      {:<4}  {}  {}", check.status, check.check, check.detail);
+                    if let Some(advice) = &check.advice {
+                        let _ = writeln!(text, "            → {advice}");
+                    }
+                }
+            }
+            stdout::lines(&text)?;
+        }
+    }
+    match found.iter().filter(|node| node.status == "fail").count() {
+        0 => Ok(()),
+        failed => Err(CommandError::CheckFailed {
+            summary: format!("{} can't execute shards", counted(failed, "node", "nodes")),
+        }),
+    }
 }
 
 fn sources(arguments: &DoctorArguments, context: &Context) -> Result<(), CommandError> {

@@ -36,7 +36,7 @@ pub(super) struct OnArguments {
 
 /// Kinds of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Cluster {
+pub(super) enum Cluster {
     /// One that Slurm manages
     Slurm,
 }

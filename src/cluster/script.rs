@@ -12,12 +12,11 @@ const SHARD: &str = "${SLURM_ARRAY_TASK_ID}";
 ///
 /// A shard's exit code is kept in a file, written at once: a job that was killed leaves none.
 pub fn render(sharded: &ShardedRun, program: &Path, data_dir: &Path, directory: &Path) -> String {
-    let path = |path: &Path| quoted(&path.display().to_string());
-    let mut words = vec![path(program)];
+    let mut words = vec![quoted_path(program)];
     words.extend(sharded.asked.arguments.iter().map(|argument| quoted(argument)));
     let (run, shards) = (quoted(&sharded.run_prefix()), sharded.shards);
     words.push(format!("--shard \"{SHARD}/{shards}\" --run-id {run}\"{SHARD}\""));
-    let (command, data_dir, directory) = (words.join(" "), path(data_dir), path(directory));
+    let (command, data_dir, directory) = (words.join(" "), quoted_path(data_dir), quoted_path(directory));
     format!(
         "#!/bin/sh\n\
          # The allocation says how much may run at once, not the machine.\n\
@@ -30,6 +29,11 @@ pub fn render(sharded: &ShardedRun, program: &Path, data_dir: &Path, directory: 
          printf '%s\\n' \"$status\" > \"$exit_code.new\" && mv -f \"$exit_code.new\" \"$exit_code\"\n\
          exit \"$status\"\n"
     )
+}
+
+/// Returns a word of a POSIX shell that means this path.
+pub fn quoted_path(path: &Path) -> String {
+    quoted(&path.display().to_string())
 }
 
 /// Returns a word of a POSIX shell that means this text.

@@ -23,6 +23,8 @@ pub struct Job<'a> {
     pub name: &'a str,
     /// The shards, each an element of the job's array.
     pub shards: &'a [u32],
+    /// The node that it must run on; `None` for any.
+    pub node: Option<&'a str>,
     /// The directory where the script starts.
     pub directory: &'a Path,
     /// The directory of the shards' logs.
@@ -90,6 +92,7 @@ pub async fn submit(job: Job<'_>, settings: &SlurmSettings) -> Result<String, Cl
         output,
         directory,
     ];
+    arguments.extend(job.node.map(|node| format!("--nodelist={node}").into()));
     // The user's options come last, because the last one of a kind counts.
     arguments.extend(settings.arguments().into_iter().map(OsString::from));
     let answer = call(CLIENT, &arguments, Some(job.script)).await?;
@@ -98,6 +101,29 @@ pub async fn submit(job: Job<'_>, settings: &SlurmSettings) -> Result<String, Cl
         true => Ok(number.to_owned()),
         false => Err(unknown(CLIENT, &answer)),
     }
+}
+
+/// Returns the nodes that answer Slurm, sorted: those of the settings' partition if there is one.
+///
+/// # Errors
+/// [`ClusterError`] of the client.
+pub async fn nodes(settings: &SlurmSettings) -> Result<Vec<String>, ClusterError> {
+    const CLIENT: &str = "sinfo";
+    let mut arguments = ["--noheader", "--Node", "--responding", "--format=%N"].map(OsString::from).to_vec();
+    arguments.extend(settings.partition.as_ref().map(|partition| format!("--partition={partition}").into()));
+    let answer = call(CLIENT, &arguments, None).await?;
+    let mut nodes = Vec::new();
+    for node in answer.lines().map(str::trim).filter(|node| !node.is_empty()) {
+        // A node's name becomes a directory's.
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        if !node.bytes().all(fits) || node.starts_with('.') {
+            return Err(unknown(CLIENT, node));
+        }
+        nodes.push(node.to_owned());
+    }
+    nodes.sort();
+    nodes.dedup();
+    Ok(nodes)
 }
 
 /// Returns the user's array elements that Slurm knows.

@@ -96,6 +96,12 @@ fn shards_on_slurm_are_a_whole_run() {
     cluster.run(&workshop, &[&validate[..], &["slurm-whole"]].concat());
     let expected = results(&workshop, "slurm-whole");
 
+    // Every node of this machine can execute shards.
+    let said = cluster.run(&workshop, &["doctor", "--on", "slurm"]);
+    for node in ["n1", "n2", "n3"] {
+        assert!(said.lines().any(|line| line.ends_with(&format!("  {node}")) && !line.starts_with("fail")), "{said}");
+    }
+
     // Slurm says itself what it does not like, and nothing is left of that.
     let settings = workshop.data_dir.join("settings.toml");
     fs::write(&settings, "[slurm]\npartition = \"nowhere\"\n").unwrap();

@@ -1,0 +1,158 @@
+//! `doctor` on every node of a Slurm cluster: what nodes offer and lack for shards.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::time::Duration;
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::Context;
+use crate::cluster::ClusterError;
+use crate::cluster::script::quoted_path;
+use crate::cluster::slurm::{self, Job};
+use crate::digest::Digest;
+use crate::error::CommandError;
+use crate::output::counted;
+
+/// The largest answer of a node, in bytes.
+const MOST_BYTES: u64 = 4 << 20;
+/// How often Slurm may know nothing of a job without an answer before the node counts as silent.
+const LOOKS_UNTIL_LOST: u32 = 5;
+/// The time between two looks.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Checks that shards do not need: they use no network.
+const ONLINE: [&str; 4] = ["origin", "proxies", "certificates", "clock"];
+
+/// A node, and what a doctor says there.
+#[derive(Clone, Debug, Serialize)]
+pub struct Node {
+    /// Its name.
+    pub node: String,
+    /// The worst status of the checks; `fail` without an answer.
+    pub status: String,
+    /// The checks that did not pass.
+    pub checks: Vec<NodeCheck>,
+}
+
+/// A check on a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeCheck {
+    /// Its name.
+    pub check: String,
+    /// `ok`, `warn` or `fail`.
+    pub status: String,
+    /// The observation.
+    pub detail: String,
+    /// The remedy, if one is needed.
+    pub advice: Option<String>,
+}
+
+/// What a doctor writes.
+#[derive(Deserialize)]
+struct Answer {
+    checks: Vec<NodeCheck>,
+}
+
+/// Submits a job for each node that answers Slurm, and returns what they say. An interrupt ends the jobs.
+///
+/// # Errors
+/// [`ClusterError`]; an interrupt.
+pub async fn nodes(context: &Context) -> Result<Vec<Node>, CommandError> {
+    let nodes = slurm::nodes(&context.options.slurm).await?;
+    if context.options.dry_run {
+        context.events.message(format!("would look at {}", counted(nodes.len(), "node", "nodes")));
+        return Ok(Vec::new());
+    }
+    let data_dir = context.data_dir()?;
+    let directory = data_dir.temporary().join("nodes");
+    let unique = Digest::of(directory.display().to_string().as_bytes()).to_string();
+    let unique = &unique[unique.len() - 8..];
+    let mut waiting = BTreeMap::new();
+    for node in &nodes {
+        waiting.insert(node.clone(), format!("testevo-doctor-{node}-{unique}"));
+    }
+    let names: Vec<String> = waiting.values().cloned().collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let asked = context.until_interrupted(ask(&directory, waiting, context)).await;
+    if asked.is_err() {
+        slurm::cancel(&names).await?;
+    }
+    asked
+}
+
+async fn ask(
+    directory: &Path,
+    mut waiting: BTreeMap<String, String>,
+    context: &Context,
+) -> Result<Vec<Node>, CommandError> {
+    let io = |error: io::Error| CommandError::from(ClusterError::Io(error));
+    let program = std::env::current_exe().map_err(io)?;
+    let settings = &context.options.slurm;
+    for (node, name) in &waiting {
+        let of_node = directory.join(node);
+        fs::create_dir_all(&of_node).map_err(io)?;
+        let answer = quoted_path(&of_node.join("answer"));
+        let (program, data_dir) = (quoted_path(&program), quoted_path(context.data_dir()?.root()));
+        let script = format!(
+            "#!/bin/sh\n{program} doctor --engine native --format json --data-dir {data_dir} > {answer}.new\nmv -f {answer}.new {answer}\n"
+        );
+        let job = Job { name, shards: &[1], node: Some(node), directory: &of_node, logs: &of_node, script: &script };
+        slurm::submit(job, settings).await?;
+    }
+    let stage = context.events.stage("nodes", Some(waiting.len() as u64), 0);
+    let mut looks: BTreeMap<String, u32> = BTreeMap::new();
+    let mut found = Vec::new();
+    while !waiting.is_empty() {
+        let listed = slurm::list().await?;
+        for (node, name) in waiting.clone() {
+            let answer = read(&directory.join(&node).join("answer")).map_err(io)?;
+            let alive = listed.iter().any(|one| one.name == name && one.is_alive());
+            let looked = looks.entry(node.clone()).or_default();
+            *looked = if alive { 0 } else { *looked + 1 };
+            if answer.is_none() && *looked < LOOKS_UNTIL_LOST {
+                continue;
+            }
+            let silent = || NodeCheck {
+                check: "job".to_owned(),
+                status: "fail".to_owned(),
+                detail: "its job ended without an answer".to_owned(),
+                advice: Some("the data directory and this program must have the same paths there".to_owned()),
+            };
+            let checks = match answer {
+                Some(bytes) => checks(&bytes).unwrap_or_else(|| vec![silent()]),
+                None => vec![silent()],
+            };
+            let status = ["fail", "warn"].into_iter().find(|status| checks.iter().any(|check| check.status == *status));
+            let status = status.unwrap_or("ok").to_owned();
+            waiting.remove(&node);
+            stage.item_started(&node);
+            stage.item_finished(&node, status.clone(), status == "fail");
+            found.push(Node { node, status, checks });
+        }
+        if !waiting.is_empty() {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    found.sort_by(|one, other| one.node.cmp(&other.node));
+    Ok(found)
+}
+
+/// Returns the checks that matter for shards and did not pass; `None` for what is no doctor's answer.
+fn checks(bytes: &[u8]) -> Option<Vec<NodeCheck>> {
+    let answer: Answer = serde_json::from_slice(bytes).ok()?;
+    let matters = |check: &NodeCheck| check.status != "ok" && !ONLINE.contains(&check.check.as_str());
+    Some(answer.checks.into_iter().filter(matters).collect())
+}
+
+/// Reads a node's answer; `None` if there is none yet.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let file = match fs::File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
