@@ -86,6 +86,9 @@ pub async fn execute<'a>(request: &SlurmRequest, context: &'a Context) -> Result
             "the shards go on: the same command waits for them again, and `testevo-sandbox runs cancel {run_id}` ends them"
         ));
     }
+    if watched.is_err() && watch.sharded.attempts.is_empty() {
+        watch.directory.remove()?;
+    }
     match watched? {
         true => watch.merged().map(Some),
         false => {
@@ -199,7 +202,10 @@ impl<'a> Watch<'a> {
                     Some(self.of_this_run(listed))
                 }
                 Err(error @ ClusterError::NoClient { .. }) => return Err(error.into()),
-                Err(error) if silent >= MOST_SILENT_LOOKS => return Err(error.into()),
+                // Nothing is lost by an end while nothing is submitted.
+                Err(error) if silent >= MOST_SILENT_LOOKS || self.sharded.attempts.is_empty() => {
+                    return Err(error.into());
+                }
                 Err(error) => {
                     if silent == 0 {
                         self.context.events.warning(format!("{error}; it is asked again"));

@@ -125,10 +125,10 @@ impl Failure for ClusterError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoClient { .. } => "run this where Slurm's clients are in PATH, such as on a login node",
-            Self::Refused { .. } => {
+            Self::Refused { client: "sbatch", .. } => {
                 "ask for what the cluster has below [slurm] in settings.toml; the same command goes on where it stopped"
             }
-            Self::Silent { .. } => {
+            Self::Refused { .. } | Self::Silent { .. } => {
                 "look with `scontrol ping` whether the controller runs; the same command goes on where it stopped"
             }
             Self::Answer { .. } => "look whether this is Slurm's own client, and of version 20.02 or later",

@@ -110,6 +110,7 @@ fn shards_on_slurm_are_a_whole_run() {
     fs::remove_file(&settings).unwrap();
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("invalid partition specified: nowhere"), "{said}");
+    assert!(!workshop.data_dir.join("sharded/slurm-merged").exists());
 
     // Submitted and left alone, ended, and taken up again by the same command.
     let detached = [&on_slurm("slurm-merged")[..], &["--detach"]].concat();

@@ -9,6 +9,7 @@ pub(super) fn of_clusters() -> Vec<CommandError> {
     super::all([
         ClusterError::NoClient { client: "sbatch", source: std::io::ErrorKind::NotFound.into() },
         ClusterError::Refused { client: "sbatch", words: text("invalid partition specified: nowhere") },
+        ClusterError::Refused { client: "squeue", words: text("unable to contact slurm controller") },
         ClusterError::Silent { client: "squeue", seconds: 120 },
         ClusterError::Answer { client: "squeue", answer: text("?") },
         ClusterError::Shard { run: run(), shard: 3, status: 2, words: text("no lock"), log: path() },
