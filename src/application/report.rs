@@ -154,7 +154,7 @@ fn certification(path: PathBuf) -> Result<Certification, CommandError> {
         return Err(ReportError::NoValidation(run_id).into());
     }
     let run = read_at::<RunInputs, CellRecord>(path)?;
-    let tasks = run.inputs.ok_or_else(|| ReportError::NoInputs(run_id.clone()))?.tasks;
-    let (summary, classed) = summarize(&run_id, &tasks, &run.records);
-    Ok(Certification::of(&summary, &classed))
+    let inputs = run.inputs.ok_or_else(|| ReportError::NoInputs(run_id.clone()))?;
+    let (summary, classed) = summarize(&run_id, &inputs.tasks, &run.records);
+    Ok(Certification::of(&summary, &classed, &inputs.images))
 }

@@ -204,16 +204,20 @@ fn single_results_lie_where_other_harnesses_leave_them() {
     assert_eq!(all.len(), ids("completed_ids").len());
     // A task is resolved if the CSV has nothing but successes for it.
     let rates = success_percent(&report(&line, &["small"], "csv"));
+    let mut generated = 0;
     for id in &all {
         let id = id.as_str().unwrap();
         let instance = &read(&format!("out/small/{named}/{id}/report.json"))[id];
         let rate = rates.iter().find(|(name, _)| name[3] == id).unwrap().1;
         assert_eq!(instance["resolved"], json!(*rate == 100.0), "{id}: {instance}");
         assert_eq!(instance["resolved"], json!(ids("resolved_ids").contains(&json!(id))));
-        let status = &instance["tests_status"]["FAIL_TO_PASS"];
-        let count = |key: &str| status[key].as_array().unwrap().len();
-        assert_eq!(count("success") + count("failure"), instance["methods"].as_object().unwrap().len());
+        if let Some(status) = instance.get("tests_status").map(|status| &status["FAIL_TO_PASS"]) {
+            let count = |key: &str| status[key].as_array().unwrap().len();
+            assert_eq!(count("success") + count("failure"), instance["methods"].as_object().unwrap().len());
+            generated += 1;
+        }
     }
+    assert!(generated > 0 && generated < all.len(), "{generated}");
     let reports = files.iter().filter(|file| file.ends_with("/report.json")).count();
     assert_eq!(reports, all.len(), "only completed instances have one");
     let said = line.run(&["report", "small", "--format", "instances", "-o", "out"]);

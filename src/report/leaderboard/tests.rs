@@ -120,6 +120,7 @@ fn gold(tasks: &[OfTask<'_>]) -> ScoredModel {
         ScoredTask {
             task: Arc::new(task),
             jdk: 17,
+            image: None,
             focal: None,
             own: None,
             submission: None,

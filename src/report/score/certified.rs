@@ -7,18 +7,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::ScoredModel;
+use super::{ScoredModel, ScoredTask};
+use crate::digest::Digest;
 use crate::metrics::aggregate::{TaskScore, TrackFigures, track_figures};
 use crate::outcome::label::TaskClass;
 use crate::report::validation::{ClassedTask, ValidationSummary};
-use crate::task::{MethodId, TaskId, Track};
+use crate::task::{MethodId, RepositoryName, Task, TaskId, Track};
 
 /// What a validation says of tasks.
 #[derive(Clone, Debug)]
 pub struct Certification {
     validation: String,
-    classes: BTreeMap<TaskId, TaskClass>,
+    validated: BTreeMap<TaskId, Validated>,
     not_discriminating: BTreeSet<(TaskId, MethodId)>,
+}
+
+/// A task as it was validated.
+#[derive(Clone, Debug)]
+struct Validated {
+    class: TaskClass,
+    task: Task,
+    image: Option<Digest>,
 }
 
 /// A report over certified tasks.
@@ -44,7 +53,8 @@ pub struct Excluded {
     /// The method; `None` for all of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<MethodId>,
-    /// The class of the task in the validation, `not_validated`, or `not_discriminating`.
+    /// The class of the task in the validation, `not_validated`, `other_data` or `other_image` for a validation of another
+    /// version of the task or with another image, or `not_discriminating`.
     pub reason: &'static str,
 }
 
@@ -60,36 +70,47 @@ pub struct CertifiedRun {
 }
 
 impl Certification {
-    /// Returns what a validation says of its tasks.
-    pub fn of(summary: &ValidationSummary, classed: &[ClassedTask<'_>]) -> Self {
+    /// Returns what a validation says of its tasks. `images` are config digests of repositories' images.
+    pub fn of(
+        summary: &ValidationSummary,
+        classed: &[ClassedTask<'_>],
+        images: &BTreeMap<RepositoryName, Digest>,
+    ) -> Self {
         let methods = summary.not_discriminating.iter();
+        let validated = classed.iter().map(|&ClassedTask { task, class }| {
+            let image = images.get(&task.repository).copied();
+            (task.id.clone(), Validated { class, task: task.clone(), image })
+        });
         Self {
             validation: summary.run_id.clone(),
-            classes: classed.iter().map(|classed| (classed.task.id.clone(), classed.class)).collect(),
+            validated: validated.collect(),
             not_discriminating: methods.map(|one| (one.task_id.clone(), one.method.clone())).collect(),
         }
     }
 
     /// Returns why a task is not certified.
-    fn reason(&self, task: &TaskId) -> Option<&'static str> {
-        match self.classes.get(task) {
-            Some(TaskClass::Reproduced) => None,
-            Some(class) => Some(class.name()),
+    fn reason(&self, scored: &ScoredTask) -> Option<&'static str> {
+        match self.validated.get(&scored.task.id) {
             None => Some("not_validated"),
+            Some(validated) if validated.task != *scored.task => Some("other_data"),
+            Some(validated) if validated.image != scored.image => Some("other_image"),
+            Some(Validated { class: TaskClass::Reproduced, .. }) => None,
+            Some(validated) => Some(validated.class.name()),
         }
     }
 
     /// Adds scored models up over certified tasks.
     pub fn figures(&self, models: &[ScoredModel]) -> Certified {
-        let tasks: BTreeMap<&TaskId, &[MethodId]> = models
-            .iter()
-            .flat_map(|model| &model.tasks)
-            .map(|scored| (&scored.task.id, scored.task.test_methods.as_slice()))
-            .collect();
+        let mut tasks: BTreeMap<&TaskId, (&[MethodId], Option<&'static str>)> = BTreeMap::new();
+        for scored in models.iter().flat_map(|model| &model.tasks) {
+            let entry = tasks.entry(&scored.task.id).or_insert((&scored.task.test_methods, None));
+            // Of runs that differ, one is enough to name the task.
+            entry.1 = entry.1.or_else(|| self.reason(scored));
+        }
         let mut excluded = Vec::new();
         let mut certified = 0;
-        for (&task, methods) in &tasks {
-            if let Some(reason) = self.reason(task) {
+        for (&task, &(methods, reason)) in &tasks {
+            if let Some(reason) = reason {
                 excluded.push(Excluded { task: task.clone(), method: None, reason });
                 continue;
             }
@@ -117,7 +138,7 @@ impl Certification {
             let methods = scored.methods.iter().zip(&score.methods);
             let left = methods.filter(|(method, _)| self.tells_apart(task, &method.method)).map(|(_, score)| *score);
             score.methods = left.collect();
-            if self.reason(task).is_none() && !score.methods.is_empty() {
+            if self.reason(scored).is_none() && !score.methods.is_empty() {
                 scores.push(score);
             }
         }
@@ -144,10 +165,14 @@ mod tests {
         let id = |name: &str| -> TaskId { name.parse().unwrap() };
         let second =
             models[0].tasks.iter().find(|scored| scored.task.id == id("t4")).unwrap().methods[1].method.clone();
-        let class = |name: &str, class: TaskClass| (id(name), class);
-        let certification = Certification {
+        let of = |name: &str| models[0].tasks.iter().find(|scored| scored.task.id == id(name)).unwrap();
+        let class = |name: &str, class: TaskClass| {
+            let scored = of(name);
+            (id(name), Validated { class, task: (*scored.task).clone(), image: scored.image })
+        };
+        let mut certification = Certification {
             validation: "v".to_owned(),
-            classes: BTreeMap::from([
+            validated: BTreeMap::from([
                 class("t1", TaskClass::Differing),
                 class("t2", TaskClass::Reproduced),
                 class("t3", TaskClass::Reproduced),
@@ -174,5 +199,12 @@ mod tests {
         // t2, and of t4 the first method, which succeeds; the second is redundant and left out.
         let generation = of(Track::TestGeneration);
         assert_eq!((generation.tasks, generation.methods, generation.success_percent), (2, 2, Some(100.0)));
+
+        // A validation of another image, or of other data, says nothing of a task.
+        certification.validated.get_mut(&id("t2")).unwrap().image = Some(Digest::of(b"another"));
+        certification.validated.get_mut(&id("t3")).unwrap().task.rev2_date = "2000-01-01".to_owned();
+        let excluded = certification.figures(&models).excluded;
+        let reasons: Vec<_> = excluded.iter().map(|one| (one.task.as_str(), one.reason)).collect();
+        assert_eq!(reasons[1..3], [("t2", "other_image"), ("t3", "other_data")]);
     }
 }

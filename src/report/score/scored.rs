@@ -56,6 +56,8 @@ pub struct ScoredTask {
     pub task: Arc<Task>,
     /// Java development kit.
     pub jdk: u32,
+    /// Config digest of its repository's image; `None` if the run has none.
+    pub image: Option<Digest>,
     /// The places of its focal methods; `None` if they were not searched for.
     pub focal: Option<Arc<FocalRecord>>,
     /// Each test method's own focal methods; `None` if nothing was measured, and in runs of earlier programs.
@@ -169,7 +171,8 @@ fn scored_models(
                 let jdk = inputs.jdks.get(&task.repository).copied().unwrap_or_default();
                 let (scored, is_whole) = context.scored_task(task, jdk, records.remove(&task.id).unwrap_or_default());
                 whole &= is_whole;
-                scored
+                let image = inputs.run.images.get(&task.repository).copied();
+                ScoredTask { image, ..scored }
             })
             .collect();
         let judged = tasks.iter().flat_map(|task| &task.methods).all(|method| method.verdict.paper_verdict.is_some());
@@ -263,6 +266,7 @@ impl Context<'_> {
         let task = ScoredTask {
             task: Arc::clone(task),
             jdk,
+            image: None,
             focal: focal.filter(|_| looked_for),
             own: own.filter(|own| looked_for && !own.lost),
             submission,

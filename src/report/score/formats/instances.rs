@@ -14,7 +14,7 @@ use crate::data_dir::write_atomically;
 use crate::execution::scoring::{log_directory, model_directory};
 use crate::metrics::category::Category;
 use crate::report::score::{RunFigures, ScoreReport, ScoredModel, ScoredTask};
-use crate::task::{MethodId, Side, TaskId};
+use crate::task::{MethodId, Side, TaskId, Track};
 
 /// A completed instance, under the keys of SWE-bench where they mean the same.
 #[derive(Serialize)]
@@ -25,7 +25,9 @@ struct Instance<'a> {
     patch_successfully_applied: bool,
     /// Whether every target method is a Success.
     resolved: bool,
-    tests_status: TestsStatus<'a>,
+    /// For generation alone: nothing is executed before an update.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tests_status: Option<TestsStatus<'a>>,
     /// Each target method's category.
     methods: BTreeMap<&'a MethodId, &'static str>,
     /// Directories of logs, of launches on new and on old code.
@@ -113,7 +115,8 @@ fn instance<'a>(model: &ScoredModel, scored: &'a ScoredTask) -> Instance<'a> {
         patch_successfully_applied: true,
         resolved: failure.is_empty(),
         logs: logs.collect(),
-        tests_status: TestsStatus { fail_to_pass: Status { success, failure } },
+        tests_status: (scored.task.track == Track::TestGeneration)
+            .then_some(TestsStatus { fail_to_pass: Status { success, failure } }),
         methods,
     }
 }
