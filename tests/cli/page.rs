@@ -178,6 +178,7 @@ fn shows_the_overview(seen: &Value, shown: &str) {
                 "All figures, test_generation",
                 _,
                 _,
+                _,
                 "By half-year",
                 "By repository",
                 "By Java development kit"

@@ -298,7 +298,7 @@ fn what_is_missing_unknown_or_uncertain_is_named_in_every_form() {
     }
     for form in [&text, &page] {
         assert!(form.contains("and 191 more") && !form.contains("<b>"));
-        for title in ["By repository", "By Java development kit", "By half-year", "Cost caps", "narrow means"] {
+        for title in ["By repository", "By Java development kit", "By half-year", "Cost caps", "Narrow means"] {
             assert!(form.contains(title), "{title}");
         }
     }

@@ -29,11 +29,7 @@ pub const COLUMNS: [Column; 15] = [
 ];
 
 /// Further columns of figures, which text output omits.
-const MORE: [Column; 19] = [
-    ("Success% low", |figures| figures.success_percent_interval.map(|[low, _]| low), 1),
-    ("Success% high", |figures| figures.success_percent_interval.map(|[_, high]| high), 1),
-    ("low by repositories", |figures| figures.success_percent_interval_repositories.map(|[low, _]| low), 1),
-    ("high by repositories", |figures| figures.success_percent_interval_repositories.map(|[_, high]| high), 1),
+const MORE: [Column; 15] = [
     ("CoverageNarrow", |figures| figures.avg_coverage_pred_success, 1),
     ("CoverageGoldNarrow", |figures| figures.avg_coverage_gold_success, 1),
     ("CoverageRange", |figures| figures.avg_coverage_range_pred, 1),
@@ -49,6 +45,15 @@ const MORE: [Column; 19] = [
     ("CleanCoverage", |figures| figures.clean_coverage_pred, 1),
     ("CleanMutation", |figures| figures.clean_mutation_score_pred, 3),
     ("GoldIncomplete", |figures| Some(figures.gold_incomplete as f64), 0),
+];
+
+/// Columns of intervals of Success%: of tasks, and of repositories and their tasks.
+const INTERVALS: [Column; 5] = [
+    ("Success%", |figures| figures.success_percent, 1),
+    ("low", |figures| figures.success_percent_interval.map(|[low, _]| low), 1),
+    ("high", |figures| figures.success_percent_interval.map(|[_, high]| high), 1),
+    ("low by repositories", |figures| figures.success_percent_interval_repositories.map(|[low, _]| low), 1),
+    ("high by repositories", |figures| figures.success_percent_interval_repositories.map(|[_, high]| high), 1),
 ];
 
 /// Columns of parts of a track.
@@ -92,7 +97,8 @@ pub struct Sheet {
 pub fn sheets(report: &ScoreReport) -> Vec<Sheet> {
     let sheets = [
         certified(report),
-        more(report),
+        further(report, "Intervals of Success%, 95 %", &INTERVALS),
+        further(report, "Narrow means and other readings", &MORE),
         caps(report),
         parts(report, "By half-year", "half-year", |figures| &figures.by_segment),
         parts(report, "By repository", "repository", |figures| &figures.by_repository),
@@ -120,14 +126,14 @@ pub fn figure_sheets(report: &ScoreReport) -> Vec<Sheet> {
     sheets.map(|(track, title)| of(track, title)).into_iter().filter(|sheet| !sheet.rows.is_empty()).collect()
 }
 
-fn more(report: &ScoreReport) -> Sheet {
+fn further(report: &ScoreReport, title: &'static str, columns: &[Column]) -> Sheet {
     let mut headings = vec!["run", "model", "track"];
-    headings.extend(MORE.iter().map(|(heading, _, _)| *heading));
+    headings.extend(columns.iter().map(|(heading, _, _)| *heading));
     let rows = of_tracks(report).map(|(mut row, figures)| {
-        row.extend(MORE.iter().map(|(_, value, digits)| shown(value(&figures.all), *digits)));
+        row.extend(columns.iter().map(|(_, value, digits)| shown(value(&figures.all), *digits)));
         row
     });
-    Sheet { title: "Intervals, narrow means and other readings", headings, words: 3, rows: rows.collect() }
+    Sheet { title, headings, words: 3, rows: rows.collect() }
 }
 
 /// Returns the views of cost caps; without rows if no cost is known.
