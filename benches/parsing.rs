@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput};
 use testevo_sandbox::submission::patch;
-use testevo_sandbox::submission::predictions::{self, Selection};
+use testevo_sandbox::submission::predictions::{self, Selection, Several};
 use testevo_sandbox::task::{Task, Track};
 use testevo_sandbox::workspace::class_file::ClassFacts;
 
@@ -57,11 +57,11 @@ fn predictions(group: &mut criterion::BenchmarkGroup<'_, criterion::measurement:
     ] {
         let path = directory.path().join(file);
         fs_err::write(&path, &bytes).unwrap();
-        let read = predictions::read(&path, selection).unwrap();
+        let read = predictions::read(&path, selection, Several::default()).unwrap();
         assert!(read.models.len() == 4 && read.models.values().all(|tasks| tasks.len() == 275));
         group.throughput(Throughput::Bytes(bytes.len() as u64));
         group.bench_function(name, |bencher| {
-            bencher.iter(|| predictions::read(black_box(&path), selection).unwrap());
+            bencher.iter(|| predictions::read(black_box(&path), selection, Several::default()).unwrap());
         });
     }
 }

@@ -15,7 +15,7 @@ use crate::report::leaderboard::calibration::{Calibration, calibrate};
 use crate::report::leaderboard::{self, Leaderboard};
 use crate::report::score::formats::{html, instances};
 use crate::report::score::{
-    COMMAND, Certification, Period, ReportError, ScoreReport, ScoredModel, figures, read, read_of,
+    COMMAND, Certification, Period, ReportError, ScoreReport, ScoredModel, figures, read, read_of, samples_of_runs,
 };
 use crate::report::validation::summarize;
 use crate::submission::GOLD;
@@ -26,12 +26,15 @@ pub struct ScoringRuns {
     paths: Vec<PathBuf>,
     period: Period,
     certification: Option<Certification>,
+    /// Whether runs of models of one name are samples.
+    samples: bool,
     /// Their models, in the order of the runs.
     pub models: Vec<ScoredModel>,
 }
 
 impl ScoringRuns {
-    /// Reads the runs: ids, `latest`, or paths, which have a slash. `certified_by` names a run of `validate` likewise.
+    /// Reads the runs: ids, `latest`, or paths, which have a slash. `certified_by` names a run of `validate` likewise. With
+    /// `samples`, runs of models of one name are samples of that model.
     ///
     /// # Errors
     /// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError), [`ReportError`].
@@ -39,11 +42,12 @@ impl ScoringRuns {
         runs: &[String],
         period: Period,
         certified_by: Option<&str>,
+        samples: bool,
         context: &Context,
     ) -> Result<Self, CommandError> {
         let paths = runs.iter().map(|run| path(run, context)).collect::<Result<Vec<_>, _>>()?;
         let certification = certified_by.map(|run| certification(path(run, context)?)).transpose()?;
-        Ok(Self { models: read_of(&paths, &period)?, paths, period, certification })
+        Ok(Self { models: read_of(&paths, &period)?, paths, period, certification, samples })
     }
 
     /// Reads the runs in these directories.
@@ -51,13 +55,17 @@ impl ScoringRuns {
     /// # Errors
     /// [`ReportError`].
     pub fn read_at(paths: Vec<PathBuf>) -> Result<Self, CommandError> {
-        Ok(Self { models: read(&paths)?, paths, period: Period::default(), certification: None })
+        Ok(Self { models: read(&paths)?, paths, period: Period::default(), certification: None, samples: false })
     }
 
     /// Adds the models up.
     pub fn figures(&self) -> ScoreReport {
         let certified = self.certification.as_ref().map(|certification| certification.figures(&self.models));
-        ScoreReport { period: self.period, certified, ..figures(&self.models) }
+        let report = ScoreReport { period: self.period, certified, ..figures(&self.models) };
+        match self.samples {
+            true => ScoreReport { samples: samples_of_runs(&self.models), ..report },
+            false => report,
+        }
     }
 
     /// Writes an index page and a page for each task into a new or empty directory.

@@ -29,7 +29,7 @@ use crate::focal::store::KnownFocal;
 use crate::output::counted;
 use crate::report::score::{COMMAND, ScoreReport, ScoredModel, figures, read, verdicts};
 use crate::submission::extraction::unreadable_anywhere;
-use crate::submission::predictions::{Predictions, Selection, read as read_predictions};
+use crate::submission::predictions::{Predictions, Selection, Several, read as read_predictions};
 use crate::submission::{Content, EMPTY, GOLD};
 use crate::task::file::load_all;
 use crate::task::selector::Selector;
@@ -47,6 +47,8 @@ pub struct ScoreRequest {
     pub predictions: String,
     /// Whether Markdown fences around submissions are removed.
     pub strip_fences: bool,
+    /// What several predictions of one model for one task are.
+    pub several: Several,
     /// How methods are executed.
     pub path: ExecutionPath,
     /// Whose Surefire settings apply to launches.
@@ -147,7 +149,7 @@ impl Scored<'_> {
 /// [`CommandError`] of selections, predictions, images, engines and runs; an interrupt.
 pub async fn score<'a>(request: &ScoreRequest, context: &'a Context) -> Result<Option<EndedScoring<'a>>, CommandError> {
     let selected = selection::tasks(&request.selector, context)?;
-    let mut predictions = predictions(&request.predictions, &selected, context).await?;
+    let mut predictions = predictions(request, &selected, context).await?;
     if request.strip_fences {
         let number = counted(predictions.strip_fences(), "submission", "submissions");
         context.events.message(format!("removed the Markdown fences around {number}"));
@@ -167,15 +169,20 @@ pub async fn score<'a>(request: &ScoreRequest, context: &'a Context) -> Result<O
     Ok(Some(execute(request, &tasks, &predictions, (seed, &executed, shard), context).await?))
 }
 
-async fn predictions(source: &str, selected: &[Task], context: &Context) -> Result<Predictions, CommandError> {
-    match source {
+async fn predictions(
+    request: &ScoreRequest,
+    selected: &[Task],
+    context: &Context,
+) -> Result<Predictions, CommandError> {
+    match request.predictions.as_str() {
         GOLD => Ok(Predictions::gold(selected)),
         EMPTY => Ok(Predictions::empty(selected)),
         path => {
             let known = load_all(&context.data_dir()?.join("tasks"))?;
             let (path, selected) = (PathBuf::from(path), selected.to_vec());
             // Reading a pipe may take long.
-            let read = move || Ok(read_predictions(&path, Selection { known: &known, selected: &selected })?);
+            let several = request.several;
+            let read = move || Ok(read_predictions(&path, Selection { known: &known, selected: &selected }, several)?);
             context.until_interrupted(blocking(read)).await
         }
     }
@@ -301,6 +308,7 @@ async fn execute<'a>(
         mutation: request.mutation && engine.is_some(),
         controls: request.controls && engine.is_some(),
         strip_fences: request.strip_fences,
+        samples: predictions.samples.clone(),
         models: ModelInputs::of(predictions),
         unknown: predictions.unknown.clone(),
         not_selected: predictions.not_selected,

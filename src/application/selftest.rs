@@ -23,6 +23,7 @@ use crate::output::counted;
 use crate::report::score::{ScoredMethod, ScoredModel, ScoredTask};
 use crate::sample::SampleRepository;
 use crate::sample::corpus::{Case, Fact, Form, cases, repositories};
+use crate::submission::predictions::Several;
 use crate::task::selector::Selector;
 
 /// What is tried.
@@ -119,6 +120,7 @@ pub async fn selftest(request: &SelftestRequest, context: &Context) -> Result<Op
             selector: Selector { task_ids: tasks_of(&samples, &alike), ..Selector::default() },
             predictions: predictions.display().to_string(),
             strip_fences: false,
+            several: Several::default(),
             path: request.path,
             surefire: Surefire::default(),
             repeats,

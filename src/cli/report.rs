@@ -36,6 +36,9 @@ pub(super) struct ReportArguments {
     /// Add the figures over certified tasks: those whose published labels hold in this run of `validate`
     #[arg(long, value_name = "RUN", conflicts_with = "published")]
     certified_by: Option<String>,
+    /// Count runs of models of one name as samples of that model: the report has pass@k
+    #[arg(long, conflicts_with = "published")]
+    samples: bool,
     /// A new or empty directory: for `--format html` of `index.html` and a page for each task, for `--format instances` of
     /// its files
     #[arg(long, short, value_name = "DIR")]
@@ -67,7 +70,8 @@ enum ReportFormat {
 
 pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), CommandError> {
     let period = Period { since: arguments.since, until: arguments.until };
-    let runs = ScoringRuns::read(&arguments.runs, period, arguments.certified_by.as_deref(), context)?;
+    let certified_by = arguments.certified_by.as_deref();
+    let runs = ScoringRuns::read(&arguments.runs, period, certified_by, arguments.samples, context)?;
     if let Some(file) = &arguments.published {
         if arguments.output.is_some() {
             return Err(CommandError::Usage {
@@ -158,7 +162,8 @@ pub(super) fn print_text(report: &ScoreReport, models: &[ScoredModel]) -> Result
         out.row(row);
     }
     stdout::table(&out)?;
-    for sheet in [table::certified(report), table::caps(report)].into_iter().filter(|sheet| !sheet.rows.is_empty()) {
+    let sheets = [table::samples(report), table::certified(report), table::caps(report)];
+    for sheet in sheets.into_iter().filter(|sheet| !sheet.rows.is_empty()) {
         let mut out = Table::with_headings(&sheet.headings);
         for row in sheet.rows {
             out.row(row);

@@ -18,6 +18,7 @@ use crate::application::score::{EndedScoring, ScoreRequest, score};
 use crate::error::CommandError;
 use crate::execution::run::record::ExecutionPath;
 use crate::output::OutputFormat;
+use crate::submission::predictions::Several;
 
 /// Arguments of `score`.
 #[derive(Debug, Args)]
@@ -31,6 +32,9 @@ pub(super) struct ScoreArguments {
     /// Remove the Markdown fence around a patch or file, and the text around the fence; the run's inputs record it
     #[arg(long)]
     strip_fences: bool,
+    /// Count several submissions of a model for a task as samples of it: each is scored, and the report has pass@k
+    #[arg(long)]
+    samples: bool,
     /// How methods are executed; what the direct path can't do exactly as Maven would goes to Maven in any case
     #[arg(long, value_enum, value_name = "PATH", default_value_t)]
     path: PathChoice,
@@ -75,6 +79,7 @@ impl ScoreArguments {
             selector: self.selector.resolve()?,
             predictions: self.predictions.clone(),
             strip_fences: self.strip_fences,
+            several: if self.samples { Several::Samples } else { Several::Repetitions },
             path: match self.path {
                 PathChoice::Maven => ExecutionPath::Maven,
                 PathChoice::Direct => ExecutionPath::Direct,

@@ -21,6 +21,7 @@ mod gathered;
 mod instances;
 mod integrity;
 mod period;
+mod samples;
 mod scored;
 #[cfg(test)]
 pub(super) mod tests;
@@ -29,6 +30,7 @@ pub mod verdicts;
 pub use certified::{Certification, Certified, CertifiedRun, Excluded};
 pub use instances::Instances;
 pub use period::Period;
+pub use samples::{PassAt, SampledModel};
 pub use scored::{ScoredMethod, ScoredModel, ScoredTask, read, read_of};
 
 /// Version of the report's schema.
@@ -103,6 +105,9 @@ pub struct ScoreReport {
     pub runs: Vec<RunFigures>,
     /// Each run against the first one, over the tasks that both have.
     pub comparisons: Vec<Comparison>,
+    /// Models of which there are several samples.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<SampledModel>,
     /// The same runs over certified tasks, if a validation is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certified: Option<Certified>,
@@ -174,6 +179,11 @@ pub struct Comparison {
     pub interval_repositories: Option<[f64; 2]>,
 }
 
+/// Returns the models of which there are several samples, where runs of models of one name are samples as well.
+pub fn samples_of_runs(models: &[ScoredModel]) -> Vec<SampledModel> {
+    samples::sampled(models, true)
+}
+
 /// Adds scored models up.
 pub fn figures(models: &[ScoredModel]) -> ScoreReport {
     let scores: Vec<Vec<TaskScore>> = models.iter().map(ScoredModel::task_scores).collect();
@@ -186,7 +196,8 @@ pub fn figures(models: &[ScoredModel]) -> ScoreReport {
                 .filter_map(|track| compare((&models[0], &scores[0]), (model, score), track)),
         );
     }
-    ScoreReport { schema: REPORT_SCHEMA, period: Period::default(), runs, comparisons, certified: None }
+    let samples = samples::sampled(models, false);
+    ScoreReport { schema: REPORT_SCHEMA, period: Period::default(), runs, comparisons, samples, certified: None }
 }
 
 fn run_figures(model: &ScoredModel, scores: &[TaskScore]) -> RunFigures {

@@ -16,20 +16,18 @@ use super::{Content, EMPTY, GOLD};
 use crate::error::{ExitStatus, Failure};
 use crate::task::{Task, TaskId};
 
+mod collector;
 mod directory;
 mod json;
 mod keys;
 
+use collector::Collector;
 pub use keys::Foreign;
 
 /// The largest file of predictions, and the most bytes that are kept of a directory.
 const MOST_FILE_BYTES: u64 = 1 << 30;
 /// The most predictions in one file or directory.
 const MOST_PREDICTIONS: usize = 1_000_000;
-/// The longest name of a model, in characters.
-const MOST_MODEL_CHARACTERS: usize = 200;
-/// The model's name for predictions without one.
-const UNNAMED: &str = "unnamed";
 
 /// The place of a prediction in its file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -182,7 +180,9 @@ impl Failure for PredictionsError {
                  a directory of `<task id>.patch` files"
             }
             Self::Field { .. } => "correct the line; nothing was scored",
-            Self::Conflict { .. } => "keep one of the two, or give them different `model_name_or_path`s",
+            Self::Conflict { .. } => {
+                "keep one of the two, give them different `model_name_or_path`s, or count them as samples with `--samples`"
+            }
         };
         Some(hint.to_owned())
     }
@@ -240,8 +240,20 @@ pub struct Predictions {
     pub repeated: usize,
     /// Selected tasks without a prediction, by model.
     pub missing: BTreeMap<String, Vec<TaskId>>,
+    /// Whose samples the models are that are samples of one.
+    pub samples: BTreeMap<String, String>,
     /// Files of a directory that are no predictions, sorted.
     pub strays: Vec<PathBuf>,
+}
+
+/// What several predictions of one model for one task are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Several {
+    /// Repetitions if they are equal, else an error.
+    #[default]
+    Repetitions,
+    /// Samples, in the order of the file. Each sample of a model is scored as a model of its own.
+    Samples,
 }
 
 /// The tasks that predictions may name.
@@ -300,9 +312,9 @@ impl Predictions {
 ///
 /// # Errors
 /// [`PredictionsError`]. If a file has an error anywhere, none of its predictions is returned.
-pub fn read(path: &Path, selection: Selection<'_>) -> Result<Predictions, PredictionsError> {
+pub fn read(path: &Path, selection: Selection<'_>, several: Several) -> Result<Predictions, PredictionsError> {
     let metadata = fs::metadata(path)?;
-    let mut collector = Collector::new(path, selection);
+    let mut collector = Collector::new(path, selection, several);
     if metadata.is_dir() {
         directory::read(path, &mut collector)?;
     } else if metadata.is_file() {
@@ -325,148 +337,6 @@ pub fn read(path: &Path, selection: Selection<'_>) -> Result<Predictions, Predic
 
 fn too_large(path: &Path, found: String, most: String) -> PredictionsError {
     PredictionsError::TooLarge { path: path.to_owned(), found, most }
-}
-
-/// The first prediction without content.
-struct Contentless {
-    place: Place,
-    /// An unknown key, and the known one that was probably meant.
-    unknown: Option<(String, &'static str)>,
-    /// How many predictions without content follow.
-    others: usize,
-}
-
-/// Collects predictions while they are read.
-struct Collector<'a> {
-    path: &'a Path,
-    selection: Selection<'a>,
-    known: BTreeMap<&'a str, &'a Task>,
-    selected: BTreeSet<&'a str>,
-    all: BTreeMap<(String, TaskId), Prediction>,
-    unknown: Vec<UnknownTask>,
-    repeated: usize,
-    read: usize,
-    /// Bytes of all submissions that are kept.
-    kept_bytes: u64,
-    strays: Vec<PathBuf>,
-    /// The first prediction without content, and how many follow.
-    contentless: Option<Contentless>,
-}
-
-impl<'a> Collector<'a> {
-    fn new(path: &'a Path, selection: Selection<'a>) -> Self {
-        Self {
-            path,
-            selection,
-            known: selection.known.iter().map(|task| (task.id.as_str(), task)).collect(),
-            selected: selection.selected.iter().map(|task| task.id.as_str()).collect(),
-            all: BTreeMap::new(),
-            unknown: Vec::new(),
-            repeated: 0,
-            read: 0,
-            kept_bytes: 0,
-            strays: Vec::new(),
-            contentless: None,
-        }
-    }
-
-    fn task(&self, id: &str) -> Option<&'a Task> {
-        self.known.get(id).copied()
-    }
-
-    fn add(&mut self, id: &str, model: Option<&str>, prediction: Prediction) -> Result<(), PredictionsError> {
-        self.read += 1;
-        if self.read > MOST_PREDICTIONS {
-            let (found, most) = ("more predictions".to_owned(), format!("{MOST_PREDICTIONS}"));
-            return Err(too_large(self.path, found, most));
-        }
-        let model = model_name(model.unwrap_or(UNNAMED))
-            .map_err(|reason| field(&prediction.place, "model_name_or_path", reason))?;
-        let Some(task) = self.task(id) else {
-            self.unknown.push(UnknownTask { id: shown(id), model, place: prediction.place });
-            return Ok(());
-        };
-        let key = (model, task.id.clone());
-        match self.all.get(&key) {
-            None => {
-                self.kept_bytes += prediction.content.bytes().len() as u64;
-                if self.kept_bytes > MOST_FILE_BYTES {
-                    let (found, most) = ("more bytes".to_owned(), format!("{MOST_FILE_BYTES}"));
-                    return Err(too_large(self.path, found, most));
-                }
-                self.all.insert(key, prediction);
-            }
-            Some(first) => {
-                let Some(difference) = first.difference(&prediction) else {
-                    self.repeated += 1;
-                    return Ok(());
-                };
-                return Err(PredictionsError::Conflict {
-                    difference,
-                    task: key.1.to_string(),
-                    model: key.0,
-                    first: Box::new(first.place.clone()),
-                    second: Box::new(prediction.place),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Result<Predictions, PredictionsError> {
-        if let Some(Contentless { place, unknown, others }) = self.contentless {
-            return Err(PredictionsError::NoContent { place, unknown, others });
-        }
-        if self.read == 0 {
-            return Err(PredictionsError::Nothing(self.path.to_owned()));
-        }
-        let mut predictions = Predictions {
-            unknown: self.unknown,
-            repeated: self.repeated,
-            strays: self.strays,
-            ..Predictions::default()
-        };
-        predictions.unknown.sort();
-        // A model without predictions for known tasks is scored all the same, with every task missing.
-        for unknown in &predictions.unknown {
-            predictions.models.entry(unknown.model.clone()).or_default();
-        }
-        for ((model, task), prediction) in self.all {
-            let tasks = predictions.models.entry(model).or_default();
-            if self.selected.contains(task.as_str()) {
-                tasks.insert(task, prediction);
-            } else {
-                predictions.not_selected += 1;
-            }
-        }
-        for (model, tasks) in &predictions.models {
-            let selected = self.selection.selected.iter().map(|task| &task.id);
-            let missing = selected.filter(|id| !tasks.contains_key(*id)).cloned().collect();
-            predictions.missing.insert(model.clone(), missing);
-        }
-        Ok(predictions)
-    }
-}
-
-fn model_name(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Err("is empty".to_owned());
-    }
-    if text.chars().count() > MOST_MODEL_CHARACTERS {
-        return Err(format!("is longer than {MOST_MODEL_CHARACTERS} characters"));
-    }
-    if text.chars().any(char::is_control) {
-        return Err("has control characters".to_owned());
-    }
-    if text == GOLD {
-        return Err(format!("may not be `{GOLD}`, which stands for the developers' own tests"));
-    }
-    Ok(text.to_owned())
-}
-
-fn field(place: &Place, field: &'static str, reason: String) -> PredictionsError {
-    PredictionsError::Field { place: place.clone(), field, reason }
 }
 
 /// Returns an untrusted id in a form that is safe to show.

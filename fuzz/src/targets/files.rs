@@ -381,6 +381,7 @@ fn inputs() -> ScoreInputs {
         mutation: true,
         controls: true,
         strip_fences: false,
+        samples: [("m".to_owned(), "n".to_owned())].into(),
         models: models.into(),
         unknown: Vec::new(),
         not_selected: 0,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use testevo_sandbox::submission::extraction::{StartingTree, extract};
 use testevo_sandbox::submission::patch::{Change, LineKind, parse};
-use testevo_sandbox::submission::predictions::{Selection, read};
+use testevo_sandbox::submission::predictions::{Selection, Several, read};
 use testevo_sandbox::submission::{Content, GOLD};
 use testevo_sandbox::task::{Task, Track};
 
@@ -157,7 +157,8 @@ pub(super) fn task(id: &str) -> Task {
 fn predictions(input: &[u8]) {
     let known = [task("t1"), task("t2"), task("t3")];
     let selection = Selection { known: &known, selected: &known[..2] };
-    let read = |name, bytes: &[u8]| read(&file(name, bytes), selection);
+    let sampled = read(&file("samples.jsonl", input), selection, Several::Samples);
+    let read = |name, bytes: &[u8]| read(&file(name, bytes), selection, Several::Repetitions);
     match read("predictions.jsonl", input) {
         Ok(found) => {
             let ids: BTreeSet<_> = found.models.values().flat_map(|tasks| tasks.keys()).collect();
@@ -166,6 +167,11 @@ fn predictions(input: &[u8]) {
             assert_eq!(found.models.keys().collect::<Vec<_>>(), found.missing.keys().collect::<Vec<_>>());
         }
         Err(error) => assert!(error.to_string().chars().count() <= 2000, "{error}"),
+    }
+    if let Ok(found) = sampled {
+        assert!(found.samples.keys().all(|name| found.models.contains_key(name)));
+        assert!(found.samples.values().all(|model| !found.models.contains_key(model)));
+        assert_eq!(found.repeated, 0);
     }
     // Any text comes through as it is, in each of the forms.
     let text = String::from_utf8_lossy(input).into_owned();

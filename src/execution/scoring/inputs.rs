@@ -31,6 +31,9 @@ pub struct ScoreInputs {
     /// Whether Markdown fences around submissions were removed before anything else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub strip_fences: bool,
+    /// Whose samples the models are that are samples of one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub samples: BTreeMap<String, String>,
     /// The submissions, by model.
     pub models: BTreeMap<String, ModelInputs>,
     /// Predictions for unknown tasks.

@@ -29,6 +29,7 @@ impl ScoreInputs {
         let measured = |inputs: &Self| (inputs.coverage, inputs.mutation, inputs.controls);
         joining.same("measurements", &measured(self), &measured(&other))?;
         joining.by_repository("development kits", &mut self.jdks, other.jdks)?;
+        joining.same("samples", &self.samples, &other.samples)?;
         joining.same("models", &self.models.keys().collect::<Vec<_>>(), &other.models.keys().collect())?;
         for (model, inputs) in other.models {
             let own = self.models.entry(model).or_default();

@@ -137,6 +137,7 @@ fn gold(tasks: &[OfTask<'_>]) -> ScoredModel {
         run_id: "r".to_owned(),
         path: PathBuf::new(),
         model: "gold".to_owned(),
+        sample_of: None,
         complete: true,
         tasks: tasks.iter().map(task).collect(),
         missing: Vec::new(),

@@ -31,6 +31,8 @@ pub struct ScoredModel {
     pub path: PathBuf,
     /// The model.
     pub model: String,
+    /// The model whose sample it is; `None` for a model that is none.
+    pub sample_of: Option<String>,
     /// Whether the run ended.
     pub finished: bool,
     /// Whether the run ended, every method could be judged, and no measurement was lost.
@@ -176,11 +178,14 @@ fn scored_models(
             })
             .collect();
         let judged = tasks.iter().flat_map(|task| &task.methods).all(|method| method.verdict.paper_verdict.is_some());
-        let unknown = inputs.unknown.iter().filter(|unknown| unknown.model == model).cloned().collect();
+        let sample_of = inputs.samples.get(&model).cloned();
+        let name = sample_of.as_ref().unwrap_or(&model);
+        let unknown = inputs.unknown.iter().filter(|unknown| unknown.model == *name).cloned().collect();
         models.push(ScoredModel {
             run_id: run_id.clone(),
             path: run.path.clone(),
             model,
+            sample_of,
             finished: run.state == RunState::Finished,
             complete: judged && whole && run.state == RunState::Finished,
             instances: Instances::of(&handed_in.submissions, &tasks),

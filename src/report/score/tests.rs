@@ -10,7 +10,7 @@ use crate::submission::{ContentKind, EMPTY, GOLD};
 use crate::task::Track::{TestGeneration, TestUpdate};
 use fixture::{Fixture, Ran};
 
-mod fixture;
+pub(super) mod fixture;
 
 const PASS: Outcome = Outcome::Pass;
 const ASSERTION: Outcome = Outcome::ExecFail(ExecReason::Assertion);

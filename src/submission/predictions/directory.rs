@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
-use super::{Collector, MOST_PREDICTIONS, Place, Prediction, PredictionsError, too_large};
+use super::collector::Collector;
+use super::{MOST_PREDICTIONS, Place, Prediction, PredictionsError, too_large};
 use crate::submission::{Content, MOST_SUBMISSION_BYTES};
 
 /// Reads all predictions of a directory.

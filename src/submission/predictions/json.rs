@@ -9,8 +9,9 @@ use std::path::Path;
 use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::collector::{Collector, Contentless, field};
 use super::keys::{CONTENT, Keys};
-use super::{Collector, Contentless, Foreign, Place, Prediction, PredictionsError, field};
+use super::{Foreign, Place, Prediction, PredictionsError};
 use crate::submission::Content;
 
 /// The reason for a text that ends within a value.

@@ -1,3 +1,4 @@
+use super::collector::{Collector, MOST_MODEL_CHARACTERS, MOST_SAMPLES};
 use super::*;
 use crate::submission::damage::{damaged, damages};
 use crate::task::Track;
@@ -36,7 +37,11 @@ impl Fixture {
 
     /// `t3` is imported and not selected.
     fn read(&self, path: &Path) -> Result<Predictions, PredictionsError> {
-        read(path, Selection { known: &self.tasks, selected: &self.tasks[..2] })
+        self.read_several(path, Several::Repetitions)
+    }
+
+    fn read_several(&self, path: &Path, several: Several) -> Result<Predictions, PredictionsError> {
+        read(path, Selection { known: &self.tasks, selected: &self.tasks[..2] }, several)
     }
 
     fn text(&self, text: impl AsRef<[u8]>) -> Result<Predictions, PredictionsError> {
@@ -123,6 +128,39 @@ fn what_is_unknown_missing_unselected_or_twice_is_told() {
     assert_eq!((predictions.unknown[0].model.as_str(), predictions.unknown[0].place.line), ("unnamed", Some(5)));
     assert_eq!(patch_of(&predictions, "n", "t1"), Content::Nothing);
     assert_eq!(predictions.missing["n"], ["t2".parse().unwrap()]);
+}
+
+#[test]
+fn several_submissions_of_a_model_are_its_samples_if_that_is_wanted() {
+    let fixture = Fixture::new();
+    let line = |task: &str, model: &str, patch: &str| {
+        format!("{{\"instance_id\":\"{task}\",\"model_name_or_path\":\"{model}\",\"model_patch\":\"{patch}\"}}\n")
+    };
+    let lines = [
+        line("t1", "m", "x"),
+        line("t1", "m", "y"),
+        line("t2", "m", "z"),
+        line("t1", "m", "x"),
+        line("t1", "one", "x"),
+        line("gone", "m", "x"),
+    ];
+    let samples = |text: &str| fixture.read_several(&fixture.write("p.json", text), Several::Samples);
+    let predictions = samples(&lines.concat()).unwrap();
+    let names = ["m (sample 1)", "m (sample 2)", "m (sample 3)"];
+    assert_eq!(predictions.models.keys().collect::<Vec<_>>(), [&names[..], &["one"]].concat());
+    let handed_in = names.map(|name| patch_of(&predictions, name, "t1"));
+    assert_eq!(handed_in, ["x", "y", "x"].map(|text| Content::Patch(text.as_bytes().to_vec())));
+    assert!(predictions.samples.iter().all(|(name, model)| names.contains(&name.as_str()) && model == "m"));
+    assert_eq!((predictions.samples.len(), predictions.repeated, predictions.unknown.len()), (3, 0, 1));
+    // A sample that is not there is missing.
+    let missing = names.map(|name| predictions.missing[name].len());
+    assert_eq!(missing, [0, 1, 1]);
+
+    let taken = samples(&[lines.concat(), line("t2", "m (sample 2)", "x")].concat()).unwrap_err();
+    let text = taken.to_string();
+    assert!(text.contains("line 7") && text.contains("is the name of a sample of `m`"), "{text}");
+    let crowd = samples(&line("t1", "m", "x").repeat(MOST_SAMPLES + 1)).unwrap_err().to_string();
+    assert!(crowd.contains("line 1001") && crowd.contains("more than 1000 samples"), "{crowd}");
 }
 
 #[test]
@@ -579,7 +617,7 @@ proptest::proptest! {
         let bytes = damaged(good.as_bytes(), &damages);
         let tasks = [task("t1"), task("t2"), task("t3")];
         let path = Path::new("p.json");
-        let mut collector = Collector::new(path, Selection { known: &tasks, selected: &tasks[..2] });
+        let mut collector = Collector::new(path, Selection { known: &tasks, selected: &tasks[..2] }, Several::default());
         let read = json::read(path, &bytes, &mut collector).and_then(|()| collector.finish());
         if let Ok(predictions) = read {
             let found: usize = predictions.models.values().map(BTreeMap::len).sum();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::metrics::aggregate::{Figures, TrackFigures};
-use crate::report::score::ScoreReport;
+use crate::report::score::{PassAt, SampledModel, ScoreReport};
 use crate::task::Track;
 
 /// A column: heading, value, digits after the point.
@@ -96,6 +96,7 @@ pub struct Sheet {
 /// Returns the tables that are not empty.
 pub fn sheets(report: &ScoreReport) -> Vec<Sheet> {
     let sheets = [
+        samples(report),
         certified(report),
         further(report, "Intervals of Success%, 95 %", &INTERVALS),
         further(report, "Narrow means and other readings", &MORE),
@@ -151,6 +152,20 @@ pub fn caps(report: &ScoreReport) -> Sheet {
         })
     });
     Sheet { title: "Cost caps: what is over counts as HrnsFail", headings, words: 3, rows: rows.collect() }
+}
+
+/// Returns what one of some samples comes to; without rows if no model has several.
+pub fn samples(report: &ScoreReport) -> Sheet {
+    let headings = vec!["model", "track", "samples", "k", "tasks", "pass@k", "low", "high", "pass@k of methods"];
+    let of_model = |sampled: &SampledModel, track: Track, pass: &PassAt| {
+        let [low, high] = pass.interval.map_or([None; 2], |interval| interval.map(Some));
+        let numbers = [sampled.samples.len(), pass.k, pass.tasks].map(|number| number.to_string());
+        let percents = [pass.pass_percent, low, high, pass.method_pass_percent].map(|percent| shown(percent, 1));
+        [&[sampled.model.clone(), track_name(track).to_owned()][..], &numbers, &percents].concat()
+    };
+    let tracks = report.samples.iter().flat_map(|sampled| sampled.tracks.iter().map(move |of| (sampled, of)));
+    let rows = tracks.flat_map(|(sampled, (track, all))| all.iter().map(move |pass| of_model(sampled, *track, pass)));
+    Sheet { title: "Several samples: one of k resolves the task", headings, words: 2, rows: rows.collect() }
 }
 
 /// Returns the figures over certified tasks beside those over all; without rows if no validation is given.

@@ -22,27 +22,27 @@ use crate::task::{MethodId, Side, Task, Track};
 
 /// A run to write.
 pub(in crate::report) struct Fixture {
-    pub(super) directory: tempfile::TempDir,
-    pub(super) inputs: ScoreInputs,
-    pub(super) records: Vec<ScoreRecord>,
+    pub(in crate::report::score) directory: tempfile::TempDir,
+    pub(in crate::report::score) inputs: ScoreInputs,
+    pub(in crate::report::score) records: Vec<ScoreRecord>,
 }
 
 /// What one method came to.
 #[derive(Clone, Copy)]
-pub(super) struct Ran<'a> {
+pub(in crate::report::score) struct Ran<'a> {
     /// By repeat, on new code.
-    pub(super) new: &'a [Outcome],
+    pub(in crate::report::score) new: &'a [Outcome],
     /// By repeat, on old code.
-    pub(super) old: &'a [Outcome],
+    pub(in crate::report::score) old: &'a [Outcome],
     /// Covered lines of ten executable ones in a range of twenty.
-    pub(super) covered: Option<usize>,
+    pub(in crate::report::score) covered: Option<usize>,
     /// Killed mutants of four, and those killed strictly.
-    pub(super) killed: Option<[usize; 2]>,
+    pub(in crate::report::score) killed: Option<[usize; 2]>,
 }
 
 impl Fixture {
     /// Returns a run of these models and tasks, each with its repository, track, date and methods.
-    pub(super) fn new(models: &[&str], tasks: &[(&str, &str, Track, &str, &[&str])]) -> Self {
+    pub(in crate::report::score) fn new(models: &[&str], tasks: &[(&str, &str, Track, &str, &[&str])]) -> Self {
         let task = |(id, repository, track, date, methods): &(&str, &str, Track, &str, &[&str])| Task {
             id: id.parse().unwrap(),
             repository: repository.parse().unwrap(),
@@ -86,6 +86,7 @@ impl Fixture {
                 mutation: true,
                 controls: false,
                 strip_fences: false,
+                samples: Default::default(),
                 models: models.iter().map(|model| ((*model).to_owned(), of_model.clone())).collect(),
                 unknown: Vec::new(),
                 not_selected: 0,
@@ -99,7 +100,7 @@ impl Fixture {
     }
 
     /// A model hands something in for a task.
-    pub(super) fn hands_in(&mut self, model: &str, id: &str, cost_usd: Option<f64>) {
+    pub(in crate::report::score) fn hands_in(&mut self, model: &str, id: &str, cost_usd: Option<f64>) {
         if let Some(inputs) = self.inputs.models.get_mut(model) {
             let digest = Digest::of(b"x");
             let submission =
@@ -131,7 +132,7 @@ impl Fixture {
     }
 
     /// The methods of a model's task run, in order.
-    pub(super) fn runs(&mut self, model: &str, id: &str, methods: &[Ran<'_>]) {
+    pub(in crate::report::score) fn runs(&mut self, model: &str, id: &str, methods: &[Ran<'_>]) {
         let task = self.task(id);
         assert_eq!(task.test_methods.len(), methods.len(), "{id}");
         for (method, ran) in task.test_methods.iter().zip(methods) {
