@@ -21,6 +21,7 @@ pub mod import;
 pub mod lock;
 mod locks;
 pub mod merge;
+pub mod names;
 pub mod nodes;
 pub mod plan;
 mod readiness;

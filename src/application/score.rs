@@ -215,8 +215,9 @@ fn tell(predictions: &Predictions, context: &Context) {
     });
     for (model, missing) in &predictions.missing {
         if let Some(first) = missing.first() {
-            let number = counted(missing.len(), "selected task", "selected tasks");
-            context.events.warning(format!("{model} has nothing for {number}, which count as failed: {first}, …"));
+            let number = counted(missing.len(), "selected task, which counts", "selected tasks, which count");
+            let more = if missing.len() > 1 { ", …" } else { "" };
+            context.events.warning(format!("{model} has nothing for {number} as failed: {first}{more}"));
         }
     }
 }

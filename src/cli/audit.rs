@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::completions;
 use super::interrupts::block_on;
 use super::stdout;
 use crate::application::Context;
@@ -18,7 +19,7 @@ pub(super) struct AuditArguments {
     #[arg(required = true, value_name = "PATH|REPOSITORY")]
     subjects: Vec<String>,
     /// Repositories and task ids, with * and ?, whose answers must not be there; without it each workspace's own task, and all tasks elsewhere
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completions::selected())]
     task: Vec<String>,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]

@@ -5,6 +5,7 @@ mod scores;
 use clap::Args;
 use serde_json::json;
 
+use super::completions;
 use super::stdout;
 use crate::application::Context;
 use crate::application::runs::{ExplainedTask, Explanation, explain};
@@ -17,10 +18,10 @@ use crate::task::{Cell, Task};
 #[derive(Debug, Args)]
 pub(super) struct ExplainArguments {
     /// The run's id; `latest` is the one that began last
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = completions::runs())]
     run: String,
     /// The task's id
-    #[arg(value_name = "TASK")]
+    #[arg(value_name = "TASK", add = completions::tasks())]
     task: String,
     /// Only the submission of this model, in a run of `score`
     #[arg(long, value_name = "NAME")]

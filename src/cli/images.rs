@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::completions;
 use super::interrupts::block_on;
 use super::stdout;
 use crate::application::Context;
@@ -30,7 +31,7 @@ enum ImagesCommand {
     /// List built images
     List {
         /// Repositories (owner/name or name), with * and ?; all where none is given
-        #[arg(value_name = "NAME")]
+        #[arg(value_name = "NAME", add = completions::repositories())]
         names: Vec<String>,
         /// How results are written
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]

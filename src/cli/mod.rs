@@ -124,6 +124,14 @@ impl Program for Cli {
 pub fn run<P: Program>(arguments: impl IntoIterator<Item = OsString>, umask: Umask) -> ExitStatus {
     umask.relax();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    match completions::answer::<P>(&arguments) {
+        Ok(false) => {}
+        Ok(true) => return ExitStatus::Fine,
+        Err(error) => {
+            let _ = error.print();
+            return ExitStatus::Usage;
+        }
+    }
     let program = match P::try_parse_from(&arguments) {
         Ok(program) => program,
         Err(error) => {

@@ -192,6 +192,22 @@ fn switch(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !(value.is_empty() || value == "0" || value == "false"))
 }
 
+/// Returns the data directory of a command line that may be unfinished: its `--data-dir`, else the environment's, else the
+/// default. `None` if there is none.
+pub(super) fn data_dir_of(line: &[OsString]) -> Option<PathBuf> {
+    let mut words = line.iter();
+    while let Some(word) = words.next() {
+        match word.to_str().and_then(|word| word.strip_prefix("--data-dir")) {
+            Some("") => return words.next().map(PathBuf::from),
+            Some(value) if value.starts_with('=') => return Some(PathBuf::from(&value[1..])),
+            _ => {}
+        }
+    }
+    std::env::var_os("TESTEVO_SANDBOX_DATA_DIR")
+        .map(PathBuf::from)
+        .or_else(|| default_data_dir(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME")).ok())
+}
+
 fn default_data_dir(data_home: Option<OsString>, home: Option<OsString>) -> Result<PathBuf, CommandError> {
     // By the base directory specification, a relative path is ignored.
     let absolute = |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());

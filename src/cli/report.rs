@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::completions;
 use super::stdout;
 use crate::application::Context;
 use crate::application::report::ScoringRuns;
@@ -18,7 +19,7 @@ use crate::report::score::{Period, ScoreReport, ScoredModel};
 #[derive(Debug, Args)]
 pub(super) struct ReportArguments {
     /// Scoring runs: ids, `latest`, or directories; several stand side by side
-    #[arg(value_name = "RUN", required = true)]
+    #[arg(value_name = "RUN", required = true, add = completions::runs())]
     runs: Vec<String>,
     /// How the report is written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -34,7 +35,7 @@ pub(super) struct ReportArguments {
     #[arg(long, value_name = "YYYY-MM-DD")]
     until: Option<jiff::civil::Date>,
     /// Add the figures over certified tasks: those whose published labels hold in this run of `validate`
-    #[arg(long, value_name = "RUN", conflicts_with = "published")]
+    #[arg(long, value_name = "RUN", conflicts_with = "published", add = completions::runs())]
     certified_by: Option<String>,
     /// Count runs of models of one name as samples of that model: the report has pass@k
     #[arg(long, conflicts_with = "published")]

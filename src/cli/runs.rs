@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::completions;
 use super::interrupts::block_on;
 use super::{compare, report, score, stdout, validate};
 use crate::application::Context;
@@ -30,7 +31,7 @@ enum RunsCommand {
     /// Show what a run came to, or so far
     Show {
         /// The run's id; `latest` is the one that began last
-        #[arg(value_name = "RUN")]
+        #[arg(value_name = "RUN", add = completions::runs())]
         run: String,
         /// How results are written
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -39,7 +40,7 @@ enum RunsCommand {
     /// Make one run of the runs of all shards (`--shard K/N`) of a selection
     Merge {
         /// Ids of the shards' runs, or their directories, as paths with a slash
-        #[arg(value_name = "RUN", required = true)]
+        #[arg(value_name = "RUN", required = true, add = completions::runs())]
         runs: Vec<String>,
         /// Name of the merged run
         #[arg(long, value_name = "ID")]
@@ -52,10 +53,10 @@ enum RunsCommand {
     /// where some do
     Compare {
         /// The first run's id, or its directory, as a path with a slash
-        #[arg(value_name = "RUN")]
+        #[arg(value_name = "RUN", add = completions::runs())]
         one: String,
         /// The second run's
-        #[arg(value_name = "OTHER")]
+        #[arg(value_name = "OTHER", add = completions::runs())]
         other: String,
         /// How results are written
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -64,19 +65,19 @@ enum RunsCommand {
     /// End the shards that `--on` has submitted for a run; the same command as before goes on with them
     Cancel {
         /// The run's id, as the command told it
-        #[arg(value_name = "RUN")]
+        #[arg(value_name = "RUN", add = completions::runs())]
         run: String,
     },
     /// Write the recorded costs of tasks as JSON, for `--weights`
     Costs {
         /// Ids of runs, or their directories, as paths with a slash
-        #[arg(value_name = "RUN", required = true)]
+        #[arg(value_name = "RUN", required = true, add = completions::runs())]
         runs: Vec<String>,
     },
     /// Remove runs with their records and logs; with --dry-run only say what would go
     Rm {
         /// Ids of runs
-        #[arg(value_name = "RUN", required = true)]
+        #[arg(value_name = "RUN", required = true, add = completions::runs())]
         runs: Vec<String>,
     },
 }

@@ -27,7 +27,7 @@ pub(super) struct ScoreArguments {
     selector: SelectorArguments,
     /// What to score: a file (JSON lines, list or dictionary), a directory of patches or test files, or `gold` (the
     /// developers' tests) or `empty` (nothing)
-    #[arg(long, value_name = "FILE|DIR|gold|empty")]
+    #[arg(long, value_name = "FILE|DIR|gold|empty", value_hint = clap::ValueHint::AnyPath)]
     predictions: String,
     /// Remove the Markdown fence around a patch or file, and the text around the fence; the run's inputs record it
     #[arg(long)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::completions;
 use crate::error::CommandError;
 use crate::task::Track;
 use crate::task::selector::Selector;
@@ -15,7 +16,7 @@ const HEADING: &str = "Selection";
 #[derive(Clone, Debug, Args)]
 pub struct SelectorArguments {
     /// Repositories (owner/name or name) and task ids, with * and ?; all where none is given
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = completions::selected())]
     names: Vec<String>,
     /// Only tasks of this track
     #[arg(long, help_heading = HEADING, value_name = "TRACK", value_parser = parse_track)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::completions;
 use super::interrupts::block_on;
 use super::stdout;
 use crate::application::Context;
@@ -53,7 +54,7 @@ enum StoreCommand {
     /// Write locks, manifests and every byte that they name into one archive
     Export {
         /// Repositories (owner/name or name), with * and ?; all locked ones where none is given
-        #[arg(value_name = "NAME")]
+        #[arg(value_name = "NAME", add = completions::repositories())]
         names: Vec<String>,
         /// Archive to write; - is stdout
         #[arg(long, short, value_name = "FILE")]

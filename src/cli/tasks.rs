@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 
+use super::completions;
 use super::selector::SelectorArguments;
 use super::stdout;
 use crate::application::{Context, selection};
@@ -43,6 +44,7 @@ enum TasksCommand {
     /// Show everything that is known of a task
     Show {
         /// The task's id
+        #[arg(add = completions::tasks())]
         task: String,
         /// How results are written
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]

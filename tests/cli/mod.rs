@@ -2,6 +2,7 @@
 
 mod agent_bundle;
 mod bundle;
+mod completions;
 mod doctor;
 mod failures;
 mod help;

@@ -62,6 +62,7 @@ impl ScoredRun<'_> {
             mutation: true,
             controls: false,
             strip_fences: false,
+            samples: Default::default(),
             models: self.models.iter().map(|model| (model.clone(), handed_in(&tasks))).collect(),
             unknown: self.models.first().map(|model| self.unknown(model)).into_iter().collect(),
             not_selected: 3,
