@@ -20,7 +20,7 @@ fn ask(line: &CommandLine, words: &[&str]) -> Vec<String> {
     bash.args(["--norc", "-c", ASK, program]).args(words).current_dir(line.path()).env("HOME", line.path());
     let said = bash.env_remove("TESTEVO_SANDBOX_DATA_DIR").env_remove("XDG_DATA_HOME").output().unwrap();
     assert!(said.status.success() && said.stderr.is_empty(), "{words:?}: {}", String::from_utf8_lossy(&said.stderr));
-    String::from_utf8(said.stdout).unwrap().lines().map(str::to_owned).collect()
+    String::from_utf8(said.stdout).unwrap().lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
 #[test]
