@@ -91,6 +91,17 @@ impl FromStr for Digest {
     }
 }
 
+#[cfg(test)]
+impl schemars::JsonSchema for Digest {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Digest".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "description": "A SHA-256 digest.", "type": "string", "pattern": "^sha256:[0-9a-f]{64}$" })
+    }
+}
+
 impl Serialize for Digest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

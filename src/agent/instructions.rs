@@ -16,6 +16,7 @@ use crate::workspace::cells::class_of_method;
 
 /// Shell commands for a container that has the workspace at `/work`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Commands {
     /// Compiles main and test sources offline, and writes down the class path of tests.
     pub compile: String,

@@ -113,6 +113,7 @@ impl Failure for AgentError {
 
 /// The content of `task.json`: facts that harnesses read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TaskFile {
     /// [`TASK_FILE_SCHEMA`].
     pub schema: u32,

@@ -9,6 +9,7 @@ use crate::task::{RepositoryName, TaskId, Track};
 
 /// The description of a bundle for agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AgentDescription {
     /// [`SCHEMA`](super::description::SCHEMA).
@@ -27,6 +28,7 @@ pub struct AgentDescription {
 
 /// A repository in a bundle for agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AgentRepository {
     /// The record of the built image.
@@ -37,6 +39,7 @@ pub struct AgentRepository {
 
 /// A task's workspace as one archive, with what its audit found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PackedWorkspace {
     /// The archive's blob.
@@ -67,6 +70,7 @@ pub struct PackedWorkspace {
 
 /// A part of the developers' test in another file of the starting tree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
     /// The file, relative to the project.
@@ -79,6 +83,7 @@ pub struct Kept {
 
 /// A file that an audit could not look at in full.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Unseen {
     /// The file, relative to the project.

@@ -61,6 +61,7 @@ impl fmt::Display for Audience {
 
 /// The kinds of things that are made once and go into bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MadeKind {
     /// Prepared revisions.
@@ -73,6 +74,7 @@ pub enum MadeKind {
 
 /// A description of a thing that is made once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Described {
     /// The kind.
@@ -85,6 +87,7 @@ pub struct Described {
 
 /// The jar whose modification time stands in class archives. A JVM rejects an archive with another time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Runner {
     /// The jar's blob.
@@ -95,6 +98,7 @@ pub struct Runner {
 
 /// A blob with objects of git.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SourceBlob {
     /// The blob.
@@ -105,6 +109,7 @@ pub struct SourceBlob {
 
 /// A repository in a bundle. Digests are those of records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RepositoryContent {
     /// The task ids, sorted.
@@ -128,6 +133,7 @@ pub struct RepositoryContent {
 
 /// The description of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "audience", rename_all = "snake_case")]
 pub enum Description {
     /// Of one for scorers.
@@ -138,6 +144,7 @@ pub enum Description {
 
 /// The description of a bundle for scorers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ScorerDescription {
     /// [`SCHEMA`].

@@ -210,6 +210,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
 #[cfg(test)]
 mod tests {
     mod errors;
+    mod schemas;
 
     use super::*;
 

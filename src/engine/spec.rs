@@ -90,6 +90,7 @@ pub struct Scratch {
 
 /// Limits that the engine enforces on the whole container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ContainerLimits {
     /// Bytes of memory, scratch included. If scratch is nearly as large, a full one ends the container by the memory
     /// limit before any program sees a full disk.
@@ -211,6 +212,7 @@ pub struct Command {
 
 /// Limits that init enforces on one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CommandLimits {
     /// Seconds of wall time.
     pub wall_seconds: u64,

@@ -32,6 +32,7 @@ pub(in crate::execution) const JVM_OPTIONS: [&str; 8] = [
 
 /// Whether a project's settings for Surefire apply to launches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Surefire {
     /// The settings apply, without agents.

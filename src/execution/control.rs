@@ -29,6 +29,7 @@ use crate::thread::blocking;
 
 /// A way to change new code or the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Control {
     /// Focal methods throw an error with a random message. A test that still passes does not test them.
@@ -47,6 +48,7 @@ impl Control {
 
 /// What became of a test method under a control.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Controlled {
     /// The control.
     pub control: Control,

@@ -22,6 +22,7 @@ const MOST_DISTANCE: usize = 10;
 
 /// One focal method of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Focal {
     /// The published name.
     pub method: MethodId,
@@ -32,6 +33,7 @@ pub struct Focal {
 
 /// The place of a focal method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "found", rename_all = "snake_case")]
 pub enum Found {
     /// The method has these lines in the new revision.
@@ -50,6 +52,7 @@ pub enum Found {
 
 /// Lines of a focal method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FocalLines {
     /// The rule that found the method.
     pub rule: Rule,
@@ -87,6 +90,7 @@ pub fn extents(focal: &[Focal]) -> Vec<&FocalLines> {
 
 /// How a focal method was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
     /// The anchor lies within the method.
@@ -99,6 +103,7 @@ pub enum Rule {
 
 /// Why a focal method can't be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unresolved {
     /// The data has no anchor for the method.

@@ -34,6 +34,7 @@ pub struct Entered {
 
 /// A test method's own focal methods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnFocal {
     /// The test method.
     pub method: MethodId,
@@ -48,6 +49,7 @@ pub struct OwnFocal {
 
 /// One of a test method's own focal methods.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnMethod {
     /// Package of its source file, parts by `/`.
     pub package: String,
@@ -69,6 +71,7 @@ pub struct OwnMethod {
 
 /// Why a test method has these focal methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// The developers' test method calls them, directly or from a lambda in it.

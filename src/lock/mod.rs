@@ -105,6 +105,7 @@ pub enum LayerKind {
 
 /// The inputs of all images. File: `locks/toolchain.lock`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToolchainLock {
     /// [`LOCK_SCHEMA`].
     pub schema: u32,
@@ -136,6 +137,7 @@ impl ToolchainLock {
 
 /// One Java development kit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct JdkLock {
     /// Major version: 8, 11, 17 or 21.
     pub major: u32,
@@ -145,6 +147,7 @@ pub struct JdkLock {
 
 /// A Debian package by digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DebianPackage {
     /// Package name.
     pub name: String,
@@ -164,6 +167,7 @@ pub struct DebianPackage {
 
 /// A signed index from which packages were chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SignedIndex {
     /// Suite.
     pub suite: String,
@@ -177,6 +181,7 @@ pub struct SignedIndex {
 
 /// The role of a file in the tools layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolRole {
     /// Maven's binary archive (`.tar.gz`), unpacked to `/opt/maven` without its first directory.
@@ -195,6 +200,7 @@ pub enum ToolRole {
 
 /// A file of the tools layer by digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToolFile {
     /// The file's role.
     pub role: ToolRole,
@@ -214,6 +220,7 @@ pub struct ToolFile {
 
 /// A repository's Maven cache. File: `locks/<owner>__<name>.lock`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RepositoryLock {
     /// [`LOCK_SCHEMA`].
     pub schema: u32,
@@ -244,6 +251,7 @@ pub struct RepositoryLock {
 
 /// A jar of the user's by digest. It has no origin: `lock` copies it from the user's file into the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LockedJar {
     /// Digest of the file.
     pub sha256: Digest,
@@ -253,6 +261,7 @@ pub struct LockedJar {
 
 /// A build set that lacks an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnresolvedSet {
     /// Its identity.
     pub build_set: String,
@@ -294,6 +303,7 @@ impl RepositoryLock {
 
 /// A file of the Maven cache by digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MavenFile {
     /// Path in repository layout, `group/artifact/version/file`.
     pub path: String,
@@ -310,6 +320,7 @@ pub struct MavenFile {
 
 /// Metadata whose content at the origin changes with time, so the lock contains its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FrozenMetadata {
     /// Path in the cache, `…/maven-metadata-<mirror id>.xml`.
     pub path: String,

@@ -42,6 +42,7 @@ fn jdk_majors() -> String {
 
 /// A repository's requirements, overrides applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RepositoryManifest {
     /// [`MANIFEST_SCHEMA`].
@@ -65,6 +66,7 @@ pub struct RepositoryManifest {
 
 /// A jar of the user's with packages that the image's development kit lacks and that no origin has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExtensionJar {
     /// The file, absolute or relative to the manifest's directory.
@@ -75,6 +77,7 @@ pub struct ExtensionJar {
 
 /// How a repository is built.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Build {
     /// The launcher of its tests.
@@ -93,6 +96,7 @@ pub struct Build {
 
 /// Which JUnit Platform launches the tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Launcher {
     /// Platform 6 if the project's own JUnit is version 6, else Platform 1.
@@ -106,6 +110,7 @@ pub enum Launcher {
 
 /// The limits of executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Memory of a compiling container, in MiB.

@@ -93,6 +93,7 @@ pub struct MeasuredAdequacy {
 
 /// Figures of a track or of a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Figures {
     /// Tasks.
     pub tasks: usize,
@@ -182,6 +183,7 @@ pub struct Figures {
 
 /// A track with its parts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrackFigures {
     /// Of all tasks.
     #[serde(flatten)]

@@ -64,6 +64,7 @@ pub struct Verdict {
 
 /// How often a flaky method passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Flaky {
     /// Repeats that passed.
     pub passed: usize,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A launch's coverage of one focal method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FocalCoverage {
     /// Its first line.
     pub first_line: usize,

@@ -26,6 +26,7 @@ pub struct Emitted {
 
 /// The mutants of one file of a task: the same for all methods, gold and every submission.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MutantSet {
     /// The file.
     pub path: String,
@@ -47,6 +48,7 @@ pub struct MutantSet {
 
 /// A mutant that is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KeptMutant {
     /// SHA-256 of its text.
     pub id: Digest,
@@ -116,6 +118,7 @@ fn below(random: &mut ChaCha8Rng, number: usize) -> usize {
 
 /// A test's results on the kept mutants.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Kills {
     /// Mutants that the test was run on.
     pub count: usize,

@@ -13,6 +13,7 @@ pub mod launch;
 
 /// The outcome of one target method in one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "outcome", content = "reason", rename_all = "snake_case")]
 pub enum Outcome {
     /// Exit status 0, exactly the requested method discovered, started and successful, at least one leaf, none skipped
@@ -32,6 +33,7 @@ pub enum Outcome {
 
 /// Why a method that compiled did not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExecReason {
     /// An assertion failed.
@@ -60,6 +62,7 @@ pub enum ExecReason {
 
 /// Why the method's class could not be compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CompileReason {
     /// The target file has an error.
@@ -74,6 +77,7 @@ pub enum CompileReason {
 
 /// Why a submission could not be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HarnessReason {
     /// It equals the starting file, or is empty.
@@ -92,6 +96,7 @@ pub enum HarnessReason {
 
 /// Why the infrastructure gave no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum InfraReason {
     /// The engine refused or lost the container.

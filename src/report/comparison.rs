@@ -13,6 +13,7 @@ const COMPARISON_SCHEMA: u32 = 1;
 
 /// The comparison of two runs of the same command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunComparison {
     /// Version of this value's schema, now 1.
     pub schema: u32,
@@ -34,6 +35,7 @@ pub struct RunComparison {
 
 /// A result that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Differing {
     /// The model; `None` for a validation.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -31,6 +31,7 @@ pub struct Workload {
 
 /// The time on a number of nodes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The nodes; each executes one shard.
     pub nodes: NonZeroU32,
@@ -44,6 +45,7 @@ pub struct Estimate {
 
 /// The times on different numbers of nodes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plan {
     /// [`PLAN_SCHEMA`].
     pub schema: u32,

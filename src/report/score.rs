@@ -95,6 +95,7 @@ impl Failure for ReportError {
 
 /// The whole report, as in `--format json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ScoreReport {
     /// [`REPORT_SCHEMA`].
     pub schema: u32,
@@ -115,6 +116,7 @@ pub struct ScoreReport {
 
 /// One model in one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunFigures {
     /// The run.
     pub run_id: String,
@@ -150,6 +152,7 @@ pub struct RunFigures {
 
 /// A flaky method.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FlakyMethod {
     /// The task.
     pub task: TaskId,
@@ -162,6 +165,7 @@ pub struct FlakyMethod {
 
 /// The difference of two runs in success percent, over the tasks that both have scored.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Run and model of the one.
     pub run: (String, String),

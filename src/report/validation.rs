@@ -16,6 +16,7 @@ pub const SUMMARY_SCHEMA: u32 = 1;
 
 /// The last line of `validate --format json`. Every list is sorted by task, cell, method.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ValidationSummary {
     /// [`SUMMARY_SCHEMA`].
     pub schema: u32,
@@ -52,6 +53,7 @@ pub struct ValidationSummary {
 
 /// A cell that the direct path does not fit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnfitCell {
     /// The task.
     pub task_id: TaskId,
@@ -63,6 +65,7 @@ pub struct UnfitCell {
 
 /// An execution with different outcomes on the two paths.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PathDifference {
     /// The task.
     pub task_id: TaskId,
@@ -82,6 +85,7 @@ pub struct PathDifference {
 
 /// A hard label that was missed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Difference {
     /// The task.
     pub task_id: TaskId,
@@ -101,6 +105,7 @@ pub struct Difference {
 
 /// A hard label that only some repeats met.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Flake {
     /// The task.
     pub task_id: TaskId,
@@ -116,6 +121,7 @@ pub struct Flake {
 
 /// A cell that could not be judged.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InfrastructureFault {
     /// The task.
     pub task_id: TaskId,
@@ -131,6 +137,7 @@ pub struct InfrastructureFault {
 
 /// Methods by whether they tell new code from old (the cell `no`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DiscriminatingCounts {
     /// Methods of the generation track.
     pub methods: usize,
@@ -144,6 +151,7 @@ pub struct DiscriminatingCounts {
 
 /// A method that passes on old code, or whose result there is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NotDiscriminating {
     /// The task.
     pub task_id: TaskId,

@@ -49,6 +49,7 @@ pub struct HarnessFault {
 
 /// A changed file of a submission that does not count.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Dropped {
     /// Its path, shortened and without control characters.
     pub path: String,

@@ -18,6 +18,7 @@ const MOST_TEXT: usize = 200;
 
 /// A kind of finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
     /// Our package, `testevo`: the runner and its reports.
@@ -100,6 +101,7 @@ impl FindingKind {
 
 /// Suspicious content of a class file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Its kind.
     pub kind: FindingKind,

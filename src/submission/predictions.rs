@@ -31,6 +31,7 @@ const MOST_PREDICTIONS: usize = 1_000_000;
 
 /// The place of a prediction in its file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Place {
     /// The file.
     pub path: PathBuf,
@@ -218,6 +219,7 @@ impl Prediction {
 
 /// A prediction for an unknown task.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnknownTask {
     /// The id in the file, shortened and without control characters.
     pub id: String,

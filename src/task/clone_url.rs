@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 /// An address of the form `https:`, `ssh:`, `git:` or `file:` that `git` can't take for an option, a helper or a local
 /// path. It contains no password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct CloneUrl(String);
 

@@ -88,6 +88,7 @@ impl Failure for TaskFileError {
 
 /// All tasks of a repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TaskFile {
     /// [`TASK_FILE_SCHEMA`].
     pub schema: u32,

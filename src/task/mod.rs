@@ -35,6 +35,7 @@ macro_rules! text_type {
     ($(#[$doc:meta])* $name:ident, $what:literal, $valid:expr) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(String);
 
@@ -177,6 +178,7 @@ impl RepositoryName {
 
 /// The benchmark's two tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Track {
     /// The test exists and must follow the code.
@@ -187,6 +189,7 @@ pub enum Track {
 
 /// Which revision's code, or which revision's test file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// rev1.
@@ -197,6 +200,7 @@ pub enum Side {
 
 /// One of the four combinations of test revision × code revision, in the order of the paper's notation `T_x@C_y`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Cell {
     /// T_old@C_old.
@@ -242,6 +246,7 @@ impl Cell {
 
 /// A focal (dependency) method with the place of its change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FocalMethod {
     /// `Class#method`.
     pub method: MethodId,
@@ -251,6 +256,7 @@ pub struct FocalMethod {
 
 /// A line in one file of the comparison between two revisions. Source: protocol §4.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Anchor {
     /// SHA-256 of the file's path, hexadecimal.
     pub path_sha256: String,
@@ -262,6 +268,7 @@ pub struct Anchor {
 
 /// One task, validated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Task {
     /// Published id.
     pub id: TaskId,

@@ -17,6 +17,7 @@ pub const MOST_SHARDS: u32 = 4096;
 
 /// Shard `number` of `of`, written `K/N`. Numbers begin at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct Shard {
     number: NonZeroU32,
@@ -75,6 +76,7 @@ impl fmt::Display for Shard {
 
 /// Recorded costs of tasks in milliseconds. Source: `runs costs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Costs {
     /// [`COSTS_SCHEMA`].
     pub schema: u32,

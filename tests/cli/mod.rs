@@ -5,6 +5,7 @@ mod bundle;
 mod completions;
 mod doctor;
 mod failures;
+mod formats;
 mod help;
 mod images;
 mod import;

@@ -13,6 +13,7 @@ const GRACE_SECONDS: u64 = 60;
 
 /// Limits of every execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ExecutionLimits {
     /// Of the container that compiles.
     pub compile: ContainerLimits,

@@ -66,6 +66,7 @@ impl RunRecord for CellRecord {
 
 /// The description of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunDescription {
     /// Schema of `run.json`.
     pub schema: u32,

@@ -20,6 +20,7 @@ pub const INPUTS_SCHEMA: u32 = 1;
 
 /// The inputs of a run. An unfinished run may be resumed only with equal inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunInputs {
     /// [`INPUTS_SCHEMA`].
     pub schema: u32,
@@ -52,6 +53,7 @@ pub struct RunInputs {
 
 /// The part of a selection that a run executes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ShardInputs {
     /// Which part.
     pub shard: Shard,
@@ -79,6 +81,7 @@ pub fn images_of(inputs: &[u8]) -> serde_json::Result<Vec<Digest>> {
 
 /// Programs of our own that decide results, and the protections that the engine can't give.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunTools {
     /// The identity of executions. Earlier programs wrote the digest of the whole program here.
     #[serde(rename = "init")]

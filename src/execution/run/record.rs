@@ -17,6 +17,7 @@ pub const MOST_MISSING: usize = 20;
 
 /// One method in one cell in one repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CellRecord {
     /// [`RECORD_SCHEMA`].
     pub schema: u32,
@@ -58,6 +59,7 @@ pub struct CellRecord {
 
 /// A way to execute a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionPath {
     /// The reference: Maven in every cell.
@@ -82,6 +84,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// Values that each run measures anew.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Measured {
     /// The path that ran.
     #[serde(default)]

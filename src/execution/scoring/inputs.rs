@@ -13,6 +13,7 @@ use crate::task::{RepositoryName, TaskId};
 
 /// The inputs. An unfinished run can be continued only with equal inputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ScoreInputs {
     /// Tasks, images, limits and repeats.
     #[serde(flatten)]
@@ -46,6 +47,7 @@ pub struct ScoreInputs {
 
 /// The submissions of one model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ModelInputs {
     /// Its submissions for selected tasks.
     pub submissions: BTreeMap<TaskId, SubmissionInput>,
@@ -55,6 +57,7 @@ pub struct ModelInputs {
 
 /// One submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SubmissionInput {
     /// The form of the submission.
     pub kind: ContentKind,

@@ -21,6 +21,7 @@ pub const SCORE_SCHEMA: u32 = 1;
 
 /// A line of a scoring run's records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum ScoreRecord {
     /// A resolved submission, before any execution.
@@ -47,6 +48,7 @@ pub enum ScoreRecord {
 
 /// A resolved submission, before any execution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SubmissionRecord {
     /// [`SCORE_SCHEMA`].
     pub schema: u32,
@@ -82,6 +84,7 @@ pub struct SubmissionRecord {
 
 /// Why a submission can't be executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SubmissionFault {
     /// The reason.
     pub reason: HarnessReason,
@@ -91,6 +94,7 @@ pub struct SubmissionFault {
 
 /// One launch of one method of a submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ExecutionRecord {
     /// [`SCORE_SCHEMA`].
     pub schema: u32,
@@ -129,6 +133,7 @@ pub struct ExecutionRecord {
 
 /// The places of a task's focal methods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FocalRecord {
     /// [`SCORE_SCHEMA`].
     pub schema: u32,
@@ -147,6 +152,7 @@ impl FocalRecord {
 
 /// Each test method's own focal methods, equal for the developers' tests and every submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnFocalRecord {
     /// [`SCORE_SCHEMA`].
     pub schema: u32,
@@ -172,6 +178,7 @@ impl OwnFocalRecord {
 
 /// Limits on the time of launches and compilations of all submissions for a task in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TimeClassRecord {
     /// [`SCORE_SCHEMA`].
     pub schema: u32,
@@ -185,6 +192,7 @@ pub struct TimeClassRecord {
 
 /// Whether a generation task's starting file compiles on new code (protocol §3).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StartRecord {
     /// [`SCORE_SCHEMA`].
     pub schema: u32,
@@ -201,6 +209,7 @@ pub struct StartRecord {
 
 /// A passing method's coverage of its own focal methods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CoverageRecord {
     /// [`SCORE_SCHEMA`].
     pub schema: u32,
@@ -236,6 +245,7 @@ pub struct CoverageRecord {
 
 /// The mutants of a task, equal for all its methods, gold and every submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MutantsRecord {
     /// [`SCORE_SCHEMA`].
     pub schema: u32,
@@ -247,6 +257,7 @@ pub struct MutantsRecord {
 
 /// A passing method's results on the mutants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MutationRecord {
     /// [`SCORE_SCHEMA`].
     pub schema: u32,
@@ -284,6 +295,7 @@ pub struct MutationRecord {
 
 /// A method's outcome on one mutant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MutantOutcome {
     /// SHA-256 of the mutant's text.
     pub id: Digest,
@@ -294,6 +306,7 @@ pub struct MutantOutcome {
 
 /// A passing method's results under controls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ControlsRecord {
     /// [`SCORE_SCHEMA`].
     pub schema: u32,
@@ -326,6 +339,7 @@ pub struct ControlsRecord {
 
 /// A test method's results with an emptied body.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EmptiedRecord {
     /// Its outcome on new code.
     #[serde(flatten)]

@@ -10,6 +10,7 @@ pub const COST_CAPS: [f64; 3] = [3.0, 1.0, 0.5];
 
 /// A view in which submissions over a cost count as [`Category::HrnsFail`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CostCap {
     /// The cap, in US dollars.
     pub cap_usd: f64,

@@ -32,6 +32,7 @@ struct Validated {
 
 /// A report over certified tasks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Certified {
     /// The validation's run.
     pub validation: String,
@@ -47,6 +48,7 @@ pub struct Certified {
 
 /// A task, or one of its methods, that is not certified.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Excluded {
     /// The task.
     pub task: TaskId,
@@ -60,6 +62,7 @@ pub struct Excluded {
 
 /// One model in one run, over certified tasks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CertifiedRun {
     /// The run.
     pub run_id: String,

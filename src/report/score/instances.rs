@@ -15,6 +15,7 @@ use crate::task::TaskId;
 
 /// The selected tasks, each in exactly one of four lists: incomplete, empty, completed, error. All lists are sorted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Instances {
     /// Selected tasks.
     pub total_instances: usize,

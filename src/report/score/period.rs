@@ -6,6 +6,7 @@ use crate::task::Task;
 
 /// Days, the first and the last included. A task's day is that of its new revision, as for the selection of tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Period {
     /// The first day; `None` for no bound.
     pub since: Option<jiff::civil::Date>,

@@ -16,6 +16,7 @@ const DRAWN: [usize; 8] = [1, 2, 3, 5, 10, 20, 50, 100];
 
 /// A model of which there are several samples.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SampledModel {
     /// The model.
     pub model: String,
@@ -27,6 +28,7 @@ pub struct SampledModel {
 
 /// What one of so many samples comes to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PassAt {
     /// The number of drawn samples.
     pub k: usize,
