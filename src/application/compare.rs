@@ -12,7 +12,7 @@ use crate::execution::run::inputs::RunInputs;
 use crate::execution::run::list::{describe, read_at, read_without_records};
 use crate::execution::run::merge::MergeError;
 use crate::execution::run::record::CellRecord;
-use crate::report::comparison::RunComparison;
+use crate::report::comparison::{DifferingInput, RunComparison};
 use crate::report::score::{COMMAND, ReportError, read};
 
 /// Compares two runs of the same command, given by ids or by paths, which have a slash.
@@ -45,14 +45,11 @@ pub fn compare(names: [&str; 2], context: &Context) -> Result<RunComparison, Com
     Ok(RunComparison::of_validations(runs, inputs, tasks, [&one.records, &other.records]))
 }
 
-/// Returns the keys of the runs' inputs whose values differ. Tasks are compared one by one.
-fn differing_inputs(one: &Path, other: &Path) -> Result<Vec<String>, CommandError> {
+/// Returns the values of the runs' inputs that differ. Tasks are compared one by one.
+fn differing_inputs(one: &Path, other: &Path) -> Result<Vec<DifferingInput>, CommandError> {
     let read = |path: &Path| -> Result<serde_json::Map<String, Value>, CommandError> {
         let run = read_without_records::<serde_json::Map<String, Value>>(path.to_owned())?;
         Ok(run.inputs.ok_or(ReportError::NoInputs(run.description.run_id))?)
     };
-    let [one, other] = [read(one)?, read(other)?];
-    let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
-    let differing = keys.into_iter().filter(|key| *key != "tasks" && one.get(*key) != other.get(*key));
-    Ok(differing.cloned().collect())
+    Ok(DifferingInput::between(&read(one)?, &read(other)?, &["tasks"]))
 }

@@ -9,7 +9,7 @@ use fs_err as fs;
 use super::Context;
 use crate::error::CommandError;
 use crate::execution::run::inputs::RunInputs;
-use crate::execution::run::list::{describe, find, read_at};
+use crate::execution::run::list::{LATEST, RunEntry, describe, find, list, read_at};
 use crate::execution::run::record::CellRecord;
 use crate::report::leaderboard::calibration::{Calibration, calibrate};
 use crate::report::leaderboard::{self, Leaderboard};
@@ -46,7 +46,7 @@ impl ScoringRuns {
         context: &Context,
     ) -> Result<Self, CommandError> {
         let paths = runs.iter().map(|run| path(run, context)).collect::<Result<Vec<_>, _>>()?;
-        let certification = certified_by.map(|run| certification(path(run, context)?)).transpose()?;
+        let certification = certified_by.map(|run| certification_of(run, context)).transpose()?;
         Ok(Self { models: read_of(&paths, &period)?, paths, period, certification, samples })
     }
 
@@ -154,7 +154,24 @@ fn path(run: &str, context: &Context) -> Result<PathBuf, CommandError> {
     }
 }
 
-/// Returns what a run of `validate` says of its tasks.
+/// Returns what a run of `validate` says of its tasks; `latest` is the finished one that began last.
+///
+/// # Errors
+/// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError); [`ReportError`] if it is none.
+pub fn certification_of(run: &str, context: &Context) -> Result<Certification, CommandError> {
+    if run != LATEST {
+        return certification(path(run, context)?);
+    }
+    let runs = list(context.data_dir()?)?;
+    let finished = |run: &RunEntry| {
+        let of = run.description.as_ref();
+        of.is_some_and(|description| description.command != COMMAND && description.finished.is_some())
+    };
+    let newest = runs.into_iter().rfind(finished);
+    let newest = newest.ok_or_else(|| ReportError::NoValidation(LATEST.to_owned()))?;
+    certification(path(&newest.run_id, context)?)
+}
+
 fn certification(path: PathBuf) -> Result<Certification, CommandError> {
     let description = describe(&path)?;
     let run_id = description.run_id;

@@ -27,7 +27,7 @@ use crate::execution::scoring::unscored::{Left, counts};
 use crate::execution::time_class::TimeClasses;
 use crate::focal::store::KnownFocal;
 use crate::output::counted;
-use crate::report::score::{COMMAND, ScoreReport, ScoredModel, figures, read, verdicts};
+use crate::report::score::{COMMAND, Certification, ScoreReport, ScoredModel, figures, read, verdicts};
 use crate::submission::extraction::unreadable_anywhere;
 use crate::submission::predictions::{Predictions, Selection, Several, read as read_predictions};
 use crate::submission::{Content, EMPTY, GOLD};
@@ -86,14 +86,15 @@ impl<'a> EndedScoring<'a> {
         Self { failures: Failures::new(0, context), run, left, failing }
     }
 
-    /// Adds up the run's records.
+    /// Adds up the run's records, over certified tasks as well if a validation is given.
     ///
     /// # Errors
     /// [`ReportError`](crate::report::score::ReportError).
-    pub fn add_up(self) -> Result<Scored<'a>, CommandError> {
+    pub fn add_up(self, certification: Option<&Certification>) -> Result<Scored<'a>, CommandError> {
         let models = read(std::slice::from_ref(&self.run))?;
         let Self { failures, left, failing, .. } = self;
-        Ok(Scored { report: figures(&models), failures, models, left, failing })
+        let certified = certification.map(|certification| certification.figures(&models));
+        Ok(Scored { report: ScoreReport { certified, ..figures(&models) }, failures, models, left, failing })
     }
 }
 

@@ -133,7 +133,7 @@ pub async fn selftest(request: &SelftestRequest, context: &Context) -> Result<Op
             run: RunChoice { fresh: true, ..RunChoice::default() },
         };
         let Some(ended) = score(&request, &own).await? else { return Ok(None) };
-        let scored = ended.add_up()?;
+        let scored = ended.add_up(None)?;
         scored.tell_left(&own);
         all.extend(tried(&scored.models, &alike, manner));
     }

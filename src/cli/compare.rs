@@ -1,11 +1,13 @@
 //! `runs compare`: which results of two runs differ.
 
+use serde_json::Value;
+
 use super::stdout;
 use crate::application::Context;
 use crate::application::compare::compare;
 use crate::error::CommandError;
 use crate::output::{OutputFormat, Table, counted};
-use crate::report::comparison::RunComparison;
+use crate::report::comparison::{DifferingInput, RunComparison};
 
 /// Compares two runs and prints the differences.
 ///
@@ -46,11 +48,22 @@ fn write(comparison: &RunComparison) -> Result<(), CommandError> {
     for (run, models) in comparison.runs.iter().zip(&comparison.only_models) {
         models.iter().for_each(|model| lines.push_str(&format!("only in {run}: the model {model}\n")));
     }
-    if !comparison.inputs.is_empty() {
-        lines.push_str(&format!("inputs that differ: {}\n", comparison.inputs.join(", ")));
+    for DifferingInput { key, one, other } in &comparison.inputs {
+        lines.push_str(&format!("inputs differ in {key}: {} and {}\n", short(one), short(other)));
     }
     let results = counted(comparison.compared, "result", "results");
     let differing = counted(comparison.differing.len(), "value differs", "values differ");
-    lines.push_str(&format!("{results} in both runs, {differing}\n"));
+    let by: Vec<String> = comparison.differing_by.iter().map(|(what, number)| format!("{what} {number}")).collect();
+    let by = if by.is_empty() { String::new() } else { format!(": {}", by.join(", ")) };
+    lines.push_str(&format!("{results} in both runs, {differing}{by}\n"));
     stdout::lines(&lines)
+}
+
+/// Returns a value in one line of at most sixty characters.
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    match text.chars().count() > 60 {
+        true => format!("{}…", text.chars().take(59).collect::<String>()),
+        false => text,
+    }
 }

@@ -115,7 +115,7 @@ pub(super) fn run(arguments: &RunsArguments, context: &Context) -> Result<(), Co
 /// Prints the results of a merged run.
 fn write_merged(merged: MergedRun<'_>, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
     match merged {
-        MergedRun::Scoring(ended) => score::write(ended, format, context),
+        MergedRun::Scoring(ended) => score::write(ended, format, None, context),
         MergedRun::Validation(shown) => {
             validate::write(&shown.validated, format)?;
             shown.validated.verdict()

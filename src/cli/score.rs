@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use clap::Args;
 
 use super::bundle::BundleChoice;
+use super::completions;
 use super::interrupts::block_on;
 use super::on::OnArguments;
 use super::options::positive;
@@ -14,10 +15,12 @@ use super::stdout;
 use super::validate::{PathChoice, RunArguments, SurefireChoice, seconds};
 use crate::application::Context;
 use crate::application::merge::MergedRun;
+use crate::application::report::certification_of;
 use crate::application::score::{EndedScoring, ScoreRequest, score};
 use crate::error::CommandError;
 use crate::execution::run::record::ExecutionPath;
 use crate::output::OutputFormat;
+use crate::report::score::Certification;
 use crate::submission::predictions::Several;
 
 /// Arguments of `score`.
@@ -68,6 +71,9 @@ pub(super) struct ScoreArguments {
     on: OnArguments,
     #[command(flatten)]
     bundle: BundleChoice,
+    /// Add the figures over certified tasks: those whose published labels hold in this run of `validate`; `latest` is its newest
+    #[arg(long, value_name = "RUN", add = completions::runs())]
+    certified_by: Option<String>,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
@@ -99,9 +105,11 @@ impl ScoreArguments {
 
 pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), CommandError> {
     let mut request = arguments.request()?;
+    // Before anything is executed, so that a wrong name costs nothing.
+    let certified_by = arguments.certified_by.as_deref().map(|run| certification_of(run, context)).transpose()?;
     if let Some(merged) = arguments.on.run(&request.selector, &request.run, context)? {
         return match merged {
-            Some(MergedRun::Scoring(ended)) => write(ended, arguments.format, context),
+            Some(MergedRun::Scoring(ended)) => write(ended, arguments.format, certified_by.as_ref(), context),
             Some(MergedRun::Validation(_)) | None => Ok(()),
         };
     }
@@ -109,12 +117,17 @@ pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), C
     let context = of_bundle.as_ref().unwrap_or(context);
     let Some(ended) = block_on(context, score(&request, context))? else { return Ok(()) };
     // An interrupt after the run's end must not keep its results from being printed.
-    write(ended, arguments.format, context)
+    write(ended, arguments.format, certified_by.as_ref(), context)
 }
 
 /// Adds up a run that has ended, and prints its results.
-pub(super) fn write(ended: EndedScoring, format: OutputFormat, context: &Context) -> Result<(), CommandError> {
-    let scored = ended.add_up()?;
+pub(super) fn write(
+    ended: EndedScoring,
+    format: OutputFormat,
+    certified_by: Option<&Certification>,
+    context: &Context,
+) -> Result<(), CommandError> {
+    let scored = ended.add_up(certified_by)?;
     match format {
         OutputFormat::Json => stdout::json(&scored.report)?,
         OutputFormat::Text => print_text(&scored.report, &scored.models)?,

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::score::{ScoredMethod, ScoredModel};
 use crate::execution::run::record::CellRecord;
 use crate::task::TaskId;
 
+/// The most values of inputs that are named.
+const MOST_INPUTS: usize = 100;
 /// Version of the comparison's schema.
 const COMPARISON_SCHEMA: u32 = 1;
 
@@ -21,16 +24,58 @@ pub struct RunComparison {
     pub runs: [String; 2],
     /// Their command.
     pub command: String,
-    /// Keys of `inputs.json` whose values differ, but for the tasks.
-    pub inputs: Vec<String>,
+    /// Values of `inputs.json` that differ, but for the tasks; the first hundred.
+    pub inputs: Vec<DifferingInput>,
     /// Tasks that only the first has, and those that only the second has.
     pub only: [Vec<TaskId>; 2],
     /// Models that only the first has, and those that only the second has.
     pub only_models: [Vec<String>; 2],
     /// Number of results that both have: of methods of models, or of executions.
     pub compared: usize,
+    /// How many values differ of each kind.
+    pub differing_by: BTreeMap<&'static str, usize>,
     /// Those that differ, in the order of models and tasks.
     pub differing: Vec<Differing>,
+}
+
+/// A value of `inputs.json` that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DifferingInput {
+    /// Its keys from the top on, with dots between.
+    pub key: String,
+    /// The first run's value; `null` if it has none.
+    pub one: Value,
+    /// The second run's value; `null` if it has none.
+    pub other: Value,
+}
+
+impl DifferingInput {
+    /// Returns what differs between two inputs, down to single values, without the keys of `left_out` at the top.
+    pub fn between(one: &Map<String, Value>, other: &Map<String, Value>, left_out: &[&str]) -> Vec<Self> {
+        let mut found = Vec::new();
+        let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+        for key in keys.into_iter().filter(|key| !left_out.contains(&key.as_str())) {
+            let value = |map: &Map<String, Value>| map.get(key).cloned().unwrap_or_default();
+            differences(key.clone(), &value(one), &value(other), &mut found);
+        }
+        found
+    }
+}
+
+fn differences(key: String, one: &Value, other: &Value, found: &mut Vec<DifferingInput>) {
+    if one == other || found.len() >= MOST_INPUTS {
+        return;
+    }
+    let (Value::Object(ones), Value::Object(others)) = (one, other) else {
+        found.push(DifferingInput { key, one: one.clone(), other: other.clone() });
+        return;
+    };
+    let keys: BTreeSet<&String> = ones.keys().chain(others.keys()).collect();
+    for part in keys {
+        let value = |map: &Map<String, Value>| map.get(part).cloned().unwrap_or_default();
+        differences(format!("{key}.{part}"), &value(ones), &value(others), found);
+    }
 }
 
 /// A result that differs.
@@ -57,7 +102,7 @@ type Results = BTreeMap<(Option<String>, TaskId, String), Vec<(&'static str, Str
 
 impl RunComparison {
     /// Compares two runs of `score`.
-    pub fn of_scores(runs: [String; 2], inputs: Vec<String>, models: [&[ScoredModel]; 2]) -> Self {
+    pub fn of_scores(runs: [String; 2], inputs: Vec<DifferingInput>, models: [&[ScoredModel]; 2]) -> Self {
         let tasks = models.map(|models| models.iter().flat_map(|model| &model.tasks).map(|one| one.task.id.clone()));
         let names = models.map(|models| models.iter().map(|model| model.model.clone()).collect::<BTreeSet<_>>());
         let mut comparison = Self::of(runs, "score", inputs, tasks.map(Iterator::collect), models.map(scores));
@@ -69,7 +114,7 @@ impl RunComparison {
     /// Compares two runs of `validate`.
     pub fn of_validations(
         runs: [String; 2],
-        inputs: Vec<String>,
+        inputs: Vec<DifferingInput>,
         tasks: [BTreeSet<TaskId>; 2],
         records: [&[CellRecord]; 2],
     ) -> Self {
@@ -79,7 +124,7 @@ impl RunComparison {
     fn of(
         runs: [String; 2],
         command: &str,
-        inputs: Vec<String>,
+        inputs: Vec<DifferingInput>,
         [one_tasks, other_tasks]: [BTreeSet<TaskId>; 2],
         [one, other]: [Results; 2],
     ) -> Self {
@@ -99,8 +144,12 @@ impl RunComparison {
             }));
         }
         let only = [only(&one_tasks, &other_tasks), only(&other_tasks, &one_tasks)];
+        let mut differing_by = BTreeMap::new();
+        for one in &differing {
+            *differing_by.entry(one.what).or_default() += 1;
+        }
         let (schema, command, only_models) = (COMPARISON_SCHEMA, command.to_owned(), [Vec::new(), Vec::new()]);
-        Self { schema, runs, command, inputs, only, only_models, compared, differing }
+        Self { schema, runs, command, inputs, only, only_models, compared, differing_by, differing }
     }
 
     /// Tells whether both runs have the same results of the same tasks and models.
@@ -152,6 +201,8 @@ fn outcomes(records: &[CellRecord]) -> Results {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::score::tests::fixture;
     use super::*;
     use crate::metrics::category::Category;
@@ -173,8 +224,27 @@ mod tests {
             panic!("{compared:?}")
         };
         assert_eq!((task.as_str(), *what, first.as_str(), second.as_str()), ("t2", "category", "Success", "Redundant"));
+        assert_eq!(compared.differing_by, BTreeMap::from([("category", 1)]));
         assert_eq!(compared.only_models[0], [one[1].model.clone()]);
         // The first run's other model still has the task.
         assert_eq!(compared.only[0].iter().map(TaskId::as_str).collect::<Vec<_>>(), ["t5"]);
+    }
+
+    #[test]
+    fn inputs_differ_down_to_single_values() {
+        let object = |value: Value| value.as_object().unwrap().clone();
+        let one = object(json!({"seed": 1, "tasks": [1], "limits": {"a/b": {"cpus": 2, "wall": 9}}, "same": [1]}));
+        let other =
+            object(json!({"seed": 2, "tasks": [2], "limits": {"a/b": {"cpus": 2, "wall": 8}}, "same": [1], "new": {}}));
+        let found = DifferingInput::between(&one, &other, &["tasks"]);
+        let found: Vec<_> = found.iter().map(|one| (one.key.as_str(), &one.one, &one.other)).collect();
+        assert_eq!(
+            found,
+            [
+                ("limits.a/b.wall", &json!(9), &json!(8)),
+                ("new", &json!(null), &json!({})),
+                ("seed", &json!(1), &json!(2)),
+            ]
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Several runs in one report, and what reading takes: predictions within a bound of memory, reports of the whole benchmark
 //! in little of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use fs_err as fs;
@@ -174,6 +174,14 @@ fn two_runs_are_compared_result_by_result() {
     assert_eq!(value["differing"], json!([]), "both have the same results of the same tasks");
 }
 
+/// Returns the days of a run's tasks.
+fn dates_of(line: &CommandLine, run_id: &str) -> BTreeSet<String> {
+    let inputs = fs::read(line.path().join("data/runs").join(run_id).join("inputs.json")).unwrap();
+    let inputs: Value = serde_json::from_slice(&inputs).unwrap();
+    let date = |task: &Value| task["rev2_date"].as_str().unwrap().to_owned();
+    inputs["tasks"].as_array().unwrap().iter().map(date).collect()
+}
+
 #[test]
 fn a_report_is_over_the_wanted_days_and_by_a_validation() {
     let line = written(&[("small", &["one"], 12)]);
@@ -183,6 +191,16 @@ fn a_report_is_over_the_wanted_days_and_by_a_validation() {
     let some: Value = serde_json::from_str(&report(&line, &["small", "--since", "1990-01-01"], "json")).unwrap();
     assert_eq!(some["period"], json!({"since": "1990-01-01", "until": null}));
     assert_eq!(some["runs"], all["runs"]);
+    // Some of the days leave some of the tasks, and every form says which days.
+    let dates: BTreeSet<String> = dates_of(&line, "small");
+    let middle = dates.iter().nth(dates.len() / 2).unwrap();
+    let early: Value = serde_json::from_str(&report(&line, &["small", "--until", middle], "json")).unwrap();
+    let number = |value: &Value| value["runs"][0]["total_instances"].as_u64().unwrap();
+    assert!((1..number(&all)).contains(&number(&early)), "{} of {}", number(&early), number(&all));
+    let period = format!("{middle} or earlier");
+    for format in ["text", "markdown", "junit", "html"] {
+        assert!(report(&line, &["small", "--until", middle], format).contains(&period), "{format}");
+    }
     let said = line.run(&["report", "small", "--certified-by", "small"]);
     assert!(said.starts_with("exit 2\n") && said.contains("is no finished run of `validate`"), "{said}");
 }

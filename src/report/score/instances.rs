@@ -13,7 +13,8 @@ use crate::execution::scoring::inputs::SubmissionInput;
 use crate::submission::ContentKind;
 use crate::task::TaskId;
 
-/// The selected tasks, each in exactly one of four lists: incomplete, empty, completed, error. All lists are sorted.
+/// The selected tasks, each in exactly one of four lists: incomplete, empty, completed, error. Well-formed ones are completed or
+/// in error. All lists are sorted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Instances {
@@ -35,6 +36,11 @@ pub struct Instances {
     pub completed_instances: usize,
     /// Ids of the completed tasks.
     pub completed_ids: Vec<TaskId>,
+    /// Number of submitted tasks whose submission came to a test file: it is there and fits. SWT-Bench calls their share
+    /// well-formedness.
+    pub well_formed_instances: usize,
+    /// Ids of the well-formed tasks.
+    pub well_formed_ids: Vec<TaskId>,
     /// Number of submitted tasks without such a test file, or with a method that is not judged.
     pub error_instances: usize,
     /// Ids of the tasks with an error.
@@ -51,6 +57,9 @@ impl Instances {
                 None => &mut found.incomplete_ids,
                 Some(input) => {
                     found.submitted_ids.push(id.clone());
+                    if !is_empty(input) && came_to_a_file(scored) {
+                        found.well_formed_ids.push(id.clone());
+                    }
                     match (is_empty(input), is_completed(scored)) {
                         (true, _) => &mut found.empty_patch_ids,
                         (false, true) => &mut found.completed_ids,
@@ -64,6 +73,7 @@ impl Instances {
         found.incomplete_instances = found.incomplete_ids.len();
         found.empty_patch_instances = found.empty_patch_ids.len();
         found.completed_instances = found.completed_ids.len();
+        found.well_formed_instances = found.well_formed_ids.len();
         found.error_instances = found.error_ids.len();
         found
     }
@@ -79,7 +89,10 @@ fn is_empty(input: &SubmissionInput) -> bool {
     }
 }
 
+fn came_to_a_file(scored: &ScoredTask) -> bool {
+    scored.submission.as_ref().is_some_and(|submission| submission.fault.is_none())
+}
+
 fn is_completed(scored: &ScoredTask) -> bool {
-    let executed = scored.submission.as_ref().is_some_and(|submission| submission.fault.is_none());
-    executed && scored.methods.iter().all(|method| method.verdict.paper_verdict.is_some())
+    came_to_a_file(scored) && scored.methods.iter().all(|method| method.verdict.paper_verdict.is_some())
 }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use super::notes::{of_model, of_run};
 use crate::metrics::category::Category;
 use crate::output::visible;
-use crate::report::score::{RunFigures, ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
+use crate::report::score::{Period, RunFigures, ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
 
 /// Writes the scored methods as JUnit XML.
 ///
@@ -17,7 +17,7 @@ use crate::report::score::{RunFigures, ScoreReport, ScoredMethod, ScoredModel, S
 pub fn write(out: &mut impl Write, report: &ScoreReport, models: &[ScoredModel]) -> io::Result<()> {
     out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n")?;
     for (run, model) in report.runs.iter().zip(models) {
-        out.write_all(about(run, model).as_bytes())?;
+        out.write_all(about(run, model, &report.period).as_bytes())?;
         for task in &model.tasks {
             let mut text = String::new();
             suite(&mut text, model, task);
@@ -27,7 +27,7 @@ pub fn write(out: &mut impl Write, report: &ScoreReport, models: &[ScoredModel])
     out.write_all(b"</testsuites>\n")
 }
 
-fn about(run: &RunFigures, model: &ScoredModel) -> String {
+fn about(run: &RunFigures, model: &ScoredModel, period: &Period) -> String {
     let (run_id, name) = (escaped(&run.run_id), escaped(&run.model));
     let mut text = format!(
         "  <testsuite name=\"{run_id} {name}\" tests=\"0\" failures=\"0\" errors=\"0\" skipped=\"0\">\n    <properties>\n"
@@ -42,6 +42,9 @@ fn about(run: &RunFigures, model: &ScoredModel) -> String {
         ("flaky", run.flaky.len().to_string()),
     ] {
         text.push_str(&format!("      <property name=\"{property}\" value=\"{value}\"/>\n"));
+    }
+    if !period.is_unbounded() {
+        text.push_str(&format!("      <property name=\"period\" value=\"{period}\"/>\n"));
     }
     text.push_str("    </properties>\n");
     let notes = [of_model(run, model), of_run(run, model)].concat();
