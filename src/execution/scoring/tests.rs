@@ -29,6 +29,8 @@ use crate::workspace::Notices;
 
 mod counts;
 mod gold;
+mod keys;
+mod starts;
 
 #[test]
 fn models_have_directories_of_their_own_and_no_other() {
@@ -483,75 +485,6 @@ async fn the_seed_decides_the_order_of_cells() {
     assert_eq!(sorted(one), sorted(other));
 }
 
-/// Returns what is recorded of the tasks' starting files.
-async fn starts(place: &Place, given: &Given, run_id: &str) -> Vec<StartRecord> {
-    let (mut run, mut records, never) = (place.begin(run_id), Vec::new(), CancellationToken::new());
-    let submissions = run.path().join(SUBMISSIONS);
-    fs::create_dir_all(&submissions).unwrap();
-    place
-        .with(&Given { ..ALL }, async |scoring| {
-            scoring.resolve_all(&mut run, &mut records, &submissions, &never).await.unwrap();
-        })
-        .await;
-    let events = EventSink::none();
-    let compiled =
-        async |scoring: &Scoring<'_>| scoring.compile_starts(&mut run, records, (&events, &never)).await.unwrap();
-    let records = place.with(given, compiled).await;
-    let starts = records.into_iter().filter_map(|record| match record {
-        ScoreRecord::Start(one) => Some(one),
-        _ => None,
-    });
-    starts.collect()
-}
-
-#[tokio::test]
-async fn a_starting_file_compiles_or_not_and_what_is_known_is_not_compiled_again() {
-    for (error, compiles) in [(None, true), (Some("src/test/java/shop/StockTest.java"), false)] {
-        let place = Place::new(&["fixed-bug"], move || compilation(error));
-        let found = starts(&place, &ALL, "r1").await;
-        let [one] = &found[..] else { panic!("{found:?}") };
-        assert_eq!((one.start_compiles, one.lost), (Some(compiles), false), "{one:?}");
-        assert_eq!(one.detail.as_deref().is_some_and(|detail| detail.contains("no such symbol")), !compiles, "{one:?}");
-        assert_eq!(place.engine.started(), ["compile"]);
-        assert_eq!(starts(&place, &ALL, "r2").await, found);
-        assert_eq!(place.engine.started().len(), 1, "it is kept");
-        assert_eq!(starts(&place, &Given { reads: false, ..ALL }, "r3").await, found);
-        assert_eq!(place.engine.started().len(), 2, "and is not read where that is not asked for");
-    }
-}
-
-#[tokio::test]
-async fn a_starting_file_that_can_not_be_compiled_is_lost_and_tried_again() {
-    let place = Place::new(&["fixed-bug"], gone);
-    for (number, (given, cause)) in
-        [(&ALL, "infra_fail(engine): "), (&Given { sources: false, ..ALL }, "infra_fail(source): ")]
-            .into_iter()
-            .enumerate()
-    {
-        let found = starts(&place, given, &format!("r{number}")).await;
-        let [one] = &found[..] else { panic!("{found:?}") };
-        assert_eq!((one.start_compiles, one.lost), (None, true), "{one:?}");
-        assert!(one.detail.as_deref().is_some_and(|detail| detail.starts_with(cause)), "{one:?}");
-    }
-    assert_eq!(place.engine.started(), ["compile"; 3]);
-    assert_eq!(starts(&place, &ALL, "r3").await.len(), 1);
-    assert_eq!(place.engine.started(), ["compile"; 6], "a fault is not kept");
-}
-
-#[tokio::test]
-async fn only_generation_tasks_with_a_starting_file_have_it_compiled() {
-    let place = Place::new(&["new-class", "rounding"], gone);
-    let found = starts(&place, &ALL, "r").await;
-    let generation: Vec<&Task> = place.tasks.iter().filter(|task| task.track == Track::TestGeneration).collect();
-    let [task] = generation[..] else { panic!("one of each track") };
-    let [one] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((&one.task_id, one.start_compiles, one.lost, &one.detail), (&task.id, None, false, &None));
-    assert_eq!(place.engine.started(), Vec::<String>::new());
-    let without = starts(&place, &Given { image: false, ..ALL }, "r2").await;
-    assert_eq!(without, [], "what nothing is executed of is not compiled either");
-}
-
-/// Everything that a key of a measurement depends on changes it.
 #[tokio::test]
 async fn a_type_of_the_project_in_a_test_file_is_seen() {
     let place = Place::new(&["fixed-bug"], gone);
@@ -562,51 +495,4 @@ async fn a_type_of_the_project_in_a_test_file_is_seen() {
     let mut file = gold.extraction.content.unwrap();
     file.extend(b"\nclass Stock { int count() { return 1; } }\n");
     assert_eq!(resolved(Content::File(file)).await.unwrap().shadows, ["shop.Stock"]);
-}
-
-#[test]
-fn keys_of_measurements_name_their_inputs() {
-    let launch = |text: &str| Digest::of(text.as_bytes());
-    let file = |package: &str, name: &str| SourceFile { package: package.to_owned(), name: name.to_owned() };
-    let lines = |path: &str, lines: &[usize]| BTreeMap::from([(path.to_owned(), lines.to_vec())]);
-    let task = |id: &str| id.parse::<TaskId>().unwrap();
-    let own = |first_line, last_line| {
-        let (path, package) = ("A.java".to_owned(), "p".to_owned());
-        [FocalLines { rule: Rule::Extent, path, package, first_line, last_line, added: Vec::new() }]
-    };
-    let mutation = |of: &str, by, id: &str, (path, some): (&str, &[usize]), own: &[FocalLines]| {
-        mutation_key(launch(of), by, &task(id), (&lines(path, some), own))
-    };
-    let trace = |launch: &Digest, tracer: &str| {
-        let jars = ToolJars { tracer: Path::new(tracer).to_owned(), ..ToolJars::below(Path::new("/x")) };
-        trace_key(*launch, &jars)
-    };
-    let keys = [
-        ("coverage", coverage_key(launch("a"), &[file("p", "A.java")])),
-        ("its launch", coverage_key(launch("b"), &[file("p", "A.java")])),
-        ("its package", coverage_key(launch("a"), &[file("q", "A.java")])),
-        ("its file", coverage_key(launch("a"), &[file("p", "B.java")])),
-        ("its number of files", coverage_key(launch("a"), &[file("p", "A.java"), file("p", "B.java")])),
-        ("mutation", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 2))),
-        ("its launch", mutation("b", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 2))),
-        ("its judge", mutation("a", JudgedBy::Maven, "t", ("A.java", &[1]), &own(1, 2))),
-        ("its task", mutation("a", JudgedBy::Warm, "u", ("A.java", &[1]), &own(1, 2))),
-        ("its path", mutation("a", JudgedBy::Warm, "t", ("B.java", &[1]), &own(1, 2))),
-        ("its lines", mutation("a", JudgedBy::Warm, "t", ("A.java", &[2]), &own(1, 2))),
-        ("its number of lines", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1, 2]), &own(1, 2))),
-        ("its own focal methods", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 1))),
-        ("all of them", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &[])),
-        ("trace", trace(&launch("a"), "tracer")),
-        ("its launch", trace(&launch("b"), "tracer")),
-        ("its tracer", trace(&launch("a"), "other")),
-        ("start", starting_file::start_key(launch("a"))),
-        ("its launch", starting_file::start_key(launch("b"))),
-        ("no measurement", launch("a")),
-    ];
-    for (at, (name, key)) in keys.iter().enumerate() {
-        for (other, same) in &keys[..at] {
-            assert_ne!(key, same, "{name} and {other}");
-        }
-    }
-    assert_eq!(keys[5].1, mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 2)));
 }

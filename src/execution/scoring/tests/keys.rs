@@ -1,0 +1,51 @@
+//! Keys of measurements.
+
+use super::*;
+
+/// Everything that a key of a measurement depends on changes it.
+#[test]
+fn keys_of_measurements_name_their_inputs() {
+    let launch = |text: &str| Digest::of(text.as_bytes());
+    let file = |package: &str, name: &str| SourceFile { package: package.to_owned(), name: name.to_owned() };
+    let lines = |path: &str, lines: &[usize]| BTreeMap::from([(path.to_owned(), lines.to_vec())]);
+    let task = |id: &str| id.parse::<TaskId>().unwrap();
+    let own = |first_line, last_line| {
+        let (path, package) = ("A.java".to_owned(), "p".to_owned());
+        [FocalLines { rule: Rule::Extent, path, package, first_line, last_line, added: Vec::new() }]
+    };
+    let mutation = |of: &str, by, id: &str, (path, some): (&str, &[usize]), own: &[FocalLines]| {
+        mutation_key(launch(of), by, &task(id), (&lines(path, some), own))
+    };
+    let trace = |launch: &Digest, tracer: &str| {
+        let jars = ToolJars { tracer: Path::new(tracer).to_owned(), ..ToolJars::below(Path::new("/x")) };
+        trace_key(*launch, &jars)
+    };
+    let keys = [
+        ("coverage", coverage_key(launch("a"), &[file("p", "A.java")])),
+        ("its launch", coverage_key(launch("b"), &[file("p", "A.java")])),
+        ("its package", coverage_key(launch("a"), &[file("q", "A.java")])),
+        ("its file", coverage_key(launch("a"), &[file("p", "B.java")])),
+        ("its number of files", coverage_key(launch("a"), &[file("p", "A.java"), file("p", "B.java")])),
+        ("mutation", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 2))),
+        ("its launch", mutation("b", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 2))),
+        ("its judge", mutation("a", JudgedBy::Maven, "t", ("A.java", &[1]), &own(1, 2))),
+        ("its task", mutation("a", JudgedBy::Warm, "u", ("A.java", &[1]), &own(1, 2))),
+        ("its path", mutation("a", JudgedBy::Warm, "t", ("B.java", &[1]), &own(1, 2))),
+        ("its lines", mutation("a", JudgedBy::Warm, "t", ("A.java", &[2]), &own(1, 2))),
+        ("its number of lines", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1, 2]), &own(1, 2))),
+        ("its own focal methods", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 1))),
+        ("all of them", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &[])),
+        ("trace", trace(&launch("a"), "tracer")),
+        ("its launch", trace(&launch("b"), "tracer")),
+        ("its tracer", trace(&launch("a"), "other")),
+        ("start", starting_file::start_key(launch("a"))),
+        ("its launch", starting_file::start_key(launch("b"))),
+        ("no measurement", launch("a")),
+    ];
+    for (at, (name, key)) in keys.iter().enumerate() {
+        for (other, same) in &keys[..at] {
+            assert_ne!(key, same, "{name} and {other}");
+        }
+    }
+    assert_eq!(keys[5].1, mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 2)));
+}
