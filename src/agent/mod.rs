@@ -5,6 +5,7 @@
 
 pub mod change;
 pub mod collection;
+pub mod dataset;
 mod instructions;
 pub mod packing;
 mod tree;
@@ -23,7 +24,9 @@ use crate::image::Image;
 use crate::manifest::RepositoryManifest;
 use crate::task::{MethodId, RepositoryName, RepositoryPath, Side, Task, TaskId, Track};
 use crate::workspace::cells::class_of;
-use crate::workspace::{BuildFiles, Repository, Swap, WorkspaceError};
+use crate::workspace::{BuildFiles, Repository, RevisionTree, Swap, WorkspaceError};
+
+use change::Change;
 
 pub use instructions::Commands;
 
@@ -189,22 +192,7 @@ impl NewWorkspace<'_> {
         let swap = Swap { path: &task.test_file, content: start.as_deref() };
         let project = tree::write(&new, swap, self.archive, &directory.join(PROJECT))?;
         let target = new.read_source(task.test_file.as_str())?;
-        let class = class_of(&task.test_file, start.as_deref().or(target.as_deref()).unwrap_or_default());
-        let change = change::between(&old, &new, &task.test_file, &class)?;
-        let location = BuildFiles::read(&new)?.module_of(&task.test_file);
-        let module = location.as_ref().map(|module| self.whole.module(task, Side::New, module));
-        let facts = TaskFile {
-            schema: TASK_FILE_SCHEMA,
-            task_id: task.id.clone(),
-            repository: task.repository.clone(),
-            track: task.track,
-            test_file: task.test_file.clone(),
-            test_methods: task.test_methods.clone(),
-            start_sha256: start.as_deref().map(Digest::of),
-            image: self.image.map(|image| image.config_digest),
-            project: crate::execution::container::places::PROJECT.to_owned(),
-            commands: module.map(|module| Commands::of(self.manifest, &module, &class, &task.test_methods)),
-        };
+        let (facts, change) = self.facts((&old, &new), start.as_deref(), target.as_deref())?;
         let mut json = serde_json::to_string_pretty(&facts).map_err(io::Error::from)?;
         json.push('\n');
         fs::write(directory.join(TASK_FILE), json)?;
@@ -219,6 +207,34 @@ impl NewWorkspace<'_> {
             lacking: project.lacking,
             only_named: change.only_named,
         })
+    }
+
+    /// Returns what `task.json` says, and the change that `TASK.md` shows. `start` is the target file that an agent starts from,
+    /// `target` the developers'.
+    fn facts(
+        &self,
+        (old, new): (&RevisionTree, &RevisionTree),
+        start: Option<&[u8]>,
+        target: Option<&[u8]>,
+    ) -> Result<(TaskFile, Change), AgentError> {
+        let task = self.task;
+        let class = class_of(&task.test_file, start.or(target).unwrap_or_default());
+        let change = change::between(old, new, &task.test_file, &class)?;
+        let location = BuildFiles::read(new)?.module_of(&task.test_file);
+        let module = location.as_ref().map(|module| self.whole.module(task, Side::New, module));
+        let facts = TaskFile {
+            schema: TASK_FILE_SCHEMA,
+            task_id: task.id.clone(),
+            repository: task.repository.clone(),
+            track: task.track,
+            test_file: task.test_file.clone(),
+            test_methods: task.test_methods.clone(),
+            start_sha256: start.map(Digest::of),
+            image: self.image.map(|image| image.config_digest),
+            project: crate::execution::container::places::PROJECT.to_owned(),
+            commands: module.map(|module| Commands::of(self.manifest, &module, &class, &task.test_methods)),
+        };
+        Ok((facts, change))
     }
 }
 

@@ -2,11 +2,15 @@
 
 use std::os::unix::fs::symlink;
 
+use serde_json::json;
+
 use super::collection::{Collected, collect};
 use super::*;
 use crate::audit::{AuditLimits, Hunt, Scanner, Secret};
 use crate::execution::module::WholeBuilds;
 use crate::manifest::{Build, Limits, MANIFEST_SCHEMA};
+use crate::submission::Content;
+use crate::submission::extraction::{StartingTree, extract};
 
 const TEST: &str = "src/test/java/p/ATest.java";
 const POM: &str = "<project><groupId>g</groupId><artifactId>a</artifactId><version>1</version></project>\n";
@@ -149,6 +153,38 @@ fn a_new_workspace_passes_the_audit() {
         assert!(report.is_clean() && report.entries > 10, "{report:?}");
         fs::write(project("notes"), NEW_TEST).unwrap();
         assert!(!audited().is_clean());
+    }
+}
+
+/// The patch for scorers makes the developers' file of the starting one, and agents' lines have nothing of it.
+#[test]
+fn a_line_of_a_data_set_has_the_answer_for_scorers_only() {
+    let without_end = OLD_TEST.trim_end();
+    for start in [None, Some(OLD_TEST), Some(without_end), Some("")] {
+        let setup = Setup::new(start);
+        let whole = WholeBuilds::default();
+        let archive = setup.directory.path().join("tree.tar");
+        let Setup { repository, task, manifest, .. } = &setup;
+        let workspace = NewWorkspace { repository, task, manifest, image: None, whole: &whole, archive: &archive };
+        let row = workspace.dataset_row(true).unwrap();
+        let answer = row.answer.unwrap();
+        let patch = Content::Patch(answer.patch.clone().unwrap().into_bytes());
+        let target = &setup.task.test_file;
+        let tree = StartingTree { target, start: start.map(str::as_bytes), other: &|_| None };
+        assert_eq!(extract(&patch, &tree).content.unwrap(), NEW_TEST.as_bytes(), "{start:?}: {patch:?}");
+        assert_eq!((answer.created_at.as_str(), answer.fail_to_pass), ("2020-01-01", Vec::new()));
+
+        let line = serde_json::to_value(workspace.dataset_row(false).unwrap()).unwrap();
+        setup.write().unwrap();
+        let read = |name: &str| fs::read_to_string(setup.output().join(name)).unwrap();
+        assert_eq!(line["problem_statement"], json!(read("TASK.md")));
+        assert_eq!(line["task"], serde_json::from_str::<serde_json::Value>(&read("task.json")).unwrap());
+        let keys: Vec<&String> = line.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["instance_id", "problem_statement", "repo", "task"]);
+        let text = line.to_string();
+        for secret in ["two and a half", setup.task.rev1.as_str(), setup.task.rev2.as_str(), "2020-01-01"] {
+            assert!(!text.contains(secret), "{secret}");
+        }
     }
 }
 

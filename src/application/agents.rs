@@ -6,6 +6,7 @@ use super::Context;
 use super::selection::{by_repository, tasks};
 use super::workbench::{Workbench, blocking, whole_builds};
 use crate::agent::collection::{Collected, collect};
+use crate::agent::dataset::DatasetRow;
 use crate::agent::{AgentError, NewWorkspace, Written, check_free};
 use crate::error::CommandError;
 use crate::execution::container::temporary::Spool;
@@ -40,6 +41,27 @@ pub async fn write(selector: &Selector, output: &Path, context: &Context) -> Res
     Ok(written)
 }
 
+/// Hands over the selected tasks as lines of a data set, one after the other; `answered` for scorers.
+///
+/// # Errors
+/// [`CommandError`] of selections and sources, and of `take`.
+pub async fn dataset(
+    selector: &Selector,
+    answered: bool,
+    context: &Context,
+    mut take: impl FnMut(&DatasetRow) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let tasks = tasks(selector, context)?;
+    let workbench = Workbench::open(context)?;
+    for (repository, tasks) in by_repository(&tasks) {
+        let maker = Maker::open(&workbench, &repository, &tasks).await?;
+        for task in tasks {
+            take(&maker.row(task, answered, context).await?)?;
+        }
+    }
+    Ok(())
+}
+
 /// What the workspaces of a repository's tasks are made of.
 pub(super) struct Maker {
     /// A git directory with every revision of the tasks.
@@ -69,11 +91,27 @@ impl Maker {
         Ok(Self { sources: sources.path().to_owned(), manifest, image, whole, temporary })
     }
 
+    /// Returns the task's line of a data set.
+    async fn row(&self, task: &Task, answered: bool, context: &Context) -> Result<DatasetRow, CommandError> {
+        self.with(task, context, move |workspace| workspace.dataset_row(answered)).await
+    }
+
     /// Writes the workspace of a task.
     pub(super) async fn write(&self, task: &Task, output: &Path, context: &Context) -> Result<Written, CommandError> {
+        let output = output.to_owned();
+        self.with(task, context, move |workspace| workspace.write(&output)).await
+    }
+
+    /// Makes something of the task's parameters, where it may block.
+    async fn with<T: Send + 'static>(
+        &self,
+        task: &Task,
+        context: &Context,
+        make: impl FnOnce(NewWorkspace<'_>) -> Result<T, AgentError> + Send + 'static,
+    ) -> Result<T, CommandError> {
         let Self { sources, manifest, image, whole, temporary } = self;
         let (sources, manifest, image, whole) = (sources.clone(), manifest.clone(), image.clone(), whole.clone());
-        let (task, output, temporary) = (task.clone(), output.to_owned(), temporary.clone());
+        let (task, temporary) = (task.clone(), temporary.clone());
         let work = blocking(move || {
             let repository = Repository::open(task.repository.clone(), &sources)?;
             let spool = Spool::create(&temporary).map_err(AgentError::Io)?;
@@ -85,7 +123,7 @@ impl Maker {
                 whole: &whole,
                 archive: &spool.path().join("tree.tar"),
             };
-            workspace.write(&output).map_err(CommandError::from)
+            make(workspace).map_err(CommandError::from)
         });
         context.until_interrupted(work).await
     }

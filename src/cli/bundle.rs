@@ -81,7 +81,7 @@ enum BundleCommand {
 
 /// Whom a bundle is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum AudienceChoice {
+pub(super) enum AudienceChoice {
     /// Whoever scores submissions; the developers' tests are in it
     Scorer,
     /// Whoever runs agents: images, and a workspace for each task, audited

@@ -8,6 +8,7 @@ mod completions;
 mod demo;
 mod doctor;
 mod explain;
+mod export;
 mod images;
 mod import;
 pub mod interrupts;
@@ -78,6 +79,8 @@ enum Command {
     Workspace(workspace::WorkspaceArguments),
     /// Look for the developers' tests in workspaces, directories, archives and images
     Audit(audit::AuditArguments),
+    /// Write tasks in the forms of other harnesses
+    Export(export::ExportArguments),
     /// Create, verify and import bundles: everything that scoring some tasks needs, in one place
     Bundle(bundle::BundleArguments),
     /// List, show, compare, export and prune built images
@@ -195,6 +198,7 @@ fn dispatch(command: &Command, context: &Context) -> Result<(), CommandError> {
         Command::Report(arguments) => report::run(arguments, context),
         Command::Workspace(arguments) => workspace::run(arguments, context),
         Command::Audit(arguments) => audit::run(arguments, context),
+        Command::Export(arguments) => export::run(arguments, context),
         Command::Bundle(arguments) => bundle::run(arguments, context),
         Command::Images(arguments) => images::run(arguments, context),
         Command::Store(arguments) => store::run(arguments, context),

@@ -46,6 +46,27 @@ fn tasks_and_manifests_have_their_schemas() {
 }
 
 #[test]
+fn lines_of_a_data_set_have_their_schema() {
+    let line = imported();
+    for (audience, answers) in [("agent", false), ("scorer", true)] {
+        let arguments = ["export", "dataset", "--audience", audience, "--git-mirror", "mirror/{name}", "-o", audience];
+        let text = line.run(&arguments);
+        assert!(text.starts_with("exit 0\n"), "{text}");
+        let text = fs::read_to_string(line.path().join(audience)).unwrap();
+        assert!(text.lines().count() > 1 && text.ends_with('\n'), "{text}");
+        for row in text.lines() {
+            let row = serde_json::from_str(row).unwrap();
+            conforms("dataset", &row);
+            assert_eq!(row.get("patch").is_some(), answers, "{row}");
+        }
+        // A file is never replaced, and stdout has the same lines.
+        let again = line.run(&arguments);
+        assert!(again.starts_with("exit 2\n") && again.contains("there is a file"), "{again}");
+        assert!(line.run(&arguments[..6]).contains(&text), "{audience}");
+    }
+}
+
+#[test]
 fn scoring_runs_and_reports_have_their_schemas() {
     let line = CommandLine::new();
     for run_id in ["small", "large"] {

@@ -37,6 +37,7 @@ fn every_subcommand_has_help() {
     for command in ["create", "verify", "import"] {
         assert_snapshot!(format!("bundle-{command}"), own_help(&["bundle", command]));
     }
+    assert_snapshot!("export-dataset", own_help(&["export", "dataset"]));
     assert_snapshot!("explain", own_help(&["explain"]));
     assert_snapshot!("completions", own_help(&["completions"]));
 }

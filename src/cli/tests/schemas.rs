@@ -9,6 +9,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use crate::agent;
+use crate::agent::dataset::DatasetRow;
 use crate::bundle::description::Description;
 use crate::execution::run::directory::RunDescription;
 use crate::execution::run::inputs::RunInputs;
@@ -49,6 +50,7 @@ fn schemas() -> BTreeMap<&'static str, Schema> {
         ("bundle", written::<Description>()),
         ("comparison", written::<RunComparison>()),
         ("costs", written::<Costs>()),
+        ("dataset", written::<DatasetRow>()),
         ("manifest", manifest()),
         ("plan", written::<Plan>()),
         ("repository-lock", written::<RepositoryLock>()),
