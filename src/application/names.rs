@@ -22,7 +22,9 @@ pub struct Named {
 /// Returns the runs, the newest first, after the word for the newest.
 pub fn runs(data_dir: &Path) -> Vec<Named> {
     let directories = fs::read_dir(data_dir.join("runs")).into_iter().flatten().flatten();
-    let mut described: Vec<_> = directories.filter_map(|entry| describe(&entry.path()).ok()).collect();
+    let mut described: Vec<_> = directories
+        .filter_map(|entry| describe(&entry.path()).ok().filter(|run| entry.file_name() == run.run_id.as_str()))
+        .collect();
     described.sort_by(|one, other| (&other.started, &one.run_id).cmp(&(&one.started, &other.run_id)));
     let newest = described.first().map(|run| format!("the newest: {}", run.run_id));
     let newest = newest.map(|what| Named { name: LATEST.to_owned(), what });

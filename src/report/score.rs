@@ -193,7 +193,9 @@ pub fn figures(models: &[ScoredModel]) -> ScoreReport {
     let scores: Vec<Vec<TaskScore>> = models.iter().map(ScoredModel::task_scores).collect();
     let runs = models.iter().zip(&scores).map(|(model, scores)| run_figures(model, scores)).collect();
     let mut comparisons = Vec::new();
-    for (model, score) in models.iter().zip(&scores).skip(1) {
+    // Samples of one model are no models to compare.
+    let is_sample = |model: &ScoredModel| model.sample_of.is_some() && model.sample_of == models[0].sample_of;
+    for (model, score) in models.iter().zip(&scores).skip(1).filter(|(model, _)| !is_sample(model)) {
         comparisons.extend(
             [Track::TestUpdate, Track::TestGeneration]
                 .into_iter()

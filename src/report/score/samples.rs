@@ -185,6 +185,7 @@ mod tests {
         }
         let models = run.read(true);
         let report = figures(&models);
+        assert_eq!(report.comparisons, []);
         let [sampled] = &report.samples[..] else { panic!("{:?}", report.samples) };
         assert_eq!((sampled.model.as_str(), sampled.samples.len(), sampled.tracks.len()), ("m", 3, 1));
         let passes = &sampled.tracks[&Track::TestUpdate];

@@ -21,6 +21,8 @@ pub(super) struct Contentless {
 
 /// The most samples of a model for one task.
 pub(super) const MOST_SAMPLES: usize = 1_000;
+/// The most models and samples. For each of them every selected task without a prediction is named.
+pub(super) const MOST_MODELS: usize = 10_000;
 /// The longest name of a model, in characters.
 pub(super) const MOST_MODEL_CHARACTERS: usize = 200;
 /// The model's name for predictions without one.
@@ -131,6 +133,11 @@ impl<'a> Collector<'a> {
             ..Predictions::default()
         };
         predictions.unknown.sort();
+        let models: BTreeSet<&str> = self.all.keys().map(|(model, _)| model.as_str()).collect();
+        let found = models.len() + predictions.samples.len();
+        if found > MOST_MODELS {
+            return Err(too_large(self.path, format!("{found} models and samples"), MOST_MODELS.to_string()));
+        }
         for (name, model) in &predictions.samples {
             if let Some(place) = first_place(&self.all, name) {
                 return Err(field(&place, "model_name_or_path", format!("is the name of a sample of `{model}`")));

@@ -1,4 +1,4 @@
-use super::collector::{Collector, MOST_MODEL_CHARACTERS, MOST_SAMPLES};
+use super::collector::{Collector, MOST_MODEL_CHARACTERS, MOST_MODELS, MOST_SAMPLES};
 use super::*;
 use crate::submission::damage::{damaged, damages};
 use crate::task::Track;
@@ -163,6 +163,9 @@ fn several_submissions_of_a_model_are_its_samples_if_that_is_wanted() {
     assert!(text.contains("line 7") && text.contains("is the name of a sample of `m`"), "{text}");
     let crowd = samples(&line("t1", "m", "x").repeat(MOST_SAMPLES + 1)).unwrap_err().to_string();
     assert!(crowd.contains("line 1001") && crowd.contains("more than 1000 samples"), "{crowd}");
+    let models: String = (0..=MOST_MODELS).map(|model| line("t1", &format!("m{model}"), "x")).collect();
+    let models = fixture.text(models).unwrap_err().to_string();
+    assert!(models.contains("10001 models and samples, at most 10000"), "{models}");
 }
 
 #[test]
