@@ -20,7 +20,8 @@ fn shards_over_ssh(program: &str) -> (bool, Vec<String>) {
     script(&path("ssh"), "shift\nexec sh -c \"$*\"\n");
     script(
         &path("program"),
-        &format!("cd '{}'\nprintf '%s|' \"$@\" >> said\necho >> said\n{program}", directory.path().display()),
+        // A line at once, because two shards write at the same time.
+        &format!("cd '{}'\necho \"$(printf '%s|' \"$@\")\" >> said\n{program}", directory.path().display()),
     );
     let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/schedulers/ssh-shards"))
         .arg(path("hosts"))
