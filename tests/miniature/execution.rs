@@ -42,7 +42,8 @@ fn jupiter_17() {
 /// A label that does not hold is executed again on both paths, and what shows it is written down once.
 fn a_wrong_label_has_a_dispute(workshop: &Workshop) {
     let task = "testevo__jupiter-17__wrong-label";
-    let arguments = ["validate", task, "--run-id", "disputed", "--fresh"];
+    workshop.forget_run("disputed");
+    let arguments = ["validate", task, "--run-id", "disputed"];
     let (code, said) = workshop.try_run(&arguments);
     assert_eq!(code, Some(1), "{said}");
     let file = workshop.data_dir.join(format!("runs/disputed/disputes/{task}.md"));
@@ -407,12 +408,10 @@ impl Workshop {
     pub(super) fn import(&self, repository: &SampleRepository, overrides: &str) {
         let stem = repository.name.file_stem();
         let git = self.sources.join(repository.name.name());
-        let run = self.data_dir.join("runs").join(&stem);
-        for directory in [&git, &run] {
-            if directory.exists() {
-                fs_err::remove_dir_all(directory).unwrap();
-            }
+        if git.exists() {
+            fs_err::remove_dir_all(&git).unwrap();
         }
+        self.forget_run(&stem);
         let pairs = repository.write_git(&git).unwrap();
         let data = self.sources.join(format!("{stem}.json"));
         fs_err::write(&data, repository.published(&pairs)).unwrap();
@@ -423,6 +422,14 @@ impl Workshop {
         self.run(&["import", data.to_str().unwrap()]);
         let text = fs_err::read_to_string(&manifest).unwrap();
         fs_err::write(&manifest, text + overrides).unwrap();
+    }
+
+    /// Removes a run that an earlier build of the program left under this name.
+    pub(super) fn forget_run(&self, run_id: &str) {
+        let run = self.data_dir.join("runs").join(run_id);
+        if run.exists() {
+            fs_err::remove_dir_all(run).unwrap();
+        }
     }
 
     pub(super) fn run(&self, arguments: &[&str]) {

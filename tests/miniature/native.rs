@@ -47,8 +47,8 @@ fn in_every(
     let mut first = None;
     for Manner { name, engine, jobs, one_processor } in manners {
         let run = format!("{command}-{name}");
-        let chosen =
-            [command, repository.name.as_str(), "--engine", engine, "--jobs", jobs, "--run-id", &run, "--fresh"];
+        workshop.forget_run(&run);
+        let chosen = [command, repository.name.as_str(), "--engine", engine, "--jobs", jobs, "--run-id", &run];
         let mut process = workshop.command(&[&chosen, arguments, &["--format", "json"]].concat());
         let output = if *one_processor { on_one_processor(|| process.output()) } else { process.output() }.unwrap();
         assert_eq!(output.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&output.stderr));
