@@ -29,7 +29,7 @@ pub struct DatasetRow {
 pub struct Answer {
     /// Day of the new revision.
     pub created_at: String,
-    /// The developers' test, as a patch of the target file that `score` takes as `model_patch`; `null` where the file is not UTF-8.
+    /// The developers' test, as a patch of the target file that `score` takes as `model_patch`; `null` where the file is no text.
     pub patch: Option<String>,
     /// For generation: the target methods, which fail on old code and pass on new code.
     #[serde(rename = "FAIL_TO_PASS")]

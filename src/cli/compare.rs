@@ -59,7 +59,8 @@ fn write(comparison: &RunComparison) -> Result<(), CommandError> {
     stdout::lines(&lines)
 }
 
-/// Returns a value in one line of at most sixty characters.
+/// Returns a value in one line of at most sixty characters. Values may be long lists of strangers' names, which `elided` would
+/// look through word by word.
 fn short(value: &Value) -> String {
     let text = value.to_string();
     match text.chars().count() > 60 {

@@ -4,8 +4,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
-use clap_complete::CompleteEnv;
+use clap::Args;
+use clap_complete::{CompleteEnv, Shell};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _};
 use clap_complete::env::Shells;
 
@@ -27,32 +27,14 @@ pub(super) struct CompletionsArguments {
     shell: Shell,
 }
 
-/// The shells.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Shell {
-    Bash,
-    Elvish,
-    Fish,
-    Powershell,
-    Zsh,
-}
-
-impl Shell {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Bash => "bash",
-            Self::Elvish => "elvish",
-            Self::Fish => "fish",
-            Self::Powershell => "powershell",
-            Self::Zsh => "zsh",
-        }
-    }
-}
-
 pub(super) fn run(arguments: &CompletionsArguments) -> Result<(), CommandError> {
-    let shells = Shells::builtins();
-    // The names are those of the library, as the test below sees.
-    let Some(shell) = shells.completer(arguments.shell.name()) else { return Ok(()) };
+    let (shells, name) = (Shells::builtins(), arguments.shell.to_string());
+    let Some(shell) = shells.completer(&name) else {
+        return Err(CommandError::Usage {
+            message: format!("there are no completions for {name}"),
+            hint: "name another shell".to_owned(),
+        });
+    };
     // The script asks the program that wrote it: by name if it was found by name, else by its path.
     let typed = std::env::args_os().next().map(PathBuf::from).filter(|typed| typed.components().count() > 1);
     let program = typed.and_then(|typed| std::path::absolute(typed).ok()).unwrap_or_else(|| PathBuf::from(COMMAND));
@@ -116,12 +98,14 @@ fn beginning(current: &OsStr, names: fn(&Path) -> Vec<Named>) -> Vec<CompletionC
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum as _;
+
     use super::*;
 
     #[test]
     fn every_shell_is_known() {
         for shell in Shell::value_variants() {
-            assert!(Shells::builtins().completer(shell.name()).is_some(), "{}", shell.name());
+            assert!(Shells::builtins().completer(&shell.to_string()).is_some(), "{shell}");
         }
     }
 }
