@@ -3,6 +3,7 @@
 //! and for its reviewers.
 
 mod clock;
+mod comparison;
 
 use std::path::PathBuf;
 

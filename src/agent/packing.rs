@@ -39,13 +39,21 @@ const MOST_TASK_FILE_BYTES: u64 = 1 << 20;
 /// # Errors
 /// I/O errors of reading and writing.
 pub fn pack<W: Write>(workspace: &Path, out: W) -> io::Result<W> {
-    let mut archive = Archive { builder: tar::Builder::new(zstd::Encoder::new(out, LEVEL)?) };
+    plain(workspace, zstd::Encoder::new(out, LEVEL)?)?.finish()
+}
+
+/// As [`pack`], without compression.
+///
+/// # Errors
+/// As [`pack`].
+pub fn plain<W: Write>(workspace: &Path, out: W) -> io::Result<W> {
+    let mut archive = Archive { builder: tar::Builder::new(out) };
     archive.directory(workspace, b"")?;
-    archive.builder.into_inner()?.finish()
+    archive.builder.into_inner()
 }
 
 struct Archive<W: Write> {
-    builder: tar::Builder<zstd::Encoder<'static, W>>,
+    builder: tar::Builder<W>,
 }
 
 impl<W: Write> Archive<W> {

@@ -87,7 +87,8 @@ impl Maker {
             // Without a lock nothing is known to need all modules.
             Err(_) => WholeBuilds::default(),
         };
-        let (image, temporary) = (built.map(|built| built.image), workbench.data_dir.temporary());
+        let image = built.map(|built| built.agent.unwrap_or(built.image));
+        let temporary = workbench.data_dir.temporary();
         Ok(Self { sources: sources.path().to_owned(), manifest, image, whole, temporary })
     }
 
@@ -129,6 +130,21 @@ impl Maker {
     }
 }
 
+/// Returns the one selected task.
+///
+/// # Errors
+/// [`CommandError::Usage`] for several tasks; errors of the selection.
+pub(super) fn one_task(selector: &Selector, context: &Context) -> Result<Task, CommandError> {
+    let mut selected = tasks(selector, context)?;
+    match (selected.pop(), selected.len()) {
+        (Some(task), 0) => Ok(task),
+        (_, others) => Err(CommandError::Usage {
+            message: format!("{} tasks are selected, but a workspace is of one", others + 1),
+            hint: "name one task's id".to_owned(),
+        }),
+    }
+}
+
 /// Collects the prediction that an agent left in the workspace of the one selected task.
 ///
 /// # Errors
@@ -138,17 +154,10 @@ pub async fn collect_one(
     workspace: PathBuf,
     context: &Context,
 ) -> Result<(Task, Collected), CommandError> {
-    let selected = tasks(selector, context)?;
-    let [task] = selected.as_slice() else {
-        return Err(CommandError::Usage {
-            message: format!("{} tasks are selected, but a workspace is of one", selected.len()),
-            hint: "name one task's id".to_owned(),
-        });
-    };
+    let task = one_task(selector, context)?;
     let workbench = Workbench::open(context)?;
     let manifest = workbench.manifest(&task.repository)?;
-    let repository = workbench.repository(&manifest, &[task]).await?;
-    let task = task.clone();
+    let repository = workbench.repository(&manifest, &[&task]).await?;
     blocking(move || {
         let collected = collect(&task, &workspace, &repository.tree(&task.rev2)?)?;
         Ok((task, collected))

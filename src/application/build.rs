@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::Context;
 use super::failures::Failures;
 use super::selection::{self, by_repository};
 use super::workbench::{Workbench, blocking, environment, sets_of};
+use super::{Context, agent_images};
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::engine::Engine;
@@ -49,6 +49,8 @@ pub struct BuildRequest {
     pub selector: Selector,
     /// How much is proven.
     pub proof: ProofLevel,
+    /// Whether the images for agents are composed as well.
+    pub agent: bool,
 }
 
 /// The result for a selection's images.
@@ -86,6 +88,9 @@ pub struct Built {
     pub config_digest: Digest,
     /// Its layers, the lowest first.
     pub layers: Vec<BuiltLayer>,
+    /// The id of the image for agents, if one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Digest>,
     /// Whether the present proofs cover the repository's lock.
     pub proven: bool,
     /// Executions that failed.
@@ -114,14 +119,14 @@ pub struct BuiltLayer {
 pub async fn build<'a>(request: &BuildRequest, context: &'a Context) -> Result<Option<BuildReport<'a>>, CommandError> {
     let chosen = chosen(request, context)?;
     if context.options.dry_run {
-        preview::build_images(request.proof, &chosen, context).await?;
+        preview::build_images(request, &chosen, context).await?;
         return Ok(None);
     }
     let workbench = Workbench::open(context)?;
     let catalog = Catalog::open(&workbench.data_dir)?;
     let (mut engine, mut failures) = (None, Failures::new(chosen.len(), context));
     let one = async |repository: &_, tasks: &Vec<Task>| {
-        build_one(request.proof, &workbench, &catalog, &mut engine, repository, tasks).await
+        build_one(request, &workbench, &catalog, &mut engine, repository, tasks).await
     };
     let built = failures.each(&chosen, one).await;
     if let Some(engine) = engine {
@@ -149,7 +154,7 @@ fn chosen(request: &BuildRequest, context: &Context) -> Result<BTreeMap<Reposito
 }
 
 async fn build_one(
-    level: ProofLevel,
+    request: &BuildRequest,
     workbench: &Workbench<'_>,
     catalog: &Catalog,
     engine: &mut Option<Arc<dyn Engine>>,
@@ -159,13 +164,17 @@ async fn build_one(
     let started = Instant::now();
     let manifest = workbench.manifest(repository)?;
     let image = image_of(workbench, catalog, &manifest).await?;
+    let agent = match request.agent {
+        true => Some(agent_images::compose(workbench, &manifest).await?.config_digest),
+        false => None,
+    };
     let compose_ms = milliseconds(started);
     let started = Instant::now();
     let tasks: Vec<&Task> = tasks.iter().collect();
     // Other processes may build meanwhile, but an image's proof is one file that is always written as a whole.
     let _held = workbench.hold(&format!("prove-{}", repository.file_stem())).await?;
-    let (proven, unproven) = prove(level, workbench, catalog, engine, &manifest, &image, &tasks).await?;
-    Ok(summary(image, proven, unproven, compose_ms, milliseconds(started)))
+    let (proven, unproven) = prove(request.proof, workbench, catalog, engine, &manifest, &image, &tasks).await?;
+    Ok(Built { agent, ..summary(image, proven, unproven, compose_ms, milliseconds(started)) })
 }
 
 /// Returns the image of the repository's present locks, and composes it if it does not exist.
@@ -351,6 +360,7 @@ fn summary(built: BuiltImage, proven: bool, unproven: Vec<Unproven>, compose_ms:
             .iter()
             .map(|layer| BuiltLayer { kind: layer.kind, diff_id: layer.diff_id, size: layer.size })
             .collect(),
+        agent: None,
         proven,
         unproven,
         compose_ms,

@@ -4,17 +4,18 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::Context;
 use super::archives::ArchiveOutput;
 use super::workbench::{Workbench, blocking, present};
+use super::{Context, agent_images};
+use crate::bundle::Audience;
 use crate::digest::Digest;
 use crate::engine::EngineError;
 use crate::error::CommandError;
 use crate::execution::container::images::{PrunedImage, prune_loaded, superfluous};
 use crate::image::recipe::RECIPE_VERSION;
 use crate::image::{
-    BuiltImage, Catalog, Component, Difference, Image, ImageError, Pruned, Used, components as components_of,
-    difference, export_context, tag, write_image_archive,
+    BuiltImage, Catalog, Component, Difference, Image, ImageError, Pruned, Used, agent_tag,
+    components as components_of, difference, export_context, tag, write_image_archive,
 };
 use crate::manifest::ManifestError;
 use crate::output::size;
@@ -160,29 +161,78 @@ pub fn compare(name: &str, other: Option<&str>, context: &Context) -> Result<Com
     Ok(ComparedImages { before, after, difference })
 }
 
-/// Exports one repository's image. A dry run only tells its size.
+/// Exports one repository's image of a kind. A dry run only tells its size.
 ///
 /// # Errors
-/// [`CommandError::Usage`] as for [`show`]; [`ImageError`].
-pub fn export(name: &str, target: &ImageExport, context: &Context) -> Result<(), CommandError> {
-    let (_, catalog) = open(context)?;
-    let (built, store) = (find(&catalog, name)?, catalog.store());
+/// [`CommandError::Usage`] as for [`show`], and where no tools of agents are locked; [`ImageError`].
+pub async fn export(
+    name: &str,
+    audience: Audience,
+    target: ImageExport,
+    context: &Context,
+) -> Result<(), CommandError> {
+    let (workbench, catalog) = open(context)?;
+    let built = find(&catalog, name)?;
     if context.options.dry_run {
         let (repository, size) = (&built.repository, size(built.image.size()));
-        context.events.message(format!("would write the image of {repository}, {size}"));
+        context.events.message(match audience {
+            Audience::Scorer => format!("would write the image of {repository}, {size}"),
+            Audience::Agent => format!("would write the image for agents of {repository}, {size} and its tools"),
+        });
         return Ok(());
     }
-    let _stage = context.events.stage("write image", None, 0);
-    match target {
+    let (image, name) = of_audience(&workbench, &built, audience).await?;
+    let (store, umask, jdk) = (catalog.store().clone(), context.umask, built.jdk);
+    let write = move || match target {
         ImageExport::BuildContext(directory) => {
             let exporting = |source| ImageError::Io { doing: "exporting a build context".to_owned(), source };
-            context.umask.create_directory(directory).map_err(exporting)?;
-            Ok(export_context(&built.image, built.jdk, store, directory)?)
+            umask.create_directory(&directory).map_err(exporting)?;
+            Ok(export_context(&image, jdk, &store, &directory)?)
         }
         ImageExport::Archive(output) => {
-            let tags = [tag(&built.image, Some(&built.repository), built.jdk)];
             let io = |source| ImageError::Io { doing: "exporting an image".to_owned(), source };
-            output.write(context.umask, io, |out| write_image_archive(&built.image, store, &tags, out))
+            output.write(umask, io, |out| write_image_archive(&image, &store, std::slice::from_ref(&name), out))
+        }
+    };
+    let _stage = context.events.stage("write image", None, 0);
+    context.until_interrupted(blocking(write)).await
+}
+
+/// Loads one repository's image into the engine and returns its name there; `None` after a dry run.
+///
+/// # Errors
+/// As [`export`]; errors of engines.
+pub async fn load(name: &str, audience: Audience, context: &Context) -> Result<Option<String>, CommandError> {
+    let (workbench, catalog) = open(context)?;
+    let built = find(&catalog, name)?;
+    if context.options.dry_run {
+        context.events.message(format!("would load the image of {}", built.repository));
+        return Ok(None);
+    }
+    let (image, name) = of_audience(&workbench, &built, audience).await?;
+    let engine = workbench.engine().await?;
+    let loaded = context.until_interrupted(workbench.load_as(engine.as_ref(), &image, &name)).await;
+    engine.close().await?;
+    loaded?;
+    Ok(Some(name))
+}
+
+/// Returns an image of the repository with its name in engines.
+async fn of_audience(
+    workbench: &Workbench<'_>,
+    built: &BuiltImage,
+    audience: Audience,
+) -> Result<(Image, String), CommandError> {
+    match audience {
+        Audience::Scorer => Ok((built.image.clone(), tag(&built.image, Some(&built.repository), built.jdk))),
+        Audience::Agent => {
+            // A bundle for agents brings its images without locks and manifests.
+            let image = match (&built.agent, present(workbench.toolchain())?) {
+                (Some(image), None) => image.clone(),
+                _ => agent_images::compose(workbench, &workbench.manifest(&built.repository)?).await?,
+            };
+            let name = agent_tag(&image, &built.repository);
+            Ok((image, name))
         }
     }
 }

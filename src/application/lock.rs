@@ -37,6 +37,8 @@ pub struct LockRequest {
     pub selector: Selector,
     /// How the present locks are treated.
     pub mode: Mode,
+    /// Whether the tools of agents are locked as well. Tools that are locked stay in any case.
+    pub agent: bool,
 }
 
 /// How the present locks are treated.
@@ -148,7 +150,7 @@ fn java(majors: &BTreeSet<u32>) -> String {
 pub async fn lock<'a>(request: &LockRequest, context: &'a Context) -> Result<Option<LockReport<'a>>, CommandError> {
     let (tasks, mode) = (selection::tasks(&request.selector, context)?, request.mode);
     if context.options.dry_run && mode != Mode::Check {
-        preview::lock(mode == Mode::Update, &tasks, context).await?;
+        preview::lock(request, &tasks, context).await?;
         return Ok(None);
     }
     let workbench = Workbench::open(context)?;
@@ -176,7 +178,7 @@ pub async fn lock<'a>(request: &LockRequest, context: &'a Context) -> Result<Opt
         let client = workbench.client()?;
         let majors: BTreeSet<u32> = wanted.iter().map(|(manifest, _)| manifest.jdk).collect();
         let update = mode == Mode::Update;
-        let toolchain = workbench.lock_toolchain(&client, &majors, update).await?;
+        let toolchain = workbench.lock_toolchain(&client, &majors, request.agent, update).await?;
         let engine = workbench.engine().await?;
         let means = LockContext { workbench: &workbench, engine: &engine, client: &client, toolchain: &toolchain };
         let one =

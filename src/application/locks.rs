@@ -61,6 +61,23 @@ impl Workbench<'_> {
         Ok(lock.store(path)?)
     }
 
+    /// Returns the toolchain lock to keep where another data directory's is taken: that one, with the tools of agents that
+    /// only the present one has.
+    ///
+    /// # Errors
+    /// [`MismatchError::OtherLock`] if the present lock differs in more, unless it is to be replaced.
+    pub(crate) fn taken_toolchain(&self, taken: &ToolchainLock, replace: bool) -> Result<ToolchainLock, CommandError> {
+        let path = self.toolchain_path();
+        let Some(present) = present(ToolchainLock::load(&path).map_err(CommandError::from))? else {
+            return Ok(taken.clone());
+        };
+        match present.united(taken) {
+            Some(united) => Ok(united),
+            None if replace => Ok(taken.clone()),
+            None => Err(MismatchError::OtherLock { path }.into()),
+        }
+    }
+
     /// Copies a lock to the history before it is replaced.
     fn keep_history(&self, lock: &impl LockFile) -> Result<(), CommandError> {
         lock.store(&self.data_dir.join(format!("locks/history/{}.lock", lock.digest().hex())))?;
@@ -213,6 +230,7 @@ impl Workbench<'_> {
         let mut parts = self.toolchain().map_err(|error| needed_by(owner, error))?;
         parts.jdks.retain(|kit| kit.major == jdk);
         parts.indexes.clear();
+        parts.agent_packages.clear();
         let toolchain = parts.digest();
         known.insert(jdk, toolchain);
         Ok(LockDigests { toolchain, repository })

@@ -4,6 +4,7 @@
 //! Each command has a file with its request, its work and its result. Results are values; messages and progress are
 //! events. `cli` turns arguments into requests and prints results.
 
+mod agent_images;
 pub mod agents;
 pub mod archives;
 pub mod audit;
@@ -33,6 +34,7 @@ pub mod score;
 pub mod selection;
 pub mod selftest;
 pub mod shard;
+pub mod shell;
 pub mod slurm;
 pub mod sources;
 pub mod store;

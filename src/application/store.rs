@@ -251,13 +251,13 @@ pub async fn import(request: ImportRequest, context: &Context) -> Result<(), Com
     for repository in archive.repositories.keys() {
         held.push(workbench.hold(&format!("lock-{}", repository.file_stem())).await?);
     }
-    let toolchain_path = workbench.toolchain_path();
-    let toolchain = present(ToolchainLock::load(&toolchain_path).map_err(CommandError::from))?;
-    refuse_other(toolchain.as_ref(), &archive.toolchain, &toolchain_path, replace)?;
+    let taken = workbench.taken_toolchain(&archive.toolchain, replace)?;
     for (repository, (lock, _)) in &archive.repositories {
         refuse_other(workbench.repository_lock(repository)?.as_ref(), lock, &workbench.lock_path(repository), replace)?;
     }
-    workbench.replace_lock(toolchain.as_ref(), &archive.toolchain, &toolchain_path)?;
+    let path = workbench.toolchain_path();
+    let toolchain = present(ToolchainLock::load(&path).map_err(CommandError::from))?;
+    workbench.replace_lock(toolchain.as_ref(), &taken, &path)?;
     for (repository, (lock, manifest)) in &archive.repositories {
         let path = workbench.manifest_path(repository);
         // A present manifest may contain its user's overrides.

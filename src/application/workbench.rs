@@ -154,12 +154,13 @@ impl<'a> Workbench<'a> {
         }
     }
 
-    /// Returns the toolchain lock with these development kits. Resolves missing parts, or everything if `update` is
-    /// set.
+    /// Returns the toolchain lock with these development kits, and with the tools of agents if `agent`. Resolves missing
+    /// parts, or everything if `update` is set.
     pub(crate) async fn lock_toolchain(
         &self,
         client: &Client,
         majors: &BTreeSet<u32>,
+        agent: bool,
         update: bool,
     ) -> Result<ToolchainLock, CommandError> {
         let _held = self.hold("lock-toolchain").await?;
@@ -169,6 +170,7 @@ impl<'a> Workbench<'a> {
         let request = ToolchainRequest {
             policy: &policy,
             jdks: majors.clone(),
+            agent,
             mode: if update { LockMode::Update } else { LockMode::Keep },
             jobs: DOWNLOADS,
         };
@@ -223,12 +225,17 @@ impl<'a> Workbench<'a> {
         repository: Option<&RepositoryName>,
         jdk: u32,
     ) -> Result<(), CommandError> {
-        let tag = tag(image, repository, jdk);
-        let loading = ensure_loaded(engine, image, &self.store, std::slice::from_ref(&tag));
-        let loaded = self.context.events.stage("load image", None, 0).during(&tag, loading).await?;
+        self.load_as(engine, image, &tag(image, repository, jdk)).await
+    }
+
+    /// Loads an image into the engine by this name unless it is there.
+    pub(crate) async fn load_as(&self, engine: &dyn Engine, image: &Image, name: &str) -> Result<(), CommandError> {
+        let names = [name.to_owned()];
+        let loading = ensure_loaded(engine, image, &self.store, &names);
+        let loaded = self.context.events.stage("load image", None, 0).during(name, loading).await?;
         if loaded {
-            Catalog::open(&self.data_dir)?.remember_loaded(image, std::slice::from_ref(&tag))?;
-            self.context.events.message(format!("loaded {tag}"));
+            Catalog::open(&self.data_dir)?.remember_loaded(image, &names)?;
+            self.context.events.message(format!("loaded {name}"));
         }
         Ok(())
     }

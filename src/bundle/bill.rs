@@ -34,7 +34,8 @@ pub fn bill<'a>(
         components.extend(lock.files.iter().filter_map(|file| maven(&file.path, file.sha256)));
     }
     let kits = toolchain.jdks.iter().filter(|kit| majors.contains(&kit.major)).flat_map(|kit| &kit.packages);
-    for package in toolchain.base.iter().chain(&toolchain.tools_packages).chain(kits) {
+    let packages = toolchain.base.iter().chain(&toolchain.tools_packages).chain(&toolchain.agent_packages);
+    for package in packages.chain(kits) {
         let (name, version) = (package.name.clone(), package.version.clone());
         let purl =
             format!("pkg:deb/debian/{}@{}?arch={}", escaped(&name), escaped(&version), escaped(&package.architecture));

@@ -30,6 +30,9 @@ pub(super) struct BuildImagesArguments {
     /// How much is executed, without a network, before an image is called ready
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t)]
     proof: ProofChoice,
+    /// Compose the images for agents as well: the same layers below one with git, ripgrep, curl, tmux and others
+    #[arg(long)]
+    agent: bool,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
@@ -41,7 +44,11 @@ pub(super) fn run(arguments: &BuildImagesArguments, context: &Context) -> Result
         ProofChoice::Quick => ProofLevel::Quick,
         ProofChoice::Full => ProofLevel::Full,
     };
-    execute(&BuildRequest { selector: arguments.selector.resolve()?, proof }, arguments.format, context)
+    execute(
+        &BuildRequest { selector: arguments.selector.resolve()?, proof, agent: arguments.agent },
+        arguments.format,
+        context,
+    )
 }
 
 /// Builds images and writes the results.
@@ -71,6 +78,9 @@ fn write(built: &[Built], format: OutputFormat) -> Result<(), CommandError> {
             }
             stdout::table(&table)?;
             for one in built {
+                if let Some(agent) = &one.agent {
+                    stdout::line(&format!("image for agents of {}: {}", one.repository, &agent.hex()[..16]))?;
+                }
                 for failed in &one.unproven {
                     let (task, cell) = (&failed.task_id, failed.cell.name());
                     stdout::lines(&format!("unproven: {task} {cell}: {}\n{}\n", failed.outcome, failed.detail))?;

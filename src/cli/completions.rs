@@ -5,9 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use clap_complete::{CompleteEnv, Shell};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _};
 use clap_complete::env::Shells;
+use clap_complete::{CompleteEnv, Shell};
 
 use super::options::data_dir_of;
 use super::{Program, stdout};

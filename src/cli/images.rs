@@ -10,8 +10,9 @@ use super::interrupts::block_on;
 use super::stdout;
 use crate::application::Context;
 use crate::application::images::{
-    ComparedImages, ImageExport, ListedImage, PrunedImages, compare, components, export, list, prune, show,
+    ComparedImages, ImageExport, ListedImage, PrunedImages, compare, components, export, list, load, prune, show,
 };
+use crate::bundle::Audience;
 use crate::engine::ImageRemoval;
 use crate::error::CommandError;
 use crate::execution::container::images::PrunedImage;
@@ -62,8 +63,19 @@ enum ImagesCommand {
     Export {
         /// The repository (owner/name or name)
         name: String,
+        /// The image for agents instead, which has git, ripgrep, curl, tmux and others
+        #[arg(long)]
+        agent: bool,
         #[command(flatten)]
         target: ExportTarget,
+    },
+    /// Load an image into the engine and print its name there
+    Load {
+        /// The repository (owner/name or name)
+        name: String,
+        /// The image for agents instead, which has git, ripgrep, curl, tmux and others
+        #[arg(long)]
+        agent: bool,
     },
     /// Remove layers that are not in use, from the store and from the engine; with --dry-run only say which
     Prune {
@@ -94,12 +106,24 @@ pub(super) fn run(arguments: &ImagesArguments, context: &Context) -> Result<(), 
             write_difference(&compared, *format)?;
             compared.verdict()
         }
-        ImagesCommand::Export { name, target } => export(name, &target.resolve()?, context),
+        ImagesCommand::Export { name, agent, target } => {
+            block_on(context, export(name, kind(*agent), target.resolve()?, context))
+        }
+        ImagesCommand::Load { name, agent } => {
+            if let Some(loaded) = block_on(context, load(name, kind(*agent), context))? {
+                stdout::line(&loaded)?;
+            }
+            Ok(())
+        }
         ImagesCommand::Prune { format } => {
             let pruned = block_on(context, prune(context))?;
             write_pruned(&pruned, *format, context.options.dry_run)
         }
     }
+}
+
+fn kind(agent: bool) -> Audience {
+    if agent { Audience::Agent } else { Audience::Scorer }
 }
 
 impl ExportTarget {

@@ -21,6 +21,9 @@ pub(super) struct LockArguments {
     /// Resolve nothing; fail where a lock is missing or does not cover its tasks
     #[arg(long)]
     check: bool,
+    /// Lock the tools of agents' images as well: git, ripgrep, curl, tmux and others
+    #[arg(long, conflicts_with = "check")]
+    agent: bool,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
@@ -32,7 +35,11 @@ pub(super) fn run(arguments: &LockArguments, context: &Context) -> Result<(), Co
         (_, true) => Mode::Check,
         _ => Mode::Complete,
     };
-    execute(&LockRequest { selector: arguments.selector.resolve()?, mode }, arguments.format, context)
+    execute(
+        &LockRequest { selector: arguments.selector.resolve()?, mode, agent: arguments.agent },
+        arguments.format,
+        context,
+    )
 }
 
 /// Locks and writes the results.

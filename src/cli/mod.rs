@@ -26,6 +26,7 @@ mod selftest;
 pub mod stdout;
 mod store;
 mod tasks;
+mod terminal;
 mod validate;
 mod workspace;
 

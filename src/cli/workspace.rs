@@ -1,37 +1,50 @@
 //! `workspace`: what agents get of tasks, and the predictions that they leave.
 
-use std::path::PathBuf;
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
 
-use clap::Args;
-use serde_json::json;
+use clap::{ArgGroup, Args};
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use serde_json::{Value, json};
 
 use super::bundle::WorkspaceBundle;
 use super::interrupts::block_on;
 use super::selector::SelectorArguments;
 use super::stdout;
+use super::terminal::{self, Terminal};
 use crate::application::bundle::unpack;
+use crate::application::shell::{self, MOST_SCRIPT_BYTES, Output, Session, ShellError};
 use crate::application::{Context, agents};
 use crate::error::CommandError;
-use crate::output::{OutputFormat, counted};
+use crate::output::{OutputFormat, counted, json_line};
+use crate::task::Task;
+use crate::task::selector::Selector;
 
 /// Arguments of `workspace`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("kept").args(["collect", "save"])))]
 pub(super) struct WorkspaceArguments {
     #[command(flatten)]
     selector: SelectorArguments,
     #[command(flatten)]
     bundle: WorkspaceBundle,
     /// Write each task's workspace to DIR/<task id>
-    #[arg(short, long, value_name = "DIR", required_unless_present = "collect")]
+    #[arg(short, long, value_name = "DIR", required_unless_present_any = ["collect", "shell"])]
     output: Option<PathBuf>,
+    /// Open a shell on the one selected task, in a container without a network; a script on stdin is run instead
+    #[arg(long, conflicts_with_all = ["output", "bundle"])]
+    shell: bool,
+    /// Append the prediction that the shell leaves to FILE
+    #[arg(long, value_name = "FILE", requires = "shell")]
+    save: Option<PathBuf>,
     /// Print the prediction that an agent left in the workspace DIR of the one selected task
-    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "shell"])]
     collect: Option<PathBuf>,
     /// The model's name in the prediction
-    #[arg(long, value_name = "NAME", requires = "collect")]
+    #[arg(long, value_name = "NAME", requires = "kept")]
     model: Option<String>,
     /// How results are written
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t, conflicts_with = "collect")]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t, conflicts_with_all = ["collect", "shell"])]
     format: OutputFormat,
 }
 
@@ -45,18 +58,10 @@ pub(super) fn run(arguments: &WorkspaceArguments, context: &Context) -> Result<(
         if let Some(reason) = collected.incomplete {
             context.events.warning(format!("other changed files are not all listed: {reason}"));
         }
-        let mut prediction = json!({ "instance_id": task.id });
-        if let Some(model) = &arguments.model {
-            prediction["model_name_or_path"] = model.as_str().into();
-        }
-        match collected.text {
-            Some(text) => prediction["model_file"] = text.into(),
-            None => {
-                context.events.warning(format!("{} has no target file `{}`", task.id, task.test_file));
-                prediction["model_patch"] = "".into();
-            }
-        }
-        return stdout::json(&prediction);
+        return stdout::json(&prediction(&task, arguments.model.as_deref(), collected.text, context));
+    }
+    if arguments.shell {
+        return open_shell(arguments, &selector, context);
     }
     let Some(output) = &arguments.output else { return Ok(()) };
     let written = match arguments.bundle.request(&selector) {
@@ -77,4 +82,77 @@ pub(super) fn run(arguments: &WorkspaceArguments, context: &Context) -> Result<(
         OutputFormat::Json => stdout::json(&json!({ "schema": 1, "workspaces": written.len() })),
         OutputFormat::Text => stdout::line(&counted(written.len(), "workspace", "workspaces")),
     }
+}
+
+/// Returns the prediction of a target file's text, empty without one.
+fn prediction(task: &Task, model: Option<&str>, text: Option<String>, context: &Context) -> Value {
+    let mut prediction = json!({ "instance_id": task.id });
+    if let Some(model) = model {
+        prediction["model_name_or_path"] = model.into();
+    }
+    match text {
+        Some(text) => prediction["model_file"] = text.into(),
+        None => {
+            context.events.warning(format!("{} has no target file `{}`", task.id, task.test_file));
+            prediction["model_patch"] = "".into();
+        }
+    }
+    prediction
+}
+
+fn open_shell(arguments: &WorkspaceArguments, selector: &Selector, context: &Context) -> Result<(), CommandError> {
+    // The file is there before the work begins, so that a shell's work is not lost for want of a place.
+    let mut file = arguments.save.as_deref().map(|path| appendable(path, context)).transpose()?;
+    let terminal = Terminal::find().map_err(ShellError::Terminal)?;
+    let session = match &terminal {
+        Some(terminal) => Session::Terminal {
+            size: terminal::size(),
+            kind: std::env::var("TERM").unwrap_or_default(),
+            begin: Box::new(terminal.take_over()),
+        },
+        None if io::stdin().is_terminal() => {
+            return Err(ShellError::Terminal(io::Error::other("stdout is something else")).into());
+        }
+        None => {
+            let mut script = String::new();
+            let read = io::stdin().take(MOST_SCRIPT_BYTES as u64 + 1).read_to_string(&mut script);
+            read.map_err(ShellError::Terminal)?;
+            Session::Script(script)
+        }
+    };
+    let write = |output, bytes: &[u8]| match output {
+        Output::Standard => {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(bytes).and_then(|()| stdout.flush())
+        }
+        Output::Error => io::stderr().lock().write_all(bytes),
+    };
+    let is_script = terminal.is_none();
+    let ended = block_on(context, shell::open(selector, session, context, write));
+    drop(terminal);
+    let ended = ended?;
+    match &mut file {
+        Some((path, file)) => {
+            let prediction = prediction(&ended.task, arguments.model.as_deref(), ended.text, context);
+            let line = json_line(&prediction).map_err(|error| CommandError::Output(error.into()))?;
+            file.write_all(line.as_bytes()).map_err(|source| ShellError::Save { path: path.clone(), source })?;
+            context.events.message(format!("the prediction is in `{}`", path.display()));
+        }
+        None if !is_script => context.events.message("nothing is kept of this shell; `--save FILE` keeps a prediction"),
+        None => {}
+    }
+    match ended.status {
+        // What a user typed last says nothing about the session.
+        status if is_script && status != 0 => {
+            Err(CommandError::CheckFailed { summary: format!("the script ended with status {status}") })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn appendable(path: &Path, context: &Context) -> Result<(PathBuf, fs_err::File), CommandError> {
+    let failed = |source| ShellError::Save { path: path.to_owned(), source };
+    let mut options = fs_err::OpenOptions::new();
+    let file = options.append(true).create(true).mode(context.umask.file_mode()).open(path).map_err(failed)?;
+    Ok((path.to_owned(), file))
 }

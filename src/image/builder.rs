@@ -8,7 +8,8 @@ use super::compose::compose_recipe;
 use super::recipe::ImageRecipe;
 use super::{Image, ImageError};
 use crate::data_dir::{DataDir, HeldLock};
-use crate::lock::{LayerKind, RepositoryLock, ToolchainLock};
+use crate::lock::{RepositoryLock, ToolchainLock};
+use crate::task::RepositoryName;
 
 /// Builds images. While it exists no other process builds or prunes images in the same data directory.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ impl ImageBuilder {
     ) -> Result<BuiltImage, ImageError> {
         let mut recipe = ImageRecipe::new(toolchain, repository.jdk, Some(repository))?;
         let shared = ImageRecipe {
-            layers: recipe.layers.extract_if(.., |layer| layer.kind != LayerKind::MavenCache).collect(),
+            layers: recipe.layers.extract_if(.., |layer| layer.kind.is_of_toolchain()).collect(),
             ..recipe.clone()
         };
         {
@@ -65,5 +66,18 @@ impl ImageBuilder {
         }
         self.catalog.put(&built)?;
         Ok(built)
+    }
+
+    /// Composes the repository's image for agents from the store, and records it beside the image for scoring.
+    ///
+    /// # Errors
+    /// [`ImageError`].
+    pub fn build_agent(&self, recipe: &ImageRecipe, repository: &RepositoryName) -> Result<Image, ImageError> {
+        let image = compose_recipe(recipe, self.catalog.store(), self.threads)?;
+        if let Some(mut built) = self.catalog.known(repository)?.filter(|built| built.agent.as_ref() != Some(&image)) {
+            built.agent = Some(image.clone());
+            self.catalog.put(&built)?;
+        }
+        Ok(image)
     }
 }

@@ -45,6 +45,9 @@ pub struct BuiltImage {
     pub locks: LockDigests,
     /// [`RECIPE_VERSION`] of the program that built it.
     pub recipe_version: u32,
+    /// The image for agents, if one was composed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Image>,
     /// The last different image, for comparison. Pruning does not keep its layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Image>,
@@ -109,13 +112,14 @@ impl BuiltImage {
             image,
             locks,
             recipe_version: RECIPE_VERSION,
+            agent: None,
             previous: None,
         }
     }
 
-    /// Returns the blobs of the image and of the previous different one.
+    /// Returns the blobs of the image, of the one for agents and of the previous different one.
     pub fn blobs(&self) -> Vec<Digest> {
-        [&self.image].into_iter().chain(&self.previous).flat_map(Image::blobs).collect()
+        [&self.image].into_iter().chain(&self.agent).chain(&self.previous).flat_map(Image::blobs).collect()
     }
 
     /// Tells whether the image's lock was resolved for the manifest as it is now.
@@ -190,7 +194,15 @@ impl Catalog {
         toolchain: &ToolchainLock,
         repository: &RepositoryLock,
     ) -> Result<BTreeSet<Digest>, ImageError> {
-        missing_inputs(&ImageRecipe::new(toolchain, repository.jdk, Some(repository))?, &self.store)
+        self.missing_inputs_of(&ImageRecipe::new(toolchain, repository.jdk, Some(repository))?)
+    }
+
+    /// As [`missing_inputs`](Self::missing_inputs), for any image.
+    ///
+    /// # Errors
+    /// [`ImageError::Json`].
+    pub fn missing_inputs_of(&self, recipe: &ImageRecipe) -> Result<BTreeSet<Digest>, ImageError> {
+        missing_inputs(recipe, &self.store)
     }
 
     /// Returns all built images, sorted by repository.

@@ -135,7 +135,7 @@ fn write_and_remember(
 /// Upper layers are composed on the base alone, so that they are equal in every image that has them. The Maven cache is
 /// independent of the base, because it has a directory of its own.
 fn lies_on_base(kind: LayerKind) -> bool {
-    matches!(kind, LayerKind::Jdk | LayerKind::Tools)
+    matches!(kind, LayerKind::Jdk | LayerKind::Tools | LayerKind::Agent)
 }
 
 /// Returns the digests of the inputs for composing the image that the store lacks.

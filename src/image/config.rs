@@ -48,6 +48,7 @@ pub fn layer_title(kind: LayerKind) -> &'static str {
         LayerKind::Jdk => "jdk",
         LayerKind::Tools => "tools",
         LayerKind::MavenCache => "maven-cache",
+        LayerKind::Agent => "agent",
     }
 }
 
@@ -62,14 +63,19 @@ pub(crate) fn configuration(recipe: &ImageRecipe, layers: &[Layer]) -> Result<Ve
         .map(|layer| json!({"created": CREATED, "created_by": format!("testevo-sandbox {}", layer_title(layer.kind))}))
         .collect();
     let diff_ids: Vec<Digest> = layers.iter().map(|layer| layer.diff_id).collect();
+    let mut config = json!({
+        "Env": variables,
+        "Labels": labels,
+        "User": format!("{TASK_USER}:{TASK_USER}"),
+        "WorkingDir": "/work",
+    });
+    // Agents get a shell where they name no command. Containers for scoring have a command in any case.
+    if layers.iter().any(|layer| layer.kind == LayerKind::Agent) {
+        config["Cmd"] = json!(["/bin/bash"]);
+    }
     Ok(canonical_json(&json!({
         "architecture": ARCHITECTURE,
-        "config": {
-            "Env": variables,
-            "Labels": labels,
-            "User": format!("{TASK_USER}:{TASK_USER}"),
-            "WorkingDir": "/work",
-        },
+        "config": config,
         "created": CREATED,
         "history": history,
         "os": "linux",
@@ -108,6 +114,11 @@ pub fn tag(image: &Image, repository: Option<&RepositoryName>, jdk: u32) -> Stri
         None => format!("testevo-sandbox/toolchain-{jdk}"),
     };
     format!("{name}:{}", image.short_id())
+}
+
+/// Returns the name of a repository's image for agents in engines.
+pub fn agent_tag(image: &Image, repository: &RepositoryName) -> String {
+    format!("{}/agent:{}", repository_reference(repository), image.short_id())
 }
 
 /// Returns the name of a repository's one image that is both proven and the newest.

@@ -1,5 +1,7 @@
 //! The differences between two images, path by path.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::compose::indexes;
@@ -53,7 +55,8 @@ pub fn difference(before: &Image, after: &Image, store: &Store) -> Result<Differ
     let (old, new) = (indexes(before, store)?, indexes(after, store)?);
     let empty = LayerIndex::new();
     let mut layers = Vec::new();
-    for kind in [LayerKind::Base, LayerKind::Jdk, LayerKind::Tools, LayerKind::MavenCache] {
+    let kinds: BTreeSet<LayerKind> = old.keys().chain(new.keys()).copied().collect();
+    for kind in kinds {
         let (old, new) = (old.get(&kind).unwrap_or(&empty), new.get(&kind).unwrap_or(&empty));
         let changes = changes(old, new);
         if !changes.is_empty() {

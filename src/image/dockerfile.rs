@@ -21,19 +21,26 @@ const REPOSITORY_LAYERS: [LayerKind; 4] = [LayerKind::Base, LayerKind::Jdk, Laye
 
 /// Returns the Dockerfile for a repository's image with this Java development kit.
 pub fn render_dockerfile(jdk: u32) -> String {
+    render(jdk, &REPOSITORY_LAYERS)
+}
+
+fn render(jdk: u32, layers: &[LayerKind]) -> String {
     let mut text =
         "# Rendered from the image recipe. `testevo-sandbox images export --context DIRECTORY` writes this file\n\
                     # next to the layers that it adds.\n\
                     FROM scratch\n"
             .to_owned();
-    for kind in REPOSITORY_LAYERS {
-        text.push_str(&format!("ADD {} /\n", layer_file(kind)));
+    for kind in layers {
+        text.push_str(&format!("ADD {} /\n", layer_file(*kind)));
     }
     text.push_str("ENV");
     for (name, value) in environment(jdk) {
         text.push_str(&format!(" \\\n    {name}={value}"));
     }
     text.push_str(&format!("\nUSER {TASK_USER}:{TASK_USER}\nWORKDIR /work\n"));
+    if layers.contains(&LayerKind::Agent) {
+        text.push_str("CMD [\"/bin/bash\"]\n");
+    }
     text
 }
 
@@ -58,7 +65,8 @@ pub fn export_context(image: &Image, jdk: u32, store: &Store, directory: &Path) 
         io::copy(&mut store.open_blob(&layer.digest)?, &mut writer).map_err(io)?;
         check_blob(store, &layer.digest, writer.finish().1)?;
     }
-    fs::write(directory.join("Dockerfile"), render_dockerfile(jdk)).map_err(io)
+    let layers: Vec<LayerKind> = image.layers.iter().map(|layer| layer.kind).collect();
+    fs::write(directory.join("Dockerfile"), render(jdk, &layers)).map_err(io)
 }
 
 #[cfg(test)]

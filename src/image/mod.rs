@@ -42,7 +42,7 @@ pub use builder::ImageBuilder;
 pub use catalog::{BuiltImage, Catalog, LoadedImage, LockDigests, Pruned};
 pub use compose::{LayerRecord, compose, compose_recipe, read_index, toolchain_recipe_digest};
 pub(crate) use compose::{keep_layer, remembered as remembered_layer};
-pub use config::{environment, layer_title, ready_tag, tag};
+pub use config::{agent_tag, environment, layer_title, ready_tag, tag};
 #[cfg(test)]
 pub(crate) use deb::tests::package as debian_package;
 pub(crate) use deb::{PackageFiles, read_files as read_package_files};
@@ -89,7 +89,7 @@ impl Image {
 
     /// Returns the digest of the layers that images of the same toolchain and development kit share.
     pub fn toolchain(&self) -> Digest {
-        let common = self.layers.iter().filter(|layer| layer.kind != LayerKind::MavenCache);
+        let common = self.layers.iter().filter(|layer| layer.kind.is_of_toolchain());
         let ids: Vec<String> = common.map(|layer| layer.diff_id.to_string()).collect();
         Digest::of(ids.join("\n").as_bytes())
     }

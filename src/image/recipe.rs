@@ -22,6 +22,9 @@ pub const MAVEN_REPOSITORY: &str = "opt/maven-repository";
 /// The list of development kits in images. Maven reads it under another path.
 const MAVEN_TOOLCHAINS: &str = "/usr/lib/jvm/toolchains.xml";
 
+const AGENT_GIT_CONFIGURATION: &str =
+    "[safe]\n\tdirectory = *\n[user]\n\tname = agent\n\temail = agent@localhost\n[init]\n\tdefaultBranch = main\n";
+
 const MAVEN_SETTINGS: &str = include_str!("../../images/settings.xml");
 
 /// The inputs of an image.
@@ -157,6 +160,15 @@ impl ImageRecipe {
             layers.push(maven_cache_layer(repository)?);
         }
         Ok(Self { jdk, repository: repository.map(|lock| lock.repository.clone()), layers })
+    }
+
+    /// Returns the recipe with the tools of agents on top.
+    ///
+    /// # Errors
+    /// [`ImageError::Lock`] if the lock names a package that can't be placed in an image.
+    pub fn with_agent_tools(mut self, toolchain: &ToolchainLock) -> Result<Self, ImageError> {
+        self.layers.push(agent_layer(toolchain, self.jdk)?);
+        Ok(self)
     }
 }
 
@@ -309,6 +321,23 @@ fn maven_cache_layer(lock: &RepositoryLock) -> Result<LayerRecipe, ImageError> {
     }
     sources.sort_by(|left, right| path_of(left).cmp(&path_of(right)));
     Ok(LayerRecipe { kind: LayerKind::MavenCache, sources })
+}
+
+fn agent_layer(toolchain: &ToolchainLock, jdk: u32) -> Result<LayerRecipe, ImageError> {
+    // The development kit may bring packages of its own suite, which the tools then use.
+    let of_kit = toolchain.jdks.iter().find(|kit| kit.major == jdk);
+    let there = |package: &DebianPackage| {
+        of_kit.is_some_and(|kit| kit.packages.iter().any(|of_kit| of_kit.name == package.name))
+    };
+    let own: Vec<DebianPackage> = toolchain.agent_packages.iter().filter(|package| !there(package)).cloned().collect();
+    let mut sources = packages(&own)?;
+    for (name, target) in [("awk", "mawk"), ("nawk", "mawk"), ("pager", "less")] {
+        let path = tree_path(&format!("usr/bin/{name}"))?;
+        sources.push(Source::Alternative { path, target: target.to_owned() });
+    }
+    // Projects are often mounted from the host, where they belong to another user.
+    sources.push(text("etc/gitconfig", 0o644, AGENT_GIT_CONFIGURATION)?);
+    Ok(LayerRecipe { kind: LayerKind::Agent, sources })
 }
 
 fn path_of(source: &Source) -> Option<&TreePath> {

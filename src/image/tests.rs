@@ -15,6 +15,9 @@ use crate::lock::{
     ToolchainLock,
 };
 
+mod agent;
+mod exported;
+
 /// A locked package of the files given.
 fn debian(store: &Store, name: &str, files: &[(&str, u32, &str)], compression: &str) -> DebianPackage {
     let control = format!("Package: {name}\nVersion: 1.0-1\nArchitecture: amd64\nDescription: test\n");
@@ -131,6 +134,11 @@ fn toolchain(store: &Store) -> ToolchainLock {
             tool(store, ToolRole::Python, "universalmutator-1-py3-none-any.whl", &wheel()),
         ],
         indexes: Vec::new(),
+        agent_packages: vec![
+            debian(store, "git", &[("./usr/bin/git", 0o755, "git"), ("./usr/bin/less", 0o755, "less")], ".xz"),
+            // The development kit brings another build of it.
+            debian(store, "openjdk-8", &[("./usr/lib/os-release", 0o644, "NAME=other\n")], ""),
+        ],
     }
 }
 
@@ -475,28 +483,4 @@ fn licences_are_found() {
     let python = "opt/python/universalmutator-1.dist-info";
     assert_eq!(licences(python), [format!("{python}/LICENSE")]);
     assert!(licences("opt/jacoco/cli.jar").is_empty());
-}
-
-#[test]
-fn an_archive_can_leave_out_layers_and_a_context_holds_them_all() {
-    let (directory, _, store) = world();
-    let image = compose_recipe(&recipe(&store), &store, 2).unwrap();
-    let names = |bytes: &[u8]| {
-        let mut archive = tar::Archive::new(bytes);
-        let members = archive.entries().unwrap().map(|member| member.unwrap().path().unwrap().display().to_string());
-        members.collect::<Vec<_>>()
-    };
-    let mut whole = Vec::new();
-    write_image_archive(&image, &store, &[], &mut whole).unwrap();
-    let mut part = Vec::new();
-    let present = [image.layers[0].diff_id].into();
-    write_image_archive_without(&image, &store, &[], &present, &mut part).unwrap();
-    assert_eq!((names(&whole).len(), names(&part).len()), (11, 10));
-    assert!(!names(&part).iter().any(|name| name.contains(&image.layers[0].digest.hex())));
-
-    let context = directory.path().join("context");
-    export_context(&image, 8, &store, &context).unwrap();
-    assert_eq!(Digest::of(&fs::read(context.join("layers/jdk.tar.gz")).unwrap()), image.layers[1].digest);
-    assert!(fs::read_to_string(context.join("Dockerfile")).unwrap().contains("ADD layers/maven-cache.tar.gz /\n"));
-    assert!(export_context(&image, 8, &store, &context).is_err());
 }

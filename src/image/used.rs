@@ -29,8 +29,10 @@ impl Used {
     pub fn of(catalog: &Catalog, toolchain: Option<&ToolchainLock>) -> Result<Self, ImageError> {
         let mut used = Self::default();
         for built in catalog.all()? {
-            used.images.insert(built.image.config_digest);
-            used.layers.extend(built.image.layers);
+            for image in [built.image].into_iter().chain(built.agent) {
+                used.images.insert(image.config_digest);
+                used.layers.extend(image.layers);
+            }
         }
         let kits = toolchain.into_iter().flat_map(|toolchain| toolchain.jdks.iter().map(move |kit| (toolchain, kit)));
         for (toolchain, kit) in kits {

@@ -126,6 +126,7 @@ impl LockArchive {
         let majors: BTreeSet<u32> = self.repositories.values().map(|(lock, _)| lock.jdk).collect();
         let kits = self.toolchain.jdks.iter().filter(|kit| majors.contains(&kit.major));
         let packages = self.toolchain.base.iter().chain(&self.toolchain.tools_packages);
+        let packages = packages.chain(&self.toolchain.agent_packages);
         let packages = packages.chain(kits.flat_map(|kit| &kit.packages));
         let mut blobs: BTreeMap<Digest, u64> = packages.map(|package| (package.sha256, package.size)).collect();
         blobs.extend(self.toolchain.tools.iter().map(|tool| (tool.sha256, tool.size)));

@@ -11,8 +11,8 @@ use crate::artifact::origin::OriginName;
 pub fn toolchain_items(lock: &ToolchainLock, jdk: Option<u32>) -> Result<Vec<FetchItem>, FetchError> {
     let jdks = lock.jdks.iter().filter(|kit| jdk.is_none_or(|jdk| kit.major == jdk));
     let kits = jdks.flat_map(|kit| &kit.packages);
-    let packages = lock.base.iter().chain(kits).chain(&lock.tools_packages).map(package_item);
-    let mut items: Vec<FetchItem> = packages.collect();
+    let packages = lock.base.iter().chain(kits).chain(&lock.tools_packages).chain(&lock.agent_packages);
+    let mut items: Vec<FetchItem> = packages.map(package_item).collect();
     for tool in &lock.tools {
         items.push(tool_item(tool)?);
     }

@@ -101,6 +101,15 @@ pub enum LayerKind {
     Tools,
     /// A repository's Maven cache.
     MavenCache,
+    /// Tools that agents expect. Images for scoring lack them.
+    Agent,
+}
+
+impl LayerKind {
+    /// Tells whether images of the same toolchain and development kit share the layer.
+    pub fn is_of_toolchain(self) -> bool {
+        matches!(self, Self::Base | Self::Jdk | Self::Tools)
+    }
 }
 
 /// The inputs of all images. File: `locks/toolchain.lock`.
@@ -119,6 +128,9 @@ pub struct ToolchainLock {
     pub tools: Vec<ToolFile>,
     /// The signed indexes from which the packages were chosen.
     pub indexes: Vec<SignedIndex>,
+    /// Debian packages of the agent layer beyond base and tools, sorted by name; none unless `lock --agent` asked for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_packages: Vec<DebianPackage>,
 }
 
 impl ToolchainLock {
@@ -131,7 +143,35 @@ impl ToolchainLock {
             tools_packages: Vec::new(),
             tools: Vec::new(),
             indexes: Vec::new(),
+            agent_packages: Vec::new(),
         }
+    }
+}
+
+impl ToolchainLock {
+    /// Tells whether images for scoring are the same with both locks.
+    fn makes_images_of(&self, other: &Self) -> bool {
+        self.base == other.base
+            && self.jdks == other.jdks
+            && self.tools_packages == other.tools_packages
+            && self.tools == other.tools
+    }
+
+    /// Returns the lock with the tools of agents that only `other` has. `None` if the locks differ in anything else.
+    pub fn united(&self, other: &Self) -> Option<Self> {
+        let (own, of_other) = (&self.agent_packages, &other.agent_packages);
+        if !self.makes_images_of(other) || !(own.is_empty() || of_other.is_empty() || own == of_other) {
+            return None;
+        }
+        let mut united = self.clone();
+        if own.is_empty() && !of_other.is_empty() {
+            united.agent_packages.clone_from(of_other);
+            united.indexes.extend(other.indexes.iter().cloned());
+            let key = |index: &SignedIndex| (index.suite.clone(), index.in_release);
+            united.indexes.sort_by_key(key);
+            united.indexes.dedup_by_key(|index| key(index));
+        }
+        Some(united)
     }
 }
 
@@ -399,7 +439,7 @@ impl LockFile for ToolchainLock {
     }
 
     fn blobs(&self) -> Vec<Digest> {
-        let packages = self.base.iter().chain(&self.tools_packages);
+        let packages = self.base.iter().chain(&self.tools_packages).chain(&self.agent_packages);
         let packages = packages.chain(self.jdks.iter().flat_map(|kit| &kit.packages)).map(|package| package.sha256);
         let tools = self.tools.iter().map(|tool| tool.sha256);
         packages.chain(tools).chain(self.indexes.iter().map(|index| index.in_release)).collect()

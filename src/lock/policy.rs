@@ -43,6 +43,8 @@ pub struct ToolchainPolicy {
     pub jdks: Vec<JdkPolicy>,
     /// Packages of the tools layer.
     pub tools: PackagesPolicy,
+    /// Packages of the agent layer.
+    pub agent: PackagesPolicy,
     /// Files of the tools layer.
     #[serde(rename = "tool")]
     pub tool_files: Vec<ToolPolicy>,

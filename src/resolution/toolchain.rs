@@ -115,6 +115,8 @@ pub struct ToolchainRequest<'a> {
     pub policy: &'a ToolchainPolicy,
     /// Java development kits that the lock must have. Those of the previous lock stay in any case.
     pub jdks: BTreeSet<u32>,
+    /// Whether the lock must have the tools of agents. Those of the previous lock stay in any case.
+    pub agent: bool,
     /// How the previous lock is treated.
     pub mode: LockMode,
     /// The most parallel downloads.
@@ -142,8 +144,10 @@ pub async fn lock_toolchain(
         wanted.into_iter().filter(|major| !lock.jdks.iter().any(|jdk| jdk.major == *major)).collect();
     // The stage of downloads follows this one.
     let stage = client.events().stage("toolchain", None, 0);
-    if lock.base.is_empty() || lock.tools_packages.is_empty() || !missing.is_empty() {
-        lock_packages(client, policy, &missing, &mut lock, &stage).await?;
+    let agent = request.agent || previous.is_some_and(|lock| !lock.agent_packages.is_empty());
+    let agent = agent && lock.agent_packages.is_empty();
+    if lock.base.is_empty() || lock.tools_packages.is_empty() || !missing.is_empty() || agent {
+        lock_packages(client, policy, (&missing, agent), &mut lock, &stage).await?;
     }
     for tool in &policy.tool_files {
         if !lock.tools.iter().any(|locked| locked.role == tool.role && locked.name == tool.name) {
@@ -160,10 +164,11 @@ pub async fn lock_toolchain(
     Ok(lock)
 }
 
+/// Adds the packages that the lock lacks: base, tools, the `missing` development kits, and the tools of agents if `agent`.
 async fn lock_packages(
     client: &Client,
     policy: &ToolchainPolicy,
-    missing: &BTreeSet<u32>,
+    (missing, agent): (&BTreeSet<u32>, bool),
     lock: &mut ToolchainLock,
     stage: &RunningStage,
 ) -> Result<(), ToolchainError> {
@@ -196,6 +201,12 @@ async fn lock_packages(
         lock.jdks.push(JdkLock { major: kit.major, packages });
     }
     lock.jdks.sort_by_key(|jdk| jdk.major);
+    if agent {
+        let mut below =
+            stage.during("the tools' packages", self::installed(client, &lock.tools_packages, &main)).await?;
+        below.extend(installed);
+        lock.agent_packages = resolved("the agent's tools", &main, debian, &policy.agent.packages, None, &below)?;
+    }
     lock.indexes.extend(suites.into_values().map(|suite| suite.signed));
     let key = |index: &SignedIndex| (index.suite.clone(), index.in_release);
     lock.indexes.sort_by_key(key);

@@ -1,5 +1,6 @@
 //! The sample repositories of the tests, and what must come of them.
 
+mod agents;
 mod bundles;
 mod demonstration;
 mod execution;

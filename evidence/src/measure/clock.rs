@@ -11,12 +11,11 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::comparison::{Executed, judged};
 use crate::floor::floor;
 use crate::literal::{LiteralCell, LiteralError, LiteralVerdict, literal, skip_tests};
 use crate::opened::Opened;
-use crate::report::measurement::{
-    MEASUREMENT_SCHEMA, MeasuredCell, MeasuredRevision, MeasuredTask, Setting, Times, Way,
-};
+use crate::report::measurement::{MEASUREMENT_SCHEMA, MeasuredRevision, MeasuredTask, Setting, Way};
 use testevo_sandbox::application::Context;
 use testevo_sandbox::application::workbench::Workbench;
 use testevo_sandbox::artifact::store::{Store, StoreError};
@@ -40,7 +39,6 @@ use testevo_sandbox::execution::run::record::{CellRecord, ExecutionPath, millise
 use testevo_sandbox::execution::run::stage::RunError;
 use testevo_sandbox::execution::trees::{CellFacts, Trees};
 use testevo_sandbox::execution::validation::{Validation, ordered_cells};
-use testevo_sandbox::outcome::Outcome;
 use testevo_sandbox::task::{Cell, RepositoryName, Side, Task};
 
 /// Why a task could not be measured.
@@ -80,14 +78,6 @@ pub(crate) struct Clock {
     executors_ahead: BTreeMap<RepositoryName, Arc<Executor>>,
     /// Trees and modules that are already prepared and built by Maven alone.
     revisions: BTreeSet<(String, String)>,
-}
-
-/// What came of a cell one way.
-struct Executed {
-    wall_ms: u64,
-    records: Vec<CellRecord>,
-    /// The verdict of the paper's harness.
-    literal: Option<LiteralVerdict>,
 }
 
 /// A cell with what is known of it.
@@ -433,82 +423,4 @@ fn other_source(revision: &CompiledRevision, test_file: &str) -> String {
         let root = calls.iter().flat_map(|call| &call.source_roots).next();
         format!("{}/TestevoWarming.java", root.map_or_else(String::new, |root| relative(root)))
     })
-}
-
-/// Returns a cell's times and, where the direct path launched the methods, which passed; says what keeps the ways from
-/// being compared.
-fn judged(
-    cell: Cell,
-    order: &[Way],
-    ways: BTreeMap<Way, &Executed>,
-    left_out: &mut Vec<String>,
-) -> (MeasuredCell, Option<Vec<bool>>) {
-    let records = |way| ways.get(&way).map_or(&[][..], |executed| executed.records.as_slice());
-    let reference = records(Way::Reference);
-    for way in [Way::Reference, Way::Direct, Way::Ahead] {
-        left_out.extend(faults(way, cell, records(way)));
-        left_out.extend(differences(way, cell, reference, records(way)));
-    }
-    let literal = ways.values().filter_map(|executed| executed.literal.as_ref());
-    left_out.extend(literal.flat_map(|literal| literal_differences(cell, reference, literal)));
-    let direct = records(Way::Direct);
-    let unfit = direct.first().and_then(|record| record.measured.unfit.clone());
-    let launched = unfit.is_none() && direct.iter().any(|record| record.measured.launch_ms.is_some());
-    let passed = launched.then(|| direct.iter().map(|record| record.outcome == Outcome::Pass).collect());
-    let times = ways.iter().map(|(way, executed)| (*way, of_records(executed.wall_ms, &executed.records))).collect();
-    (MeasuredCell { cell, order: order.to_vec(), times, floor_ms: None, unfit }, passed)
-}
-
-/// Returns where the time of a cell went by what its records say.
-fn of_records(wall_ms: u64, records: &[CellRecord]) -> Times {
-    let measured = || records.iter().map(|record| &record.measured);
-    let first = measured().next();
-    Times {
-        wall_ms,
-        prepare_ms: first.and_then(|measured| measured.prepare_ms).unwrap_or(0),
-        compile_ms: first.and_then(|measured| measured.compile_ms).unwrap_or(0),
-        begin_ms: measured().filter_map(|measured| measured.begin_ms).sum(),
-        container_ms: measured().filter_map(|measured| measured.container_ms).sum(),
-        launch_ms: measured().filter_map(|measured| measured.launch_ms).sum(),
-    }
-}
-
-/// Names faults of ours: what they took is no time of anything.
-fn faults(way: Way, cell: Cell, records: &[CellRecord]) -> Vec<String> {
-    let faulty = records.iter().filter(|record| matches!(record.outcome, Outcome::InfraFail(_)));
-    faulty
-        .map(|record| {
-            format!("{} {}: {}, {}: {}", cell.name(), record.method, way.name(), record.outcome, record.detail)
-        })
-        .collect()
-}
-
-/// Names methods with another outcome than on the reference path.
-fn differences(way: Way, cell: Cell, reference: &[CellRecord], found: &[CellRecord]) -> Vec<String> {
-    let outcomes: BTreeMap<_, _> = found.iter().map(|record| (&record.method, record.outcome)).collect();
-    let differing = reference.iter().filter(|record| outcomes.get(&record.method) != Some(&record.outcome));
-    differing
-        .map(|record| {
-            let got = outcomes.get(&record.method).map_or_else(|| "nothing".to_owned(), Outcome::to_string);
-            format!("{} {}: {} {got}, reference {}", cell.name(), record.method, way.name(), record.outcome)
-        })
-        .collect()
-}
-
-/// Names methods of which the paper's harness says something else than the reference path, as far as exit statuses tell.
-fn literal_differences(cell: Cell, reference: &[CellRecord], literal: &LiteralVerdict) -> Vec<String> {
-    let compiles = |outcome| !matches!(outcome, Outcome::CompileFail(_));
-    let differing = reference.iter().zip(&literal.passed).filter(|(record, passed)| {
-        (record.outcome == Outcome::Pass) != **passed || compiles(record.outcome) != literal.compiled
-    });
-    differing
-        .map(|(record, passed)| {
-            let said = match (literal.compiled, passed) {
-                (false, _) => "does not compile",
-                (true, true) => "passes",
-                (true, false) => "fails",
-            };
-            format!("{} {}: literal {said}, reference {}", cell.name(), record.method, record.outcome)
-        })
-        .collect()
 }

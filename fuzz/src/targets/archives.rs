@@ -15,7 +15,7 @@ use testevo_sandbox::lock::LayerKind;
 use testevo_sandbox::lock::archive::LockArchive;
 use testevo_sandbox::resolution::metadata::java_release_of;
 
-use super::files::{repository_lock, toolchain_lock};
+use super::locks::{repository_lock, toolchain_lock};
 use crate::Target;
 use crate::scratch::{Fresh, done};
 
@@ -345,7 +345,8 @@ fn lock_archives() -> Vec<Vec<u8>> {
     let (mut toolchain, mut lock) = (toolchain_lock(), repository_lock());
     let blob = b"blob";
     let digest = done(store.put(blob));
-    for package in toolchain.base.iter_mut().chain(toolchain.jdks.iter_mut().flat_map(|kit| &mut kit.packages)) {
+    let kits = toolchain.jdks.iter_mut().flat_map(|kit| &mut kit.packages);
+    for package in toolchain.base.iter_mut().chain(kits).chain(&mut toolchain.agent_packages) {
         (package.sha256, package.size) = (digest, blob.len() as u64);
     }
     toolchain.tools_packages.clear();

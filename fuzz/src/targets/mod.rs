@@ -5,6 +5,7 @@ mod bundles;
 mod classes;
 mod containers;
 mod files;
+mod locks;
 mod origins;
 mod runs;
 mod sources;
@@ -41,7 +42,7 @@ pub const TARGETS: &[Target] = &[
     origins::RELEASE,
     origins::POM,
     origins::METADATA,
-    files::LOCKS,
+    locks::LOCKS,
     files::MANIFEST,
     files::SETTINGS,
     files::PUBLISHED,

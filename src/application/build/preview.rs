@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{ProofLevel, needed, selection_digest};
-use crate::application::Context;
+use super::{BuildRequest, ProofLevel, needed, selection_digest};
 use crate::application::failures::Failures;
 use crate::application::readiness::sources;
 use crate::application::workbench::{Workbench, items, sets_of};
+use crate::application::{Context, agent_images};
 use crate::error::CommandError;
 use crate::execution::proof;
 use crate::image::Catalog;
@@ -15,11 +15,11 @@ use crate::task::{RepositoryName, Task};
 
 /// Tells what `build-images` would fetch, compose and execute.
 pub(super) async fn build_images(
-    level: ProofLevel,
+    request: &BuildRequest,
     chosen: &BTreeMap<RepositoryName, Vec<Task>>,
     context: &Context,
 ) -> Result<(), CommandError> {
-    let workbench = Workbench::open(context)?;
+    let (workbench, level) = (Workbench::open(context)?, request.proof);
     let catalog = Catalog::open(&workbench.data_dir)?;
     let events = &context.events;
     let mut failures = Failures::new(chosen.len(), context);
@@ -39,6 +39,12 @@ pub(super) async fn build_images(
                 let fetch = if items.is_empty() { "" } else { &fetch };
                 events.message(format!("would {fetch}compose the image of {repository}"));
             }
+        }
+        if request.agent {
+            let files = agent_images::missing(&workbench, &catalog, &manifest)?.len();
+            let fetch = format!("fetch {} and ", counted(files, "file", "files"));
+            let fetch = if files == 0 { "" } else { &fetch };
+            events.message(format!("would {fetch}compose the image for agents of {repository}"));
         }
         if level == ProofLevel::None {
             return Ok(());

@@ -20,7 +20,7 @@ impl Bill {
     pub(super) fn add(&mut self, built: &BuiltImage, lock: RepositoryLock, store: &Store) {
         self.locks.push(lock);
         // Images without their layers' records run as well.
-        for component in components(&built.image, store).unwrap_or_default() {
+        for component in components(built.agent.as_ref().unwrap_or(&built.image), store).unwrap_or_default() {
             let files = component.licenses.iter().map(|path| path.as_str().to_owned());
             self.licenses.entry(component.name).or_default().extend(files);
         }

@@ -34,7 +34,7 @@ use crate::execution::sharing;
 use crate::execution::time_class::TimeClasses;
 use crate::execution::trees::Trees;
 use crate::image::{BuiltImage, ImageError};
-use crate::lock::LockFile as _;
+use crate::lock::{LockFile as _, ToolchainLock};
 use crate::manifest::{ManifestError, RepositoryManifest};
 use crate::output::counted;
 use crate::task::file::{TASK_FILE_SCHEMA, TaskFile};
@@ -120,7 +120,8 @@ async fn for_scorers(
     created: &mut Created,
 ) -> Result<(ScorerDescription, Vec<ImageReference>), CommandError> {
     let context = workbench.context;
-    let lock = workbench.toolchain()?;
+    // Scorers need no tools of agents.
+    let lock = ToolchainLock { agent_packages: Vec::new(), ..workbench.toolchain()? };
     let toolchain = parts.record(lock.render().into_bytes());
     let maker = workbench.remembered_jars(&lock)?;
     match &maker {
@@ -135,8 +136,8 @@ async fn for_scorers(
     for (repository, tasks) in by_repository(selected) {
         let manifest = workbench.manifest(&repository)?;
         let mut built = workbench.built_image(&manifest)?;
-        built.previous = None;
-        images.push(parts.image(&built)?);
+        (built.previous, built.agent) = (None, None);
+        images.extend(parts.image(&built)?);
         bill.add(&built, workbench.lock_for(&manifest)?, &workbench.store);
         let opened = workbench.repository(&manifest, &tasks).await?;
         let whole = Arc::new(whole_builds(&opened, &manifest, &workbench.lock_for(&manifest)?, &tasks).await?);

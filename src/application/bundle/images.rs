@@ -27,7 +27,12 @@ pub(super) async fn take(
     let mut new = Vec::new();
     for built in images {
         match catalog.get(&built.repository)? {
-            Some(present) if present.image == built.image && present.locks == built.locks => {}
+            Some(mut present) if present.image == built.image && present.locks == built.locks => {
+                if present.agent.is_none() && built.agent.is_some() {
+                    present.agent = built.agent;
+                    new.push(present);
+                }
+            }
             Some(_) if !replace => {
                 let (name, repository) = (opened.layout.name().to_owned(), built.repository);
                 return Err(BundleError::OtherImage { name, repository }.into());

@@ -201,13 +201,7 @@ fn writes(
     replace: bool,
     workbench: &Workbench<'_>,
 ) -> Result<Vec<(PathBuf, TaskFile)>, CommandError> {
-    let path = workbench.toolchain_path();
-    refuse_other(
-        present(ToolchainLock::load(&path).map_err(CommandError::from))?.as_ref(),
-        &checked.toolchain,
-        &path,
-        replace,
-    )?;
+    workbench.taken_toolchain(&checked.toolchain, replace)?;
     let directory = workbench.data_dir.join("tasks");
     let mut files = Vec::new();
     for (name, repository) in &checked.repositories {
@@ -277,7 +271,9 @@ fn set_runner(description: &ScorerDescription, taken: &BTreeMap<Digest, u64>, st
 fn finish(checked: &Checked, files: Vec<(PathBuf, TaskFile)>, workbench: &Workbench<'_>) -> Result<(), CommandError> {
     let path = workbench.toolchain_path();
     let toolchain = present(ToolchainLock::load(&path).map_err(CommandError::from))?;
-    workbench.replace_lock(toolchain.as_ref(), &checked.toolchain, &path)?;
+    // What it may not replace was refused before anything was written.
+    let taken = workbench.taken_toolchain(&checked.toolchain, true)?;
+    workbench.replace_lock(toolchain.as_ref(), &taken, &path)?;
     let catalog = Catalog::open(&workbench.data_dir)?;
     for (name, repository) in &checked.repositories {
         let path = workbench.manifest_path(name);

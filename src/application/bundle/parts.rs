@@ -16,7 +16,7 @@ use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::container::ToolJars;
-use crate::image::{BuiltImage, ImageError, remembered_layer, tag};
+use crate::image::{BuiltImage, ImageError, agent_tag, remembered_layer, tag};
 use crate::task::RepositoryName;
 
 /// The parts of a bundle that were collected so far.
@@ -82,11 +82,11 @@ impl Parts {
     }
 
     /// Adds an image: its blobs, and the records of its layers.
-    pub(super) fn image(&mut self, built: &BuiltImage) -> Result<ImageReference, CommandError> {
+    pub(super) fn image(&mut self, built: &BuiltImage) -> Result<Vec<ImageReference>, CommandError> {
         for digest in built.blobs() {
             self.blob(digest)?;
         }
-        for layer in &built.image.layers {
+        for layer in [&built.image].into_iter().chain(&built.agent).flat_map(|image| &image.layers) {
             // Without its record, a layer is as good for executions.
             let Some(record) = remembered_layer(&self.store, &layer.recipe) else { continue };
             for digest in record.blobs() {
@@ -95,9 +95,13 @@ impl Parts {
             let record = self.record(canonical_json(&record).map_err(ImageError::from)?);
             self.layers.insert(layer.recipe, record);
         }
-        let manifest = built.image.manifest_digest;
-        let name = tag(&built.image, Some(&built.repository), built.jdk);
-        Ok(ImageReference { manifest, size: self.store.size(&manifest)?, name })
+        let scoring = (&built.image, tag(&built.image, Some(&built.repository), built.jdk));
+        let agent = built.agent.as_ref().map(|image| (image, agent_tag(image, &built.repository)));
+        let named = [scoring].into_iter().chain(agent).map(|(image, name)| {
+            let manifest = image.manifest_digest;
+            Ok(ImageReference { manifest, size: self.store.size(&manifest)?, name })
+        });
+        named.collect()
     }
 
     /// Adds a description of what was made, if there is one.

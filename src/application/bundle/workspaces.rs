@@ -10,6 +10,7 @@ use super::bill::Bill;
 use super::parts::{NewFile, Parts};
 use super::summary::Created;
 use crate::agent::{AgentError, PROJECT, packing};
+use crate::application::agent_images;
 use crate::application::agents::Maker;
 use crate::application::audit::{Audited, Content, Unit, hunt, of_image};
 use crate::application::selection::{by_repository, tasks as select};
@@ -37,14 +38,18 @@ pub(super) async fn for_agents(
     created: &mut Created,
 ) -> Result<(AgentDescription, Vec<ImageReference>), CommandError> {
     let context = workbench.context;
-    let all = select(&Selector::default(), context)?;
+    let (all, toolchain) = (select(&Selector::default(), context)?, workbench.toolchain()?);
     let (mut repositories, mut images, mut bill) = (BTreeMap::new(), Vec::new(), Bill::default());
     let mut hunts = Vec::new();
     for (repository, tasks) in by_repository(selected) {
         let manifest = workbench.manifest(&repository)?;
         let mut built = workbench.built_image(&manifest)?;
         built.previous = None;
-        images.push(parts.image(&built)?);
+        built.agent = match toolchain.agent_packages.is_empty() {
+            true => None,
+            false => Some(agent_images::compose(workbench, &manifest).await?),
+        };
+        images.extend(parts.image(&built)?);
         bill.add(&built, workbench.lock_for(&manifest)?, &workbench.store);
         let of_tasks: BTreeSet<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
         let hunt = hunt(all.iter().filter(|task| task.repository == repository), workbench).await?;
@@ -64,7 +69,8 @@ pub(super) async fn for_agents(
             packed.insert(task.id.clone(), workspace);
         }
         drop(stage);
-        let content = of_image(&built.image, &workbench.store)?;
+        // The image for agents has all layers of the other one.
+        let content = of_image(built.agent.as_ref().unwrap_or(&built.image), &workbench.store)?;
         let unit = Unit { subject: repository.to_string(), content, own: of_tasks.clone(), task_id: None };
         let stage = context.events.stage("audit image", None, 0);
         let audited = stage.during(repository.as_str(), audited(unit, &hunt, workbench)).await?;
@@ -73,7 +79,7 @@ pub(super) async fn for_agents(
         let image = parts.record(canonical_json(&built).map_err(ImageError::from)?);
         repositories.insert(repository, AgentRepository { image, tasks: packed });
     }
-    let bill = parts.record(bill.render(&workbench.toolchain()?)?);
+    let bill = parts.record(bill.render(&toolchain)?);
     let description = AgentDescription {
         schema: SCHEMA,
         repositories,

@@ -2,19 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use super::{java, missing_sets};
+use super::{LockRequest, Mode, java, missing_sets};
 use crate::application::Context;
 use crate::application::failures::Failures;
 use crate::application::readiness::sources;
 use crate::application::selection::by_repository;
-use crate::application::workbench::{Workbench, sets_of};
+use crate::application::workbench::{Workbench, present, sets_of};
 use crate::error::CommandError;
 use crate::output::counted;
 use crate::resolution::repository::empty;
 use crate::task::Task;
 
 /// Tells what `lock` would resolve.
-pub(super) async fn lock(update: bool, tasks: &[Task], context: &Context) -> Result<(), CommandError> {
+pub(super) async fn lock(request: &LockRequest, tasks: &[Task], context: &Context) -> Result<(), CommandError> {
+    let update = request.mode == Mode::Update;
     let workbench = Workbench::open(context)?;
     let events = &context.events;
     let groups = by_repository(tasks);
@@ -47,6 +48,10 @@ pub(super) async fn lock(update: bool, tasks: &[Task], context: &Context) -> Res
     };
     if !resolved.is_empty() {
         events.message(format!("would resolve the toolchain with {}", java(&resolved)));
+    }
+    let locked = present(workbench.toolchain())?.is_some_and(|lock| !lock.agent_packages.is_empty());
+    if (request.agent || locked) && (update || !locked) {
+        events.message("would resolve the tools of agents");
     }
     failures.settle("locked", Ok(()))
 }

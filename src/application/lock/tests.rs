@@ -36,7 +36,7 @@ async fn a_selection_is_checked_without_a_command_line() {
     let missing = report.verdict().unwrap_err();
     assert!(matches!(missing, CommandError::CheckFailed { summary } if summary.contains("not covered by a lock")));
     let selector = Selector { patterns: vec!["nobody/nothing".to_owned()], ..Selector::default() };
-    let nothing = lock(&LockRequest { selector, mode: Mode::Check }, &context).await;
+    let nothing = lock(&LockRequest { selector, mode: Mode::Check, agent: false }, &context).await;
     assert!(nothing.is_err_and(|error| error.failure::<SelectorError>().is_some()));
 }
 

@@ -2,13 +2,18 @@
 
 mod bundles;
 mod clusters;
+mod locks;
+mod submissions;
 
 use std::io;
 use std::path::PathBuf;
 
 use self::bundles::of_bundles;
 use self::clusters::of_clusters;
+use self::locks::{of_locks, of_resolution};
+use self::submissions::of_submissions_and_reports;
 use crate::agent::AgentError;
+use crate::application::shell::ShellError;
 use crate::artifact::fetch::{FetchError, FetchManyError};
 use crate::artifact::origin::{OriginError, OriginName};
 use crate::artifact::store::StoreError;
@@ -26,25 +31,11 @@ use crate::execution::proof::ProofError;
 use crate::execution::run::directory::RunDirectoryError;
 use crate::execution::run::stage::RunError;
 use crate::image::{ImageError, TreePath};
-use crate::lock::archive::LockArchiveError;
-use crate::lock::policy::ToolchainPolicy;
-use crate::lock::{LayerKind, LockFileError, MismatchError, UnresolvedSet};
+use crate::lock::{LayerKind, LockFileError, MismatchError};
 use crate::manifest::ManifestError;
-use crate::report::leaderboard::LeaderboardError;
 use crate::report::markdown::{plain, table};
-use crate::report::score::{Period, ReportError};
-use crate::resolution::allowance::Exhausted;
-use crate::resolution::debian::archive::ArchiveError;
-use crate::resolution::debian::release::ReleaseError;
-use crate::resolution::debian::resolve::ResolveError;
-use crate::resolution::debian::signature::SignatureError;
-use crate::resolution::door::DoorError;
-use crate::resolution::repository::LockError;
-use crate::resolution::toolchain::ToolchainError;
-use crate::resolution::toolchain::requirement::RequirementError;
 use crate::sample::SampleError;
 use crate::settings::SettingsError;
-use crate::submission::predictions::{Difference, Place, PredictionsError};
 use crate::task::file::TaskFileError;
 use crate::task::published::{Problem, PublishedError};
 use crate::task::selector::{NameKind, SelectorError};
@@ -337,69 +328,6 @@ fn of_published_data() -> Vec<CommandError> {
     errors
 }
 
-fn of_locks() -> Vec<CommandError> {
-    let mut errors = all(lock_files());
-    errors.extend(all([
-        LockArchiveError::Malformed { name: text("a.tar"), reason: text("it ends early") },
-        LockArchiveError::UnknownSchema { name: text("a.tar"), found: 99 },
-        LockArchiveError::Io { name: text("a.tar"), doing: "read", source: disk() },
-    ]));
-    errors.extend(within(lock_files(), LockArchiveError::Lock));
-    errors.extend(within(stores(), LockArchiveError::Store));
-    errors.extend(all(ToolchainPolicy::parse("schema = 1").err()));
-    errors
-}
-
-fn of_resolution() -> Vec<CommandError> {
-    let mut errors = all([
-        LockError::Door(DoorError::Socket { path: path(), source: disk() }),
-        LockError::Io(disk()),
-        LockError::Origin { repository: repository(), path: text("a.jar"), cause: text("no route") },
-        LockError::Unresolved {
-            repository: repository(),
-            sets: 2,
-            first: Box::new(UnresolvedSet {
-                build_set: text("b"),
-                artifact: text("g:lost:jar:1"),
-                wanted_by: Some(text("the POM of g:a:1")),
-                origins: vec![text("central"), text("gone")],
-                cause: text("none of them has it"),
-            }),
-        },
-        LockError::Exhausted { repository: repository(), cause: Exhausted::Paths },
-        LockError::Container { repository: repository(), cause: text("out of memory") },
-    ]);
-    errors.extend(within(stores().into_iter().map(DoorError::Store).collect(), LockError::Door));
-    errors.extend(within(engines(), LockError::Engine));
-    errors.extend(within(fetches(), LockError::Fetch));
-    errors.extend(within(stores(), LockError::Store));
-    errors.extend(within(lock_files(), LockError::LockFile));
-    errors.extend(within(workspaces(), LockError::Workspace));
-    errors.extend(within(fetches(), ToolchainError::Fetch));
-    errors.extend(within(fetches_of_many(), ToolchainError::FetchMany));
-    let release = |reason| ArchiveError::Release { suite: text("bookworm"), reason };
-    let mut archives = vec![
-        release(ReleaseError::Expired { until: text("yesterday") }),
-        release(ReleaseError::Future { date: text("tomorrow") }),
-        release(ReleaseError::OtherSuite { found: text("sid") }),
-        ArchiveError::Signature { suite: text("bookworm"), reason: SignatureError::NoTrustedKey },
-        ArchiveError::Packages { suite: text("bookworm"), reason: text("no paragraph") },
-        ArchiveError::Keyring { reason: text("it is none") },
-    ];
-    archives.extend(fetches().into_iter().map(ArchiveError::Fetch));
-    archives.extend(stores().into_iter().map(ArchiveError::Store));
-    errors.extend(within(archives, ToolchainError::Archive));
-    let missing = RequirementError::Missing { project: text("one"), requirement: text("another") };
-    errors.extend(all([
-        ToolchainError::Resolve { layer: text("base"), reason: Box::new(ResolveError::TooHard) },
-        ToolchainError::UnknownJdk { major: 9, known: vec![8, 11] },
-        ToolchainError::LockedPackage { package: text("a.deb"), reason: text("it is none") },
-        ToolchainError::Requirement(missing),
-    ]));
-    errors.extend(within(stores().into_iter().map(RequirementError::Store).collect(), ToolchainError::Requirement));
-    errors
-}
-
 fn of_executions() -> Vec<CommandError> {
     let mut errors = within(engines(), LoadError::Engine);
     errors.extend(within(images(), LoadError::Image));
@@ -410,43 +338,6 @@ fn of_executions() -> Vec<CommandError> {
     errors.extend(all(run_directories()));
     errors.extend(all([RunError::Io(disk()), RunError::Interrupted]));
     errors.extend(within(run_directories(), RunError::RunDirectory));
-    errors
-}
-
-fn of_submissions_and_reports() -> Vec<CommandError> {
-    let place = || Place { path: path(), line: Some(3) };
-    let mut errors = all([
-        PredictionsError::Io(disk()),
-        PredictionsError::Io(absent()),
-        PredictionsError::Kind(path()),
-        PredictionsError::TooLarge { path: path(), found: text("9"), most: text("1") },
-        PredictionsError::Malformed { place: place(), reason: text("no JSON") },
-        PredictionsError::Field { place: place(), field: "instance_id", reason: text("is missing") },
-        PredictionsError::Conflict {
-            difference: Difference::Cost,
-            task: text("task-1"),
-            model: text("model"),
-            first: Box::new(place()),
-            second: Box::new(place()),
-        },
-        PredictionsError::Nothing(path()),
-    ]);
-    errors.extend(all([
-        ReportError::OtherCommand { run_id: text("run"), command: text("validate") },
-        ReportError::NoInputs(text("run")),
-        ReportError::NothingLeft {
-            run_id: text("run"),
-            period: Period { since: None, until: Some(jiff::civil::date(2013, 1, 1)) },
-        },
-        ReportError::NoValidation(text("run")),
-    ]));
-    errors.extend(within(run_directories(), ReportError::RunDirectory));
-    errors.extend(all([
-        LeaderboardError::Io(disk()),
-        LeaderboardError::Io(absent()),
-        LeaderboardError::TooLarge { path: path() },
-        LeaderboardError::Shape { path: path(), message: text("no `tracks`") },
-    ]));
     errors
 }
 
@@ -474,6 +365,12 @@ fn others() -> Vec<CommandError> {
         AgentError::Git(git2::Error::from_str("broken")),
         AgentError::Sources(WorkspaceError::GitCommand(absent())),
         AgentError::Io(disk()),
+    ]));
+    errors.extend(all([
+        ShellError::Garbled,
+        ShellError::Terminal(io::Error::other("stdout is something else")),
+        ShellError::Save { path: path(), source: disk() },
+        ShellError::ScriptTooLarge,
     ]));
     errors.extend(all([
         AuditError::Nothing(text("task-1")),

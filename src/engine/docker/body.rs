@@ -137,8 +137,8 @@ fn tmpfs(scratch: &Scratch, user: u32, podman: bool) -> (String, String) {
     let mode = if scratch.target == "/tmp" { 1777 } else { 755 };
     let options = if podman {
         // Podman supports fewer options, but one of them gives a directory to the container's user. Files are limited
-        // only by their memory.
-        format!("rw,exec,nosuid,nodev,size={},mode={mode},U", scratch.size_bytes)
+        // only by their memory. It would also fill a directory from the image, with owners of the image.
+        format!("rw,exec,nosuid,nodev,size={},mode={mode},U,notmpcopyup", scratch.size_bytes)
     } else {
         let size = scratch.size_bytes;
         format!("rw,exec,nosuid,nodev,size={size},nr_inodes={inodes},mode={mode},uid={user},gid={user}")

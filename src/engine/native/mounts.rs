@@ -260,6 +260,12 @@ fn mount_devices() -> Result<(), (String, io::Error)> {
     let options = format!("mode=1777,size={SHARED_MEMORY_BYTES},nr_inodes=16384");
     tmpfs(Path::new("dev/shm"), MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, &options)
         .map_err(named("/dev/shm"))?;
+    // Terminals of this container alone, as other engines have them.
+    fs::create_dir("dev/pts").map_err(named("/dev/pts"))?;
+    let options = text(Path::new("newinstance,ptmxmode=0666,mode=0620,max=64")).map_err(named("/dev/pts"))?;
+    mount("devpts", "dev/pts", "devpts", MountFlags::NOSUID | MountFlags::NOEXEC, Some(options.as_c_str()))
+        .map_err(|error| named("/dev/pts")(error.into()))?;
+    std::os::unix::fs::symlink("pts/ptmx", "dev/ptmx").map_err(named("/dev/ptmx"))?;
     protect(Path::new("dev"), MOUNT_ATTR_RDONLY).map_err(named("/dev"))
 }
 

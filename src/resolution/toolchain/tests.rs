@@ -14,6 +14,8 @@ fn archive() -> TestArchive {
     for line in ["base 1; Depends: libc (>= 1), dropped; Provides: shell (= 5)", "libc 1", "python 3; Depends: libc"] {
         archive.add("main", line);
     }
+    archive.add("main", "git 2; Depends: python (>= 3), libc, perl");
+    archive.add("main", "perl 5");
     archive.add("main", "jdk21 21; Depends: libc, shell (>= 4)");
     archive.add("new", "jdk8 8; Depends: jre8 (= 8), libc, shell, font");
     for line in ["jre8 8", "libc 2", "font 1"] {
@@ -43,6 +45,7 @@ fn policy(archive: &TestArchive) -> ToolchainPolicy {
     let mut text = format!(
         "schema = 1\n[debian]\nkeys = {:?}\nsuite = \"main\"\ndropped = [\"dropped\"]\n\
          [base]\npackages = [\"base\"]\n[tools]\npackages = [\"python\"]\n\
+         [agent]\npackages = [\"base\", \"git\"]\n\
          [[jdk]]\nmajor = 8\nsuite = \"new\"\npackages = [\"jdk8\"]\n\
          [[jdk]]\nmajor = 21\nsuite = \"main\"\npackages = [\"jdk21\"]\n\
          [[tool]]\nrole = \"maven\"\nname = \"maven\"\nversion = \"3\"\norigin = \"central\"\npath = \"g/maven.tar.gz\"\n\
@@ -62,7 +65,7 @@ fn policy(archive: &TestArchive) -> ToolchainPolicy {
 }
 
 fn request<'a>(policy: &'a ToolchainPolicy, jdks: &[u32], mode: LockMode) -> ToolchainRequest<'a> {
-    ToolchainRequest { policy, jdks: jdks.iter().copied().collect(), mode, jobs: NonZeroUsize::MIN }
+    ToolchainRequest { policy, jdks: jdks.iter().copied().collect(), agent: false, mode, jobs: NonZeroUsize::MIN }
 }
 
 fn names(packages: &[DebianPackage]) -> String {
@@ -94,6 +97,12 @@ async fn a_lock_grows_and_keeps_what_it_has() {
     assert_eq!(grown.jdks[1], first.jdks[0]);
     assert_eq!(grown.indexes.iter().filter(|index| index.suite == "main").count(), 2);
 
+    // The tools of agents are added on request, without what base and tools bring.
+    assert!(!grown.render().contains("agent_packages"));
+    let agent = ToolchainRequest { agent: true, ..request(&policy, &[8], LockMode::Keep) };
+    let grown = lock_toolchain(&client, &agent, Some(&grown)).await.unwrap();
+    assert_eq!((&grown.base, names(&grown.agent_packages)), (&first.base, "git=2 perl=5".to_owned()));
+
     // With nothing missing nothing is fetched, not even an index.
     fs_err::remove_dir_all(archive.root.path().join("dists")).unwrap();
     let same = lock_toolchain(&client, &request(&policy, &[8], LockMode::Keep), Some(&grown)).await.unwrap();
@@ -107,6 +116,7 @@ async fn a_lock_grows_and_keeps_what_it_has() {
     archive.publish(Timestamp::now());
     let updated = lock_toolchain(&client, &request(&policy, &[], LockMode::Check), Some(&grown)).await.unwrap();
     assert_eq!((names(&updated.base), updated.jdks.len()), ("base=2 libc=1".to_owned(), 2));
+    assert_eq!(names(&updated.agent_packages), "git=2 perl=5", "what was asked for once is resolved anew");
 }
 
 #[tokio::test]
@@ -165,7 +175,8 @@ async fn this_machine_locks_the_builtin_policy() {
     let (directory, client) = this_machines_client();
     let policy = ToolchainPolicy::builtin().unwrap();
     let jobs = NonZeroUsize::new(4).unwrap();
-    let mut request = ToolchainRequest { policy: &policy, jdks: BTreeSet::from([8]), mode: LockMode::Keep, jobs };
+    let mut request =
+        ToolchainRequest { policy: &policy, jdks: BTreeSet::from([8]), agent: true, mode: LockMode::Keep, jobs };
     let mut previous = None;
     for (jdks, mode) in [
         (vec![8], LockMode::Keep),

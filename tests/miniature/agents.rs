@@ -1,0 +1,166 @@
+//! What agents get works at first try: their image in Docker, and a shell on a task on every engine, with a prediction that scores.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use fs_err as fs;
+use serde_json::Value;
+use testevo_sandbox::sample::{Miniature, SampleRepository};
+use testevo_sandbox::task::Side;
+
+use super::demonstration;
+use super::execution::Workshop;
+
+/// Programs that agents expect.
+const PROGRAMS: &str = "awk bash curl diff file git gzip java less mvn patch ps python3 rg tar tmux unzip xz";
+
+static LOCKED: OnceLock<()> = OnceLock::new();
+
+/// Returns the demonstration with images for agents.
+fn given() -> (SampleRepository, Workshop) {
+    let (repository, workshop) = demonstration::given();
+    LOCKED.get_or_init(|| {
+        let name = repository.name.as_str();
+        let before = workshop.built(&repository.name);
+        workshop.run(&["lock", name, "--agent"]);
+        workshop.run(&["build-images", name, "--agent", "--proof", "none"]);
+        let after = workshop.built(&repository.name);
+        assert_eq!((after.image.clone(), after.locks), (before.image, before.locks), "the image for scoring stays");
+        assert_eq!(after.agent.unwrap().layers[..4], after.image.layers);
+    });
+    (repository, workshop)
+}
+
+fn of_name<'a>(repository: &'a SampleRepository, name: &str) -> &'a Miniature {
+    repository.miniatures.iter().find(|miniature| miniature.name == name).unwrap()
+}
+
+/// Returns the id of a miniature's task.
+fn task_of(workshop: &Workshop, miniature: &Miniature) -> String {
+    let output = workshop.command(&["tasks", "list", "--format", "json"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let tasks = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut of_file = tasks.filter(|task| task["test_file"] == miniature.test_file.as_str());
+    of_file.next().unwrap()["id"].as_str().unwrap().to_owned()
+}
+
+/// Runs a script in a task's shell. Returns exit code, stdout and stderr.
+fn shell(workshop: &Workshop, arguments: &[&str], script: &str) -> (Option<i32>, String, String) {
+    let mut command = workshop.command(&[&["workspace", "--shell"], arguments].concat());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_shell_has_all_that_agents_expect_and_no_way_out() {
+    let (repository, workshop) = given();
+    let miniature = of_name(&repository, "rounding");
+    let task = task_of(&workshop, miniature);
+    let script = format!(
+        "for program in {PROGRAMS}; do command -v $program >/dev/null || echo \"no $program\"; done\n\
+         git status --short; git log --format=%s; git commit -q --allow-empty -m x; git log --oneline | wc -l\n\
+         mvn -o -q test-compile && ls target/test-classes | wc -l\n\
+         touch ~/x; echo \"home $?\"; [ $(id -u) != 0 ] && echo user\n\
+         curl -s -m 3 http://192.0.2.1 >/dev/null; echo \"curl $?\"\n\
+         python3 -c 'import pty; pty.openpty(); print(\"terminal\")'\n\
+         echo to stderr >&2; exit 3\n"
+    );
+    for engine in ["native", "docker", "podman"] {
+        let (code, said, errors) = shell(&workshop, &[&task, "--engine", engine], &script);
+        assert_eq!(code, Some(1), "{engine}: {said}{errors}");
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines, ["Starting tree", "2", "1", "home 0", "user", "curl 7", "terminal"], "{engine}: {errors}");
+        assert!(errors.contains("to stderr\n") && errors.contains("the script ended with status 3"), "{errors}");
+    }
+}
+
+#[test]
+fn what_a_shell_leaves_is_a_prediction() {
+    let (repository, workshop) = given();
+    let miniature = of_name(&repository, "new-class");
+    let task = task_of(&workshop, miniature);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("predictions.jsonl");
+    let gold = &miniature.files(Side::New)[&miniature.test_file];
+    let save = ["--engine", "native", "--save", file.to_str().unwrap(), "--model", "by hand"];
+    let path = miniature.test_file.as_str();
+    let script = format!("mkdir -p $(dirname {path}); cat > {path} <<'END'\n{}END\n", String::from_utf8_lossy(gold));
+    let (code, _, errors) = shell(&workshop, &[&[task.as_str()][..], &save].concat(), &script);
+    assert_eq!(code, Some(0), "{errors}");
+    let prediction: Value = serde_json::from_str(fs::read_to_string(&file).unwrap().trim()).unwrap();
+    assert_eq!(prediction["model_file"].as_str().unwrap().as_bytes(), gold.as_slice());
+    workshop.forget_run("by-shell");
+    let score = ["score", "--predictions", file.to_str().unwrap(), "--no-mutation", "--run-id", "by-shell"];
+    workshop.run(&[&score[..], &[&task, "--engine", "native"]].concat());
+    let records = fs::read_to_string(workshop.data_dir.join("runs/by-shell/verdicts.json")).unwrap();
+    assert!(records.contains("success"), "{records}");
+
+    // What is no file is told, and no prediction is made of it.
+    let (code, _, errors) =
+        shell(&workshop, &[&[task.as_str()][..], &save].concat(), &format!("rm -f {path}; mkfifo {path}\n"));
+    assert_eq!(code, Some(4), "{errors}");
+    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 1, "{errors}");
+}
+
+#[test]
+fn a_terminal_is_one_in_the_shell_and_stays_as_it_was_outside() {
+    let (repository, workshop) = given();
+    let task = task_of(&workshop, of_name(&repository, "rounding"));
+    let program = workshop.command(&["workspace", "--shell", &task, "--engine", "native"]);
+    let words = std::iter::once(program.get_program()).chain(program.get_args());
+    let words: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    let line = format!("stty rows 33 cols 77; {}; echo \"code $?\"; stty -a", words.join(" "));
+    // `script` gives its command a terminal.
+    let mut child = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It is typed ahead, and the terminal's own line discipline keeps it until the shell is there.
+    child.stdin.as_mut().unwrap().write_all(b"stty size; tty; echo $TERM$((40 + 2)); exit\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    for expected in ["33 77", "/dev/pts/0", "42", "code 0", " icanon", " echo"] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}
+
+#[test]
+fn the_image_for_agents_is_one_for_docker() {
+    let (repository, workshop) = given();
+    let name = repository.name.as_str();
+    let load = ["images", "load", name, "--agent", "--engine", "docker"];
+    let output = workshop.command(&load).output().unwrap();
+    let image = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    assert!(image.starts_with("testevo-sandbox/testevo/sample/agent:"), "{image}");
+    // No command is named: the image's own is a shell.
+    let mut docker = Command::new("docker");
+    docker.args(["run", "--rm", "-i", "--network", "none", &image]);
+    let mut child = docker.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"id -u; pwd; git --version\n").unwrap();
+    let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    assert!(said.starts_with("1000\n/work\ngit version"), "{said}");
+
+    let directory = tempfile::tempdir().unwrap();
+    let archive = directory.path().join("agent.tar");
+    workshop.run(&["images", "export", name, "--agent", "-o", archive.to_str().unwrap()]);
+    let mut skopeo = Command::new("skopeo");
+    let output = skopeo.args(["inspect", "--config", &format!("oci-archive:{}", archive.display())]).output().unwrap();
+    let config: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(config["config"]["Cmd"], serde_json::json!(["/bin/bash"]));
+}
+
+#[test]
+fn without_locked_tools_it_is_said_what_to_do() {
+    let repository = SampleRepository::demo().unwrap();
+    let workshop = Workshop::apart(&repository);
+    workshop.import(&repository, "");
+    let (code, said) = workshop.try_run(&["workspace", "--shell", "--limit", "1"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("run `testevo-sandbox lock testevo/sample`"), "{said}");
+}
