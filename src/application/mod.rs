@@ -31,6 +31,7 @@ pub mod run;
 pub mod runs;
 pub mod sample;
 pub mod score;
+pub mod scratch;
 pub mod selection;
 pub mod selftest;
 pub mod shard;

@@ -329,7 +329,8 @@ impl<'a> Watch<'a> {
             self.directory.forget_exit_code(*shard)?;
         }
         let program = std::env::current_exe().map_err(ClusterError::Io)?;
-        let script = script::render(&self.sharded, &program, self.data_dir.root(), self.directory.path());
+        let places = (self.data_dir.root(), self.directory.path());
+        let script = script::render(&self.sharded, &program, places, &self.context.options.slurm);
         // For people who look for what ran.
         write_atomically(&self.directory.path().join("shard.sh"), script.as_bytes()).map_err(ClusterError::Io)?;
         let name = self.sharded.add_attempt(shards.clone(), self.data_dir).name.clone();

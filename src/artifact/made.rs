@@ -229,7 +229,10 @@ pub fn find<T: Described>(store: &Store, key: Digest, events: &EventSink) -> Res
             file.file().set_modified(SystemTime::now())?;
             file.read_to_end(&mut bytes)?;
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match read_raw(store, T::KIND.directory, &key)? {
+            Some(above) => bytes = above,
+            None => return Ok(None),
+        },
         Err(error) => return Err(error.into()),
     }
     let Some(description) = read::<T>(&bytes).filter(|description| description.key == key) else {
@@ -252,6 +255,8 @@ pub fn find<T: Described>(store: &Store, key: Digest, events: &EventSink) -> Res
     if !whole {
         return Ok(None);
     }
+    // What was found in a store above is found here the next time.
+    keep_raw(store, T::KIND.directory, &key, &bytes)?;
     Ok(Some(description.value))
 }
 
@@ -260,11 +265,7 @@ pub fn find<T: Described>(store: &Store, key: Digest, events: &EventSink) -> Res
 /// # Errors
 /// I/O errors of reading the description.
 pub fn read_raw(store: &Store, directory: &str, key: &Digest) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(raw_path(store, directory, key)) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    store.record(&Path::new(directory).join(record_name(key)))
 }
 
 /// Keeps the bytes of a description from another store. Its blobs must be in this store. A present description stays.
@@ -281,7 +282,11 @@ pub fn keep_raw(store: &Store, directory: &str, key: &Digest, bytes: &[u8]) -> i
 }
 
 fn raw_path(store: &Store, directory: &str, key: &Digest) -> PathBuf {
-    store.root().join(directory).join(format!("{}.json", key.hex()))
+    store.root().join(directory).join(record_name(key))
+}
+
+fn record_name(key: &Digest) -> String {
+    format!("{}.json", key.hex())
 }
 
 /// Returns the key of a thing with these inputs.

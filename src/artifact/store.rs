@@ -3,8 +3,12 @@
 //! A blob appears by atomic rename and is never changed afterwards. A disk or another program may damage it all the
 //! same. So users of a blob's file take its path from [`Store::sound`], which compares its bytes with its name once per
 //! process.
+//!
+//! A store on a node's own disk may have a shared store above it, which it only reads: the link `upstream` in its root
+//! leads there. Blobs whose files stay in use are copied from it once, the others are read where they are.
 
 mod sound;
+mod upstream;
 
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -13,6 +17,8 @@ use std::time::SystemTime;
 use fs_err as fs;
 
 use self::sound::Stamp;
+pub use self::upstream::UPSTREAM;
+use self::upstream::Upstream;
 use crate::data_dir::DataDir;
 use crate::digest::{Digest, HashingWriter};
 use crate::error::{ExitStatus, Failure};
@@ -86,6 +92,7 @@ const BLOBS: &str = "blobs/sha256";
 pub struct Store {
     root: PathBuf,
     temporary: PathBuf,
+    upstream: Option<Upstream>,
 }
 
 impl Store {
@@ -103,7 +110,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`] if the directories can't be created.
     pub fn open(root: &Path, temporary: &Path) -> Result<Self, StoreError> {
-        let store = Self { root: root.to_owned(), temporary: temporary.to_owned() };
+        let (root, temporary) = (root.to_owned(), temporary.to_owned());
+        let store = Self { upstream: Upstream::of(&root), root, temporary };
         fs::create_dir_all(store.blobs()).map_err(|source| store.io(source))?;
         Ok(store)
     }
@@ -133,7 +141,11 @@ impl Store {
     /// [`StoreError::Missing`], [`StoreError::Corrupted`], [`StoreError::Io`].
     pub fn sound(&self, digest: &Digest) -> Result<PathBuf, StoreError> {
         let path = self.path(digest);
-        let found = fs::metadata(&path).map_err(|error| self.refused(error, digest))?;
+        let found = match fs::metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.copy_down(digest)? => fs::metadata(&path),
+            found => found,
+        };
+        let found = found.map_err(|error| self.refused(error, digest))?;
         let stamp = Stamp::of(&found).map_err(|source| self.io(source))?;
         if !sound::is_known(&path, stamp) {
             self.verify(digest)?;
@@ -151,12 +163,23 @@ impl Store {
         let digest = path.file_name().and_then(|name| name.to_str()).and_then(|name| Digest::from_hex(name).ok());
         let root = path.parent().filter(|blobs| blobs.ends_with(BLOBS)).and_then(|blobs| blobs.ancestors().nth(2));
         let Some((digest, root)) = digest.zip(root) else { return Ok(()) };
-        Self { root: root.to_owned(), temporary: root.join("tmp") }.sound(&digest).map(drop)
+        Self { root: root.to_owned(), temporary: root.join("tmp"), upstream: None }.sound(&digest).map(drop)
     }
 
     /// Tells whether the blob exists. Its bytes are not checked.
     pub fn contains(&self, digest: &Digest) -> bool {
-        self.path(digest).is_file()
+        self.readable(digest).is_file()
+    }
+
+    /// Returns the path at which the blob can be read: its own, or that in the store above if only that has it.
+    fn readable(&self, digest: &Digest) -> PathBuf {
+        let path = self.path(digest);
+        match &self.upstream {
+            Some(upstream) if !path.is_file() => {
+                Some(upstream.path(digest)).filter(|above| above.is_file()).unwrap_or(path)
+            }
+            _ => path,
+        }
     }
 
     /// Returns the blob's size in bytes.
@@ -164,7 +187,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::Io`].
     pub fn size(&self, digest: &Digest) -> Result<u64, StoreError> {
-        match fs::metadata(self.path(digest)) {
+        match fs::metadata(self.readable(digest)) {
             Ok(metadata) => Ok(metadata.len()),
             Err(error) => Err(self.refused(error, digest)),
         }
@@ -186,7 +209,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::Io`].
     pub fn open_blob(&self, digest: &Digest) -> Result<fs::File, StoreError> {
-        fs::File::open(self.path(digest)).map_err(|error| self.refused(error, digest))
+        fs::File::open(self.readable(digest)).map_err(|error| self.refused(error, digest))
     }
 
     /// Opens the blob after [`Store::sound`].
@@ -206,7 +229,7 @@ impl Store {
         self.open_blob(digest)?.read_to_end(&mut bytes).map_err(|source| self.io(source))?;
         let found = Digest::of(&bytes);
         if found != *digest {
-            return Err(StoreError::Corrupted { expected: *digest, found, path: self.path(digest) });
+            return Err(StoreError::Corrupted { expected: *digest, found, path: self.readable(digest) });
         }
         Ok(bytes)
     }
@@ -229,7 +252,7 @@ impl Store {
         io::copy(&mut file, &mut hasher).map_err(|source| self.io(source))?;
         let (_, found, _) = hasher.finish();
         if found != *digest {
-            return Err(StoreError::Corrupted { expected: *digest, found, path: self.path(digest) });
+            return Err(StoreError::Corrupted { expected: *digest, found, path: self.readable(digest) });
         }
         file.rewind().map_err(|source| self.io(source))?;
         Ok(file)
@@ -242,6 +265,10 @@ impl Store {
     /// [`StoreError::Io`].
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
         let digest = Digest::of(bytes);
+        // What the store above has stays as it is there.
+        if !self.path(&digest).is_file() && self.contains(&digest) && self.read(&digest).is_ok() {
+            return Ok(digest);
+        }
         // The check reads no more bytes than would be written.
         match self.open_verified(&digest) {
             Ok(there) => {

@@ -21,6 +21,7 @@ mod progress;
 mod report;
 mod runs;
 mod score;
+mod scratch;
 pub mod selector;
 mod selftest;
 pub mod stdout;

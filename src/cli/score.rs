@@ -10,6 +10,7 @@ use super::interrupts::block_on;
 use super::on::OnArguments;
 use super::options::positive;
 use super::report::print_text;
+use super::scratch::ScratchArguments;
 use super::selector::SelectorArguments;
 use super::stdout;
 use super::validate::{PathChoice, RunArguments, SurefireChoice, seconds};
@@ -71,6 +72,8 @@ pub(super) struct ScoreArguments {
     on: OnArguments,
     #[command(flatten)]
     bundle: BundleChoice,
+    #[command(flatten)]
+    scratch: ScratchArguments,
     /// Add the figures over certified tasks: those whose published labels hold in this run of `validate`; `latest` is its newest
     #[arg(long, value_name = "RUN", add = completions::runs())]
     certified_by: Option<String>,
@@ -115,7 +118,13 @@ pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), C
     }
     let of_bundle = arguments.bundle.take(&mut request.selector, context)?;
     let context = of_bundle.as_ref().unwrap_or(context);
-    let Some(ended) = block_on(context, score(&request, context))? else { return Ok(()) };
+    let scratch = arguments.scratch.open(&request.selector, context)?;
+    let context = scratch.as_ref().map_or(context, |scratch| &scratch.context);
+    let ended = block_on(context, score(&request, context));
+    if let Some(scratch) = &scratch {
+        scratch.finish();
+    }
+    let Some(ended) = ended? else { return Ok(()) };
     // An interrupt after the run's end must not keep its results from being printed.
     write(ended, arguments.format, certified_by.as_ref(), context)
 }

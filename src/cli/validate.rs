@@ -10,6 +10,7 @@ use super::bundle::BundleChoice;
 use super::interrupts::block_on;
 use super::on::OnArguments;
 use super::options::positive;
+use super::scratch::ScratchArguments;
 use super::selector::SelectorArguments;
 use super::stdout;
 use crate::application::Context;
@@ -59,6 +60,8 @@ pub(super) struct ValidateArguments {
     on: OnArguments,
     #[command(flatten)]
     bundle: BundleChoice,
+    #[command(flatten)]
+    scratch: ScratchArguments,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
@@ -147,7 +150,13 @@ pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<()
     }
     let of_bundle = arguments.bundle.take(&mut request.selector, context)?;
     let context = of_bundle.as_ref().unwrap_or(context);
-    let Some(validated) = block_on(context, validate(&request, context))? else { return Ok(()) };
+    let scratch = arguments.scratch.open(&request.selector, context)?;
+    let context = scratch.as_ref().map_or(context, |scratch| &scratch.context);
+    let validated = block_on(context, validate(&request, context));
+    if let Some(scratch) = &scratch {
+        scratch.finish();
+    }
+    let Some(validated) = validated? else { return Ok(()) };
     write(&validated, arguments.format)?;
     validated.verdict()
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::sharded_run::ShardedRun;
+use crate::settings::SlurmSettings;
 
 /// The digits of the shard that runs, in a script.
 const SHARD: &str = "${SLURM_ARRAY_TASK_ID}";
@@ -11,24 +12,45 @@ const SHARD: &str = "${SLURM_ARRAY_TASK_ID}";
 /// directory's.
 ///
 /// A shard's exit code is kept in a file, written at once: a job that was killed leaves none.
-pub fn render(sharded: &ShardedRun, program: &Path, data_dir: &Path, directory: &Path) -> String {
+pub fn render(
+    sharded: &ShardedRun,
+    program: &Path,
+    (data_dir, directory): (&Path, &Path),
+    settings: &SlurmSettings,
+) -> String {
     let mut words = vec![quoted_path(program)];
     words.extend(sharded.asked.arguments.iter().map(|argument| quoted(argument)));
     let (run, shards) = (quoted(&sharded.run_prefix()), sharded.shards);
     words.push(format!("--shard \"{SHARD}/{shards}\" --run-id {run}\"{SHARD}\""));
     let (command, data_dir, directory) = (words.join(" "), quoted_path(data_dir), quoted_path(directory));
+    let mut scratch = String::new();
+    if let Some(wanted) = &settings.scratch {
+        scratch = format!("export TESTEVO_SANDBOX_SCRATCH={}\n", with_variables(wanted));
+    }
+    if let Some(gib) = settings.scratch_gib {
+        scratch.push_str(&format!("export TESTEVO_SANDBOX_SCRATCH_GIB={gib}\n"));
+    }
     format!(
         "#!/bin/sh\n\
          # The allocation says how much may run at once, not the machine.\n\
          TESTEVO_SANDBOX_JOBS=\"${{SLURM_CPUS_PER_TASK:-${{SLURM_CPUS_ON_NODE:-1}}}}\"\n\
          TESTEVO_SANDBOX_DATA_DIR={data_dir}\n\
          export TESTEVO_SANDBOX_JOBS TESTEVO_SANDBOX_DATA_DIR\n\
-         exit_code={directory}/\"shard-{SHARD}.exit\"\n\
+         {scratch}exit_code={directory}/\"shard-{SHARD}.exit\"\n\
          {command}\n\
          status=$?\n\
          printf '%s\\n' \"$status\" > \"$exit_code.new\" && mv -f \"$exit_code.new\" \"$exit_code\"\n\
          exit \"$status\"\n"
     )
+}
+
+/// Returns a word of a POSIX shell in which it replaces variables. Other text than paths with variables means itself.
+fn with_variables(text: &str) -> String {
+    let harmless = |c: char| c.is_ascii_alphanumeric() || "/._-${}".contains(c);
+    match text.chars().all(harmless) {
+        true => format!("\"{text}\""),
+        false => quoted(text),
+    }
 }
 
 /// Returns a word of a POSIX shell that means this path.
@@ -56,7 +78,8 @@ mod tests {
         let program = directory.path().join("it's a program");
         let said = directory.path().join("said");
         let text = format!(
-            "#!/bin/sh\nprintf '%s\\n' \"$@\" \"$TESTEVO_SANDBOX_JOBS\" \"$TESTEVO_SANDBOX_DATA_DIR\" > '{}'\nexit 3\n",
+            "#!/bin/sh\nprintf '%s\\n' \"$@\" \"$TESTEVO_SANDBOX_JOBS\" \"$TESTEVO_SANDBOX_DATA_DIR\" \
+             \"$TESTEVO_SANDBOX_SCRATCH\" > '{}'\nexit 3\n",
             said.display()
         );
         fs::write(&program, text).unwrap();
@@ -64,13 +87,23 @@ mod tests {
         let arguments = ["score", "--predictions", "a b'c\"$(d)\n`e`*"].map(str::to_owned);
         let asked = Asked { directory: "/".to_owned(), arguments: arguments.to_vec() };
         let sharded = ShardedRun::new("run".to_owned(), asked, 12);
-        let script = render(&sharded, &program, Path::new("/d d"), directory.path());
+        let scratch = (Some("$SLURM_JOB_TMP/of me".to_owned()), Some("${NODE_TMP}/own".to_owned()));
+        let [quoted, replaced] =
+            [scratch.0, scratch.1].map(|scratch| SlurmSettings { scratch, ..SlurmSettings::default() });
+        let render = |settings| render(&sharded, &program, (Path::new("/d d"), directory.path()), settings);
+        assert!(render(&quoted).contains("\nexport TESTEVO_SANDBOX_SCRATCH='$SLURM_JOB_TMP/of me'\n"));
+        let script = render(&replaced);
         let mut shell = Command::new("sh");
-        shell.args(["-c", &script]).env("SLURM_ARRAY_TASK_ID", "7").env("SLURM_CPUS_ON_NODE", "5");
+        shell
+            .args(["-c", &script])
+            .env("SLURM_ARRAY_TASK_ID", "7")
+            .env("SLURM_CPUS_ON_NODE", "5")
+            .env("NODE_TMP", "/node tmp");
         let status = shell.env_remove("SLURM_CPUS_PER_TASK").status().unwrap();
         assert_eq!(status.code(), Some(3));
         let expected =
-            "score\n--predictions\na b'c\"$(d)\n`e`*\n--shard\n7/12\n--run-id\nrun-shard-7\n5\n/d d\n".to_owned();
+            "score\n--predictions\na b'c\"$(d)\n`e`*\n--shard\n7/12\n--run-id\nrun-shard-7\n5\n/d d\n/node tmp/own\n"
+                .to_owned();
         assert_eq!(fs::read_to_string(&said).unwrap(), expected);
         assert_eq!(fs::read_to_string(directory.path().join("shard-7.exit")).unwrap(), "3\n");
     }

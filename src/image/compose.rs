@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,6 +26,8 @@ use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::lock::{LayerKind, RepositoryLock, ToolchainLock};
 
+/// The directory of layers' records, below a store's root.
+const RECORDS: &str = "layers";
 const MAX_CERTIFICATE_FILE: u64 = 64 << 10;
 const MAX_TARBALL_BYTES: u64 = 1 << 30;
 const LAYER_RECORD_SCHEMA: u32 = 1;
@@ -178,11 +180,15 @@ fn recipe_digest(recipe: &LayerRecipe, base: Option<Digest>) -> Result<Digest, I
 }
 
 pub(crate) fn records_directory(store: &Store) -> PathBuf {
-    store.root().join("layers")
+    store.root().join(RECORDS)
+}
+
+fn record_name(key: &Digest) -> String {
+    format!("{}.json", key.hex())
 }
 
 pub(crate) fn record_path(store: &Store, key: &Digest) -> PathBuf {
-    records_directory(store).join(format!("{}.json", key.hex()))
+    records_directory(store).join(record_name(key))
 }
 
 /// Keeps the record of a finished layer from another store. The layer's blobs must be in this store. A present record
@@ -203,7 +209,7 @@ pub(crate) fn keep_layer(store: &Store, record: &LayerRecord) -> Result<(), Imag
 /// Returns the finished layer with this recipe if the store has its blobs.
 pub(crate) fn remembered(store: &Store, key: &Digest) -> Option<LayerRecord> {
     // If the record can't be read, the layer is composed again and the record replaced.
-    let bytes = fs::read(record_path(store, key)).ok()?;
+    let bytes = store.record(&Path::new(RECORDS).join(record_name(key))).ok()??;
     let record: LayerRecord = serde_json::from_slice(&bytes).ok()?;
     let complete = record.schema == LAYER_RECORD_SCHEMA
         && record.layer.recipe == *key

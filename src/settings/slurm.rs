@@ -24,6 +24,10 @@ pub struct SlurmSettings {
     pub memory: Option<String>,
     /// As `sbatch --cpus-per-task`. A shard executes as many jobs at once.
     pub cpus: Option<NonZeroU32>,
+    /// As `--scratch` of each shard; the shell of the node replaces variables such as `$TMPDIR`.
+    pub scratch: Option<String>,
+    /// As `--scratch-gib` of each shard.
+    pub scratch_gib: Option<NonZeroU32>,
     /// More options of `sbatch`, each in one word such as `--exclude=node7`.
     pub options: Vec<String>,
 }

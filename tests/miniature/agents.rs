@@ -96,8 +96,13 @@ fn what_a_shell_leaves_is_a_prediction() {
     workshop.forget_run("by-shell");
     let score = ["score", "--predictions", file.to_str().unwrap(), "--no-mutation", "--run-id", "by-shell"];
     workshop.run(&[&score[..], &[&task, "--engine", "native"]].concat());
-    let records = fs::read_to_string(workshop.data_dir.join("runs/by-shell/verdicts.json")).unwrap();
-    assert!(records.contains("success"), "{records}");
+    let verdicts = fs::read(workshop.data_dir.join("runs/by-shell/verdicts.json")).unwrap();
+    let verdicts: Value = serde_json::from_slice(&verdicts).unwrap();
+    let records = verdicts["verdicts"].as_array().unwrap();
+    let passed = |record: &&Value| {
+        (&record["model"], &record["code"], &record["outcome"]) == (&"by hand".into(), &"new".into(), &"pass".into())
+    };
+    assert_eq!(records.iter().filter(passed).count(), miniature.methods.len(), "{records:?}");
 
     // What is no file is told, and no prediction is made of it.
     let (code, _, errors) =

@@ -96,3 +96,44 @@ fn a_blob_is_checked_before_its_first_use_and_whenever_its_file_changed() {
     Store::check_if_blob(&directory.path().join("tmp/x")).unwrap();
     Store::check_if_blob(&directory.path().join(digest.hex())).unwrap();
 }
+
+#[test]
+fn a_store_on_a_node_reads_the_one_above_and_copies_what_stays_in_use() {
+    let directory = tempfile::tempdir().unwrap();
+    let above = store(&directory.path().join("shared"));
+    let [used, read] = [b"used", b"read"].map(|bytes| above.put(bytes).unwrap());
+    fs::create_dir_all(above.root().join("layers")).unwrap();
+    fs::write(above.root().join("layers/x.json"), "record").unwrap();
+    let root = directory.path().join("node/store");
+    fs::create_dir_all(&root).unwrap();
+    fs_err::os::unix::fs::symlink(above.root(), root.join(UPSTREAM)).unwrap();
+    let node = store(&directory.path().join("node"));
+    let is_copied = |digest: &Digest| root.join(BLOBS).join(digest.hex()).exists();
+
+    assert!(node.contains(&read) && !node.contains(&Digest::of(b"neither has it")));
+    assert_eq!((node.size(&read).unwrap(), node.read(&read).unwrap()), (4, b"read".to_vec()));
+    node.verify(&read).unwrap();
+    assert_eq!(node.put(b"read").unwrap(), read);
+    assert!(!is_copied(&read), "it is read where it is");
+    let record = |name: &str| node.record(&Path::new("layers").join(name)).unwrap();
+    assert_eq!((record("x.json"), record("y.json")), (Some(b"record".to_vec()), None));
+
+    // Processes of a node that ask at once copy once.
+    let asked: Vec<_> = std::thread::scope(|scope| {
+        let ask = || scope.spawn(|| node.sound(&used).unwrap());
+        [ask(), ask(), ask()].map(|asked| asked.join().unwrap()).into()
+    });
+    assert!(asked.iter().all(|path| *path == root.join(BLOBS).join(used.hex())));
+    assert!(is_copied(&used));
+    fs::remove_file(above.path(&used)).unwrap();
+    assert_eq!(node.read(&used).unwrap(), b"used");
+
+    // What is new is the node's own, and what is damaged above is not taken.
+    let new = node.put(b"new").unwrap();
+    assert!(is_copied(&new) && !above.contains(&new));
+    damage(&above, &read);
+    assert!(matches!(node.sound(&read), Err(StoreError::Corrupted { path, .. }) if path == above.path(&read)));
+    assert!(!is_copied(&read));
+    node.put(b"read").unwrap();
+    assert_eq!(node.read(&read).unwrap(), b"read", "a damaged one is made again here");
+}

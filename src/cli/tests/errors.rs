@@ -13,6 +13,7 @@ use self::clusters::of_clusters;
 use self::locks::{of_locks, of_resolution};
 use self::submissions::of_submissions_and_reports;
 use crate::agent::AgentError;
+use crate::application::scratch::ScratchError;
 use crate::application::shell::ShellError;
 use crate::artifact::fetch::{FetchError, FetchManyError};
 use crate::artifact::origin::{OriginError, OriginName};
@@ -372,6 +373,7 @@ fn others() -> Vec<CommandError> {
         ShellError::Save { path: path(), source: disk() },
         ShellError::ScriptTooLarge,
     ]));
+    errors.extend(all([ScratchError::Inside { path: path(), data_dir: path() }]));
     errors.extend(all([
         AuditError::Nothing(text("task-1")),
         AuditError::Search(text("too many patterns")),

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -162,8 +163,12 @@ impl RunDirectory {
         let options =
             |path: PathBuf| fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let lock = options(path.join(".lock"))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(RunDirectoryError::InUse(run_id.to_owned()));
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(RunDirectoryError::InUse(run_id.to_owned())),
+            // A shared file system may have no locks. Then whoever gives out runs, such as a scheduler, gives each to one.
+            Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => tracing::warn!("no lock on {}", path.display()),
+            Err(error) => return Err(std::io::Error::from(error).into()),
         }
         // Read under the lock: before, another process may have begun or finished the run.
         let description = match asked.continued(&path, run_id)? {

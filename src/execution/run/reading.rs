@@ -68,12 +68,11 @@ pub enum RunDirectoryError {
 impl Failure for RunDirectoryError {
     fn exit_status(&self) -> ExitStatus {
         match self {
-            Self::Io(_) | Self::Full { .. } => ExitStatus::Infrastructure,
-            Self::InvalidId(_)
-            | Self::Unknown(_)
-            | Self::InUse(_)
-            | Self::OtherInputs { .. }
-            | Self::Finished { .. } => ExitStatus::Usage,
+            // A job that a scheduler has lost may still hold its run for a while.
+            Self::Io(_) | Self::Full { .. } | Self::InUse(_) => ExitStatus::Infrastructure,
+            Self::InvalidId(_) | Self::Unknown(_) | Self::OtherInputs { .. } | Self::Finished { .. } => {
+                ExitStatus::Usage
+            }
             Self::Malformed { .. } | Self::UnknownSchema { .. } => ExitStatus::Mismatch,
         }
     }
