@@ -98,7 +98,15 @@ async fn ask(
         let script = format!(
             "#!/bin/sh\n{program} doctor --engine native --format json --data-dir {data_dir} > {answer}.new\nmv -f {answer}.new {answer}\n"
         );
-        let job = Job { name, shards: &[1], node: Some(node), directory: &of_node, logs: &of_node, script: &script };
+        let job = Job {
+            name,
+            shards: &[1],
+            node: Some(node),
+            avoided: &[],
+            directory: &of_node,
+            logs: &of_node,
+            script: &script,
+        };
         slurm::submit(job, settings).await?;
     }
     let stage = context.events.stage("nodes", Some(waiting.len() as u64), 0);

@@ -324,29 +324,47 @@ impl<'a> Watch<'a> {
 
     /// Gives shards to Slurm. The attempt is written down first: after a kill its job is found again by its name.
     async fn submit(&mut self, shards: Vec<u32>) -> Result<(), CommandError> {
+        let mut avoided = self.sharded.avoided_for(&shards);
         for shard in &shards {
             self.looks.remove(shard);
-            self.directory.forget_exit_code(*shard)?;
+            // A node without space or with a broken disk would lose the shard again.
+            avoided.extend(self.directory.node(*shard)?.filter(|_| self.sharded.attempts_of(*shard) > 0));
+            self.directory.forget_end(*shard)?;
         }
+        let mut avoided: Vec<String> = avoided.into_iter().collect();
         let program = std::env::current_exe().map_err(ClusterError::Io)?;
         let places = (self.data_dir.root(), self.directory.path());
         let script = script::render(&self.sharded, &program, places, &self.context.options.slurm);
         // For people who look for what ran.
         write_atomically(&self.directory.path().join("shard.sh"), script.as_bytes()).map_err(ClusterError::Io)?;
-        let name = self.sharded.add_attempt(shards.clone(), self.data_dir).name.clone();
+        let name = self.sharded.add_attempt(shards.clone(), avoided.clone(), self.data_dir).name.clone();
         self.directory.write(&self.sharded)?;
-        let job = Job {
-            name: &name,
-            shards: &shards,
-            node: None,
-            directory: self.sharded.asked.directory.as_ref(),
-            logs: self.directory.path(),
-            script: &script,
+        let submit = async |avoided: &[String]| {
+            let job = Job {
+                name: &name,
+                shards: &shards,
+                node: None,
+                avoided,
+                directory: self.sharded.asked.directory.as_ref(),
+                logs: self.directory.path(),
+                script: &script,
+            };
+            slurm::submit(job, &self.context.options.slurm).await
         };
-        match slurm::submit(job, &self.context.options.slurm).await {
+        let mut submitted = submit(&avoided).await;
+        // There may be no other node.
+        if !avoided.is_empty() && matches!(submitted, Err(ClusterError::Refused { .. })) {
+            avoided.clear();
+            submitted = submit(&avoided).await;
+        }
+        match submitted {
             Ok(number) => {
                 let what = counted(shards.len(), "shard", "shards");
-                self.context.events.message(format!("submitted {what} as job {number}"));
+                let elsewhere = match avoided.is_empty() {
+                    true => String::new(),
+                    false => format!(", away from {}", avoided.join(", ")),
+                };
+                self.context.events.message(format!("submitted {what} as job {number}{elsewhere}"));
             }
             Err(error) => {
                 // Nothing was submitted, so this is no attempt.

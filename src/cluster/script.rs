@@ -11,7 +11,7 @@ const SHARD: &str = "${SLURM_ARRAY_TASK_ID}";
 /// Returns the script of every shard of a run. `program` is this program's path on the nodes, `data_dir` the data
 /// directory's.
 ///
-/// A shard's exit code is kept in a file, written at once: a job that was killed leaves none.
+/// A shard's node and its exit code are kept in files, each written at once: a job that was killed leaves no exit code.
 pub fn render(
     sharded: &ShardedRun,
     program: &Path,
@@ -36,10 +36,11 @@ pub fn render(
          TESTEVO_SANDBOX_JOBS=\"${{SLURM_CPUS_PER_TASK:-${{SLURM_CPUS_ON_NODE:-1}}}}\"\n\
          TESTEVO_SANDBOX_DATA_DIR={data_dir}\n\
          export TESTEVO_SANDBOX_JOBS TESTEVO_SANDBOX_DATA_DIR\n\
-         {scratch}exit_code={directory}/\"shard-{SHARD}.exit\"\n\
+         {scratch}shard={directory}/\"shard-{SHARD}\"\n\
+         printf '%s\\n' \"${{SLURMD_NODENAME:-}}\" > \"$shard.node.new\" && mv -f \"$shard.node.new\" \"$shard.node\"\n\
          {command}\n\
          status=$?\n\
-         printf '%s\\n' \"$status\" > \"$exit_code.new\" && mv -f \"$exit_code.new\" \"$exit_code\"\n\
+         printf '%s\\n' \"$status\" > \"$shard.exit.new\" && mv -f \"$shard.exit.new\" \"$shard.exit\"\n\
          exit \"$status\"\n"
     )
 }
@@ -98,7 +99,8 @@ mod tests {
             .args(["-c", &script])
             .env("SLURM_ARRAY_TASK_ID", "7")
             .env("SLURM_CPUS_ON_NODE", "5")
-            .env("NODE_TMP", "/node tmp");
+            .env("NODE_TMP", "/node tmp")
+            .env("SLURMD_NODENAME", "n1");
         let status = shell.env_remove("SLURM_CPUS_PER_TASK").status().unwrap();
         assert_eq!(status.code(), Some(3));
         let expected =
@@ -106,5 +108,6 @@ mod tests {
                 .to_owned();
         assert_eq!(fs::read_to_string(&said).unwrap(), expected);
         assert_eq!(fs::read_to_string(directory.path().join("shard-7.exit")).unwrap(), "3\n");
+        assert_eq!(fs::read_to_string(directory.path().join("shard-7.node")).unwrap(), "n1\n");
     }
 }

@@ -1,5 +1,6 @@
 //! The record of a run whose shards are on a cluster, by which the same command finds them again.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::ClusterError;
+use super::slurm::is_node;
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
 use crate::output::json_problem;
@@ -54,6 +56,9 @@ pub struct Attempt {
     pub name: String,
     /// Its shards.
     pub shards: Vec<u32>,
+    /// Nodes that it does not use: they lost one of the shards before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub avoided: Vec<String>,
 }
 
 impl ShardedRun {
@@ -77,13 +82,20 @@ impl ShardedRun {
         self.attempts.iter().skip(self.before_cancel).filter(|attempt| attempt.shards.contains(&shard)).count()
     }
 
+    /// Returns the nodes that attempts at any of these shards avoided, since they were last cancelled.
+    pub fn avoided_for(&self, shards: &[u32]) -> BTreeSet<String> {
+        let attempts = self.attempts.iter().skip(self.before_cancel);
+        let of_shards = attempts.filter(|attempt| attempt.shards.iter().any(|shard| shards.contains(shard)));
+        of_shards.flat_map(|attempt| attempt.avoided.iter().cloned()).collect()
+    }
+
     /// Adds an attempt at these shards. Its name differs from those of other runs, users and data directories.
-    pub fn add_attempt(&mut self, shards: Vec<u32>, data_dir: &DataDir) -> &Attempt {
+    pub fn add_attempt(&mut self, shards: Vec<u32>, avoided: Vec<String>, data_dir: &DataDir) -> &Attempt {
         let now = jiff::Timestamp::now().as_nanosecond();
         let (root, number) = (data_dir.root().display().to_string(), self.attempts.len() + 1);
         let unique = Digest::of(format!("{root}\n{}\n{number}\n{now}", self.run_id).as_bytes()).to_string();
         let unique: String = unique.chars().rev().take(8).collect();
-        self.attempts.push(Attempt { name: format!("testevo-{}-{number}-{unique}", self.run_id), shards });
+        self.attempts.push(Attempt { name: format!("testevo-{}-{number}-{unique}", self.run_id), shards, avoided });
         &self.attempts[self.attempts.len() - 1]
     }
 }
@@ -130,6 +142,10 @@ impl ShardedRunDirectory {
 
     fn exit(&self, shard: u32) -> PathBuf {
         self.path.join(format!("shard-{shard}.exit"))
+    }
+
+    fn node_file(&self, shard: u32) -> PathBuf {
+        self.path.join(format!("shard-{shard}.node"))
     }
 
     fn cancelled(&self) -> PathBuf {
@@ -180,11 +196,22 @@ impl ShardedRunDirectory {
         Ok(std::str::from_utf8(&bytes).ok().and_then(|text| text.trim().parse().ok()))
     }
 
-    /// Forgets the exit code of a shard.
+    /// Returns the node on which a shard began last, if that is known.
     ///
     /// # Errors
     /// [`ClusterError::Io`].
-    pub fn forget_exit_code(&self, shard: u32) -> Result<(), ClusterError> {
+    pub fn node(&self, shard: u32) -> Result<Option<String>, ClusterError> {
+        let bytes = read(&self.node_file(shard), 256)?.unwrap_or_default();
+        let text = String::from_utf8(bytes).unwrap_or_default();
+        Ok(Some(text.trim().to_owned()).filter(|node| is_node(node)))
+    }
+
+    /// Forgets node and exit code of a shard.
+    ///
+    /// # Errors
+    /// [`ClusterError::Io`].
+    pub fn forget_end(&self, shard: u32) -> Result<(), ClusterError> {
+        remove_file(&self.node_file(shard))?;
         Ok(remove_file(&self.exit(shard))?)
     }
 
@@ -257,14 +284,22 @@ mod tests {
         assert_eq!(own.read().unwrap(), None);
         let asked = Asked { directory: "/".to_owned(), arguments: vec!["validate".to_owned()] };
         let mut sharded = ShardedRun::new("run".to_owned(), asked, 3);
-        let first = sharded.add_attempt(vec![1, 2, 3], &data_dir).name.clone();
-        assert_ne!(first, sharded.add_attempt(vec![2], &data_dir).name);
+        let first = sharded.add_attempt(vec![1, 2, 3], vec![], &data_dir).name.clone();
+        assert_ne!(first, sharded.add_attempt(vec![2], vec!["n1".to_owned()], &data_dir).name);
         assert_eq!([1, 2].map(|shard| sharded.attempts_of(shard)), [1, 2]);
+        let avoided = |shards: &[u32]| sharded.avoided_for(shards).into_iter().collect::<Vec<_>>();
+        assert_eq!((avoided(&[1, 3]), avoided(&[2, 3])), (vec![], vec!["n1".to_owned()]));
         own.write(&sharded).unwrap();
         let all = ShardedRunDirectory::all(&data_dir).unwrap();
         assert_eq!(all[0].read().unwrap(), Some(sharded));
         fs::write(own.exit(2), "3\n").unwrap();
         assert_eq!((own.exit_code(2).unwrap(), own.exit_code(1).unwrap()), (Some(3), None));
+        for (text, expected) in [("n1\n", Some("n1")), ("\n", None), ("n1,n2\n", None), ("--x\n", None)] {
+            fs::write(own.node_file(2), text).unwrap();
+            assert_eq!(own.node(2).unwrap().as_deref(), expected, "{text:?}");
+        }
+        own.forget_end(2).unwrap();
+        assert_eq!((own.exit_code(2).unwrap(), own.node(2).unwrap()), (None, None));
         fs::write(own.log(2), "error: no lock\nhint: lock\n\n").unwrap();
         assert_eq!(own.last_words(2), "error: no lock");
         fs::write(own.record(), "{").unwrap();

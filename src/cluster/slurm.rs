@@ -25,6 +25,8 @@ pub struct Job<'a> {
     pub shards: &'a [u32],
     /// The node that it must run on; `None` for any.
     pub node: Option<&'a str>,
+    /// Nodes that it must not run on.
+    pub avoided: &'a [String],
     /// The directory where the script starts.
     pub directory: &'a Path,
     /// The directory of the shards' logs.
@@ -93,6 +95,9 @@ pub async fn submit(job: Job<'_>, settings: &SlurmSettings) -> Result<String, Cl
         directory,
     ];
     arguments.extend(job.node.map(|node| format!("--nodelist={node}").into()));
+    if !job.avoided.is_empty() {
+        arguments.push(format!("--exclude={}", job.avoided.join(",")).into());
+    }
     // The user's options come last, because the last one of a kind counts.
     arguments.extend(settings.arguments().into_iter().map(OsString::from));
     let answer = call(CLIENT, &arguments, Some(job.script)).await?;
@@ -114,9 +119,7 @@ pub async fn nodes(settings: &SlurmSettings) -> Result<Vec<String>, ClusterError
     let answer = call(CLIENT, &arguments, None).await?;
     let mut nodes = Vec::new();
     for node in answer.lines().map(str::trim).filter(|node| !node.is_empty()) {
-        // A node's name becomes a directory's.
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        if !node.bytes().all(fits) || node.starts_with('.') {
+        if !is_node(node) {
             return Err(unknown(CLIENT, node));
         }
         nodes.push(node.to_owned());
@@ -124,6 +127,12 @@ pub async fn nodes(settings: &SlurmSettings) -> Result<Vec<String>, ClusterError
     nodes.sort();
     nodes.dedup();
     Ok(nodes)
+}
+
+/// Tells whether a text can be a node's name, which becomes a directory's and stands in lists.
+pub(super) fn is_node(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    !text.is_empty() && text.bytes().all(fits) && !text.starts_with(['.', '-'])
 }
 
 /// Returns the user's array elements that Slurm knows.

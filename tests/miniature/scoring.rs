@@ -47,18 +47,10 @@ pub(super) fn gold_is_scored_as_expected(workshop: &Workshop, repository: &Sampl
 #[test]
 fn submissions_made_for_a_category_come_to_it() {
     let (repository, workshop) = demonstration::given();
-    let mut lines = String::new();
     let mut expected = BTreeMap::new();
     let mut made: BTreeMap<(Track, &str), BTreeSet<&str>> = BTreeMap::new();
     for miniature in &repository.miniatures {
         for submission in submissions::all(miniature) {
-            let task = format!("{}__{}", repository.name.file_stem(), miniature.name);
-            let mut line = json!({ "instance_id": task, "model_name_or_path": submission.name });
-            match &submission.content {
-                Some((field, text)) => line[field] = json!(text),
-                None => line["model_patch"] = json!(null),
-            }
-            lines.push_str(&format!("{line}\n"));
             for method in &miniature.methods {
                 let category = submission.expected(miniature, method).name();
                 made.entry((miniature.track, category)).or_default().insert(submission.name);
@@ -75,7 +67,7 @@ fn submissions_made_for_a_category_come_to_it() {
         }
     }
     let file = workshop.sources.join("predictions.jsonl");
-    fs_err::write(&file, lines).unwrap();
+    fs_err::write(&file, submissions::lines(&repository)).unwrap();
     let focal = workshop.data_dir.join(format!("focal/{}.json", repository.name.file_stem()));
     if focal.exists() {
         fs_err::remove_file(&focal).unwrap();

@@ -89,6 +89,33 @@ fn merged_shards_are_a_whole_run() {
 }
 
 #[test]
+fn a_scratch_takes_what_is_used_and_changes_no_verdict() {
+    let (repository, workshop) = demonstration::given();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let scratch = directory.path().to_str().unwrap();
+    let score = ["score", "--predictions", "gold", "--no-mutation", "--no-cache", "--format", "json"];
+    let execute = |run: &str, more: &[&str]| {
+        workshop.forget_run(run);
+        let own = [repository.name.as_str(), "--engine", "native", "--run-id", run];
+        workshop.run(&[&score[..], &own, more].concat());
+    };
+    execute("without-scratch", &[]);
+    execute("with-scratch", &["--scratch", scratch]);
+    assert_eq!(results(&workshop, "with-scratch").1, results(&workshop, "without-scratch").1);
+    let [own] =
+        fs::read_dir(scratch).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>().try_into().unwrap();
+    let count = |part: &str| fs::read_dir(own.join(part)).unwrap().count();
+    // Four layers and the inventory of each; of blobs only what is mounted, not the layers that they were unpacked from.
+    assert!(count("store/unpacked") >= 8, "{}", count("store/unpacked"));
+    let blobs = count("store/blobs/sha256");
+    let layers = &workshop.built(&repository.name).image.layers;
+    assert!(blobs > 0 && layers.iter().all(|layer| !own.join("store/blobs/sha256").join(layer.digest.hex()).exists()));
+    assert!(count("store/prepared") > 0 && count("store/jars") > 0);
+    execute("with-scratch", &["--scratch", scratch]);
+    assert_eq!(count("store/blobs/sha256"), blobs, "everything was there");
+}
+
+#[test]
 fn verdicts_are_equal_whatever_executes_them() {
     let (repository, workshop) = demonstration::given();
     let selected = repository.name.to_string();

@@ -7,6 +7,7 @@ use fs_err as fs;
 use super::demonstration;
 use super::execution::Workshop;
 use super::sharding::results;
+use super::submissions;
 use crate::support::waiting::wait_until;
 
 /// A cluster that ends with the test.
@@ -112,6 +113,12 @@ fn shards_on_slurm_are_a_whole_run() {
     assert!(said.contains("invalid partition specified: nowhere"), "{said}");
     assert!(!workshop.data_dir.join("sharded/slurm-merged").exists());
 
+    // Each node has a disk of its own, and that of one is full.
+    let scratch = cluster.directory.path().join("scratch");
+    let full = format!("{}.n3", scratch.display());
+    cluster.script(&["in"], &["n3", "mount", "-t", "tmpfs", "-o", "size=1m", "none", &full]);
+    fs::write(&settings, format!("[slurm]\nscratch = \"{}.$SLURMD_NODENAME\"\n", scratch.display())).unwrap();
+
     // Submitted and left alone, ended, and taken up again by the same command.
     let detached = [&on_slurm("slurm-merged")[..], &["--detach"]].concat();
     let said = cluster.run(&workshop, &detached);
@@ -125,8 +132,11 @@ fn shards_on_slurm_are_a_whole_run() {
     cluster.run(&workshop, &["runs", "cancel", "slurm-merged"]);
     wait_until("the jobs are gone", || cluster.ask("squeue", &["--noheader"]).trim().is_empty().then_some(()));
     let said = cluster.run(&workshop, &on_slurm("slurm-merged"));
+    fs::remove_file(&settings).unwrap();
     assert!(said.contains("submitted earlier"), "{said}");
     assert_eq!(results(&workshop, "slurm-merged"), expected);
+    let own = |node: &str| fs::read_dir(format!("{}.{node}", scratch.display())).unwrap().count();
+    assert!(own("n1") == 1 && own("n2") == 1, "nodes with room use their disks");
 
     // The merged run alone is left.
     assert_eq!(runs(&workshop, "slurm-merged"), ["slurm-merged"]);
@@ -136,6 +146,46 @@ fn shards_on_slurm_are_a_whole_run() {
     assert!(said.contains("has finished already"), "{said}");
     let (code, said) = cluster.try_run(&workshop, &["runs", "cancel", "slurm-merged"]);
     assert_eq!(code, Some(2), "{said}");
+}
+
+/// Gold and the submissions of each category on eight shards: a node goes in the middle, another can't write one shard's results,
+/// the third has a full disk.
+#[test]
+#[ignore = "takes minutes: a node's daemon has to be missed first"]
+fn full_what_nodes_can_not_do_is_done_elsewhere() {
+    let (repository, workshop) = demonstration::given();
+    remove_runs(&workshop, "hard-");
+    let cluster = Cluster::start();
+    let predictions = workshop.sources.join("all-predictions.jsonl");
+    fs::write(&predictions, submissions::lines(&repository)).unwrap();
+    let score = ["score", "--predictions", predictions.to_str().unwrap(), "--format", "json", "--no-cache"];
+    let score = [&score[..], &[repository.name.as_str(), "--run-id"]].concat();
+    cluster.run(&workshop, &[&score[..], &["hard-whole"]].concat());
+    let expected = results(&workshop, "hard-whole");
+
+    let scratch = cluster.directory.path().join("scratch").display().to_string();
+    cluster.script(&["in"], &["n3", "mount", "-t", "tmpfs", "-o", "size=1m", "none", &format!("{scratch}.n3")]);
+    let settings = workshop.data_dir.join("settings.toml");
+    fs::write(&settings, format!("[slurm]\nscratch = \"{scratch}.$SLURMD_NODENAME\"\n")).unwrap();
+    let sealed = workshop.data_dir.join("runs/hard-merged-shard-1");
+    fs::create_dir_all(&sealed).unwrap();
+    let sealed = sealed.to_str().unwrap();
+    for node in ["n1", "n2"] {
+        cluster.script(&["in"], &[node, "mount", "--bind", sealed, sealed]);
+        cluster.script(&["in"], &[node, "mount", "-o", "remount,bind,ro", sealed]);
+    }
+    let on_slurm = [&score[..], &["hard-merged", "--on", "slurm", "--shards", "8"]].concat();
+    let child = cluster.command(&workshop, &on_slurm).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let records = workshop.data_dir.join("runs/hard-merged-shard-2/records.jsonl");
+    wait_until("shard 2 has a record", || fs::metadata(&records).ok().filter(|file| file.len() > 0));
+    cluster.script(&["lose"], &["n2"]);
+    let output = child.wait_with_output().unwrap();
+    fs::remove_file(&settings).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("shard 1 was lost") && said.contains(", away from n1"), "{said}");
+    assert_eq!(results(&workshop, "hard-merged"), expected, "{said}");
+    assert_eq!(runs(&workshop, "hard-merged"), ["hard-merged"]);
 }
 
 #[test]

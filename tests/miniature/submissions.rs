@@ -2,9 +2,10 @@
 //!
 //! What is executed stands on one miniature of each track; what is not, on all of them.
 
+use serde_json::json;
 use testevo_sandbox::metrics::category::{Category, Integrity, judge};
 use testevo_sandbox::outcome::Outcome;
-use testevo_sandbox::sample::{Miniature, MiniatureMethod};
+use testevo_sandbox::sample::{Miniature, MiniatureMethod, SampleRepository};
 use testevo_sandbox::task::{Cell, Side, Track};
 use testevo_sandbox::workspace::java_source::package_of;
 
@@ -72,6 +73,23 @@ const MEMBERS: [(&str, &str); 2] = [
 ];
 
 const POM: &str = "diff --git a/pom.xml b/pom.xml\n--- a/pom.xml\n+++ b/pom.xml\n@@ -1 +1 @@\n-x\n+y\n";
+
+/// Returns all submissions as lines of predictions.
+pub(super) fn lines(repository: &SampleRepository) -> String {
+    let mut lines = String::new();
+    for miniature in &repository.miniatures {
+        for submission in all(miniature) {
+            let task = format!("{}__{}", repository.name.file_stem(), miniature.name);
+            let mut line = json!({ "instance_id": task, "model_name_or_path": submission.name });
+            match &submission.content {
+                Some((field, text)) => line[field] = json!(text),
+                None => line["model_patch"] = json!(null),
+            }
+            lines.push_str(&format!("{line}\n"));
+        }
+    }
+    lines
+}
 
 /// Returns the submissions for a miniature.
 pub(super) fn all(miniature: &Miniature) -> Vec<Made> {
