@@ -105,8 +105,11 @@ fn what_a_shell_leaves_is_a_prediction() {
     assert_eq!(records.iter().filter(passed).count(), miniature.methods.len(), "{records:?}");
 
     // What is no file is told, and no prediction is made of it.
-    let (code, _, errors) =
-        shell(&workshop, &[&[task.as_str()][..], &save].concat(), &format!("rm -f {path}; mkfifo {path}\n"));
+    let (code, _, errors) = shell(
+        &workshop,
+        &[&[task.as_str()][..], &save].concat(),
+        &format!("mkdir -p $(dirname {path}); mkfifo {path}\n"),
+    );
     assert_eq!(code, Some(4), "{errors}");
     assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 1, "{errors}");
 }
