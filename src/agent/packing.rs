@@ -39,16 +39,19 @@ const MOST_TASK_FILE_BYTES: u64 = 1 << 20;
 /// # Errors
 /// I/O errors of reading and writing.
 pub fn pack<W: Write>(workspace: &Path, out: W) -> io::Result<W> {
-    plain(workspace, zstd::Encoder::new(out, LEVEL)?)?.finish()
+    plain(workspace, "", zstd::Encoder::new(out, LEVEL)?)?.finish()
 }
 
-/// As [`pack`], without compression.
+/// As [`pack`], without compression, and below a directory: `below` is empty, or ends with a slash.
 ///
 /// # Errors
 /// As [`pack`].
-pub fn plain<W: Write>(workspace: &Path, out: W) -> io::Result<W> {
+pub fn plain<W: Write>(workspace: &Path, below: &str, out: W) -> io::Result<W> {
     let mut archive = Archive { builder: tar::Builder::new(out) };
-    archive.directory(workspace, b"")?;
+    if !below.is_empty() {
+        archive.member(tar::EntryType::Directory, below.as_bytes(), 0o755, b"", (0, &mut io::empty()))?;
+    }
+    archive.directory(workspace, below.as_bytes())?;
     archive.builder.into_inner()
 }
 

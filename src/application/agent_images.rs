@@ -16,12 +16,23 @@ use crate::manifest::RepositoryManifest;
 /// # Errors
 /// [`CommandError::Usage`] if no tools of agents are locked; errors of locks, origins and the image.
 pub(super) async fn compose(workbench: &Workbench<'_>, manifest: &RepositoryManifest) -> Result<Image, CommandError> {
+    Ok(compose_by(workbench, manifest).await?.0)
+}
+
+/// As [`compose`], with the image's recipe.
+///
+/// # Errors
+/// As [`compose`].
+pub(super) async fn compose_by(
+    workbench: &Workbench<'_>,
+    manifest: &RepositoryManifest,
+) -> Result<(Image, ImageRecipe), CommandError> {
     let (recipe, toolchain, lock) = inputs(workbench, manifest)?;
     let builder = Arc::new(workbench.image_builder().await?);
     let missing = builder.catalog().missing_inputs_of(&recipe)?;
     workbench.fetch(&missing, &toolchain, &lock).await?;
     let repository = manifest.repository.clone();
-    let composing = blocking(move || Ok(builder.build_agent(&recipe, &repository)?));
+    let composing = blocking(move || Ok((builder.build_agent(&recipe, &repository)?, recipe)));
     let stage = workbench.context.events.stage("compose image for agents", None, 0);
     stage.during(manifest.repository.as_str(), composing).await
 }

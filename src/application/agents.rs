@@ -1,20 +1,25 @@
 //! `workspace`: writes what agents get of tasks, and collects predictions from it.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::Context;
+use serde::Serialize;
+
 use super::selection::{by_repository, tasks};
 use super::workbench::{Workbench, blocking, whole_builds};
+use super::{Context, agent_images};
 use crate::agent::collection::{Collected, collect};
 use crate::agent::dataset::DatasetRow;
-use crate::agent::{AgentError, NewWorkspace, Written, check_free};
+use crate::agent::{AgentError, NewWorkspace, Written, check_free, packing};
+use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::container::temporary::Spool;
 use crate::execution::module::WholeBuilds;
-use crate::image::{Catalog, Image};
+use crate::image::recipe::ImageRecipe;
+use crate::image::{Catalog, Image, task_tag, with_workspace};
 use crate::manifest::RepositoryManifest;
 use crate::task::selector::Selector;
-use crate::task::{RepositoryName, Task};
+use crate::task::{RepositoryName, Task, TaskId};
 use crate::workspace::Repository;
 
 /// Writes a workspace for each selected task to `output/<task id>`.
@@ -39,6 +44,44 @@ pub async fn write(selector: &Selector, output: &Path, context: &Context) -> Res
         }
     }
     Ok(written)
+}
+
+/// A task's image in an engine.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskImage {
+    /// The task.
+    pub task_id: TaskId,
+    /// The image's id.
+    pub image: Digest,
+    /// Its name in the engine.
+    pub name: String,
+}
+
+/// Loads an image for each selected task into the engine: the image for agents with the task's workspace on top.
+///
+/// # Errors
+/// [`CommandError`] of selections, sources, images and engines.
+pub async fn load(selector: &Selector, context: &Context) -> Result<Vec<TaskImage>, CommandError> {
+    let tasks = tasks(selector, context)?;
+    let workbench = Workbench::open(context)?;
+    let engine = workbench.engine().await?;
+    let loading = async {
+        let mut loaded = Vec::new();
+        for (repository, tasks) in by_repository(&tasks) {
+            let (agent, recipe) = agent_images::compose_by(&workbench, &workbench.manifest(&repository)?).await?;
+            let maker = Maker::open(&workbench, &repository, &tasks).await?;
+            for task in tasks {
+                let image = maker.image_of(task, (&agent, &recipe), &workbench).await?;
+                let name = task_tag(&image, task);
+                workbench.load_as(engine.as_ref(), &image, &name).await?;
+                loaded.push(TaskImage { task_id: task.id.clone(), image: image.config_digest, name });
+            }
+        }
+        Ok(loaded)
+    };
+    let loaded = context.until_interrupted(loading).await;
+    engine.close().await?;
+    loaded
 }
 
 /// Hands over the selected tasks as lines of a data set, one after the other; `answered` for scorers.
@@ -101,6 +144,25 @@ impl Maker {
     pub(super) async fn write(&self, task: &Task, output: &Path, context: &Context) -> Result<Written, CommandError> {
         let output = output.to_owned();
         self.with(task, context, move |workspace| workspace.write(&output)).await
+    }
+
+    /// Composes the image of a task.
+    async fn image_of(
+        &self,
+        task: &Task,
+        (agent, recipe): (&Image, &ImageRecipe),
+        workbench: &Workbench<'_>,
+    ) -> Result<Image, CommandError> {
+        let spool = Spool::create(&self.temporary).map_err(AgentError::Io)?;
+        let directory = spool.path().join("workspace");
+        let written = self.write(task, &directory, workbench.context).await?;
+        let (agent, recipe, store) = (agent.clone(), recipe.clone(), workbench.store.clone());
+        let compose = blocking(move || {
+            let key = Digest::of(format!("{} {}", agent.config_digest, written.commit).as_bytes());
+            let write = |out: &mut dyn Write| packing::plain(&directory, "work/", out).map(drop);
+            Ok(with_workspace(&agent, &recipe, key, &store, write)?)
+        });
+        workbench.context.until_interrupted(compose).await
     }
 
     /// Makes something of the task's parameters, where it may block.

@@ -194,7 +194,7 @@ async fn pack(workbench: &Workbench<'_>, task: &Task, spool: &Path) -> Result<Pa
     maker.write(task, &directory, workbench.context).await?;
     let path = archive.clone();
     let pack = move || {
-        let packed = packing::plain(&directory, io::BufWriter::new(fs::File::create(path)?))?;
+        let packed = packing::plain(&directory, "", io::BufWriter::new(fs::File::create(path)?))?;
         packed.into_inner().map_err(io::IntoInnerError::into_error)?;
         fs::remove_dir_all(&directory)
     };

@@ -29,8 +29,11 @@ pub(super) struct WorkspaceArguments {
     #[command(flatten)]
     bundle: WorkspaceBundle,
     /// Write each task's workspace to DIR/<task id>
-    #[arg(short, long, value_name = "DIR", required_unless_present_any = ["collect", "shell"])]
+    #[arg(short, long, value_name = "DIR", required_unless_present_any = ["collect", "shell", "load"])]
     output: Option<PathBuf>,
+    /// Load an image for each task into the engine, the image for agents with the workspace at /work, and print its name
+    #[arg(long, conflicts_with_all = ["output", "bundle", "shell", "collect"])]
+    load: bool,
     /// Open a shell on the one selected task, in a container without a network; a script on stdin is run instead
     #[arg(long, conflicts_with_all = ["output", "bundle"])]
     shell: bool,
@@ -62,6 +65,15 @@ pub(super) fn run(arguments: &WorkspaceArguments, context: &Context) -> Result<(
     }
     if arguments.shell {
         return open_shell(arguments, &selector, context);
+    }
+    if arguments.load {
+        for loaded in block_on(context, agents::load(&selector, context))? {
+            match arguments.format {
+                OutputFormat::Json => stdout::json(&loaded)?,
+                OutputFormat::Text => stdout::line(&loaded.name)?,
+            }
+        }
+        return Ok(());
     }
     let Some(output) = &arguments.output else { return Ok(()) };
     let written = match arguments.bundle.request(&selector) {

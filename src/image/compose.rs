@@ -4,7 +4,7 @@
 //! streams.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
+use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::{configuration, manifest};
 use super::content::{Content, SpoolWriter};
-use super::layer::{Layer, write_layer};
+use super::layer::{Layer, write_archive, write_layer};
 use super::path::TreePath;
 use super::recipe::{ImageRecipe, LayerRecipe, Package, RECIPE_VERSION, Source};
 use super::tree::{Entry, IndexEntry, LayerIndex, PlacedEntry, Precedence, SOURCE_DATE_EPOCH, Tree};
@@ -73,7 +73,27 @@ pub fn compose_recipe(recipe: &ImageRecipe, store: &Store, threads: usize) -> Re
     if records.iter().any(Option::is_none) {
         compose_layers(recipe, &keys, &mut records, store, threads)?;
     }
-    let layers: Vec<Layer> = records.into_iter().flatten().map(|record| record.layer).collect();
+    image_of(recipe, records.into_iter().flatten().map(|record| record.layer).collect(), store)
+}
+
+/// Returns an image with a task's workspace on top. `write` writes the workspace as an archive; `key` is the digest of what
+/// decides its bytes.
+///
+/// # Errors
+/// [`ImageError`].
+pub fn with_workspace(
+    image: &Image,
+    recipe: &ImageRecipe,
+    key: Digest,
+    store: &Store,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<Image, ImageError> {
+    let writing = |source| ImageError::Io { doing: "writing a workspace".to_owned(), source };
+    let own = write_archive(LayerKind::Workspace, key, store, |out| write(out).map_err(writing))?;
+    image_of(recipe, image.layers.iter().cloned().chain([own]).collect(), store)
+}
+
+fn image_of(recipe: &ImageRecipe, layers: Vec<Layer>, store: &Store) -> Result<Image, ImageError> {
     let configuration = configuration(recipe, &layers)?;
     let config_digest = store.put(&configuration)?;
     let manifest_digest = store.put(&manifest(config_digest, configuration.len() as u64, &layers)?)?;

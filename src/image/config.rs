@@ -9,7 +9,7 @@ use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::engine::spec::TASK_USER;
 use crate::lock::{ARCHITECTURE, LayerKind};
-use crate::task::RepositoryName;
+use crate::task::{RepositoryName, Task};
 
 /// The date of [`super::tree::SOURCE_DATE_EPOCH`].
 const CREATED: &str = "2025-01-01T00:00:00Z";
@@ -49,6 +49,7 @@ pub fn layer_title(kind: LayerKind) -> &'static str {
         LayerKind::Tools => "tools",
         LayerKind::MavenCache => "maven-cache",
         LayerKind::Agent => "agent",
+        LayerKind::Workspace => "workspace",
     }
 }
 
@@ -69,9 +70,13 @@ pub(crate) fn configuration(recipe: &ImageRecipe, layers: &[Layer]) -> Result<Ve
         "User": format!("{TASK_USER}:{TASK_USER}"),
         "WorkingDir": "/work",
     });
+    let has = |kind| layers.iter().any(|layer| layer.kind == kind);
     // Agents get a shell where they name no command. Containers for scoring have a command in any case.
-    if layers.iter().any(|layer| layer.kind == LayerKind::Agent) {
+    if has(LayerKind::Agent) {
         config["Cmd"] = json!(["/bin/bash"]);
+    }
+    if has(LayerKind::Workspace) {
+        config["WorkingDir"] = "/work/project".into();
     }
     Ok(canonical_json(&json!({
         "architecture": ARCHITECTURE,
@@ -119,6 +124,13 @@ pub fn tag(image: &Image, repository: Option<&RepositoryName>, jdk: u32) -> Stri
 /// Returns the name of a repository's image for agents in engines.
 pub fn agent_tag(image: &Image, repository: &RepositoryName) -> String {
     format!("{}/agent:{}", repository_reference(repository), image.short_id())
+}
+
+/// Returns the name of a task's image in engines.
+pub fn task_tag(image: &Image, task: &Task) -> String {
+    // A tag has 128 characters at most. A task's id has none that a tag can't have.
+    let id: String = task.id.as_str().chars().take(112).collect();
+    format!("{}/task:{id}-{}", repository_reference(&task.repository), image.short_id())
 }
 
 /// Returns the name of a repository's one image that is both proven and the newest.

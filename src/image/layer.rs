@@ -42,12 +42,43 @@ pub(crate) fn write_layer(
     recipe: Digest,
     store: &Store,
 ) -> Result<Layer, ImageError> {
-    let writing = |source| ImageError::Io { doing: "writing a layer".to_owned(), source };
+    write_archive(kind, recipe, store, |out| {
+        let mut tar = TarWriter::new(out);
+        write_entries(entries, &mut tar, store)?;
+        tar.finish().map(drop).map_err(writing)
+    })
+}
+
+fn writing(source: io::Error) -> ImageError {
+    ImageError::Io { doing: "writing a layer".to_owned(), source }
+}
+
+/// Stores the archive that a function writes as a layer's blob.
+pub(crate) fn write_archive(
+    kind: LayerKind,
+    recipe: Digest,
+    store: &Store,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), ImageError>,
+) -> Result<Layer, ImageError> {
     let blob = flate2::GzBuilder::new()
         .mtime(0)
         .operating_system(GZIP_OS_UNKNOWN)
         .write(io::BufWriter::with_capacity(256 << 10, store.writer()?), flate2::Compression::new(COMPRESSION_LEVEL));
-    let mut tar = TarWriter::new(HashingWriter::new(io::BufWriter::with_capacity(256 << 10, blob)));
+    let mut out = HashingWriter::new(io::BufWriter::with_capacity(256 << 10, blob));
+    write(&mut out)?;
+    let (buffer, diff_id, uncompressed_size) = out.finish();
+    let gzip = buffer.into_inner().map_err(|error| writing(error.into_error()))?;
+    let mut blob = gzip.finish().map_err(writing)?;
+    blob.flush().map_err(writing)?;
+    let (digest, size) = blob.into_inner().map_err(|error| writing(error.into_error()))?.commit()?;
+    Ok(Layer { kind, diff_id, digest, size, uncompressed_size, recipe })
+}
+
+fn write_entries<W: Write>(
+    entries: &BTreeMap<TreePath, Entry>,
+    tar: &mut TarWriter<W>,
+    store: &Store,
+) -> Result<(), ImageError> {
     let mut first_names: HashMap<(usize, u64), &TreePath> = HashMap::new();
     for (path, entry) in entries {
         let Entry { mode, uid, gid, mtime, ref node } = *entry;
@@ -71,10 +102,5 @@ pub(crate) fn write_layer(
             }
         }
     }
-    let (buffer, diff_id, uncompressed_size) = tar.finish().map_err(writing)?.finish();
-    let gzip = buffer.into_inner().map_err(|error| writing(error.into_error()))?;
-    let mut blob = gzip.finish().map_err(writing)?;
-    blob.flush().map_err(writing)?;
-    let (digest, size) = blob.into_inner().map_err(|error| writing(error.into_error()))?.commit()?;
-    Ok(Layer { kind, diff_id, digest, size, uncompressed_size, recipe })
+    Ok(())
 }

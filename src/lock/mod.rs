@@ -103,6 +103,8 @@ pub enum LayerKind {
     MavenCache,
     /// Tools that agents expect. Images for scoring lack them.
     Agent,
+    /// One task's workspace.
+    Workspace,
 }
 
 impl LayerKind {

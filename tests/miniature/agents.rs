@@ -164,6 +164,31 @@ fn the_image_for_agents_is_one_for_docker() {
 }
 
 #[test]
+fn a_tasks_image_has_its_workspace() {
+    let (repository, workshop) = given();
+    let miniature = of_name(&repository, "rounding");
+    let task = task_of(&workshop, miniature);
+    let load = ["workspace", &task, "--load", "--engine", "docker", "--format", "json"];
+    let output = workshop.command(&load).output().unwrap();
+    let loaded: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    assert_eq!(loaded["task_id"].as_str(), Some(&*task));
+    let image = loaded["name"].as_str().unwrap();
+    let script =
+        "id -u; pwd; git status --short; git log --format=%s; mvn -o -q test-compile && ls ../TASK.md ../home -d";
+    let output =
+        Command::new("docker").args(["run", "--rm", "--network", "none", image, "bash", "-c", script]).output();
+    let said = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert_eq!(said.lines().collect::<Vec<_>>(), ["1000", "/work/project", "Starting tree", "../TASK.md", "../home"]);
+    let again = workshop.command(&load).output().unwrap();
+    assert_eq!(again.stdout, output_of(&loaded), "equal workspaces are equal images");
+}
+
+/// Returns a value as a command prints it.
+fn output_of(value: &Value) -> Vec<u8> {
+    format!("{value}\n").into_bytes()
+}
+
+#[test]
 fn without_locked_tools_it_is_said_what_to_do() {
     let repository = SampleRepository::demo().unwrap();
     let workshop = Workshop::apart(&repository);
