@@ -246,7 +246,8 @@ pub fn find<T: Described>(store: &Store, key: Digest, events: &EventSink) -> Res
             Err(StoreError::Missing { .. }) => whole = false,
             Err(StoreError::Corrupted { path, .. }) => {
                 events.warning(format!("`{}`, a blob of {}, is damaged and made anew", path.display(), T::KIND.name));
-                fs::remove_file(path)?;
+                // One of a store above stays there.
+                store.remove(digest)?;
                 whole = false;
             }
             Err(error) => return Err(error.into()),

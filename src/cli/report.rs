@@ -103,7 +103,10 @@ pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), 
         ReportFormat::Text => print_text(&runs.figures(), models),
         ReportFormat::Json => stdout::json(&runs.figures()),
         ReportFormat::Markdown => stdout::bytes(markdown::render(&runs.figures(), models).as_bytes()),
-        ReportFormat::Csv => stdout::written(|out| csv::write(out, models)),
+        ReportFormat::Csv => {
+            let certified = certified_by.and_then(|_| runs.figures().certified);
+            stdout::written(|out| csv::write(out, models, certified.as_ref()))
+        }
         ReportFormat::Junit => stdout::written(|out| junit::write(out, &runs.figures(), models)),
         ReportFormat::Html => stdout::written(|out| html::write(out, &runs.figures(), models)),
         ReportFormat::Leaderboard => stdout::json(&runs.leaderboard()?),

@@ -180,12 +180,7 @@ fn a_tasks_image_has_its_workspace() {
     let said = String::from_utf8(output.unwrap().stdout).unwrap();
     assert_eq!(said.lines().collect::<Vec<_>>(), ["1000", "/work/project", "Starting tree", "../TASK.md", "../home"]);
     let again = workshop.command(&load).output().unwrap();
-    assert_eq!(again.stdout, output_of(&loaded), "equal workspaces are equal images");
-}
-
-/// Returns a value as a command prints it.
-fn output_of(value: &Value) -> Vec<u8> {
-    format!("{value}\n").into_bytes()
+    assert_eq!(serde_json::from_slice::<Value>(&again.stdout).unwrap(), loaded, "equal workspaces are equal images");
 }
 
 #[test]

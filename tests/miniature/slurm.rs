@@ -1,6 +1,6 @@
 //! Shards on a cluster, with a real Slurm of three nodes on this machine.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use fs_err as fs;
 
@@ -176,7 +176,8 @@ fn full_what_nodes_can_not_do_is_done_elsewhere() {
         cluster.script(&["in"], &[node, "mount", "-o", "remount,bind,ro", sealed]);
     }
     let on_slurm = [&score[..], &["hard-merged", "--on", "slurm", "--shards", "8"]].concat();
-    let child = cluster.command(&workshop, &on_slurm).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut command = cluster.command(&workshop, &on_slurm);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let records = workshop.data_dir.join("runs/hard-merged-shard-2/records.jsonl");
     wait_until("shard 2 has a record", || fs::metadata(&records).ok().filter(|file| file.len() > 0));
     cluster.script(&["lose"], &["n2"]);

@@ -307,7 +307,7 @@ fn report(models: &[ScoredModel]) {
     let json = serde_json::to_string(&report).unwrap_or_else(|error| panic!("{error}"));
     assert!(!json.is_empty());
     let (mut sheet, mut page, mut tests) = (Vec::new(), Vec::new(), Vec::new());
-    done(csv::write(&mut sheet, models));
+    done(csv::write(&mut sheet, models, None));
     done(junit::write(&mut tests, &report, models));
     // The page reads attachments, of which this run has none.
     done(html::write(&mut page, &report, models));

@@ -200,3 +200,27 @@ fn what_is_used_meanwhile_is_not_removed() {
     assert!(remove_unused(&path, old).unwrap(), "it is gone already");
     assert!(!UseMarks::every(hour).mark(&path).unwrap());
 }
+
+#[tokio::test]
+async fn a_thing_of_a_store_above_is_found_and_stays_there() {
+    let (shared, node) = (Place::new(), Place::new());
+    let link = node.store.root().join(crate::artifact::store::UPSTREAM);
+    fs_err::os::unix::fs::symlink(shared.store.root(), link).unwrap();
+    let node = Place { store: Store::of(&node.data_dir).unwrap(), ..node };
+    let key = Digest::of(b"key");
+    assert!(shared.made(key, b"blob").await);
+    assert!(!node.made(key, b"blob").await);
+    assert!(path::<Thing>(&node.store, key).exists());
+    // The node has all of it now.
+    let blob = shared.store.path(&Digest::of(b"blob"));
+    fs::remove_file(&blob).unwrap();
+    assert!(!node.made(key, b"blob").await);
+
+    // What is damaged there is made here, and not touched there.
+    let other = Digest::of(b"other");
+    assert!(shared.made(other, b"second").await);
+    let blob = shared.store.path(&Digest::of(b"second"));
+    fs::write(&blob, "sec0nd").unwrap();
+    assert!(node.made(other, b"second").await);
+    assert_eq!((fs::read(&blob).unwrap(), node.made(other, b"second").await), (b"sec0nd".to_vec(), false));
+}

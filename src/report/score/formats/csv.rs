@@ -1,14 +1,14 @@
 //! CSV by RFC 4180: a row for each target method. A column tells whether its task is missing; predictions for no
 //! selected task have no row.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use crate::output::visible_lines;
-use crate::report::score::{ScoredModel, formats::table::track_name};
-use crate::task::TaskId;
+use crate::report::score::{Certified, ScoredModel, formats::table::track_name};
+use crate::task::{MethodId, TaskId};
 
-const HEADINGS: [&str; 26] = [
+const HEADINGS: [&str; 27] = [
     "run_id",
     "model",
     "track",
@@ -35,14 +35,18 @@ const HEADINGS: [&str; 26] = [
     "integrity_reasons",
     "clean_coverage_pred",
     "clean_mutation_score_pred",
+    "not_certified",
 ];
 
-/// Writes the scored methods as CSV.
+/// Writes the scored methods as CSV. With `certified`, the last column tells why a method is not certified.
 ///
 /// # Errors
 /// I/O errors of writing to `out`.
-pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
+pub fn write(out: &mut impl Write, models: &[ScoredModel], certified: Option<&Certified>) -> io::Result<()> {
     row(out, HEADINGS.map(str::to_owned))?;
+    let excluded = certified.iter().flat_map(|certified| &certified.excluded);
+    let excluded: BTreeMap<(&TaskId, Option<&MethodId>), &str> =
+        excluded.map(|one| ((&one.task, one.method.as_ref()), one.reason)).collect();
     for model in models {
         let missing: BTreeSet<&TaskId> = model.missing.iter().collect();
         for scored in &model.tasks {
@@ -85,6 +89,11 @@ pub fn write(out: &mut impl Write, models: &[ScoredModel]) -> io::Result<()> {
                         method.verdict.reasons.iter().map(|reason| reason.name()).collect::<Vec<_>>().join(" "),
                         number(method.score.pred.clean_coverage),
                         number(method.score.pred.clean_mutation),
+                        [None, Some(&method.method)]
+                            .iter()
+                            .find_map(|which| excluded.get(&(&task.id, *which)))
+                            .map(|reason| (*reason).to_owned())
+                            .unwrap_or_default(),
                     ],
                 )?;
             }

@@ -41,7 +41,19 @@ fn csv_is_read_back_as_it_is_meant() {
     }
     let models = run.read(true);
     let mut text = Vec::new();
-    csv::write(&mut text, &models).unwrap();
+    let excluded = |method: Option<&str>, reason| Excluded {
+        task: if method.is_some() { "t1" } else { "t5" }.parse().unwrap(),
+        method: method.map(|method| method.parse().unwrap()),
+        reason,
+    };
+    let certified = Certified {
+        validation: "v".to_owned(),
+        tasks: 5,
+        certified: 4,
+        excluded: vec![excluded(Some("A#m2"), "not_discriminating"), excluded(None, "differing")],
+        runs: Vec::new(),
+    };
+    csv::write(&mut text, &models, Some(&certified)).unwrap();
     let records = records(&String::from_utf8(text).unwrap());
     let (headings, rows) = records.split_first().unwrap();
     assert_eq!(rows.len(), 2 * 7, "a row for each model and method");
@@ -68,7 +80,12 @@ fn csv_is_read_back_as_it_is_meant() {
     assert_eq!(found(TWO, "B#m"), ["t2", "", "infra_fail(engine)", "", "80", "", "false", "", "", ""]);
     assert_eq!(found(TWO, "E#m"), ["t5", "HrnsFail", "harness_fail(empty)", "", "", "", "true", "", "", ""]);
     assert_eq!(found("one", "D#m2"), ["t4", "Redundant", "pass", "20", "80", "0", "false", "", "false", ""]);
-    assert_eq!(headings.last().map(String::as_str), Some("clean_mutation_score_pred"), "columns are added at the end");
+    let reason = |method: &str| {
+        let row = rows.iter().find(|row| cell(row, "method") == method).unwrap();
+        cell(row, "not_certified")
+    };
+    assert_eq!(["A#m1", "A#m2", "E#m"].map(reason), ["", "not_discriminating", "differing"]);
+    assert_eq!(headings.last().map(String::as_str), Some("not_certified"), "columns are added at the end");
 }
 
 /// A suite as a reader of JUnit XML finds it.
