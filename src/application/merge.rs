@@ -19,16 +19,17 @@ use crate::execution::run::list::{RunState, StoredRun, describe, find, read_at};
 use crate::execution::run::merge::{Joining, MergeError, Part, copy_files, ordered};
 use crate::execution::run::record::CellRecord;
 use crate::execution::run::verdicts as cell_verdicts;
+use crate::execution::run::verdicts::time_of_jobs;
 use crate::execution::scoring::gold::doubtful_in;
 use crate::execution::scoring::inputs::ScoreInputs;
 
 use crate::execution::scoring::record::ScoreRecord;
 use crate::output::counted;
-use crate::report::costs::CostSum;
+use crate::report::costs::{self, CostSum};
 use crate::report::score::{COMMAND, ReportError, verdicts as score_verdicts};
 use crate::submission::GOLD;
 use crate::task::Task;
-use crate::task::shard::Costs;
+use crate::task::shard::{COSTS_SCHEMA, Costs};
 
 /// The results of a merged run.
 pub enum MergedRun<'a> {
@@ -88,8 +89,9 @@ pub(super) fn merged<'a>(run_id: &str, context: &'a Context) -> Result<MergedRun
 /// # Errors
 /// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError).
 pub fn costs(names: &[String], context: &Context) -> Result<Costs, CommandError> {
-    let mut sum = CostSum::default();
+    let mut all = Costs { schema: COSTS_SCHEMA, ..Costs::default() };
     for path in paths(names, context)? {
+        let (mut sum, spent) = (CostSum::default(), time_of_jobs(&path)?);
         match describe(&path)?.command == COMMAND {
             true => {
                 let run = read_at::<ScoreInputs, ScoreRecord>(path)?;
@@ -100,8 +102,9 @@ pub fn costs(names: &[String], context: &Context) -> Result<Costs, CommandError>
                 run.records.iter().for_each(|record| sum.add_cell(record));
             }
         }
+        costs::add(&mut all, sum.costs(spent));
     }
-    Ok(sum.costs())
+    Ok(all)
 }
 
 pub(super) fn paths(names: &[String], context: &Context) -> Result<Vec<PathBuf>, CommandError> {

@@ -1,12 +1,16 @@
 //! `verdicts.json`: the results of a run, equal for equal inputs except for the block `volatile`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::canonical_json::canonical_json;
+use crate::execution::run::directory::RunDirectoryError;
+use crate::execution::run::reading::read;
 use crate::execution::run::record::CellRecord;
+use crate::output::json_problem;
 
 /// Version of the file's schema.
 pub const VERDICTS_SCHEMA: u32 = 1;
@@ -22,6 +26,32 @@ pub struct Invocation {
     pub peak_resident_bytes: Option<u64>,
     /// Most jobs at once.
     pub jobs: usize,
+}
+
+/// Returns the time that the jobs of a finished run's last invocation had, in milliseconds: its wall time for each of them. `None`
+/// for an unfinished run.
+///
+/// # Errors
+/// [`RunDirectoryError`] for a file that can't be read.
+pub fn time_of_jobs(run: &Path) -> Result<Option<u64>, RunDirectoryError> {
+    #[derive(Deserialize)]
+    struct Verdicts {
+        volatile: Volatile,
+    }
+    #[derive(Deserialize)]
+    struct Volatile {
+        process: Process,
+    }
+    #[derive(Deserialize)]
+    struct Process {
+        wall_ms: u64,
+        jobs: u64,
+    }
+    let path = run.join("verdicts.json");
+    let Some(bytes) = read(&path)? else { return Ok(None) };
+    let malformed = |error: serde_json::Error| RunDirectoryError::Malformed { path, reason: json_problem(&error) };
+    let Verdicts { volatile: Volatile { process } } = serde_json::from_slice(&bytes).map_err(malformed)?;
+    Ok(Some(process.wall_ms.saturating_mul(process.jobs)))
 }
 
 /// Returns the file's bytes: canonical JSON of the records, sorted, and of the summary.
