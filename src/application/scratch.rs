@@ -100,12 +100,16 @@ impl Scratch {
             }
         };
         let own = context.with_options(Options { data_dir: root.clone(), ..context.options.clone() });
-        if let Err(error) = own.data_dir() {
-            refused(error.to_string());
-            return Ok(None);
-        }
+        let data_dir = match own.data_dir() {
+            Ok(data_dir) => data_dir.clone(),
+            Err(error) => {
+                refused(error.to_string());
+                return Ok(None);
+            }
+        };
         let tasks = selection::tasks(selector, &own)?;
-        let room = make_room((&shared, &root), &tasks, choice.most_bytes, &in_use);
+        let room = take_classes(&shared, &data_dir, &tasks)
+            .and_then(|()| make_room((&shared, &root), &tasks, choice.most_bytes, &in_use));
         drop(setting_up);
         match room {
             Ok(None) => Ok(Some(Self { context: own, shared, tasks, _in_use: in_use })),
@@ -184,7 +188,7 @@ fn make_room(
 
 /// Links the node's data directory to the shared one. Links of an earlier command are renewed.
 fn link(shared: &Path, root: &Path) -> io::Result<()> {
-    for directory in ["locks", "images", "store", "time-classes"] {
+    for directory in ["locks", "images", "store"] {
         fs::create_dir_all(root.join(directory))?;
     }
     let mut links: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
@@ -220,14 +224,17 @@ fn link(shared: &Path, root: &Path) -> io::Result<()> {
         }
         fs_err::os::unix::fs::symlink(target, link)?;
     }
-    // Recorded classes never change, so copies stay right. New ones are handed over at the end.
-    let classes = match fs::read_dir(shared.join("time-classes")) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in classes {
-        let entry = entry?;
-        fs::copy(entry.path(), root.join("time-classes").join(entry.file_name()))?;
+    Ok(())
+}
+
+/// Takes over what is recorded of the tasks in the shared data directory. New classes are handed over at the end.
+fn take_classes(shared: &Path, own: &DataDir, tasks: &[Task]) -> io::Result<()> {
+    for repository in by_repository(tasks).keys() {
+        let path = shared.join("time-classes").join(format!("{}.json", repository.file_stem()));
+        match fs::read(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            bytes => TimeClasses::new(own).take_over(repository, &bytes?)?,
+        }
     }
     Ok(())
 }

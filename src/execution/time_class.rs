@@ -187,6 +187,23 @@ impl TimeClasses {
         Ok(other)
     }
 
+    /// Records the classes of a file of another data directory, which are right where both have one of a task.
+    ///
+    /// # Errors
+    /// As [`TimeClasses::adopt`].
+    pub fn take_over(&self, repository: &RepositoryName, bytes: &[u8]) -> io::Result<()> {
+        let given = parse(bytes, repository).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
+        let name = format!("time-classes-{}", repository.file_stem());
+        let _held = self.data_dir.lock(&name, |_| {}).map_err(io::Error::other)?;
+        let mut tasks = self.read(repository)?;
+        let before = tasks.clone();
+        tasks.extend(given);
+        if tasks != before {
+            self.write(repository, tasks)?;
+        }
+        Ok(())
+    }
+
     fn write(&self, repository: &RepositoryName, tasks: BTreeMap<TaskId, TimeClass>) -> io::Result<()> {
         let path = self.path(repository);
         if let Some(directory) = path.parent() {

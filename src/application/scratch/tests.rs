@@ -76,6 +76,14 @@ fn a_node_has_its_own_locks_and_store_and_shares_the_rest() {
     assert_eq!(of_shared(), None);
     scratch.finish();
     assert_eq!(of_shared().and_then(|class| class.launch_seconds), Some(30));
+
+    // Where another node was first, that class is everybody's.
+    let file = format!("time-classes/{}.json", task.repository.file_stem());
+    let text = fs::read_to_string(shared.join(&file)).unwrap();
+    fs::write(shared.join(&file), text.replace("30", "60")).unwrap();
+    let later = place.open("scratch", None).unwrap().unwrap();
+    let class = TimeClasses::new(later.context.data_dir().unwrap()).get(task).unwrap();
+    assert_eq!(class.and_then(|class| class.launch_seconds), Some(60));
     assert_eq!(place.told(), "");
 }
 
