@@ -92,6 +92,7 @@ async fn every_mount_has_the_flags_that_it_was_promised() {
     }
     check("/dev", &["tmpfs"], &["ro", "nosuid", "noexec"]);
     check("/dev/shm", &["tmpfs"], &["rw", "nosuid", "nodev", "noexec"]);
+    check("/dev/pts", &["devpts"], &["rw", "nosuid", "noexec"]);
     check("/proc", &["proc"], &["rw", "nosuid", "nodev", "noexec"]);
     for place in READ_ONLY.iter().filter(|place| there.contains(*place)) {
         check(place, &["proc"], &["ro", "nosuid", "nodev", "noexec"]);
@@ -114,9 +115,10 @@ async fn every_mount_has_the_flags_that_it_was_promised() {
         let without = mounts.iter().filter(|(place, mount)| !theirs(place) && !mount.flags.contains(flag));
         without.map(|(place, _)| *place).collect()
     };
-    assert_eq!(without("ro"), ["/dev/shm", "/proc", "/tmp", "/work"], "{said}");
+    assert_eq!(without("ro"), ["/dev/pts", "/dev/shm", "/proc", "/tmp", "/work"], "{said}");
     assert_eq!(without("nosuid"), [""; 0], "{said}");
-    assert_eq!(without("nodev"), ["/dev"], "{said}");
+    // Terminals are devices.
+    assert_eq!(without("nodev"), ["/dev", "/dev/pts"], "{said}");
     let shared: Vec<&str> = mounts.values().flat_map(|mount| mount.propagation.iter().copied()).collect();
     assert!(shared.is_empty(), "{shared:?}:\n{said}");
 }
