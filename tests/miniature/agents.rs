@@ -94,8 +94,9 @@ fn what_a_shell_leaves_is_a_prediction() {
     let prediction: Value = serde_json::from_str(fs::read_to_string(&file).unwrap().trim()).unwrap();
     assert_eq!(prediction["model_file"].as_str().unwrap().as_bytes(), gold.as_slice());
     workshop.forget_run("by-shell");
-    let score = ["score", "--predictions", file.to_str().unwrap(), "--no-mutation", "--run-id", "by-shell"];
-    workshop.run(&[&score[..], &[&task, "--engine", "native"]].concat());
+    let score =
+        ["score", "--predictions", file.to_str().unwrap(), "--no-mutation", "--no-coverage", "--run-id", "by-shell"];
+    workshop.run(&[&score[..], &[&task, "--engine", "native", "--no-controls"]].concat());
     let verdicts = fs::read(workshop.data_dir.join("runs/by-shell/verdicts.json")).unwrap();
     let verdicts: Value = serde_json::from_slice(&verdicts).unwrap();
     let records = verdicts["verdicts"].as_array().unwrap();

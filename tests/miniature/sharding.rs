@@ -93,7 +93,7 @@ fn a_scratch_takes_what_is_used_and_changes_no_verdict() {
     let (repository, workshop) = demonstration::given();
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let scratch = directory.path().to_str().unwrap();
-    let score = ["score", "--predictions", "gold", "--no-mutation", "--no-cache", "--format", "json"];
+    let score = ["score", "--predictions", "gold", "--no-mutation", "--no-coverage", "--no-controls", "--no-cache"];
     let execute = |run: &str, more: &[&str]| {
         workshop.forget_run(run);
         let own = [repository.name.as_str(), "--engine", "native", "--run-id", run];
