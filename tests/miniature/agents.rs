@@ -65,7 +65,7 @@ fn a_shell_has_all_that_agents_expect_and_no_way_out() {
          git status --short; git log --format=%s; git commit -q --allow-empty -m x; git log --oneline | wc -l\n\
          mvn -o -q test-compile && ls target/test-classes | wc -l\n\
          touch ~/x; echo \"home $?\"; [ $(id -u) != 0 ] && echo user\n\
-         curl -s -m 3 http://192.0.2.1 >/dev/null; echo \"curl $?\"\n\
+         echo \"routes $(tail -n +2 /proc/net/route | wc -l)\"\n\
          python3 -c 'import pty; pty.openpty(); print(\"terminal\")'\n\
          echo to stderr >&2; exit 3\n"
     );
@@ -73,7 +73,7 @@ fn a_shell_has_all_that_agents_expect_and_no_way_out() {
         let (code, said, errors) = shell(&workshop, &[&task, "--engine", engine], &script);
         assert_eq!(code, Some(1), "{engine}: {said}{errors}");
         let lines: Vec<&str> = said.lines().collect();
-        assert_eq!(lines, ["Starting tree", "2", "1", "home 0", "user", "curl 7", "terminal"], "{engine}: {errors}");
+        assert_eq!(lines, ["Starting tree", "2", "1", "home 0", "user", "routes 0", "terminal"], "{engine}: {errors}");
         assert!(errors.contains("to stderr\n") && errors.contains("the script ended with status 3"), "{errors}");
     }
 }
