@@ -158,7 +158,8 @@ impl Maker {
         let written = self.write(task, &directory, workbench.context).await?;
         let (agent, recipe, store) = (agent.clone(), recipe.clone(), workbench.store.clone());
         let compose = blocking(move || {
-            let key = Digest::of(format!("{} {}", agent.config_digest, written.commit).as_bytes());
+            let (agent_id, task, commit) = (agent.config_digest, written.task_id, written.commit);
+            let key = Digest::of(format!("{agent_id} {task} {commit}").as_bytes());
             let write = |out: &mut dyn Write| packing::plain(&directory, "work/", out).map(drop);
             Ok(with_workspace(&agent, &recipe, key, &store, write)?)
         });

@@ -266,7 +266,7 @@ impl Store {
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
         let digest = Digest::of(bytes);
         // What the store above has stays as it is there.
-        if !self.path(&digest).is_file() && self.contains(&digest) && self.read(&digest).is_ok() {
+        if !self.path(&digest).is_file() && self.contains(&digest) && self.verify(&digest).is_ok() {
             return Ok(digest);
         }
         // The check reads no more bytes than would be written.

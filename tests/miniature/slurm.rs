@@ -148,8 +148,8 @@ fn shards_on_slurm_are_a_whole_run() {
     assert_eq!(code, Some(2), "{said}");
 }
 
-/// Gold and the submissions of each category on eight shards: a node goes in the middle, another can't write one shard's results,
-/// the third has a full disk.
+/// Gold and the submissions of each category, a shard for each task: a node goes in the middle, it and another can't write one
+/// shard's results, the third has a full disk.
 #[test]
 #[ignore = "takes minutes: a node's daemon has to be missed first"]
 fn full_what_nodes_can_not_do_is_done_elsewhere() {
@@ -175,7 +175,7 @@ fn full_what_nodes_can_not_do_is_done_elsewhere() {
         cluster.script(&["in"], &[node, "mount", "--bind", sealed, sealed]);
         cluster.script(&["in"], &[node, "mount", "-o", "remount,bind,ro", sealed]);
     }
-    let on_slurm = [&score[..], &["hard-merged", "--on", "slurm", "--shards", "8"]].concat();
+    let on_slurm = [&score[..], &["hard-merged", "--on", "slurm", "--shards", "5"]].concat();
     let mut command = cluster.command(&workshop, &on_slurm);
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let records = workshop.data_dir.join("runs/hard-merged-shard-2/records.jsonl");
