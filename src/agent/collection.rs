@@ -51,7 +51,7 @@ pub fn collect(task: &Task, workspace: &Path, start: &RevisionTree) -> Result<Co
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Err(no_workspace()),
         opened => opened.map_err(std::io::Error::from)?,
     };
-    let mut collected = Collected { text: target(task, &project)?, ..Collected::default() };
+    let mut collected = Collected { text: read_target(task, &project)?, ..Collected::default() };
     let mut listing = Listing {
         start,
         target: task.test_file.as_str(),
@@ -78,7 +78,11 @@ fn open_below(directory: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
     )
 }
 
-fn target(task: &Task, project: &OwnedFd) -> Result<Option<String>, AgentError> {
+/// Reads the target file below a project's directory; `None` if there is none.
+///
+/// # Errors
+/// [`AgentError::Refused`], [`AgentError::Io`].
+pub(super) fn read_target(task: &Task, project: &OwnedFd) -> Result<Option<String>, AgentError> {
     let refused = |reason: &str| AgentError::Refused {
         task: task.id.clone(),
         path: task.test_file.clone(),

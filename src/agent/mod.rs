@@ -6,6 +6,7 @@
 pub mod change;
 pub mod collection;
 pub mod dataset;
+pub mod harbor;
 mod instructions;
 pub mod packing;
 mod tree;

@@ -1,5 +1,7 @@
 //! Workspaces hold the starting tree and nothing later; what an agent leaves in them is collected without following anything.
 
+mod harbor;
+
 use std::os::unix::fs::symlink;
 
 use serde_json::json;

@@ -147,7 +147,7 @@ impl Maker {
     }
 
     /// Composes the image of a task.
-    async fn image_of(
+    pub(super) async fn image_of(
         &self,
         task: &Task,
         (agent, recipe): (&Image, &ImageRecipe),
@@ -167,7 +167,7 @@ impl Maker {
     }
 
     /// Makes something of the task's parameters, where it may block.
-    async fn with<T: Send + 'static>(
+    pub(super) async fn with<T: Send + 'static>(
         &self,
         task: &Task,
         context: &Context,

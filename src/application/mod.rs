@@ -17,6 +17,7 @@ pub mod doctor;
 mod extension_jars;
 mod failures;
 pub mod focal;
+pub mod harbor;
 pub mod images;
 pub mod import;
 pub mod lock;

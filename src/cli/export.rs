@@ -1,17 +1,21 @@
 //! `export`: tasks in the forms of other harnesses.
 
-use std::path::PathBuf;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::bundle::AudienceChoice;
 use super::interrupts::block_on;
 use super::selector::SelectorArguments;
 use super::stdout;
+use super::validate::seconds;
+use crate::agent::harbor::Network;
+use crate::application::harbor::{self, HarborRequest};
 use crate::application::{Context, agents};
 use crate::data_dir::write_atomically;
 use crate::error::CommandError;
-use crate::output::{counted, json_line};
+use crate::output::{OutputFormat, counted, json_line};
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]
@@ -33,11 +37,84 @@ enum ExportCommand {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Write tasks for Harbor, each to DIR/<task id>, load their images into the engine, and add the module of the verifier
+    Harbor(HarborArguments),
+}
+
+#[derive(Debug, Args)]
+struct HarborArguments {
+    #[command(flatten)]
+    selector: SelectorArguments,
+    /// Whom the directories are for; those for scorers have the developers' tests, for Harbor's `oracle`
+    #[arg(long, value_enum, value_name = "AUDIENCE")]
+    audience: AudienceChoice,
+    /// The directory of all tasks
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// What trials' containers may reach
+    #[arg(long, value_enum, value_name = "NETWORK", default_value_t)]
+    network: NetworkChoice,
+    /// Wall time of an agent
+    #[arg(long, value_name = "SECONDS", default_value = "3600", value_parser = seconds)]
+    agent_timeout: NonZeroU32,
+    /// How results are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    format: OutputFormat,
+}
+
+/// What a trial's container may reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum NetworkChoice {
+    /// Hosts that are given to Harbor with `--allow-agent-host` and `--allow-environment-host`; it adds a container for this
+    #[default]
+    NoNetwork,
+    /// Nothing, by Docker's `network_mode: none`
+    Compose,
+    /// Everything
+    Public,
 }
 
 pub(super) fn run(arguments: &ExportArguments, context: &Context) -> Result<(), CommandError> {
-    let ExportCommand::Dataset { selector, audience, output } = &arguments.command;
-    let (selector, answered) = (selector.resolve()?, *audience == AudienceChoice::Scorer);
+    match &arguments.command {
+        ExportCommand::Dataset { selector, audience, output } => {
+            dataset(selector, *audience, output.as_deref(), context)
+        }
+        ExportCommand::Harbor(arguments) => harbor(arguments, context),
+    }
+}
+
+fn harbor(arguments: &HarborArguments, context: &Context) -> Result<(), CommandError> {
+    let request = HarborRequest {
+        selector: arguments.selector.resolve()?,
+        output: arguments.output.clone(),
+        network: match arguments.network {
+            NetworkChoice::NoNetwork => Network::Harbor,
+            NetworkChoice::Compose => Network::Compose,
+            NetworkChoice::Public => Network::Public,
+        },
+        agent_seconds: arguments.agent_timeout.get(),
+        answered: arguments.audience == AudienceChoice::Scorer,
+    };
+    let exported = block_on(context, harbor::export(&request, context))?;
+    for task in &exported {
+        match arguments.format {
+            OutputFormat::Json => stdout::json(task)?,
+            OutputFormat::Text => stdout::line(&task.path.display().to_string())?,
+        }
+    }
+    match arguments.format {
+        OutputFormat::Json => Ok(()),
+        OutputFormat::Text => stdout::line(&counted(exported.len(), "task", "tasks")),
+    }
+}
+
+fn dataset(
+    selector: &SelectorArguments,
+    audience: AudienceChoice,
+    output: Option<&Path>,
+    context: &Context,
+) -> Result<(), CommandError> {
+    let (selector, answered) = (selector.resolve()?, audience == AudienceChoice::Scorer);
     let Some(output) = output else {
         return block_on(context, agents::dataset(&selector, answered, context, stdout::json));
     };

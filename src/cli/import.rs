@@ -1,11 +1,11 @@
-//! `import`: published task data becomes manifests and tasks.
+//! `import`: published task data becomes manifests and tasks; trials of Harbor's become predictions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::stdout;
-use crate::application::Context;
+use crate::application::{Context, harbor};
 use crate::application::import::{ImportRequest, ImportSummary, Imported, import};
 use crate::error::CommandError;
 use crate::manifest::Written;
@@ -14,7 +14,10 @@ use crate::task::file::Changes;
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct ImportArguments {
+    #[command(subcommand)]
+    command: Option<ImportCommand>,
     /// Published files (.json per repository, or .jsonl), or directories of them
     #[arg(required = true, value_name = "DATA")]
     data: Vec<PathBuf>,
@@ -30,10 +33,40 @@ pub(super) struct ImportArguments {
     format: OutputFormat,
 }
 
+#[derive(Debug, Subcommand)]
+enum ImportCommand {
+    /// Print the predictions that Harbor's trials left, as JSON lines
+    Harbor {
+        /// The directory of a job, or of one trial
+        #[arg(value_name = "JOBDIR")]
+        directory: PathBuf,
+        /// The model's name in the predictions [default: each trial's agent and model]
+        #[arg(long, value_name = "NAME")]
+        model: Option<String>,
+    },
+}
+
 pub(super) fn run(arguments: &ImportArguments, context: &Context) -> Result<(), CommandError> {
+    if let Some(ImportCommand::Harbor { directory, model }) = &arguments.command {
+        return trials(directory, model.as_deref(), context);
+    }
     let (data, manifests) = (arguments.data.clone(), arguments.manifests.clone());
     let request = ImportRequest { data, manifests, replace: arguments.replace };
     execute(&request, arguments.format, context)
+}
+
+fn trials(directory: &Path, model: Option<&str>, context: &Context) -> Result<(), CommandError> {
+    match harbor::predictions(directory, model, context, stdout::json)? {
+        0 => Ok(()),
+        lost => Err(CommandError::InfrastructureLeft {
+            summary: format!("{} no prediction; run them again in Harbor", has(lost)),
+        }),
+    }
+}
+
+fn has(lost: usize) -> String {
+    let verb = if lost == 1 { "has" } else { "have" };
+    format!("{} {verb}", counted(lost, "trial", "trials"))
 }
 
 /// Imports and writes the results.

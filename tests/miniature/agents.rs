@@ -18,7 +18,7 @@ const PROGRAMS: &str = "awk bash curl diff file git gzip java less mvn patch ps 
 static LOCKED: OnceLock<()> = OnceLock::new();
 
 /// Returns the demonstration with images for agents.
-fn given() -> (SampleRepository, Workshop) {
+pub(super) fn given() -> (SampleRepository, Workshop) {
     let (repository, workshop) = demonstration::given();
     LOCKED.get_or_init(|| {
         let name = repository.name.as_str();
@@ -32,12 +32,12 @@ fn given() -> (SampleRepository, Workshop) {
     (repository, workshop)
 }
 
-fn of_name<'a>(repository: &'a SampleRepository, name: &str) -> &'a Miniature {
+pub(super) fn of_name<'a>(repository: &'a SampleRepository, name: &str) -> &'a Miniature {
     repository.miniatures.iter().find(|miniature| miniature.name == name).unwrap()
 }
 
 /// Returns the id of a miniature's task.
-fn task_of(workshop: &Workshop, miniature: &Miniature) -> String {
+pub(super) fn task_of(workshop: &Workshop, miniature: &Miniature) -> String {
     let output = workshop.command(&["tasks", "list", "--format", "json"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let tasks = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -13,7 +13,7 @@ use testevo_sandbox::image::{BuiltImage, Catalog};
 use testevo_sandbox::lock::{LockFile as _, RepositoryLock};
 use testevo_sandbox::outcome::label::cells_of;
 use testevo_sandbox::outcome::{CompileReason, Outcome};
-use testevo_sandbox::sample::SampleRepository;
+use testevo_sandbox::sample::{Miniature, SampleRepository};
 use testevo_sandbox::task::{Cell, RepositoryName};
 
 use super::{proof, verdict};
@@ -23,7 +23,7 @@ use crate::support::miniature;
 fn overrides(name: &str) -> &'static str {
     match name {
         "hostile-17" => {
-            "\n[overrides.limits]\nrun_wall_seconds = 25\nrun_cpu_seconds = 20\nrun_processes = 128\n\
+            "\n[overrides.limits]\nrun_wall_seconds = 16\nrun_cpu_seconds = 12\nrun_processes = 128\n\
              run_memory_mib = 768\nrun_scratch_mib = 256\nrun_heap_mib = 256\n"
         }
         _ => "",
@@ -32,7 +32,7 @@ fn overrides(name: &str) -> &'static str {
 
 #[test]
 fn jupiter_17() {
-    let checked = check("jupiter-17");
+    let checked = check("jupiter-17", Reference::Section);
     reports_are_kept(&checked, "jupiter");
     errors_are_kept(&checked);
     chance_is_told(&checked.workshop);
@@ -56,17 +56,25 @@ fn a_wrong_label_has_a_dispute(workshop: &Workshop) {
 
 #[test]
 fn junit4_8() {
-    reports_are_kept(&check("junit4-8"), "vintage");
+    reports_are_kept(&check("junit4-8", Reference::All), "vintage");
 }
 
 #[test]
 fn modules_8() {
-    check("modules-8");
+    check("modules-8", Reference::Section);
+}
+
+#[test]
+#[ignore = "takes a quarter of an hour: the reference path on every miniature of the largest repositories"]
+fn full_every_miniature_on_both_paths() {
+    reports_are_kept(&check("jupiter-17", Reference::All), "jupiter");
+    check("modules-8", Reference::All);
+    recordings_are_as_described(&check("builds-17", Reference::All));
 }
 
 #[test]
 fn builds_17() {
-    let checked = check("builds-17");
+    let checked = check("builds-17", Reference::Section);
     recordings_are_as_described(&checked);
     let Checked { repository, workshop, .. } = checked;
     proof::fails_where_nothing_compiles(&workshop, &repository, "6-broken-main");
@@ -76,14 +84,14 @@ fn builds_17() {
 
 #[test]
 fn bundle_8() {
-    let Checked { repository, workshop, .. } = check("bundle-8");
+    let Checked { repository, workshop, .. } = check("bundle-8", Reference::All);
     versions_are_chosen(&workshop, &repository);
     proof::makes_the_image_ready(&workshop, &repository);
 }
 
 #[test]
 fn hostile_17() {
-    let Checked { repository, workshop, records } = check("hostile-17");
+    let Checked { repository, workshop, records, .. } = check("hostile-17", Reference::All);
     let red = ["exec_fail(timeout)", "exec_fail(pids)", "exec_fail(disk)", "compile_fail(resource)"];
     let mut told = String::new();
     for ((task, cell, method, path), record) in &records {
@@ -130,12 +138,12 @@ fn explained(workshop: &Workshop, repository: &SampleRepository, miniature: &str
 }
 
 /// Every method that passed has JUnit's own report among the logs, whichever path launched it.
-fn reports_are_kept(Checked { repository, workshop, records }: &Checked, engine: &str) {
-    let logs = workshop.data_dir.join("runs").join(repository.name.file_stem()).join("logs");
+fn reports_are_kept(checked: &Checked, engine: &str) {
     let mut ways = BTreeSet::new();
     // Names of nested classes can't be names of files as they stand.
-    let passed = records.iter().filter(|((_, _, id, _), one)| one.outcome == Outcome::Pass && !id.contains('$'));
-    for ((task, cell, id, _), record) in passed {
+    let passed =
+        checked.records.iter().filter(|((_, _, id, _), one)| one.outcome == Outcome::Pass && !id.contains('$'));
+    for ((task, cell, id, path), record) in passed {
         let way = match record.measured.path {
             ExecutionPath::Maven => "",
             ExecutionPath::Direct => "direct-",
@@ -151,7 +159,7 @@ fn reports_are_kept(Checked { repository, workshop, records }: &Checked, engine:
             }
         };
         let name = format!("{way}{method}-1-{last}.{engine}.xml");
-        let xml = fs_err::read_to_string(logs.join(task).join(cell.name()).join(name)).unwrap();
+        let xml = fs_err::read_to_string(checked.logs(*path).join(task).join(cell.name()).join(name)).unwrap();
         let whole = xml.contains("<testsuite ") && xml.contains(&format!("<testcase name=\"{method}"));
         assert!(whole && xml.trim_end().ends_with("</testsuite>"), "{task} {id}: {xml}");
         ways.insert(way);
@@ -160,9 +168,9 @@ fn reports_are_kept(Checked { repository, workshop, records }: &Checked, engine:
 }
 
 /// What does not compile on the direct path has the compiler's errors among its logs as data.
-fn errors_are_kept(Checked { repository, workshop, records }: &Checked) {
-    let logs = workshop.data_dir.join("runs").join(repository.name.file_stem()).join("logs");
-    let direct = records.iter().filter(|(_, one)| one.measured.path == ExecutionPath::Direct);
+fn errors_are_kept(checked: &Checked) {
+    let logs = checked.logs(ExecutionPath::Direct);
+    let direct = checked.records.iter().filter(|(_, one)| one.measured.path == ExecutionPath::Direct);
     let failed = direct.filter(|(_, one)| one.outcome == Outcome::CompileFail(CompileReason::TargetFile));
     let failed: Vec<_> = failed.map(|((task, cell, _, _), _)| (task, cell)).collect();
     assert!(!failed.is_empty());
@@ -183,9 +191,9 @@ fn errors_are_kept(Checked { repository, workshop, records }: &Checked) {
 const RECORDS: &str = include_str!("../../images/recorder/README.md");
 
 /// What Maven's plugins are asked for is recorded with all its keys, whatever the build, and each is described.
-fn recordings_are_as_described(Checked { repository, workshop, records }: &Checked) {
-    let logs = workshop.data_dir.join("runs").join(repository.name.file_stem()).join("logs");
-    let cells: BTreeSet<(&String, Cell)> = records.keys().map(|(task, cell, _, _)| (task, *cell)).collect();
+fn recordings_are_as_described(checked: &Checked) {
+    let logs = checked.logs(ExecutionPath::Maven);
+    let cells: BTreeSet<(&String, Cell)> = checked.records.keys().map(|(task, cell, _, _)| (task, *cell)).collect();
     let mut found: BTreeMap<String, BTreeSet<Vec<String>>> = BTreeMap::new();
     for (task, cell) in cells {
         let recording = logs.join(task).join(cell.name()).join("compile-1.recording.jsonl");
@@ -284,32 +292,72 @@ fn versions_are_chosen(workshop: &Workshop, repository: &SampleRepository) {
     }
 }
 
+/// Which miniatures of a repository take the reference path as well as the direct one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reference {
+    All,
+    /// Every third. Maven compiles each of their cells, which is most of what a check takes.
+    Section,
+}
+
 /// What came of a sample repository.
 struct Checked {
     repository: SampleRepository,
     workshop: Workshop,
     records: Records,
+    reference: Reference,
 }
 
-/// Runs everything on both paths, which must agree wherever each says what the miniature says.
-fn check(name: &str) -> Checked {
+impl Checked {
+    /// Returns the directory of a path's logs.
+    fn logs(&self, path: ExecutionPath) -> PathBuf {
+        let run = self.repository.name.file_stem();
+        let run = if (self.reference, path) == (Reference::Section, ExecutionPath::Maven) { on_maven(&run) } else { run };
+        self.workshop.data_dir.join("runs").join(run).join("logs")
+    }
+}
+
+/// Returns the name of the run that has the cross-section's cells on the reference path.
+fn on_maven(run: &str) -> String {
+    format!("{run}-maven")
+}
+
+/// Runs everything on the direct path and, as far as wanted, on the reference path. They must agree wherever each says
+/// what the miniature says.
+fn check(name: &str, reference: Reference) -> Checked {
     let repository = miniature::load(name);
     let workshop = Workshop::new(&repository);
     let (this, run) = (workshop.repository.as_str(), repository.name.file_stem());
     let locked = workshop.prepare(&repository, overrides(name));
-    let validate = ["validate", "--no-confirm", "--paths", "both", "--run-id", &run, "--format", "json", this];
-    let validated = workshop.command(&validate).output().unwrap();
-    let Some(records) = workshop.records(&run) else {
-        panic!("{name}: nothing was executed\n{locked}\n{}", String::from_utf8_lossy(&validated.stderr));
+    let task = |miniature: &Miniature| format!("{run}__{}", miniature.name);
+    let third: Vec<String> = repository.miniatures.iter().step_by(3).map(task).collect();
+    let validate = |run: &str, more: &[&str]| {
+        workshop.forget_run(run);
+        let validate = ["validate", "--no-confirm", "--run-id", run, "--format", "json"];
+        let validated = workshop.command(&[&validate, more].concat()).output().unwrap();
+        let Some(records) = workshop.records(run) else {
+            panic!("{name}: nothing was executed\n{locked}\n{}", String::from_utf8_lossy(&validated.stderr));
+        };
+        (validated, records)
+    };
+    let (validated, records) = match reference {
+        Reference::All => validate(&run, &["--paths", "both", this]),
+        Reference::Section => {
+            let selected: Vec<&str> = ["--path", "maven"].into_iter().chain(third.iter().map(String::as_str)).collect();
+            let (_, of_maven) = validate(&on_maven(&run), &selected);
+            let (validated, records) = validate(&run, &["--path", "direct", this]);
+            (validated, records.into_iter().chain(of_maven).collect())
+        }
     };
     let mut wrong = Vec::new();
     for miniature in &repository.miniatures {
+        let on_both = reference == Reference::All || third.contains(&task(miniature));
+        let paths = if on_both { &[ExecutionPath::Direct, ExecutionPath::Maven][..] } else { &[ExecutionPath::Direct] };
         for method in &miniature.methods {
             for cell in cells_of(miniature.track) {
-                let task = format!("{}__{}", repository.name.file_stem(), miniature.name);
                 let expected = &method.expected[cell];
-                for path in [ExecutionPath::Maven, ExecutionPath::Direct] {
-                    let found = records.get(&(task.clone(), *cell, method.id.to_string(), path));
+                for path in paths {
+                    let found = records.get(&(task(miniature), *cell, method.id.to_string(), *path));
                     if found.is_none_or(|record| !expected.contains(&record.outcome)) {
                         let got = found.map_or_else(
                             || "no record".to_owned(),
@@ -329,9 +377,9 @@ fn check(name: &str) -> Checked {
         }
     }
     assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
-    verdict::is_as_ever(name, &repository, &validated);
+    verdict::is_as_ever(name, &repository, reference == Reference::All, &validated);
     super::scoring::gold_is_scored_as_expected(&workshop, &repository);
-    Checked { repository, workshop, records }
+    Checked { repository, workshop, records, reference }
 }
 
 /// The data directory that all sample repositories share, as seen by one of them.

@@ -5,6 +5,7 @@ mod bundles;
 mod demonstration;
 mod execution;
 mod extension_jars;
+mod harbor;
 mod integrity;
 mod interruption;
 mod kills;

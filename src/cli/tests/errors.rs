@@ -13,6 +13,7 @@ use self::clusters::of_clusters;
 use self::locks::{of_locks, of_resolution};
 use self::submissions::of_submissions_and_reports;
 use crate::agent::AgentError;
+use crate::agent::harbor::trials::TrialError;
 use crate::application::scratch::ScratchError;
 use crate::application::shell::ShellError;
 use crate::artifact::fetch::{FetchError, FetchManyError};
@@ -366,6 +367,12 @@ fn others() -> Vec<CommandError> {
         AgentError::Git(git2::Error::from_str("broken")),
         AgentError::Sources(WorkspaceError::GitCommand(absent())),
         AgentError::Io(disk()),
+    ]));
+    errors.extend(all([
+        TrialError::NoJob(path()),
+        TrialError::Malformed { path: path(), reason: text("no JSON") },
+        TrialError::UnknownTask { trial: path(), task: text("testevo-bench/task-1") },
+        TrialError::Io(disk()),
     ]));
     errors.extend(all([
         ShellError::Garbled,

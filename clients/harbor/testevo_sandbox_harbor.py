@@ -1,0 +1,99 @@
+"""Scores Harbor's trials of TestEvo-Bench tasks with testevo-sandbox, on the machine that runs Harbor.
+
+    PYTHONPATH=TASKS harbor run -p TASKS -a AGENT --verifier testevo_sandbox_harbor:HostVerifier
+
+TASKS is a directory that `testevo-sandbox export harbor` wrote. Arguments, each as `--verifier-kwarg NAME=VALUE`:
+
+    program   the program; `testevo-sandbox` by default
+    options   further options of `testevo-sandbox score`, as a shell would read them
+
+Nothing of a trial's container decides a reward: the target file that Harbor collected is scored in containers of
+testevo-sandbox's own. A fault of the machine gives no reward.
+"""
+
+import asyncio
+import csv
+import io
+import math
+import shlex
+import uuid
+
+from harbor.models.verifier.result import VerifierResult
+from harbor.verifier.base import BaseVerifier
+
+
+class ScoringError(Exception):
+    """The trial could not be scored; its reward is unknown."""
+
+
+class HostVerifier(BaseVerifier):
+    # One scoring run uses all processors, so trials take turns.
+    _turn = asyncio.Lock()
+
+    def __init__(self, *, program="testevo-sandbox", options="", **arguments):
+        super().__init__(**arguments)
+        self._program = program
+        self._options = shlex.split(str(options))
+
+    async def verify(self):
+        task = self.task.config.metadata.get("task_id")
+        if not isinstance(task, str):
+            raise ScoringError("task.toml names no task_id in [metadata]; export the task again")
+        logs = self.trial_paths.verifier_dir
+        predictions = logs / "predictions.jsonl"
+        run = f"harbor-{uuid.uuid4().hex[:16]}"
+        async with HostVerifier._turn:
+            predictions.write_text(await self._output("import", "harbor", str(self.trial_paths.trial_dir)))
+            await self._output(
+                "score", task, "--predictions", str(predictions), "--run-id", run, *self._options
+            )
+            table = await self._output("report", run, "--format", "csv")
+        (logs / "report.csv").write_text(table)
+        return VerifierResult(rewards=rewards(list(csv.DictReader(io.StringIO(table)))))
+
+    async def _output(self, *arguments):
+        """Runs the program; returns its stdout. What it says on stderr is kept beside the trial's logs."""
+        process = await asyncio.create_subprocess_exec(
+            self._program,
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            output, errors = await process.communicate()
+        except asyncio.CancelledError:
+            # As Ctrl-C does: the program stops its containers before it ends.
+            process.terminate()
+            await process.wait()
+            raise
+        with open(self.trial_paths.verifier_dir / "scoring.log", "ab") as log:
+            log.write(errors)
+        if process.returncode != 0:
+            last = errors.decode(errors="replace").strip()[-2000:]
+            raise ScoringError(f"`{arguments[0]}` ended with exit code {process.returncode}: {last}")
+        return output.decode()
+
+
+def rewards(methods):
+    """Returns the rewards of a task, from the rows of its target methods in a report's CSV.
+
+    `reward` is 1 where every target method is a Success by the paper's verdict. `strict` and `clean` are 1 where all are
+    also strict successes, and successes without a doubt about their integrity. `coverage` and `mutation_score` are means,
+    between 0 and 1, left out where nothing was measured.
+    """
+    if not methods or any(not row["category"] for row in methods):
+        raise ScoringError("a target method has no verdict")
+    success = [row["category"] == "Success" for row in methods]
+    clean = [row["integrity"] == "clean" for row in methods]
+    result = {
+        "reward": float(all(success)),
+        "strict": float(all(row["strict_success"] == "true" for row in methods)),
+        "clean": float(all(success) and all(clean)),
+    }
+    for name, column, scale in (("coverage", "coverage_pred", 100), ("mutation_score", "mutation_score_pred", 1)):
+        values = [float(row[column]) / scale for row in methods if row[column]]
+        values = [value for value in values if math.isfinite(value)]
+        if values:
+            result[name] = sum(values) / len(values)
+    return result

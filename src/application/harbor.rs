@@ -1,0 +1,187 @@
+//! `export harbor` and `import harbor`: tasks for Harbor's agents, and predictions of what its trials left.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::Serialize;
+
+use super::agents::Maker;
+use super::selection::{by_repository, tasks};
+use super::workbench::Workbench;
+use super::{Context, agent_images};
+use crate::agent::harbor::trials::{self, Trial, TrialError};
+use crate::agent::harbor::{HarborTask, Network, VERIFIER, VERIFIER_MODULE};
+use crate::agent::{AgentError, check_free};
+use crate::data_dir::write_atomically;
+use crate::error::CommandError;
+use crate::image::task_tag;
+use crate::task::file::load_all;
+use crate::task::selector::Selector;
+use crate::task::{Task, TaskId};
+
+/// The tasks to write for Harbor.
+#[derive(Clone, Debug)]
+pub struct HarborRequest {
+    /// The tasks.
+    pub selector: Selector,
+    /// The directory of all tasks.
+    pub output: PathBuf,
+    /// What trials' containers may reach.
+    pub network: Network,
+    /// Wall time of an agent, in seconds.
+    pub agent_seconds: u32,
+    /// Whether the directories hold the developers' tests.
+    pub answered: bool,
+}
+
+/// A task that was written for Harbor.
+#[derive(Clone, Debug, Serialize)]
+pub struct Exported {
+    /// The task.
+    pub task_id: TaskId,
+    /// Its directory.
+    pub path: PathBuf,
+    /// The name of its image in the engine.
+    pub image: String,
+}
+
+/// Loads the image of each selected task into the engine, and writes `output/<task id>` and the verifier's module.
+///
+/// # Errors
+/// [`CommandError`] of selections, sources, images, engines and files. Nothing is written if a task's place is taken.
+pub async fn export(request: &HarborRequest, context: &Context) -> Result<Vec<Exported>, CommandError> {
+    let tasks = tasks(&request.selector, context)?;
+    for task in &tasks {
+        check_free(&task.id, &request.output.join(task.id.as_str()))?;
+    }
+    let workbench = Workbench::open(context)?;
+    let engine = workbench.engine().await?;
+    let exporting = async {
+        context.umask.create_directory(&request.output).map_err(AgentError::Io)?;
+        let mut exported = Vec::new();
+        for (repository, tasks) in by_repository(&tasks) {
+            let (agent, recipe) = agent_images::compose_by(&workbench, &workbench.manifest(&repository)?).await?;
+            let maker = Maker::open(&workbench, &repository, &tasks).await?;
+            for task in tasks {
+                let image = maker.image_of(task, (&agent, &recipe), &workbench).await?;
+                let name = task_tag(&image, task);
+                workbench.load_as(engine.as_ref(), &image, &name).await?;
+                let path = request.output.join(task.id.as_str());
+                write(&maker, task, name.clone(), path.clone(), request, context).await?;
+                exported.push(Exported { task_id: task.id.clone(), path, image: name });
+            }
+        }
+        write_atomically(&request.output.join(VERIFIER_MODULE), VERIFIER.as_bytes()).map_err(AgentError::Io)?;
+        Ok(exported)
+    };
+    let exported = context.until_interrupted(exporting).await;
+    engine.close().await?;
+    exported
+}
+
+async fn write(
+    maker: &Maker,
+    task: &Task,
+    image: String,
+    path: PathBuf,
+    request: &HarborRequest,
+    context: &Context,
+) -> Result<(), CommandError> {
+    let &HarborRequest { network, agent_seconds, answered, .. } = request;
+    let write = move |workspace: crate::agent::NewWorkspace<'_>| {
+        workspace.write_harbor_task(HarborTask { image: &image, network, agent_seconds, answered }, &path)
+    };
+    maker.with(task, context, write).await
+}
+
+/// A trial's prediction, under the keys that `score --predictions` reads.
+#[derive(Clone, Debug, Serialize)]
+pub struct HarborPrediction {
+    /// The task.
+    pub instance_id: TaskId,
+    /// Agent and model.
+    pub model_name_or_path: String,
+    /// The target file's text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_file: Option<String>,
+    /// Empty where there is no target file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_patch: Option<&'static str>,
+    /// Cost of the agent, in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Input and output tokens of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
+/// Hands over the predictions of a job's trials, or of one trial. `model` replaces the names of agents and models. Returns how many
+/// trials have none, because they say nothing about their agents; each is told.
+///
+/// # Errors
+/// [`TrialError`], [`AgentError::Io`], and errors of `take`.
+pub fn predictions(
+    directory: &Path,
+    model: Option<&str>,
+    context: &Context,
+    mut take: impl FnMut(&HarborPrediction) -> Result<(), CommandError>,
+) -> Result<usize, CommandError> {
+    let tasks = load_all(&context.data_dir()?.join("tasks"))?;
+    let found = trials::find(directory)?;
+    // A trial that is named itself may still run: its verifier asks.
+    let is_named = matches!(&found[..], [only] if same(&only.directory, directory));
+    // All are known before the first line is written.
+    let of_tasks = found.iter().map(|trial| Ok((trial, trial.task(&tasks)?))).collect::<Result<Vec<_>, TrialError>>()?;
+    let mut lost = 0;
+    for (trial, task) in of_tasks {
+        let name = trial.directory.display();
+        if trial.is_lost() || !(trial.ended || is_named) {
+            let reason = match &trial.exception {
+                Some(exception) => crate::output::escape(exception).into_owned(),
+                None if trial.ended => "nothing was collected".to_owned(),
+                None => "it has not ended".to_owned(),
+            };
+            context.events.warning(format!("no prediction of `{name}`: {reason}"));
+            lost += 1;
+            continue;
+        }
+        if let Some(exception) = &trial.exception {
+            context.events.message(format!("`{name}` ended with {}", crate::output::escape(exception)));
+        }
+        take(&prediction(trial, task, model, context)?)?;
+    }
+    Ok(lost)
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+fn prediction(
+    trial: &Trial,
+    task: &Task,
+    model: Option<&str>,
+    context: &Context,
+) -> Result<HarborPrediction, CommandError> {
+    let name = trial.directory.display();
+    let text = match trial.target(task) {
+        // What can't be a test file is handed in as nothing, so that one agent's file does not hold up a job's import.
+        Err(AgentError::Refused { reason, .. }) => {
+            context.events.warning(format!("the target file of `{name}` is refused: {reason}"));
+            None
+        }
+        Ok(None) => {
+            context.events.warning(format!("`{name}` left no target file `{}`", task.test_file));
+            None
+        }
+        text => text?,
+    };
+    Ok(HarborPrediction {
+        instance_id: task.id.clone(),
+        model_name_or_path: model.unwrap_or(&trial.model).to_owned(),
+        model_patch: text.is_none().then_some(""),
+        model_file: text,
+        cost_usd: trial.cost_usd,
+        tokens: trial.tokens,
+    })
+}
