@@ -198,4 +198,3 @@ fn script(path: &Path, text: &str) -> std::io::Result<()> {
     fs::write(path, text)?;
     fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
 }
-

@@ -6,6 +6,7 @@ mod images;
 pub mod import;
 mod opened;
 mod parts;
+pub mod registry;
 mod summary;
 pub mod unpack;
 pub mod verify;

@@ -131,7 +131,8 @@ pub fn predictions(
     // A trial that is named itself may still run: its verifier asks.
     let is_named = matches!(&found[..], [only] if same(&only.directory, directory));
     // All are known before the first line is written.
-    let of_tasks = found.iter().map(|trial| Ok((trial, trial.task(&tasks)?))).collect::<Result<Vec<_>, TrialError>>()?;
+    let of_tasks =
+        found.iter().map(|trial| Ok((trial, trial.task(&tasks)?))).collect::<Result<Vec<_>, TrialError>>()?;
     let mut lost = 0;
     for (trial, task) in of_tasks {
         let name = trial.directory.display();

@@ -34,7 +34,7 @@ pub const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 /// Largest index, in bytes.
 pub const MOST_INDEX_BYTES: u64 = 4 << 20;
 /// Largest manifest or description, in bytes.
-const MOST_DESCRIPTION_BYTES: u64 = 64 << 20;
+pub(super) const MOST_DESCRIPTION_BYTES: u64 = 64 << 20;
 /// Largest total size of the records, in bytes.
 const MOST_RECORD_BYTES: u64 = 256 << 20;
 /// Largest blob, in bytes.

@@ -11,6 +11,7 @@ pub mod bill;
 pub mod description;
 pub mod layout;
 pub mod objects;
+pub mod registry;
 pub mod signature;
 pub mod writing;
 

@@ -11,6 +11,7 @@ use super::stdout;
 use crate::application::bundle::Trust;
 use crate::application::bundle::create::{CreateRequest, create};
 use crate::application::bundle::import::{ImportRequest, import};
+use crate::application::bundle::registry::{Moved, PullRequest, pull, push};
 use crate::application::bundle::unpack::UnpackRequest;
 use crate::application::bundle::verify::{Verified, VerifyRequest, verify};
 use crate::application::bundle::{Created, Imported};
@@ -77,6 +78,41 @@ enum BundleCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
+    /// Send a bundle to an OCI registry; what the registry has is not sent again
+    Push {
+        /// Directory or archive
+        #[arg(value_name = "BUNDLE")]
+        bundle: PathBuf,
+        #[command(flatten)]
+        place: PlaceArguments,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+    /// Fetch a bundle from an OCI registry; interrupted, it goes on where it stopped
+    Pull {
+        #[command(flatten)]
+        place: PlaceArguments,
+        /// New directory to write
+        #[arg(long, short, value_name = "DIR")]
+        output: PathBuf,
+        #[command(flatten)]
+        trust: TrustArguments,
+        /// How results are written
+        #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+        format: OutputFormat,
+    },
+}
+
+/// A place in a registry.
+#[derive(Clone, Debug, Args)]
+struct PlaceArguments {
+    /// HOST[:PORT]/NAME:TAG, or with @sha256:… of an index instead of the tag when pulling
+    #[arg(value_name = "REFERENCE")]
+    reference: String,
+    /// Speak to the registry without TLS, as is done to one on loopback in any case
+    #[arg(long)]
+    plain_http: bool,
 }
 
 /// Whom a bundle is for.
@@ -197,7 +233,30 @@ pub(super) fn run(arguments: &BundleArguments, context: &Context) -> Result<(), 
                 OutputFormat::Text => stdout::line(&taken(&imported, context.options.dry_run)),
             }
         }
+        BundleCommand::Push { bundle, place, format } => {
+            let pushing = push(bundle, &place.reference, place.plain_http, context);
+            let moved = block_on(context, pushing)?;
+            write_moved(&moved, "sent", *format)
+        }
+        BundleCommand::Pull { place, output, trust, format } => {
+            let (reference, plain) = (place.reference.clone(), place.plain_http);
+            let request = PullRequest { reference, output: output.clone(), trust: trust.resolve(), plain };
+            let moved = block_on(context, pull(&request, context))?;
+            write_moved(&moved, "fetched", *format)
+        }
     }
+}
+
+fn write_moved(moved: &Moved, verb: &str, format: OutputFormat) -> Result<(), CommandError> {
+    if format == OutputFormat::Json {
+        return stdout::json(moved);
+    }
+    let signed = moved.signer.as_ref().map(|signer| format!(", signed by {signer}")).unwrap_or_default();
+    let (blobs, present) = (counted(moved.blobs, "blob", "blobs"), moved.present);
+    stdout::line(&format!("{verb} {blobs}, {} MiB; {present} there already{signed}", moved.bytes >> 20))?;
+    let index = moved.index.map(|digest| digest.to_string()).unwrap_or_default();
+    stdout::line(&format!("index {index}"))?;
+    moved.images.iter().try_for_each(|image| stdout::line(&format!("image {image}")))
 }
 
 fn tell(imported: &Imported, context: &Context) {

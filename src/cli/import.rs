@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use super::stdout;
-use crate::application::{Context, harbor};
 use crate::application::import::{ImportRequest, ImportSummary, Imported, import};
+use crate::application::{Context, harbor};
 use crate::error::CommandError;
 use crate::manifest::Written;
 use crate::output::{OutputFormat, Table, counted};

@@ -14,6 +14,7 @@ mod lock;
 mod page;
 mod preview;
 mod proxy;
+mod registry;
 mod report;
 mod runs;
 mod schedulers;

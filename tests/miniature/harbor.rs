@@ -95,7 +95,8 @@ fn wrapper(workshop: &Workshop, directory: &Path) -> PathBuf {
     let quote = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
     let options: Vec<String> = command.get_args().map(quote).collect();
     let path = directory.join("program");
-    fs::write(&path, format!("#!/bin/sh\nexec {} \"$@\" {}\n", quote(command.get_program()), options.join(" "))).unwrap();
+    fs::write(&path, format!("#!/bin/sh\nexec {} \"$@\" {}\n", quote(command.get_program()), options.join(" ")))
+        .unwrap();
     use std::os::unix::fs::PermissionsExt as _;
     fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
@@ -139,7 +140,9 @@ fn trials_are_scored_on_the_host_and_become_predictions() {
     fs::write(&caller, CALLER).unwrap();
     let mut python = Command::new("python3");
     python.arg(caller).arg(wrapper(&workshop, directory.path())).arg("--engine native --no-mutation").arg(&task);
-    python.args([&oracle, &nop, &broken, &foreign]).env("PYTHONPATH", format!("{}:{}", tasks.display(), directory.path().display()));
+    python
+        .args([&oracle, &nop, &broken, &foreign])
+        .env("PYTHONPATH", format!("{}:{}", tasks.display(), directory.path().display()));
     let output = python.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let rewards: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -152,7 +155,10 @@ fn trials_are_scored_on_the_host_and_become_predictions() {
     let category = |trial: &Path| {
         let table = fs::read_to_string(trial.join("verifier/report.csv")).unwrap();
         let categories = ["Success", "Redundant", "ExecFail", "CmplFail", "HrnsFail"];
-        categories.into_iter().find(|category| table.contains(&format!(",{category},"))).unwrap_or_else(|| panic!("{table}"))
+        categories
+            .into_iter()
+            .find(|category| table.contains(&format!(",{category},")))
+            .unwrap_or_else(|| panic!("{table}"))
     };
     assert_eq!([&oracle, &nop, &broken].map(|trial| category(trial)), ["Success", "HrnsFail", "CmplFail"]);
 
@@ -164,7 +170,10 @@ fn trials_are_scored_on_the_host_and_become_predictions() {
     let output = workshop.command(&["import", "harbor", job.directory.to_str().unwrap()]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{errors}");
-    assert!(errors.contains("job/nop`: EnvironmentStartTimeoutError") && errors.contains("1 trial has no prediction"), "{errors}");
+    assert!(
+        errors.contains("job/nop`: EnvironmentStartTimeoutError") && errors.contains("1 trial has no prediction"),
+        "{errors}"
+    );
     let lines = String::from_utf8_lossy(&output.stdout);
     let predictions: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let prediction = |text: &[u8]| {

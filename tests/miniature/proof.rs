@@ -15,6 +15,7 @@ use testevo_sandbox::sample::SampleRepository;
 use super::execution::Workshop;
 use super::verdict::summary;
 use crate::engine::support::daemon;
+use crate::support::miniature;
 
 /// Proves the repository's image by every task on both revisions: it must be ready then, and was not before.
 pub(super) fn makes_the_image_ready(workshop: &Workshop, repository: &SampleRepository) {
@@ -57,9 +58,23 @@ pub(super) fn is_proven(workshop: &Workshop, repository: &SampleRepository) {
     assert!(proof.covers(&lock.build_sets), "{proof:?}");
 }
 
+/// Two tasks of one set of build files: the new code of one does not compile.
+#[test]
+fn a_proof_fails_and_is_lost_by_a_task_whose_code_does_not_compile() {
+    const SOUND: &str = "5-module-info";
+    const BROKEN: &str = "6-broken-main";
+    let mut repository = miniature::load("builds-17");
+    repository.name = "testevo/proofs-17".parse().unwrap();
+    repository.miniatures.retain(|miniature| [SOUND, BROKEN].contains(&&*miniature.name));
+    let workshop = Workshop::new(&repository);
+    workshop.prepare(&repository, "");
+    fails_where_nothing_compiles(&workshop, &repository, BROKEN);
+    is_lost_by_a_task_that_fails(&workshop, &repository, BROKEN, SOUND);
+}
+
 /// Proves the image by one task whose new code does not compile: that is told, nothing is ready, and what was shown
 /// meanwhile is kept.
-pub(super) fn fails_where_nothing_compiles(workshop: &Workshop, repository: &SampleRepository, miniature: &str) {
+fn fails_where_nothing_compiles(workshop: &Workshop, repository: &SampleRepository, miniature: &str) {
     let digest = forget(workshop, repository);
     let task = format!("{}__{miniature}", repository.name.file_stem());
     let arguments = ["build-images", "--proof", "full", "--format", "json", &task];
@@ -83,12 +98,7 @@ pub(super) fn fails_where_nothing_compiles(workshop: &Workshop, repository: &Sam
 
 /// Fails the full proof by a task, whose set of build files another task has shown by a quick one: the image is ready before
 /// and no more after it, whatever asks. What was failed is asked for again.
-pub(super) fn is_lost_by_a_task_that_fails(
-    workshop: &Workshop,
-    repository: &SampleRepository,
-    miniature: &str,
-    other: &str,
-) {
+fn is_lost_by_a_task_that_fails(workshop: &Workshop, repository: &SampleRepository, miniature: &str, other: &str) {
     let digest = forget(workshop, repository);
     let name = repository.name.as_str();
     let build = |arguments: &[&str]| {

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use testevo_sandbox::metrics::category::{Category, Integrity, judge};
 use testevo_sandbox::outcome::{InfraReason, Outcome};
-use testevo_sandbox::sample::SampleRepository;
+use testevo_sandbox::sample::{Miniature, SampleRepository};
 use testevo_sandbox::task::{Cell, Track};
 
 use super::demonstration;
@@ -386,10 +386,13 @@ fn cached(records: &[Value], wanted: impl Fn(&Value) -> bool) -> Vec<bool> {
     launches.chain(covered).filter(|record| wanted(record)).map(|record| record["cached"] == true).collect()
 }
 
-/// Scores predictions and returns the category of each model, miniature and method.
+/// Scores predictions for a repository's miniatures and returns the category of each model, miniature and method.
 fn score(workshop: &Workshop, repository: &SampleRepository, predictions: &str, more: &[&str]) -> Categories {
-    let mut arguments = vec!["score", repository.name.as_str(), "--predictions", predictions, "--format", "json"];
     let run = run_of(repository);
+    let task = |miniature: &Miniature| format!("{}__{}", repository.name.file_stem(), miniature.name);
+    let tasks: Vec<String> = repository.miniatures.iter().map(task).collect();
+    let mut arguments = vec!["score", "--predictions", predictions, "--format", "json"];
+    arguments.extend(tasks.iter().map(String::as_str));
     let directory = workshop.data_dir.join("runs").join(&run);
     if directory.exists() {
         fs_err::remove_dir_all(&directory).unwrap();

@@ -106,7 +106,9 @@ impl Failure for TrialError {
         let hint = match self {
             Self::NoJob(_) => "name the directory that Harbor wrote, `jobs/NAME`, or one trial in it",
             Self::Malformed { .. } => "run this trial again, or remove its directory from the job",
-            Self::UnknownTask { .. } => "import the data that the tasks were exported from: `testevo-sandbox import DATA`",
+            Self::UnknownTask { .. } => {
+                "import the data that the tasks were exported from: `testevo-sandbox import DATA`"
+            }
             Self::Io(_) => "check the permissions of the job's files",
         };
         Some(hint.to_owned())

@@ -144,7 +144,8 @@ fn a_trial_is_a_prediction_with_its_costs() {
 #[test]
 fn what_says_nothing_about_an_agent_is_lost() {
     let setup = Setup::new(None);
-    let exception = |name: &str| format!(r#""exception_info": {{"exception_type": "{name}", "exception_message": ""}}"#);
+    let exception =
+        |name: &str| format!(r#""exception_info": {{"exception_type": "{name}", "exception_message": ""}}"#);
     for (more, lost) in [
         (r#""exception_info": null"#.to_owned(), false),
         (exception("AgentTimeoutError"), false),

@@ -1,6 +1,7 @@
 //! The errors of bundles.
 
-use super::{digest, disk, repository, stores, task, text, within};
+use super::{digest, disk, path, repository, stores, task, text, within};
+use crate::bundle::registry::{RegistryError, TransferError};
 use crate::bundle::{Audience, BundleError};
 use crate::error::CommandError;
 
@@ -22,5 +23,17 @@ pub(super) fn of_bundles() -> Vec<CommandError> {
         BundleError::Io { name: name(), doing: "read", source: disk() },
     ]);
     errors.extend(within(stores(), BundleError::Store));
+    let reference = || text("registry.example.org/bundle:one");
+    let of_registries = [
+        RegistryError::Reference { text: text("bundle"), reason: text("it names no registry") },
+        RegistryError::Unauthorized { registry: text("registry.example.org"), reason: text("unauthorized") },
+        RegistryError::Missing(reference()),
+        RegistryError::Exchange { reference: reference(), doing: text("sending a blob"), reason: text("broken") },
+        RegistryError::Lies { reference: reference(), digest: digest().to_string() },
+        RegistryError::NoBundle { reference: reference(), reason: text("no JSON") },
+        RegistryError::Write { path: path(), source: disk() },
+        RegistryError::NoSpace { path: path(), free: 1, needed: 2 },
+    ];
+    errors.extend(super::all(of_registries.map(TransferError::Registry)));
     errors
 }

@@ -1,0 +1,125 @@
+//! Sends a bundle to a registry.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use oci_client::{Reference, RegistryOperation};
+use serde_json::json;
+
+use super::{
+    AT_ONCE, INDEX_TYPE, Registry, RegistryError, SIGNATURE_TYPE, TransferError, Transferred, blobs_of, manifests_of,
+};
+use crate::bundle::description::{MANIFEST_TYPE, MOST_INDEX_BYTES};
+use crate::bundle::layout::{INDEX, SIGNATURE};
+use crate::bundle::{BundleError, Layout, signature};
+use crate::digest::Digest;
+use crate::event::RunningStage;
+
+/// Media type of the empty configuration. Source: OCI image specification, "Guidance for an empty descriptor".
+const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
+const EMPTY: &[u8] = b"{}";
+/// Bytes that are read of a blob at once.
+const PIECE: usize = 1 << 20;
+
+impl Registry {
+    /// Sends a bundle: blobs that the registry lacks, the manifests, the signature, and the index last.
+    ///
+    /// # Errors
+    /// [`RegistryError`]; [`BundleError`] of the bundle, also for blobs that neither it nor the registry has.
+    pub async fn push(&self, layout: Arc<Layout>, stage: &RunningStage) -> Result<Transferred, TransferError> {
+        let index = layout.read(INDEX, MOST_INDEX_BYTES)?.unwrap_or_default();
+        let signed = layout.read(SIGNATURE, signature::MOST_BYTES)?;
+        let (mut blobs, mut manifests) = (BTreeMap::new(), Vec::new());
+        let named = manifests_of(&index).map_err(|reason| layout.malformed(reason))?;
+        for manifest in &named {
+            let bytes = layout.read_blob(&manifest.digest, manifest.size)?;
+            blobs.extend(blobs_of(&bytes).map_err(|reason| layout.malformed(reason))?);
+            manifests.push((manifest.digest, bytes));
+        }
+        self.log_in(RegistryOperation::Push).await?;
+        let sent: Vec<Option<u64>> = stream::iter(&blobs)
+            .map(|(digest, size)| self.push_blob(&layout, digest, *size, stage))
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await?;
+        for (digest, bytes) in manifests {
+            self.push_manifest(&self.at(&digest), bytes, MANIFEST_TYPE).await?;
+        }
+        let id = Digest::of(&index);
+        if let Some(signed) = signed {
+            self.push_signature(&id, index.len(), signed).await?;
+        }
+        self.push_manifest(&self.reference, index, INDEX_TYPE).await?;
+        let manifests = named.iter().map(|manifest| manifest.digest).collect();
+        let present = sent.iter().filter(|sent| sent.is_none()).count();
+        let bytes = sent.iter().flatten().sum();
+        Ok(Transferred { index: Some(id), manifests, blobs: sent.len() - present, bytes, present })
+    }
+
+    /// Sends a blob that the registry lacks. Returns its size, `None` if it was there.
+    async fn push_blob(
+        &self,
+        layout: &Arc<Layout>,
+        digest: &Digest,
+        size: u64,
+        stage: &RunningStage,
+    ) -> Result<Option<u64>, TransferError> {
+        let (text, item) = (digest.to_string(), digest.hex()[..12].to_owned());
+        let exists = self.client.blob_exists(&self.reference, &text).await;
+        if exists.map_err(|error| self.error("asking for a blob", error))? {
+            stage.item_finished(&item, "there", false);
+            return Ok(None);
+        }
+        if !layout.has(digest)? {
+            return Err(BundleError::Lacking { name: layout.name().to_owned(), count: 1, first: *digest }.into());
+        }
+        stage.item_started(&item);
+        let reader = layout.open_blob(digest, size)?;
+        let pieces = stream::try_unfold(reader, |mut reader| async move {
+            let read = tokio::task::spawn_blocking(move || -> io::Result<_> {
+                let mut piece = Vec::with_capacity(PIECE);
+                reader.by_ref().take(PIECE as u64).read_to_end(&mut piece)?;
+                Ok((piece, reader))
+            });
+            let (piece, reader) = read.await.map_err(io::Error::other)??;
+            Ok((!piece.is_empty()).then(|| (Bytes::from(piece), reader)))
+        });
+        let pushed = self.client.push_blob_stream(&self.reference, pieces, &text, Some(size)).await;
+        if let Err(error) = pushed {
+            // The registry compares digests, too: where the bundle is damaged, that is the reason.
+            layout.check_blob(digest, size)?;
+            stage.item_finished(&item, "failed", true);
+            return Err(self.error("sending a blob", error).into());
+        }
+        stage.item_finished(&item, "sent", false);
+        Ok(Some(size))
+    }
+
+    async fn push_manifest(&self, at: &Reference, bytes: Vec<u8>, kind: &'static str) -> Result<(), RegistryError> {
+        let kind = reqwest::header::HeaderValue::from_static(kind);
+        let pushed = self.client.push_manifest_raw(at, bytes, kind).await;
+        pushed.map(drop).map_err(|error| self.error("sending a manifest", error))
+    }
+
+    async fn push_signature(&self, index: &Digest, size: usize, signed: Vec<u8>) -> Result<(), RegistryError> {
+        let descriptor =
+            |kind: &str, bytes: &[u8]| json!({"mediaType": kind, "digest": Digest::of(bytes), "size": bytes.len()});
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": MANIFEST_TYPE,
+            "artifactType": SIGNATURE_TYPE,
+            "config": descriptor(EMPTY_TYPE, EMPTY),
+            "layers": [descriptor(SIGNATURE_TYPE, &signed)],
+            "subject": {"mediaType": INDEX_TYPE, "digest": index, "size": size},
+        });
+        for bytes in [EMPTY.to_vec(), signed] {
+            let digest = Digest::of(&bytes).to_string();
+            let pushed = self.client.push_blob(&self.reference, bytes, &digest).await;
+            pushed.map_err(|error| self.error("sending the signature", error))?;
+        }
+        self.push_manifest(&self.of_signature(index), manifest.to_string().into_bytes(), MANIFEST_TYPE).await
+    }
+}
