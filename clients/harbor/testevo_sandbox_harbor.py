@@ -15,7 +15,9 @@ import asyncio
 import csv
 import io
 import math
+import os
 import shlex
+import tempfile
 import uuid
 
 from harbor.models.verifier.result import VerifierResult
@@ -34,45 +36,66 @@ class HostVerifier(BaseVerifier):
         super().__init__(**arguments)
         self._program = program
         self._options = shlex.split(str(options))
+        self._errors = []
 
     async def verify(self):
         task = self.task.config.metadata.get("task_id")
         if not isinstance(task, str):
             raise ScoringError("task.toml names no task_id in [metadata]; export the task again")
-        logs = self.trial_paths.verifier_dir
-        predictions = logs / "predictions.jsonl"
+        trial = str(self.trial_paths.trial_dir)
         run = f"harbor-{uuid.uuid4().hex[:16]}"
-        async with HostVerifier._turn:
-            predictions.write_text(await self._output("import", "harbor", str(self.trial_paths.trial_dir)))
-            await self._output(
-                "score", task, "--predictions", str(predictions), "--run-id", run, *self._options
-            )
-            table = await self._output("report", run, "--format", "csv")
-        (logs / "report.csv").write_text(table)
-        return VerifierResult(rewards=rewards(list(csv.DictReader(io.StringIO(table)))))
+        with tempfile.TemporaryDirectory(prefix="testevo-sandbox-") as directory:
+            predictions = os.path.join(directory, "predictions.jsonl")
+            try:
+                async with HostVerifier._turn:
+                    prediction = await self._output("import", "harbor", trial, "--task", task)
+                    with open(predictions, "wb") as file:
+                        file.write(prediction)
+                    await self._output(
+                        "score", task, "--predictions", predictions, "--run-id", run, *self._options
+                    )
+                    table = await self._output("report", run, "--format", "csv")
+            finally:
+                self._keep("scoring.log", b"".join(self._errors))
+        self._keep("predictions.jsonl", prediction)
+        self._keep("report.csv", table)
+        rows = csv.DictReader(io.StringIO(table.decode()))
+        return VerifierResult(rewards=rewards(list(rows)))
+
+    def _keep(self, name, content):
+        """Writes a file beside the trial's logs, a directory that the agent could write to: no link is followed."""
+        path = os.path.join(str(self.trial_paths.verifier_dir), name)
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as file:
+            file.write(content)
 
     async def _output(self, *arguments):
-        """Runs the program; returns its stdout. What it says on stderr is kept beside the trial's logs."""
+        """Runs the program, which gets no signal of Harbor's terminal. Returns its stdout."""
         process = await asyncio.create_subprocess_exec(
             self._program,
             *arguments,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
         )
+        ended = asyncio.ensure_future(process.communicate())
         try:
-            output, errors = await process.communicate()
+            output, errors = await asyncio.shield(ended)
         except asyncio.CancelledError:
             # As Ctrl-C does: the program stops its containers before it ends.
-            process.terminate()
-            await process.wait()
+            if process.returncode is None:
+                process.terminate()
+            await ended
             raise
-        with open(self.trial_paths.verifier_dir / "scoring.log", "ab") as log:
-            log.write(errors)
+        self._errors.append(errors)
         if process.returncode != 0:
             last = errors.decode(errors="replace").strip()[-2000:]
             raise ScoringError(f"`{arguments[0]}` ended with exit code {process.returncode}: {last}")
-        return output.decode()
+        return output
 
 
 def rewards(methods):

@@ -94,6 +94,7 @@ pub(super) fn read_target(task: &Task, project: &OwnedFd) -> Result<Option<Strin
     match openat2(project, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty(), resolve) {
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(Errno::LOOP | Errno::XDEV) => return Err(refused("a part of its path is a link")),
+        Err(Errno::ACCESS) => return Err(refused("a directory on its path may not be entered")),
         Err(error) => return Err(std::io::Error::from(error).into()),
         Ok(found) => match FileType::from_raw_mode(fstat(&found).map_err(std::io::Error::from)?.st_mode) {
             FileType::RegularFile => {}
@@ -102,7 +103,10 @@ pub(super) fn read_target(task: &Task, project: &OwnedFd) -> Result<Option<Strin
             _ => return Err(refused("it is a pipe, socket or device")),
         },
     }
-    let file = open_below(project, path.as_bytes()).map_err(std::io::Error::from)?;
+    let file = match open_below(project, path.as_bytes()) {
+        Err(Errno::ACCESS) => return Err(refused("it may not be read")),
+        file => file.map_err(std::io::Error::from)?,
+    };
     if FileType::from_raw_mode(fstat(&file).map_err(std::io::Error::from)?.st_mode) != FileType::RegularFile {
         return Err(refused("it changes while it is read"));
     }

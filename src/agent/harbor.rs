@@ -24,8 +24,9 @@ const ORGANISATION: &str = "testevo-bench";
 pub const VERIFIER_MODULE: &str = "testevo_sandbox_harbor.py";
 /// The verifier's module.
 pub const VERIFIER: &str = include_str!("../../clients/harbor/testevo_sandbox_harbor.py");
-/// Wall time of a trial's verification, in seconds. A test's own limits are far below it.
-const VERIFIER_SECONDS: u32 = 4 * 3600;
+/// Wall time of a trial's verification, in seconds. Trials take turns, and Harbor counts the time that one waits. A test's own limits
+/// are far below it.
+const VERIFIER_SECONDS: u32 = 24 * 3600;
 /// The script that Harbor runs where its user named no verifier. It writes no reward.
 const NO_VERIFIER: &str = "#!/bin/sh\n\
     echo 'This task is scored on the host, by testevo_sandbox_harbor:HostVerifier; see --verifier.' >&2\nexit 1\n";

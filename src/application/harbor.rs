@@ -115,31 +115,49 @@ pub struct HarborPrediction {
     pub tokens: Option<u64>,
 }
 
-/// Hands over the predictions of a job's trials, or of one trial. `model` replaces the names of agents and models. Returns how many
-/// trials have none, because they say nothing about their agents; each is told.
+/// What stands in predictions instead of what trials tell.
+#[derive(Clone, Debug, Default)]
+pub struct Chosen {
+    /// The model's name, instead of each trial's agent and model.
+    pub model: Option<String>,
+    /// The task of the one trial.
+    pub task: Option<TaskId>,
+}
+
+/// Hands over the predictions of a job's trials, or of one trial. Returns how many trials have none, because they say nothing about their agents; each is told.
 ///
 /// # Errors
 /// [`TrialError`], [`AgentError::Io`], and errors of `take`.
 pub fn predictions(
     directory: &Path,
-    model: Option<&str>,
+    chosen: &Chosen,
     context: &Context,
     mut take: impl FnMut(&HarborPrediction) -> Result<(), CommandError>,
 ) -> Result<usize, CommandError> {
     let tasks = load_all(&context.data_dir()?.join("tasks"))?;
-    let found = trials::find(directory)?;
+    let job = trials::find(directory)?;
     // A trial that is named itself may still run: its verifier asks.
-    let is_named = matches!(&found[..], [only] if same(&only.directory, directory));
+    let is_named = matches!(&job.trials[..], [only] if same(&only.directory, directory));
+    let task_of = |trial: &Trial| match &chosen.task {
+        Some(chosen) => tasks
+            .iter()
+            .find(|task| task.id == *chosen)
+            .ok_or_else(|| TrialError::UnknownTask { trial: trial.directory.clone(), task: chosen.to_string() }),
+        None => trial.task(&tasks),
+    };
     // All are known before the first line is written.
-    let of_tasks =
-        found.iter().map(|trial| Ok((trial, trial.task(&tasks)?))).collect::<Result<Vec<_>, TrialError>>()?;
-    let mut lost = 0;
+    let of_tasks = job.trials.iter().map(|trial| Ok((trial, task_of(trial)?)));
+    let of_tasks = of_tasks.collect::<Result<Vec<_>, TrialError>>()?;
+    for error in &job.unreadable {
+        context.events.warning(format!("no prediction: {error}"));
+    }
+    let mut lost = job.unreadable.len();
     for (trial, task) in of_tasks {
         let name = trial.directory.display();
         if trial.is_lost() || !(trial.ended || is_named) {
             let reason = match &trial.exception {
                 Some(exception) => crate::output::escape(exception).into_owned(),
-                None if trial.ended => "nothing was collected".to_owned(),
+                None if trial.ended => "nothing was collected, or its agent never began".to_owned(),
                 None => "it has not ended".to_owned(),
             };
             context.events.warning(format!("no prediction of `{name}`: {reason}"));
@@ -149,7 +167,10 @@ pub fn predictions(
         if let Some(exception) = &trial.exception {
             context.events.message(format!("`{name}` ended with {}", crate::output::escape(exception)));
         }
-        take(&prediction(trial, task, model, context)?)?;
+        match prediction(trial, task, chosen.model.as_deref(), context)? {
+            Some(prediction) => take(&prediction)?,
+            None => lost += 1,
+        }
     }
     Ok(lost)
 }
@@ -163,7 +184,7 @@ fn prediction(
     task: &Task,
     model: Option<&str>,
     context: &Context,
-) -> Result<HarborPrediction, CommandError> {
+) -> Result<Option<HarborPrediction>, CommandError> {
     let name = trial.directory.display();
     let text = match trial.target(task) {
         // What can't be a test file is handed in as nothing, so that one agent's file does not hold up a job's import.
@@ -171,18 +192,22 @@ fn prediction(
             context.events.warning(format!("the target file of `{name}` is refused: {reason}"));
             None
         }
+        Ok(None) if trial.is_lost_without_target() => {
+            context.events.warning(format!("no prediction of `{name}`: it left no target file"));
+            return Ok(None);
+        }
         Ok(None) => {
             context.events.warning(format!("`{name}` left no target file `{}`", task.test_file));
             None
         }
         text => text?,
     };
-    Ok(HarborPrediction {
+    Ok(Some(HarborPrediction {
         instance_id: task.id.clone(),
         model_name_or_path: model.unwrap_or(&trial.model).to_owned(),
         model_patch: text.is_none().then_some(""),
         model_file: text,
         cost_usd: trial.cost_usd,
         tokens: trial.tokens,
-    })
+    }))
 }

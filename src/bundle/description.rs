@@ -38,7 +38,7 @@ pub(super) const MOST_DESCRIPTION_BYTES: u64 = 64 << 20;
 /// Largest total size of the records, in bytes.
 const MOST_RECORD_BYTES: u64 = 256 << 20;
 /// Largest blob, in bytes.
-const MOST_BLOB_BYTES: u64 = 16 << 30;
+pub(super) const MOST_BLOB_BYTES: u64 = 16 << 30;
 
 /// Whom a bundle is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

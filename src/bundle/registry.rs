@@ -3,15 +3,16 @@
 //! A registry is untrusted: what it sends is bounded by the sizes that the index leads to, and compared with digests. Nothing
 //! that an index names is fetched before the index was accepted.
 
+mod credentials;
 mod error;
 mod pull;
 mod push;
 mod unfinished;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
-use docker_credential::{CredentialRetrievalError, DockerCredential};
 use oci_client::client::{ClientConfig, ClientProtocol};
 use oci_client::errors::{OciDistributionError, OciErrorCode};
 use oci_client::secrets::RegistryAuth;
@@ -19,7 +20,7 @@ use oci_client::{Client, Reference, RegistryOperation};
 use serde::Deserialize;
 
 pub use self::error::{RegistryError, TransferError};
-use super::description::{MANIFEST_TYPE, MOST_DESCRIPTION_BYTES};
+use super::description::{ARTIFACT_TYPE, MANIFEST_TYPE, MOST_BLOB_BYTES, MOST_DESCRIPTION_BYTES};
 use crate::digest::Digest;
 
 /// Media type of an index.
@@ -30,6 +31,10 @@ const SIGNATURE_TYPE: &str = "application/vnd.testevo-sandbox.bundle.signature.v
 const AT_ONCE: usize = 4;
 /// How long a registry may say nothing.
 const SILENCE: Duration = Duration::from_secs(120);
+/// The slowest connection by which a blob is sent, in bytes a second.
+const SLOWEST: u64 = 32 << 10;
+/// Largest total size of the manifests that an index names, in bytes.
+const MOST_MANIFEST_BYTES: u64 = 256 << 20;
 
 /// A blob or manifest that an index or manifest names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +52,8 @@ struct IndexFile {
 struct ManifestFile {
     config: Descriptor,
     layers: Vec<Descriptor>,
+    #[serde(rename = "artifactType")]
+    artifact_type: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -55,6 +62,8 @@ struct Descriptor {
     media_type: String,
     digest: Digest,
     size: u64,
+    #[serde(rename = "artifactType")]
+    artifact_type: Option<String>,
 }
 
 /// What was transferred.
@@ -95,21 +104,25 @@ impl Registry {
         }
         // Another part of the program may have chosen this provider before.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        if reference.digest().is_some_and(|digest| digest.parse::<Digest>().is_err()) {
+            return Err(wrong("its digest is no SHA-256".to_owned()));
+        }
         let host = reference.registry().rsplit_once(':').map_or(reference.registry(), |(host, _)| host);
-        let is_loopback = matches!(host, "localhost" | "[::1]") || host.starts_with("127.");
+        let is_loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         let config = ClientConfig {
             protocol: if plain || is_loopback { ClientProtocol::Http } else { ClientProtocol::Https },
             use_monolithic_push: true,
-            read_timeout: Some(SILENCE),
+            // The client's own limit would end an upload, during which a registry says nothing.
+            read_timeout: None,
             connect_timeout: Some(Duration::from_secs(30)),
             platform_resolver: None,
             user_agent: concat!("testevo-sandbox/", env!("CARGO_PKG_VERSION")),
             ..ClientConfig::default()
         };
         let client = Client::try_from(config).map_err(|error| wrong(error.to_string()))?;
-        let authentication = credentials(reference.registry()).map_err(|error| RegistryError::Unauthorized {
+        let authentication = credentials::of(reference.registry()).map_err(|reason| RegistryError::Unauthorized {
             registry: reference.registry().to_owned(),
-            reason: format!("credentials can't be read: {}", crate::output::escape(&error.to_string())),
+            reason: format!("credentials can't be used: {}", shown(&reason)),
         })?;
         Ok(Self { client, reference, authentication })
     }
@@ -132,11 +145,11 @@ impl Registry {
     /// Returns where the signature of an index lies.
     fn of_signature(&self, index: &Digest) -> Reference {
         let (registry, repository) = (self.reference.registry().to_owned(), self.reference.repository().to_owned());
-        Reference::with_tag(registry, repository, format!("sha256-{}.sig", index.hex()))
+        Reference::with_tag(registry, repository, format!("sha256-{}.bundle-signature", index.hex()))
     }
 
     fn error(&self, doing: &str, error: OciDistributionError) -> RegistryError {
-        let reason = crate::output::escape(&told(&error)).into_owned();
+        let reason = shown(&told(&error));
         let has = |code: &OciErrorCode| match &error {
             OciDistributionError::RegistryError { envelope, .. } => envelope.errors.iter().any(|one| one.code == *code),
             _ => false,
@@ -154,8 +167,12 @@ impl Registry {
             _ if has(&OciErrorCode::Unauthorized) || has(&OciErrorCode::Denied) => {
                 RegistryError::Unauthorized { registry, reason }
             }
-            OciDistributionError::ImageManifestNotFoundError(_) => RegistryError::Missing(reference),
-            _ if has(&OciErrorCode::ManifestUnknown) || has(&OciErrorCode::NameUnknown) => {
+            OciDistributionError::ServerError { code: 401 | 403, .. } => {
+                RegistryError::Unauthorized { registry, reason }
+            }
+            OciDistributionError::ImageManifestNotFoundError(_)
+            | OciDistributionError::ServerError { code: 404, .. } => RegistryError::Missing(reference),
+            _ if [OciErrorCode::ManifestUnknown, OciErrorCode::NameUnknown, OciErrorCode::NotFound].iter().any(has) => {
                 RegistryError::Missing(reference)
             }
             _ => RegistryError::Exchange { reference, doing: doing.to_owned(), reason },
@@ -163,8 +180,25 @@ impl Registry {
     }
 
     async fn log_in(&self, operation: RegistryOperation) -> Result<(), RegistryError> {
-        let token = self.client.auth(&self.reference, &self.authentication, operation).await;
-        token.map(drop).map_err(|error| self.error("logging in", error))
+        let token = self.client.auth(&self.reference, &self.authentication, operation);
+        self.within(SILENCE, "logging in", token).await.map(drop)
+    }
+
+    /// Waits for an answer of the registry, but not for ever.
+    async fn within<T>(
+        &self,
+        most: Duration,
+        doing: &str,
+        asked: impl Future<Output = Result<T, OciDistributionError>>,
+    ) -> Result<T, RegistryError> {
+        match tokio::time::timeout(most, asked).await {
+            Ok(answered) => answered.map_err(|error| self.error(doing, error)),
+            Err(_) => Err(RegistryError::Exchange {
+                reference: self.name(),
+                doing: doing.to_owned(),
+                reason: format!("no answer within {} seconds", most.as_secs()),
+            }),
+        }
     }
 
     fn lies(&self, digest: &Digest) -> RegistryError {
@@ -172,32 +206,19 @@ impl Registry {
     }
 
     fn lies_of(&self, digest: String) -> RegistryError {
-        RegistryError::Lies { reference: self.name(), digest: crate::output::escape(&digest).into_owned() }
+        RegistryError::Lies { reference: self.name(), digest: shown(&digest) }
     }
 
     fn no_bundle(&self, reason: String) -> RegistryError {
-        RegistryError::NoBundle { reference: self.name(), reason: crate::output::escape(&reason).into_owned() }
+        RegistryError::NoBundle { reference: self.name(), reason: shown(&reason) }
     }
 }
 
-/// Returns the credentials that Podman or Docker keep for a registry. Without any, the registry says whether it wants some.
-fn credentials(registry: &str) -> Result<RegistryAuth, CredentialRetrievalError> {
-    for found in [docker_credential::get_podman_credential, docker_credential::get_credential] {
-        match found(registry) {
-            Ok(DockerCredential::UsernamePassword(user, password)) => return Ok(RegistryAuth::Basic(user, password)),
-            Ok(DockerCredential::IdentityToken(token)) => return Ok(RegistryAuth::Bearer(token)),
-            Err(
-                CredentialRetrievalError::NoCredentialConfigured
-                | CredentialRetrievalError::ConfigNotFound
-                | CredentialRetrievalError::ConfigReadError,
-            ) => {}
-            // What helpers say where they have none.
-            Err(CredentialRetrievalError::HelperFailure { stdout, .. }) if stdout.contains("credentials not found") => {
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(RegistryAuth::Anonymous)
+/// Returns a stranger's words: a part of them, without control characters.
+fn shown(text: &str) -> String {
+    const MOST: usize = 400;
+    let part: String = text.chars().take(MOST).collect();
+    crate::output::escape(&part).into_owned()
 }
 
 /// Returns an error of the client with its causes.
@@ -211,14 +232,22 @@ fn told(error: &OciDistributionError) -> String {
     text
 }
 
-/// Returns the manifests that an index names.
+/// Returns the manifests that the index of a bundle names, the bundle's own first.
 fn manifests_of(index: &[u8]) -> Result<Vec<Named>, String> {
     let index: IndexFile = serde_json::from_slice(index).map_err(|error| format!("index.json: {error}"))?;
+    let is_bundle = |found: &&Descriptor| found.artifact_type.as_deref() == Some(ARTIFACT_TYPE);
+    if index.manifests.iter().take(1).filter(is_bundle).count() != 1 {
+        return Err("index.json does not begin with a bundle".to_owned());
+    }
+    let total = index.manifests.iter().fold(0_u64, |total, found| total.saturating_add(found.size));
+    if total > MOST_MANIFEST_BYTES {
+        return Err(format!("its manifests have {total} bytes, more than {MOST_MANIFEST_BYTES}"));
+    }
     index.manifests.into_iter().map(named_manifest).collect()
 }
 
 fn named_manifest(found: Descriptor) -> Result<Named, String> {
-    let Descriptor { media_type, digest, size } = found;
+    let Descriptor { media_type, digest, size, .. } = found;
     match media_type == MANIFEST_TYPE && size <= MOST_DESCRIPTION_BYTES {
         true => Ok(Named { digest, size }),
         false => Err(format!("index.json names {digest} with {size} bytes as `{media_type}`")),
@@ -228,5 +257,10 @@ fn named_manifest(found: Descriptor) -> Result<Named, String> {
 /// Returns the blobs that a manifest names, with their sizes.
 fn blobs_of(manifest: &[u8]) -> Result<BTreeMap<Digest, u64>, String> {
     let manifest: ManifestFile = serde_json::from_slice(manifest).map_err(|error| format!("a manifest: {error}"))?;
-    Ok(manifest.layers.into_iter().chain([manifest.config]).map(|blob| (blob.digest, blob.size)).collect())
+    let named = manifest.layers.into_iter().chain([manifest.config]);
+    let blobs: BTreeMap<Digest, u64> = named.map(|blob| (blob.digest, blob.size)).collect();
+    match blobs.iter().find(|(_, size)| **size > MOST_BLOB_BYTES) {
+        Some((digest, size)) => Err(format!("blob {digest} has {size} bytes, more than {MOST_BLOB_BYTES}")),
+        None => Ok(blobs),
+    }
 }

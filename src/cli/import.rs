@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use super::stdout;
+use crate::application::Context;
+use crate::application::harbor::{self, Chosen};
 use crate::application::import::{ImportRequest, ImportSummary, Imported, import};
-use crate::application::{Context, harbor};
 use crate::error::CommandError;
 use crate::manifest::Written;
 use crate::output::{OutputFormat, Table, counted};
+use crate::task::TaskId;
 use crate::task::file::Changes;
 
 /// Arguments of `import`.
@@ -43,20 +45,23 @@ enum ImportCommand {
         /// The model's name in the predictions [default: each trial's agent and model]
         #[arg(long, value_name = "NAME")]
         model: Option<String>,
+        /// The task of the one trial that JOBDIR is [default: what the trial tells]
+        #[arg(long, value_name = "ID")]
+        task: Option<TaskId>,
     },
 }
 
 pub(super) fn run(arguments: &ImportArguments, context: &Context) -> Result<(), CommandError> {
-    if let Some(ImportCommand::Harbor { directory, model }) = &arguments.command {
-        return trials(directory, model.as_deref(), context);
+    if let Some(ImportCommand::Harbor { directory, model, task }) = &arguments.command {
+        return trials(directory, &Chosen { model: model.clone(), task: task.clone() }, context);
     }
     let (data, manifests) = (arguments.data.clone(), arguments.manifests.clone());
     let request = ImportRequest { data, manifests, replace: arguments.replace };
     execute(&request, arguments.format, context)
 }
 
-fn trials(directory: &Path, model: Option<&str>, context: &Context) -> Result<(), CommandError> {
-    match harbor::predictions(directory, model, context, stdout::json)? {
+fn trials(directory: &Path, chosen: &Chosen, context: &Context) -> Result<(), CommandError> {
+    match harbor::predictions(directory, chosen, context, stdout::json)? {
         0 => Ok(()),
         lost => Err(CommandError::InfrastructureLeft {
             summary: format!("{} no prediction; run them again in Harbor", has(lost)),

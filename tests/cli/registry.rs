@@ -202,7 +202,7 @@ fn only_who_logged_in_comes_to_a_closed_registry_and_only_the_signed_is_fetched(
 
     line.write("broken/config.json", &logins.replace(LOGIN, "no base64"));
     let said = run(line, &[("DOCKER_CONFIG", "broken")], &["push", "made", &reference]);
-    assert!(said.starts_with("exit 5\n") && said.contains("credentials can't be read"), "{said}");
+    assert!(said.starts_with("exit 5\n") && said.contains("credentials can't be used"), "{said}");
 
     let by_podman = [("REGISTRY_AUTH_FILE", "auth.json")];
     for (name, code, expected) in [("other", 6, "is none that"), ("key", 0, "signed by maker")] {

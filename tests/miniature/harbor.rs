@@ -35,6 +35,9 @@ async def main(program, options, task, trials):
 asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]))
 "#;
 
+/// What the verifier passes on to `score`, which it splits as a shell does.
+const OPTIONS: &str = "--engine native --no-mutation";
+
 const BASE: &str = r#"
 class BaseVerifier:
     def __init__(self, *, task, trial_paths, environment, override_env=None, logger=None, verifier_env=None, step_name=None):
@@ -82,7 +85,7 @@ impl Job<'_> {
     fn end(&self, name: &str, exception: Value) {
         let result = json!({
             "trial_name": name, "task_name": format!("testevo-bench/{}", self.task), "task_id": {"path": "tasks/x"},
-            "agent_info": {"name": "agent", "version": "1", "model_info": {"name": "model", "provider": null}},
+            "agent_execution": {"started_at": "2026-01-01T00:00:00Z"}, "agent_info": {"name": "agent", "version": "1", "model_info": {"name": "model", "provider": null}},
             "agent_result": {"n_input_tokens": 7, "n_output_tokens": 5, "cost_usd": 0.5}, "exception_info": exception,
         });
         fs::write(self.directory.join(name).join("result.json"), result.to_string()).unwrap();
@@ -134,12 +137,18 @@ fn trials_are_scored_on_the_host_and_become_predictions() {
     let nop = job.trial("nop", None);
     let broken = job.trial("broken", Some(b"package mini; class"));
     let foreign = job.trial("foreign", None);
-    fs::write(foreign.join("config.json"), r#"{"task": {"path": "tasks/other"}, "trial_name": "foreign"}"#).unwrap();
+    // What can't be read leaves no reward.
+    fs::write(foreign.join("config.json"), "{").unwrap();
+    // An agent may have left links where the verifier writes.
+    let outside = directory.path().join("outside");
+    for name in ["predictions.jsonl", "scoring.log", "report.csv"] {
+        std::os::unix::fs::symlink(&outside, oracle.join("verifier").join(name)).unwrap();
+    }
     stand_ins(directory.path());
     let caller = directory.path().join("call.py");
     fs::write(&caller, CALLER).unwrap();
     let mut python = Command::new("python3");
-    python.arg(caller).arg(wrapper(&workshop, directory.path())).arg("--engine native --no-mutation").arg(&task);
+    python.arg(caller).arg(wrapper(&workshop, directory.path())).arg(OPTIONS).arg(&task);
     python
         .args([&oracle, &nop, &broken, &foreign])
         .env("PYTHONPATH", format!("{}:{}", tasks.display(), directory.path().display()));
@@ -151,7 +160,11 @@ fn trials_are_scored_on_the_host_and_become_predictions() {
     let none = json!({"reward": 0.0, "strict": 0.0, "clean": 0.0});
     assert_eq!((nothing, broken_reward), (&none, &none), "{output:?}");
     let fault = fault.as_str().unwrap();
-    assert!(fault.contains("`import` ended with exit code 4") && fault.contains("is of `tasks/other`"), "{fault}");
+    assert!(
+        fault.contains("`import` ended with exit code 4") && fault.contains("foreign/config.json` can't be read"),
+        "{fault}"
+    );
+    assert!(!outside.exists(), "no link is followed");
     let category = |trial: &Path| {
         let table = fs::read_to_string(trial.join("verifier/report.csv")).unwrap();
         let categories = ["Success", "Redundant", "ExecFail", "CmplFail", "HrnsFail"];

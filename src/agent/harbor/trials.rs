@@ -11,6 +11,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::harbor_name;
 use crate::agent::AgentError;
@@ -24,8 +25,25 @@ const MOST_RESULT_BYTES: u64 = 256 << 20;
 /// The most entries of a job's directory.
 const MOST_ENTRIES: usize = 1_000_000;
 
+/// Exceptions that an agent can end with by itself, or that only concern its verification.
+const OWN: [&str; 13] = [
+    "AgentTimeoutError",
+    "NonZeroAgentExitCodeError",
+    "ContextWindowExceededError",
+    "OutputTokenExceededError",
+    "ContextLengthExceededError",
+    "OutputLengthExceededError",
+    "AgentSafetyRefusalError",
+    "ContentPolicyViolationError",
+    "VerifierTimeoutError",
+    "RewardFileNotFoundError",
+    "RewardFileEmptyError",
+    "VerifierOutputParseError",
+    "ScoringError",
+];
+
 /// Exceptions that Harbor lays to the machine, the model's provider or itself, or to a user who cancelled.
-const FAULTS: [&str; 38] = [
+const FAULTS: [&str; 43] = [
     "EnvironmentStartTimeoutError",
     "SandboxBuildFailedError",
     "AgentSetupTimeoutError",
@@ -63,6 +81,11 @@ const FAULTS: [&str; 38] = [
     "AuthenticationError",
     "PermissionDeniedError",
     "NotFoundError",
+    "ServiceOperationsUnsupportedError",
+    "VercelScopeError",
+    "DspyImportError",
+    "MissingExtraError",
+    "RegradeError",
     "CancelledError",
 ];
 
@@ -130,8 +153,19 @@ pub struct Trial {
     pub cost_usd: Option<f64>,
     /// Input and output tokens of the agent.
     pub tokens: Option<u64>,
+    /// Whether its agent has begun to work; a running trial's verifier only asks when it has.
+    pub began: bool,
     /// Whether the trial has ended.
     pub ended: bool,
+}
+
+/// A job's trials.
+#[derive(Debug, Default)]
+pub struct Job {
+    /// The trials, sorted by name.
+    pub trials: Vec<Trial>,
+    /// Why others can't be read.
+    pub unreadable: Vec<TrialError>,
 }
 
 #[derive(Deserialize)]
@@ -144,7 +178,13 @@ struct ResultFile {
     #[serde(default)]
     agent_info: AgentInfo,
     agent_result: Option<AgentResult>,
+    agent_execution: Option<Timing>,
     exception_info: Option<ExceptionInfo>,
+}
+
+#[derive(Deserialize)]
+struct Timing {
+    started_at: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -165,11 +205,13 @@ struct ModelInfo {
     provider: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// Harbor takes these from what the agent wrote, so that they may be anything.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct AgentResult {
-    n_input_tokens: Option<u64>,
-    n_output_tokens: Option<u64>,
-    cost_usd: Option<f64>,
+    n_input_tokens: Value,
+    n_output_tokens: Value,
+    cost_usd: Value,
 }
 
 #[derive(Deserialize)]
@@ -184,13 +226,13 @@ struct ConfigFile {
     task: TaskPath,
 }
 
-/// Returns the trials of a job, sorted by name, or the one trial that the directory is.
+/// Returns the trials of a job, or the one trial that the directory is.
 ///
 /// # Errors
 /// [`TrialError`].
-pub fn find(directory: &Path) -> Result<Vec<Trial>, TrialError> {
+pub fn find(directory: &Path) -> Result<Job, TrialError> {
     if let Some(trial) = read(directory)? {
-        return Ok(vec![trial]);
+        return Ok(Job { trials: vec![trial], unreadable: Vec::new() });
     }
     let no_job = || TrialError::NoJob(directory.to_owned());
     let entries = match fs::read_dir(directory) {
@@ -199,18 +241,21 @@ pub fn find(directory: &Path) -> Result<Vec<Trial>, TrialError> {
         }
         entries => entries?,
     };
-    let mut trials = Vec::new();
+    let mut job = Job::default();
     for entry in entries.take(MOST_ENTRIES) {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            trials.extend(read(&entry.path())?);
+            match read(&entry.path()) {
+                Ok(trial) => job.trials.extend(trial),
+                Err(error) => job.unreadable.push(error),
+            }
         }
     }
-    if trials.is_empty() {
+    if job.trials.is_empty() && job.unreadable.is_empty() {
         return Err(no_job());
     }
-    trials.sort_by(|one, other| one.directory.cmp(&other.directory));
-    Ok(trials)
+    job.trials.sort_by(|one, other| one.directory.cmp(&other.directory));
+    Ok(job)
 }
 
 /// Reads the trial that a directory is, if it is one.
@@ -222,21 +267,23 @@ fn read(directory: &Path) -> Result<Option<Trial>, TrialError> {
         exception: None,
         cost_usd: None,
         tokens: None,
+        began: true,
         ended: false,
     };
     if let Some(result) = json::<ResultFile>(&directory.join("result.json"))?
         && result.trial_name.is_some()
     {
-        let agent = result.agent_result.as_ref();
-        let tokens = agent.and_then(|agent| match (agent.n_input_tokens, agent.n_output_tokens) {
+        let agent = result.agent_result.unwrap_or_default();
+        let tokens = match (agent.n_input_tokens.as_u64(), agent.n_output_tokens.as_u64()) {
             (None, None) => None,
             (input, output) => Some(input.unwrap_or_default().saturating_add(output.unwrap_or_default())),
-        });
-        let cost_usd = agent.and_then(|agent| agent.cost_usd).filter(|cost| cost.is_finite() && *cost >= 0.0);
+        };
+        let cost_usd = agent.cost_usd.as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0);
         return Ok(Some(Trial {
             exception: result.exception_info.map(|exception| exception.exception_type),
             cost_usd,
             tokens,
+            began: result.agent_execution.is_some_and(|timing| timing.started_at.is_some()),
             ended: true,
             ..trial([result.task_id.path, Some(result.task_name)], model(&result.agent_info))
         }));
@@ -293,11 +340,17 @@ impl Trial {
         })
     }
 
-    /// Tells whether the trial says nothing about its agent: its machine, the model's provider or Harbor failed, or nothing was
-    /// collected.
+    /// Tells whether the trial says nothing about its agent: it never began, its machine, the model's provider or Harbor failed, or
+    /// nothing was collected.
     pub fn is_lost(&self) -> bool {
         let is_fault = |exception: &String| FAULTS.contains(&exception.as_str());
-        self.exception.as_ref().is_some_and(is_fault) || !self.directory.join("artifacts/manifest.json").is_file()
+        let is_collected = self.directory.join("artifacts/manifest.json").is_file();
+        self.exception.as_ref().is_some_and(is_fault) || !self.began || !is_collected
+    }
+
+    /// Tells whether a missing target file says nothing about the agent: something unknown ended the trial, perhaps its container.
+    pub fn is_lost_without_target(&self) -> bool {
+        self.exception.as_ref().is_some_and(|exception| !OWN.contains(&exception.as_str()))
     }
 
     /// Returns the target file's text, as Harbor collected it; `None` if there is none.

@@ -48,7 +48,7 @@ fn a_task_for_agents_has_no_answer() {
         [verifier]
         environment_mode = "separate"
         user = "root"
-        timeout_sec = 14400.0
+        timeout_sec = 86400.0
     };
     assert_eq!(toml, toml::Value::Table(expected));
     // What an agent is told is what `TASK.md` of its workspace tells.
@@ -106,7 +106,8 @@ impl Job {
         let config = format!(r#"{{"task": {{"path": "out/task-1"}}, "trial_name": "{name}"}}"#);
         fs::write(directory.join("config.json"), config).unwrap();
         let result = format!(
-            r#"{{"trial_name": "{name}", "task_name": "testevo-bench/task-1", "task_id": {{"path": "out/task-1"}}, {more}}}"#
+            r#"{{"trial_name": "{name}", "task_name": "testevo-bench/task-1", "task_id": {{"path": "out/task-1"}},
+            "agent_execution": {{"started_at": "2026-01-01T00:00:00Z"}}, {more}}}"#
         );
         fs::write(directory.join("result.json"), result).unwrap();
         if let Some(target) = target {
@@ -116,7 +117,8 @@ impl Job {
     }
 
     fn one(&self) -> Trial {
-        let [trial] = &find(self.0.path()).unwrap()[..] else { panic!("one trial") };
+        let job = find(self.0.path()).unwrap();
+        let [trial] = &job.trials[..] else { panic!("one trial: {job:?}") };
         trial.clone()
     }
 }
@@ -129,7 +131,7 @@ fn a_trial_is_a_prediction_with_its_costs() {
     let (setup, job) = (Setup::new(None), Job::new());
     let directory = job.trial("t1", AGENT, Some("mine"));
     let trial = job.one();
-    assert_eq!(find(&directory).unwrap(), [trial.clone()]);
+    assert_eq!(find(&directory).unwrap().trials, std::slice::from_ref(&trial));
     assert_eq!((trial.model.as_str(), trial.tokens, trial.cost_usd), ("claude-code/p/m-1", Some(15), Some(0.25)));
     assert_eq!((trial.ended, trial.is_lost()), (true, false));
     assert_eq!(trial.task(std::slice::from_ref(&setup.task)).unwrap().id, setup.task.id);
@@ -160,14 +162,37 @@ fn what_says_nothing_about_an_agent_is_lost() {
         assert_eq!(job.one().is_lost(), lost, "{more}");
         assert_eq!(job.one().target(&setup.task).unwrap(), None);
     }
+    for (unknown, lost) in [("AgentTimeoutError", false), ("RuntimeError", true)] {
+        let job = Job::new();
+        job.trial("t1", &exception(unknown), None);
+        assert_eq!((job.one().is_lost(), job.one().is_lost_without_target()), (false, lost));
+    }
     let job = Job::new();
     let directory = job.trial("t1", AGENT, None);
+    let result = fs::read_to_string(directory.join("result.json")).unwrap();
+    fs::write(directory.join("result.json"), result.replace("agent_execution", "agent_setup")).unwrap();
+    assert!(job.one().is_lost(), "its agent never began");
+    fs::write(directory.join("result.json"), result).unwrap();
     fs::remove_file(directory.join("artifacts/manifest.json")).unwrap();
     assert!(job.one().is_lost(), "nothing was collected");
     fs::remove_dir_all(directory.join("artifacts")).unwrap();
     fs::remove_file(directory.join("result.json")).unwrap();
     let running = job.one();
     assert_eq!((running.ended, running.target(&setup.task).unwrap()), (false, None));
+}
+
+#[test]
+fn figures_that_an_agent_made_up_are_left_out() {
+    for figures in [
+        r#"{"n_input_tokens": -1, "n_output_tokens": 1.5, "cost_usd": -0.5}"#,
+        r#"{"n_input_tokens": 36893488147419103232, "cost_usd": "much"}"#,
+        "{}",
+        "null",
+    ] {
+        let job = Job::new();
+        job.trial("t1", &format!(r#""agent_result": {figures}"#), None);
+        assert_eq!((job.one().tokens, job.one().cost_usd), (None, None), "{figures}");
+    }
 }
 
 #[test]
@@ -190,12 +215,20 @@ fn what_is_no_trial_is_refused_and_no_link_is_followed() {
     symlink("/", directory.join("artifacts/work")).unwrap();
     assert_eq!(refused(), "a part of its path is a link");
 
+    // One trial that can't be read does not hold up the others.
+    job.trial("t2", AGENT, None);
+    let unreadable = || {
+        let found = find(job.0.path()).unwrap();
+        assert_eq!(found.trials.len(), 1);
+        assert_eq!(find(&directory).unwrap_err().to_string(), found.unreadable[0].to_string());
+        found.unreadable[0].to_string()
+    };
     fs::write(directory.join("result.json"), "{\"trial_name\": 1}").unwrap();
-    assert!(find(job.0.path()).unwrap_err().to_string().contains("t1/result.json` can't be read: "));
+    assert!(unreadable().contains("t1/result.json` can't be read: "));
     fs::remove_file(directory.join("result.json")).unwrap();
     symlink(&outside, directory.join("result.json")).unwrap();
-    assert!(find(job.0.path()).unwrap_err().to_string().ends_with("it is a link"));
+    assert!(unreadable().ends_with("it is a link"));
     fs::remove_file(directory.join("result.json")).unwrap();
     fs::File::create(directory.join("result.json")).unwrap().set_len(1 << 40).unwrap();
-    assert!(find(job.0.path()).unwrap_err().to_string().contains("more than 268435456 bytes"));
+    assert!(unreadable().contains("more than 268435456 bytes"));
 }

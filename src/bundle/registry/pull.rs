@@ -11,8 +11,8 @@ use oci_client::{Reference, RegistryOperation};
 
 use super::unfinished::Unfinished;
 use super::{
-    AT_ONCE, INDEX_TYPE, ManifestFile, Named, Registry, RegistryError, TransferError, Transferred, blobs_of,
-    manifests_of,
+    AT_ONCE, INDEX_TYPE, ManifestFile, Named, Registry, RegistryError, SIGNATURE_TYPE, SILENCE, TransferError,
+    Transferred, blobs_of, manifests_of,
 };
 use crate::bundle::description::{MANIFEST_TYPE, MOST_INDEX_BYTES};
 use crate::bundle::layout::{INDEX, LAYOUT, LAYOUT_TEXT, SIGNATURE, blob_name};
@@ -28,18 +28,22 @@ impl Registry {
     /// [`RegistryError`].
     pub async fn index(&self) -> Result<(Vec<u8>, Option<Vec<u8>>), RegistryError> {
         self.log_in(RegistryOperation::Pull).await?;
-        let index = self.manifest(&self.reference, INDEX_TYPE).await?;
+        // An image is asked for as well, to be told from nothing.
+        let index = self.manifest(&self.reference, &[INDEX_TYPE, MANIFEST_TYPE]).await?;
         if index.len() as u64 > MOST_INDEX_BYTES {
             return Err(self.no_bundle(format!("its index has more than {MOST_INDEX_BYTES} bytes")));
         }
         let id = Digest::of(&index);
-        let manifest = match self.manifest(&self.of_signature(&id), MANIFEST_TYPE).await {
+        let manifest = match self.manifest(&self.of_signature(&id), &[MANIFEST_TYPE]).await {
             Err(RegistryError::Missing(_)) => return Ok((index, None)),
             manifest => manifest?,
         };
         let malformed = |reason: String| self.no_bundle(format!("its signature: {reason}"));
         let manifest: ManifestFile = serde_json::from_slice(&manifest).map_err(|error| malformed(error.to_string()))?;
         let [layer] = &manifest.layers[..] else { return Err(malformed("it has no single layer".to_owned())) };
+        if manifest.artifact_type.as_deref() != Some(SIGNATURE_TYPE) {
+            return Err(malformed("it is something else".to_owned()));
+        }
         if layer.size > signature::MOST_BYTES {
             return Err(malformed(format!("it has {} bytes", layer.size)));
         }
@@ -64,7 +68,7 @@ impl Registry {
         let named = manifests_of(index).map_err(|reason| self.no_bundle(reason))?;
         let (mut blobs, mut manifests) = (BTreeMap::new(), Vec::new());
         for manifest in &named {
-            let bytes = self.manifest(&self.at(&manifest.digest), MANIFEST_TYPE).await?;
+            let bytes = self.manifest(&self.at(&manifest.digest), &[MANIFEST_TYPE]).await?;
             if Digest::of(&bytes) != manifest.digest || bytes.len() as u64 != manifest.size {
                 return Err(self.lies(&manifest.digest).into());
             }
@@ -102,7 +106,10 @@ impl Registry {
             unfinished.write(&blob_name(digest), bytes)?;
         }
         for (name, bytes) in [(LAYOUT, Some(LAYOUT_TEXT)), (INDEX, Some(index)), (SIGNATURE, signed)] {
-            bytes.map(|bytes| unfinished.write(name, bytes)).transpose()?;
+            match bytes {
+                Some(bytes) => unfinished.write(name, bytes)?,
+                None => unfinished.remove(name)?,
+            }
         }
         // What is no bundle of ours does not appear.
         Description::read(&Layout::open(unfinished.path())?, index)?;
@@ -110,12 +117,16 @@ impl Registry {
         Ok(Transferred { index: Some(Digest::of(index)), manifests, blobs: count, bytes, present })
     }
 
-    async fn manifest(&self, at: &Reference, kind: &str) -> Result<Vec<u8>, RegistryError> {
-        let pulled = self.client.pull_manifest_raw(at, &self.authentication, &[kind]).await;
-        let (bytes, _) = pulled.map_err(|error| match error {
-            OciDistributionError::DigestError(_) => self.lies_of(at.digest().unwrap_or_default().to_owned()),
-            error => self.error("fetching a manifest", error),
-        })?;
+    async fn manifest(&self, at: &Reference, kinds: &[&str]) -> Result<Vec<u8>, RegistryError> {
+        let pulling = async {
+            match self.client.pull_manifest_raw(at, &self.authentication, kinds).await {
+                Err(OciDistributionError::DigestError(_)) => Ok(None),
+                pulled => pulled.map(Some),
+            }
+        };
+        let Some((bytes, _)) = self.within(SILENCE, "fetching a manifest", pulling).await? else {
+            return Err(self.lies_of(at.digest().unwrap_or_default().to_owned()));
+        };
         match at.digest() {
             Some(digest) if digest != Digest::of(&bytes).to_string() => Err(self.lies_of(digest.to_owned())),
             _ => Ok(bytes.to_vec()),
@@ -132,19 +143,21 @@ impl Registry {
         let text = blob.digest.to_string();
         let descriptor =
             OciDescriptor { digest: text, size: blob.size.try_into().unwrap_or(i64::MAX), ..OciDescriptor::default() };
-        let failed = |error: OciDistributionError| self.error("fetching a blob", error);
-        let mut pieces = self.client.pull_blob_stream(&self.reference, &descriptor).await.map_err(failed)?.stream;
+        const DOING: &str = "fetching a blob";
+        let opening = self.client.pull_blob_stream(&self.reference, &descriptor);
+        let mut pieces = self.within(SILENCE, DOING, opening).await?.stream;
         let mut hasher = HashingWriter::new(out);
         let mut left = blob.size;
         loop {
-            let piece = match pieces.next().await {
+            let next = async { Ok(pieces.next().await) };
+            let piece = match self.within(SILENCE, DOING, next).await? {
                 None => break,
                 Some(Ok(piece)) => piece,
                 // The client compares digests, too.
                 Some(Err(error)) if error.get_ref().is_some_and(|inner| inner.is::<DigestError>()) => {
                     return Err(self.lies(&blob.digest));
                 }
-                Some(Err(error)) => return Err(failed(error.into())),
+                Some(Err(error)) => return Err(self.error(DOING, error.into())),
             };
             left = left.checked_sub(piece.len() as u64).ok_or_else(|| self.lies(&blob.digest))?;
             hasher.write_all(&piece).map_err(&unwritten)?;

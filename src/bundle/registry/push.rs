@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -10,7 +11,8 @@ use oci_client::{Reference, RegistryOperation};
 use serde_json::json;
 
 use super::{
-    AT_ONCE, INDEX_TYPE, Registry, RegistryError, SIGNATURE_TYPE, TransferError, Transferred, blobs_of, manifests_of,
+    AT_ONCE, INDEX_TYPE, Registry, RegistryError, SIGNATURE_TYPE, SILENCE, SLOWEST, TransferError, Transferred,
+    blobs_of, manifests_of,
 };
 use crate::bundle::description::{MANIFEST_TYPE, MOST_INDEX_BYTES};
 use crate::bundle::layout::{INDEX, SIGNATURE};
@@ -30,6 +32,10 @@ impl Registry {
     /// # Errors
     /// [`RegistryError`]; [`BundleError`] of the bundle, also for blobs that neither it nor the registry has.
     pub async fn push(&self, layout: Arc<Layout>, stage: &RunningStage) -> Result<Transferred, TransferError> {
+        if self.reference.digest().is_some() {
+            let reason = "a bundle is sent to a tag".to_owned();
+            return Err(RegistryError::Reference { text: self.name(), reason }.into());
+        }
         let index = layout.read(INDEX, MOST_INDEX_BYTES)?.unwrap_or_default();
         let signed = layout.read(SIGNATURE, signature::MOST_BYTES)?;
         let (mut blobs, mut manifests) = (BTreeMap::new(), Vec::new());
@@ -46,7 +52,10 @@ impl Registry {
             .try_collect()
             .await?;
         for (digest, bytes) in manifests {
-            self.push_manifest(&self.at(&digest), bytes, MANIFEST_TYPE).await?;
+            // The client takes what it sends a manifest to for a tag.
+            let (registry, repository) = (self.reference.registry(), self.reference.repository());
+            let at = Reference::with_tag(registry.to_owned(), repository.to_owned(), digest.to_string());
+            self.push_manifest(&at, bytes, MANIFEST_TYPE).await?;
         }
         let id = Digest::of(&index);
         if let Some(signed) = signed {
@@ -68,8 +77,8 @@ impl Registry {
         stage: &RunningStage,
     ) -> Result<Option<u64>, TransferError> {
         let (text, item) = (digest.to_string(), digest.hex()[..12].to_owned());
-        let exists = self.client.blob_exists(&self.reference, &text).await;
-        if exists.map_err(|error| self.error("asking for a blob", error))? {
+        let exists = self.client.blob_exists(&self.reference, &text);
+        if self.within(SILENCE, "asking for a blob", exists).await? {
             stage.item_finished(&item, "there", false);
             return Ok(None);
         }
@@ -87,12 +96,13 @@ impl Registry {
             let (piece, reader) = read.await.map_err(io::Error::other)??;
             Ok((!piece.is_empty()).then(|| (Bytes::from(piece), reader)))
         });
-        let pushed = self.client.push_blob_stream(&self.reference, pieces, &text, Some(size)).await;
-        if let Err(error) = pushed {
+        let most = SILENCE + Duration::from_secs(size / SLOWEST);
+        let pushing = self.client.push_blob_stream(&self.reference, pieces, &text, Some(size));
+        if let Err(error) = self.within(most, "sending a blob", pushing).await {
             // The registry compares digests, too: where the bundle is damaged, that is the reason.
             layout.check_blob(digest, size)?;
             stage.item_finished(&item, "failed", true);
-            return Err(self.error("sending a blob", error).into());
+            return Err(error.into());
         }
         stage.item_finished(&item, "sent", false);
         Ok(Some(size))
@@ -100,8 +110,8 @@ impl Registry {
 
     async fn push_manifest(&self, at: &Reference, bytes: Vec<u8>, kind: &'static str) -> Result<(), RegistryError> {
         let kind = reqwest::header::HeaderValue::from_static(kind);
-        let pushed = self.client.push_manifest_raw(at, bytes, kind).await;
-        pushed.map(drop).map_err(|error| self.error("sending a manifest", error))
+        let pushing = self.client.push_manifest_raw(at, bytes, kind);
+        self.within(SILENCE, "sending a manifest", pushing).await.map(drop)
     }
 
     async fn push_signature(&self, index: &Digest, size: usize, signed: Vec<u8>) -> Result<(), RegistryError> {
@@ -116,9 +126,10 @@ impl Registry {
             "subject": {"mediaType": INDEX_TYPE, "digest": index, "size": size},
         });
         for bytes in [EMPTY.to_vec(), signed] {
-            let digest = Digest::of(&bytes).to_string();
-            let pushed = self.client.push_blob(&self.reference, bytes, &digest).await;
-            pushed.map_err(|error| self.error("sending the signature", error))?;
+            let (digest, size) = (Digest::of(&bytes).to_string(), bytes.len() as u64);
+            let pieces = stream::iter([Ok(Bytes::from(bytes))]);
+            let pushing = self.client.push_blob_stream(&self.reference, pieces, &digest, Some(size));
+            self.within(SILENCE, "sending the signature", pushing).await?;
         }
         self.push_manifest(&self.of_signature(index), manifest.to_string().into_bytes(), MANIFEST_TYPE).await
     }

@@ -102,6 +102,14 @@ impl<'a> Unfinished<'a> {
         written.map_err(|error| self.failed(error))
     }
 
+    /// Removes a small member that an earlier attempt may have written.
+    pub(super) fn remove(&self, member: &str) -> Result<(), RegistryError> {
+        match fs::remove_file(self.directory.join(member)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(error)),
+            _ => Ok(()),
+        }
+    }
+
     /// Lets the directory appear at its place.
     pub(super) fn appear(self) -> Result<(), RegistryError> {
         fs::rename(&self.directory, self.output).map_err(|error| self.failed(error))
