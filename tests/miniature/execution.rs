@@ -1,6 +1,9 @@
 //! Every miniature through the whole job: lock, image, proof, cells; a real engine, real Maven. What comes of each cell
 //! and method must be what the miniature says.
 //!
+//! Tests begin in the order of their names, and those of one repository wait for each other: the longest have names by which
+//! they begin early, and so end before others want their repositories.
+//!
 //! The data directory lies below the build's own, so that a second run of the tests resolves and downloads nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,7 +77,7 @@ fn full_every_miniature_on_both_paths() {
 }
 
 #[test]
-fn builds_17() {
+fn maven_builds_17() {
     let checked = check("builds-17", Reference::Section);
     recordings_are_as_described(&checked);
     let Checked { repository, workshop, .. } = checked;
@@ -82,7 +85,7 @@ fn builds_17() {
 }
 
 #[test]
-fn bundle_8() {
+fn packaging_bundle_8() {
     let Checked { repository, workshop, .. } = check("bundle-8", Reference::All);
     versions_are_chosen(&workshop, &repository);
     proof::makes_the_image_ready(&workshop, &repository);
@@ -396,6 +399,8 @@ pub(super) struct Workshop {
     pub(super) sources: PathBuf,
     /// What the directories of repositories in `sources` are called.
     mirror: &'static str,
+    /// How many executions are done at once where a test does not say.
+    jobs: &'static str,
     repository: String,
     /// Held while a test works with the repository: another test would write its sources anew.
     _busy: fs_err::File,
@@ -411,14 +416,15 @@ impl Workshop {
         let busy = fs_err::File::create(sources.join(format!("{}.busy", repository.name.file_stem()))).unwrap();
         busy.file().lock().unwrap();
         let data_dir = root.join("data");
-        Self { data_dir, sources, mirror: "{name}", repository: repository.name.to_string(), _busy: busy }
+        Self { data_dir, sources, mirror: "{name}", jobs: "1", repository: repository.name.to_string(), _busy: busy }
     }
 
     /// Returns the data directory that `demo` makes for itself below the others' one.
     pub(super) fn of_demonstration(repository: &SampleRepository) -> Self {
         let all = Self::new(repository);
         let data_dir = all.data_dir.join("demo");
-        Self { sources: data_dir.join("sources"), data_dir, mirror: "{owner}__{name}", ..all }
+        // Its many tests wait for each other, so that each may use the processors.
+        Self { sources: data_dir.join("sources"), data_dir, mirror: "{owner}__{name}", jobs: "2", ..all }
     }
 
     /// Returns a data directory of its own, empty but for the others' store.
@@ -499,7 +505,7 @@ impl Workshop {
         command.args(arguments).arg("--data-dir").arg(&self.data_dir);
         command.arg("--git-mirror").arg(self.sources.join(self.mirror));
         if !arguments.contains(&"--jobs") {
-            command.args(["--jobs", "1"]);
+            command.args(["--jobs", self.jobs]);
         }
         command
     }

@@ -57,7 +57,7 @@ impl Registry {
     /// attempt has fetched is not fetched again.
     ///
     /// # Errors
-    /// [`RegistryError`]; [`BundleError`] for what is no bundle.
+    /// [`RegistryError`]; [`BundleError`](crate::bundle::BundleError) for what is no bundle.
     pub async fn fetch(
         &self,
         (index, signed): (&[u8], Option<&[u8]>),
