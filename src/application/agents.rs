@@ -12,6 +12,7 @@ use crate::agent::collection::{Collected, collect};
 use crate::agent::dataset::DatasetRow;
 use crate::agent::{AgentError, NewWorkspace, Written, check_free, packing};
 use crate::digest::Digest;
+use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::execution::container::temporary::Spool;
 use crate::execution::module::WholeBuilds;
@@ -71,10 +72,7 @@ pub async fn load(selector: &Selector, context: &Context) -> Result<Vec<TaskImag
             let (agent, recipe) = agent_images::compose_by(&workbench, &workbench.manifest(&repository)?).await?;
             let maker = Maker::open(&workbench, &repository, &tasks).await?;
             for task in tasks {
-                let image = maker.image_of(task, (&agent, &recipe), &workbench).await?;
-                let name = task_tag(&image, task);
-                workbench.load_as(engine.as_ref(), &image, &name).await?;
-                loaded.push(TaskImage { task_id: task.id.clone(), image: image.config_digest, name });
+                loaded.push(maker.load(task, (&agent, &recipe), &workbench, engine.as_ref()).await?);
             }
         }
         Ok(loaded)
@@ -146,8 +144,22 @@ impl Maker {
         self.with(task, context, move |workspace| workspace.write(&output)).await
     }
 
+    /// Loads the image of a task into the engine: the given image for agents with the task's workspace on top.
+    pub(super) async fn load(
+        &self,
+        task: &Task,
+        agent: (&Image, &ImageRecipe),
+        workbench: &Workbench<'_>,
+        engine: &dyn Engine,
+    ) -> Result<TaskImage, CommandError> {
+        let image = self.image_of(task, agent, workbench).await?;
+        let name = task_tag(&image, task);
+        workbench.load_as(engine, &image, &name).await?;
+        Ok(TaskImage { task_id: task.id.clone(), image: image.config_digest, name })
+    }
+
     /// Composes the image of a task.
-    pub(super) async fn image_of(
+    async fn image_of(
         &self,
         task: &Task,
         (agent, recipe): (&Image, &ImageRecipe),

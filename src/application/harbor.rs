@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use fs_err as fs;
 use serde::Serialize;
 
 use super::agents::Maker;
@@ -14,7 +13,6 @@ use crate::agent::harbor::{HarborTask, Network, VERIFIER, VERIFIER_MODULE};
 use crate::agent::{AgentError, check_free};
 use crate::data_dir::write_atomically;
 use crate::error::CommandError;
-use crate::image::task_tag;
 use crate::task::file::load_all;
 use crate::task::selector::Selector;
 use crate::task::{Task, TaskId};
@@ -63,9 +61,7 @@ pub async fn export(request: &HarborRequest, context: &Context) -> Result<Vec<Ex
             let (agent, recipe) = agent_images::compose_by(&workbench, &workbench.manifest(&repository)?).await?;
             let maker = Maker::open(&workbench, &repository, &tasks).await?;
             for task in tasks {
-                let image = maker.image_of(task, (&agent, &recipe), &workbench).await?;
-                let name = task_tag(&image, task);
-                workbench.load_as(engine.as_ref(), &image, &name).await?;
+                let name = maker.load(task, (&agent, &recipe), &workbench, engine.as_ref()).await?.name;
                 let path = request.output.join(task.id.as_str());
                 write(&maker, task, name.clone(), path.clone(), request, context).await?;
                 exported.push(Exported { task_id: task.id.clone(), path, image: name });
@@ -124,7 +120,8 @@ pub struct Chosen {
     pub task: Option<TaskId>,
 }
 
-/// Hands over the predictions of a job's trials, or of one trial. Returns how many trials have none, because they say nothing about their agents; each is told.
+/// Hands over the predictions of a job's trials, or of one trial. Returns how many trials have none,
+/// because they say nothing about their agents; each is told.
 ///
 /// # Errors
 /// [`TrialError`], [`AgentError::Io`], and errors of `take`.
@@ -137,7 +134,7 @@ pub fn predictions(
     let tasks = load_all(&context.data_dir()?.join("tasks"))?;
     let job = trials::find(directory)?;
     // A trial that is named itself may still run: its verifier asks.
-    let is_named = matches!(&job.trials[..], [only] if same(&only.directory, directory));
+    let is_named = matches!(&job.trials[..], [only] if only.directory == directory);
     let task_of = |trial: &Trial| match &chosen.task {
         Some(chosen) => tasks
             .iter()
@@ -173,10 +170,6 @@ pub fn predictions(
         }
     }
     Ok(lost)
-}
-
-fn same(one: &Path, other: &Path) -> bool {
-    matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 fn prediction(

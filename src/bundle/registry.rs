@@ -67,10 +67,10 @@ struct Descriptor {
 }
 
 /// What was transferred.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transferred {
     /// The index.
-    pub index: Option<Digest>,
+    pub index: Digest,
     /// The manifests that the index names, the bundle's first.
     pub manifests: Vec<Digest>,
     /// Number of blobs that were sent or fetched.
@@ -82,7 +82,6 @@ pub struct Transferred {
 }
 
 /// A place in a registry: a repository of it with a tag, or with the digest of an index.
-#[derive(Clone)]
 pub struct Registry {
     client: Client,
     reference: Reference,

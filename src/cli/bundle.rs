@@ -236,13 +236,13 @@ pub(super) fn run(arguments: &BundleArguments, context: &Context) -> Result<(), 
         BundleCommand::Push { bundle, place, format } => {
             let pushing = push(bundle, &place.reference, place.plain_http, context);
             let moved = block_on(context, pushing)?;
-            write_moved(&moved, "sent", *format)
+            write_moved(&moved, if context.options.dry_run { "would send" } else { "sent" }, *format)
         }
         BundleCommand::Pull { place, output, trust, format } => {
             let (reference, plain) = (place.reference.clone(), place.plain_http);
             let request = PullRequest { reference, output: output.clone(), trust: trust.resolve(), plain };
             let moved = block_on(context, pull(&request, context))?;
-            write_moved(&moved, "fetched", *format)
+            write_moved(&moved, if context.options.dry_run { "would fetch" } else { "fetched" }, *format)
         }
     }
 }
@@ -254,8 +254,7 @@ fn write_moved(moved: &Moved, verb: &str, format: OutputFormat) -> Result<(), Co
     let signed = moved.signer.as_ref().map(|signer| format!(", signed by {signer}")).unwrap_or_default();
     let (blobs, present) = (counted(moved.blobs, "blob", "blobs"), moved.present);
     stdout::line(&format!("{verb} {blobs}, {} MiB; {present} there already{signed}", moved.bytes >> 20))?;
-    let index = moved.index.map(|digest| digest.to_string()).unwrap_or_default();
-    stdout::line(&format!("index {index}"))?;
+    stdout::line(&format!("index {}", moved.index))?;
     moved.images.iter().try_for_each(|image| stdout::line(&format!("image {image}")))
 }
 

@@ -86,6 +86,10 @@ fn a_bundle_comes_back_from_a_registry_as_it_was() {
     let line = &maker.line;
     let registry = Registry::start(line.path(), false);
     let reference = registry.reference("some/bundle:one");
+    // A dry run sends nothing, and says what would be sent.
+    let would = run(line, &[], &["push", "made", &reference, "--dry-run"]);
+    assert!(would.starts_with("exit 0\n") && would.contains("would send ") && would.contains("; 0 there"), "{would}");
+    assert!(run(line, &[], &["pull", &reference, "-o", "none"]).contains("there is no `"));
     let said = run(line, &[], &["push", "made", &reference, "--format", "json"]);
     assert!(said.contains("can read the developers' tests"), "{said}");
     let pushed = json(&said);
@@ -93,6 +97,10 @@ fn a_bundle_comes_back_from_a_registry_as_it_was() {
     assert!(sent > 5 && pushed["present"] == 0, "{said}");
     let again = json(&run(line, &[], &["push", "made", &reference, "--format", "json"]));
     assert_eq!((again["blobs"].as_u64(), again["present"].as_u64()), (Some(0), Some(sent)));
+
+    let would = run(line, &[], &["pull", &reference, "-o", "none", "--dry-run"]);
+    assert!(would.contains(&format!("would fetch {sent} blobs")) && !line.path().join("none").exists(), "{would}");
+    assert!(!line.path().join(".none.unfinished").exists());
 
     let index = pushed["index"].as_str().unwrap();
     for (from, to) in
@@ -199,6 +207,18 @@ fn only_who_logged_in_comes_to_a_closed_registry_and_only_the_signed_is_fetched(
     line.write("auth.json", &logins);
     let by_docker = [("DOCKER_CONFIG", "docker")];
     assert!(run(line, &by_docker, &["push", "made", &reference]).starts_with("exit 0"));
+
+    // A helper is asked as Docker asks it, by the name of the registry on stdin.
+    line.write("helped/config.json", &format!(r#"{{"credHelpers": {{"{}": "ours"}}}}"#, registry.host));
+    line.write(
+        "bin/docker-credential-ours",
+        "#!/bin/sh\ncat >&2\necho '{\"Username\": \"user\", \"Secret\": \"secret\"}'\n",
+    );
+    let helper = line.path().join("bin/docker-credential-ours");
+    fs::set_permissions(helper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", line.path().join("bin").display(), std::env::var("PATH").unwrap());
+    let said = run(line, &[("DOCKER_CONFIG", "helped"), ("PATH", &path)], &["push", "made", &reference]);
+    assert!(said.starts_with("exit 0\n"), "{said}");
 
     line.write("broken/config.json", &logins.replace(LOGIN, "no base64"));
     let said = run(line, &[("DOCKER_CONFIG", "broken")], &["push", "made", &reference]);

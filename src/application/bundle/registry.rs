@@ -19,7 +19,7 @@ pub struct Moved {
     /// The place in the registry.
     pub reference: String,
     /// Digest of the index, by which the bundle can be pulled too.
-    pub index: Option<Digest>,
+    pub index: Digest,
     /// The images, as engines pull them.
     pub images: Vec<String>,
     /// Number of blobs that were sent or fetched.
@@ -41,7 +41,7 @@ impl Moved {
     }
 }
 
-/// Sends a bundle to a registry.
+/// Sends a bundle to a registry. A dry run sends nothing.
 ///
 /// # Errors
 /// [`TransferError`](crate::bundle::registry::TransferError); [`CommandError::Usage`] where the network is not to be used; an interrupt.
@@ -57,7 +57,7 @@ pub async fn push(bundle: &Path, reference: &str, plain: bool, context: &Context
         ));
     }
     let stage = context.events.stage("push", None, 0);
-    let pushing = async { Ok(registry.push(Arc::new(opened.layout), &stage).await?) };
+    let pushing = async { Ok(registry.push(Arc::new(opened.layout), context.options.dry_run, &stage).await?) };
     let transferred = context.until_interrupted(pushing).await?;
     Ok(Moved::new(&registry, transferred, None))
 }
@@ -101,7 +101,8 @@ pub async fn pull(request: &PullRequest, context: &Context) -> Result<Moved, Com
             ),
         };
         let stage = context.events.stage("pull", None, 0);
-        let fetched = registry.fetch((&index, signed.as_deref()), output, context.umask, &stage).await?;
+        let (signed, dry) = (signed.as_deref(), context.options.dry_run);
+        let fetched = registry.fetch((&index, signed), output, context.umask, dry, &stage).await?;
         Ok(Moved::new(&registry, fetched, signer))
     };
     context.until_interrupted(pulling).await

@@ -27,11 +27,17 @@ const EMPTY: &[u8] = b"{}";
 const PIECE: usize = 1 << 20;
 
 impl Registry {
-    /// Sends a bundle: blobs that the registry lacks, the manifests, the signature, and the index last.
+    /// Sends a bundle: blobs that the registry lacks, the manifests, the signature, and the index last. A dry run sends nothing, and
+    /// tells what it would send.
     ///
     /// # Errors
     /// [`RegistryError`]; [`BundleError`] of the bundle, also for blobs that neither it nor the registry has.
-    pub async fn push(&self, layout: Arc<Layout>, stage: &RunningStage) -> Result<Transferred, TransferError> {
+    pub async fn push(
+        &self,
+        layout: Arc<Layout>,
+        dry: bool,
+        stage: &RunningStage,
+    ) -> Result<Transferred, TransferError> {
         if self.reference.digest().is_some() {
             let reason = "a bundle is sent to a tag".to_owned();
             return Err(RegistryError::Reference { text: self.name(), reason }.into());
@@ -47,25 +53,29 @@ impl Registry {
         }
         self.log_in(RegistryOperation::Push).await?;
         let sent: Vec<Option<u64>> = stream::iter(&blobs)
-            .map(|(digest, size)| self.push_blob(&layout, digest, *size, stage))
+            .map(|(digest, size)| self.push_blob(&layout, digest, *size, dry, stage))
             .buffer_unordered(AT_ONCE)
             .try_collect()
             .await?;
+        let id = Digest::of(&index);
+        let present = sent.iter().filter(|sent| sent.is_none()).count();
+        let bytes = sent.iter().flatten().sum();
+        let names = named.iter().map(|manifest| manifest.digest).collect();
+        let transferred = Transferred { index: id, manifests: names, blobs: sent.len() - present, bytes, present };
+        if dry {
+            return Ok(transferred);
+        }
         for (digest, bytes) in manifests {
             // The client takes what it sends a manifest to for a tag.
             let (registry, repository) = (self.reference.registry(), self.reference.repository());
             let at = Reference::with_tag(registry.to_owned(), repository.to_owned(), digest.to_string());
             self.push_manifest(&at, bytes, MANIFEST_TYPE).await?;
         }
-        let id = Digest::of(&index);
         if let Some(signed) = signed {
             self.push_signature(&id, index.len(), signed).await?;
         }
         self.push_manifest(&self.reference, index, INDEX_TYPE).await?;
-        let manifests = named.iter().map(|manifest| manifest.digest).collect();
-        let present = sent.iter().filter(|sent| sent.is_none()).count();
-        let bytes = sent.iter().flatten().sum();
-        Ok(Transferred { index: Some(id), manifests, blobs: sent.len() - present, bytes, present })
+        Ok(transferred)
     }
 
     /// Sends a blob that the registry lacks. Returns its size, `None` if it was there.
@@ -74,6 +84,7 @@ impl Registry {
         layout: &Arc<Layout>,
         digest: &Digest,
         size: u64,
+        dry: bool,
         stage: &RunningStage,
     ) -> Result<Option<u64>, TransferError> {
         let (text, item) = (digest.to_string(), digest.hex()[..12].to_owned());
@@ -84,6 +95,9 @@ impl Registry {
         }
         if !layout.has(digest)? {
             return Err(BundleError::Lacking { name: layout.name().to_owned(), count: 1, first: *digest }.into());
+        }
+        if dry {
+            return Ok(Some(size));
         }
         stage.item_started(&item);
         let reader = layout.open_blob(digest, size)?;
