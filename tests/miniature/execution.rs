@@ -339,7 +339,10 @@ fn check(name: &str, reference: Reference) -> Checked {
         // Containers of the built-in engine begin twenty times as fast. What limits do, and the repositories that are checked in
         // full, is seen with the daemon.
         let engine = if reference == Reference::Section && name != "hostile-17" { "native" } else { "auto" };
-        let validate = ["validate", "--no-confirm", "--run-id", run, "--format", "json", "--engine", engine];
+        // What runs into its limits is alone.
+        let jobs = if name == "hostile-17" { "1" } else { "2" };
+        let validate =
+            ["validate", "--no-confirm", "--run-id", run, "--format", "json", "--engine", engine, "--jobs", jobs];
         let validated = workshop.command(&[&validate, more].concat()).output().unwrap();
         let Some(records) = workshop.records(run) else {
             panic!("{name}: nothing was executed\n{locked}\n{}", String::from_utf8_lossy(&validated.stderr));
@@ -399,8 +402,6 @@ pub(super) struct Workshop {
     pub(super) sources: PathBuf,
     /// What the directories of repositories in `sources` are called.
     mirror: &'static str,
-    /// How many executions are done at once where a test does not say.
-    jobs: &'static str,
     repository: String,
     /// Held while a test works with the repository: another test would write its sources anew.
     _busy: fs_err::File,
@@ -416,15 +417,14 @@ impl Workshop {
         let busy = fs_err::File::create(sources.join(format!("{}.busy", repository.name.file_stem()))).unwrap();
         busy.file().lock().unwrap();
         let data_dir = root.join("data");
-        Self { data_dir, sources, mirror: "{name}", jobs: "1", repository: repository.name.to_string(), _busy: busy }
+        Self { data_dir, sources, mirror: "{name}", repository: repository.name.to_string(), _busy: busy }
     }
 
     /// Returns the data directory that `demo` makes for itself below the others' one.
     pub(super) fn of_demonstration(repository: &SampleRepository) -> Self {
         let all = Self::new(repository);
         let data_dir = all.data_dir.join("demo");
-        // Its many tests wait for each other, so that each may use the processors.
-        Self { sources: data_dir.join("sources"), data_dir, mirror: "{owner}__{name}", jobs: "2", ..all }
+        Self { sources: data_dir.join("sources"), data_dir, mirror: "{owner}__{name}", ..all }
     }
 
     /// Returns a data directory of its own, empty but for the others' store.
@@ -505,7 +505,8 @@ impl Workshop {
         command.args(arguments).arg("--data-dir").arg(&self.data_dir);
         command.arg("--git-mirror").arg(self.sources.join(self.mirror));
         if !arguments.contains(&"--jobs") {
-            command.args(["--jobs", self.jobs]);
+            // Tests of one repository wait for each other, so that each may use the processors.
+            command.args(["--jobs", "2"]);
         }
         command
     }

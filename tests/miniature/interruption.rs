@@ -127,7 +127,7 @@ impl Drop for Running {
 
 #[test]
 fn a_lock_for_other_arguments_takes_the_present_ones_place_when_it_is_whole() {
-    let sample = miniature::load("modules-8");
+    let sample = miniature::part("modules-8", "relocked-8", &["1-sibling", "2-absent-module"]);
     let workshop = Workshop::new(&sample);
     workshop.prepare(&sample, "");
     let path = workshop.data_dir.join("locks").join(format!("{}.lock", sample.name.file_stem()));
@@ -215,7 +215,8 @@ fn a_compiler_that_is_killed_costs_one_cell_the_direct_path_and_no_verdict() {
     if directory.exists() {
         fs::remove_dir_all(directory).unwrap();
     }
-    let mut validate = Validate::start(&workshop, "compiler-killed");
+    // One cell is under way when the compiler goes.
+    let mut validate = Validate::of(&workshop, "compiler-killed", &[&TASKS[..], &["--jobs", "1"]].concat());
     validate.wait_for_a_record();
     let name = format!("testevo-compiler-{}-", validate.process.id());
     let docker = |arguments: &[&str]| {

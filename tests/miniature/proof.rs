@@ -63,9 +63,7 @@ pub(super) fn is_proven(workshop: &Workshop, repository: &SampleRepository) {
 fn a_proof_fails_and_is_lost_by_a_task_whose_code_does_not_compile() {
     const SOUND: &str = "5-module-info";
     const BROKEN: &str = "6-broken-main";
-    let mut repository = miniature::load("builds-17");
-    repository.name = "testevo/proofs-17".parse().unwrap();
-    repository.miniatures.retain(|miniature| [SOUND, BROKEN].contains(&&*miniature.name));
+    let repository = miniature::part("builds-17", "proofs-17", &[SOUND, BROKEN]);
     let workshop = Workshop::new(&repository);
     workshop.prepare(&repository, "");
     fails_where_nothing_compiles(&workshop, &repository, BROKEN);

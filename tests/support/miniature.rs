@@ -34,6 +34,16 @@ pub(crate) fn load(name: &str) -> SampleRepository {
     SampleRepository::parse(&repository, &borrowed).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
+/// Returns some of a sample repository's miniatures as a repository of another name, so that a test waits for no other one
+/// and locks no more than it needs.
+pub(crate) fn part(of: &str, name: &str, miniatures: &[&str]) -> SampleRepository {
+    let mut repository = load(of);
+    repository.name = format!("testevo/{name}").parse().unwrap();
+    repository.miniatures.retain(|miniature| miniatures.contains(&&*miniature.name));
+    assert_eq!(repository.miniatures.len(), miniatures.len(), "{of}: {miniatures:?}");
+    repository
+}
+
 fn root() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/miniature")
 }
