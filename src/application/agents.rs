@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::readiness::tell_unready;
 use super::selection::{by_repository, tasks};
 use super::workbench::{Workbench, blocking, whole_builds};
 use super::{Context, agent_images};
@@ -19,18 +20,30 @@ use crate::execution::module::WholeBuilds;
 use crate::image::recipe::ImageRecipe;
 use crate::image::{Catalog, Image, task_tag, with_workspace};
 use crate::manifest::RepositoryManifest;
+use crate::output::counted;
 use crate::task::selector::Selector;
 use crate::task::{RepositoryName, Task, TaskId};
 use crate::workspace::Repository;
 
-/// Writes a workspace for each selected task to `output/<task id>`.
+/// Writes a workspace for each selected task to `output/<task id>`; `None` after a dry run, which only tells what would be
+/// written.
 ///
 /// # Errors
 /// [`CommandError`] of selections, sources and files. Nothing is written if a workspace's place is taken.
-pub async fn write(selector: &Selector, output: &Path, context: &Context) -> Result<Vec<Written>, CommandError> {
+pub async fn write(
+    selector: &Selector,
+    output: &Path,
+    context: &Context,
+) -> Result<Option<Vec<Written>>, CommandError> {
     let tasks = tasks(selector, context)?;
     for task in &tasks {
         check_free(&task.id, &output.join(task.id.as_str()))?;
+    }
+    if context.options.dry_run {
+        tell_would_write(tasks.len(), output, context);
+        // A workspace without an image is one all the same.
+        tell_unready(&tasks, |_| false, "written", context).await?;
+        return Ok(None);
     }
     let workbench = Workbench::open(context)?;
     context.umask.create_directory(output).map_err(AgentError::Io)?;
@@ -44,7 +57,13 @@ pub async fn write(selector: &Selector, output: &Path, context: &Context) -> Res
             written.push(maker.write(task, &output.join(task.id.as_str()), context).await?);
         }
     }
-    Ok(written)
+    Ok(Some(written))
+}
+
+/// Tells how many tasks' directories a dry run leaves out.
+pub(super) fn tell_would_write(tasks: usize, output: &Path, context: &Context) {
+    let directories = counted(tasks, "task", "tasks");
+    context.events.message(format!("would write {directories} to `{}`", output.display()));
 }
 
 /// A task's image in an engine.
@@ -58,12 +77,18 @@ pub struct TaskImage {
     pub name: String,
 }
 
-/// Loads an image for each selected task into the engine: the image for agents with the task's workspace on top.
+/// Loads an image for each selected task into the engine: the image for agents with the task's workspace on top. A dry run
+/// only tells how many, and loads none.
 ///
 /// # Errors
 /// [`CommandError`] of selections, sources, images and engines.
 pub async fn load(selector: &Selector, context: &Context) -> Result<Vec<TaskImage>, CommandError> {
     let tasks = tasks(selector, context)?;
+    if context.options.dry_run {
+        context.events.message(format!("would load {}", counted(tasks.len(), "image", "images")));
+        tell_unready(&tasks, |_| true, "loaded", context).await?;
+        return Ok(Vec::new());
+    }
     let workbench = Workbench::open(context)?;
     let engine = workbench.engine().await?;
     let loading = async {

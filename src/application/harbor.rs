@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::agents::Maker;
+use super::agents::{Maker, tell_would_write};
+use super::readiness::tell_unready;
 use super::selection::{by_repository, tasks};
 use super::workbench::Workbench;
 use super::{Context, agent_images};
@@ -43,14 +44,20 @@ pub struct Exported {
     pub image: String,
 }
 
-/// Loads the image of each selected task into the engine, and writes `output/<task id>` and the verifier's module.
+/// Loads the image of each selected task into the engine, and writes `output/<task id>` and the verifier's module; `None`
+/// after a dry run, which only tells what would be written.
 ///
 /// # Errors
 /// [`CommandError`] of selections, sources, images, engines and files. Nothing is written if a task's place is taken.
-pub async fn export(request: &HarborRequest, context: &Context) -> Result<Vec<Exported>, CommandError> {
+pub async fn export(request: &HarborRequest, context: &Context) -> Result<Option<Vec<Exported>>, CommandError> {
     let tasks = tasks(&request.selector, context)?;
     for task in &tasks {
         check_free(&task.id, &request.output.join(task.id.as_str()))?;
+    }
+    if context.options.dry_run {
+        tell_would_write(tasks.len(), &request.output, context);
+        tell_unready(&tasks, |_| true, "written", context).await?;
+        return Ok(None);
     }
     let workbench = Workbench::open(context)?;
     let engine = workbench.engine().await?;
@@ -72,7 +79,7 @@ pub async fn export(request: &HarborRequest, context: &Context) -> Result<Vec<Ex
     };
     let exported = context.until_interrupted(exporting).await;
     engine.close().await?;
-    exported
+    exported.map(Some)
 }
 
 async fn write(

@@ -95,7 +95,7 @@ fn harbor(arguments: &HarborArguments, context: &Context) -> Result<(), CommandE
         agent_seconds: arguments.agent_timeout.get(),
         answered: arguments.audience == AudienceChoice::Scorer,
     };
-    let exported = block_on(context, harbor::export(&request, context))?;
+    let Some(exported) = block_on(context, harbor::export(&request, context))? else { return Ok(()) };
     for task in &exported {
         match arguments.format {
             OutputFormat::Json => stdout::json(task)?,
@@ -131,6 +131,10 @@ fn dataset(
         Ok(())
     });
     block_on(context, written)?;
+    if context.options.dry_run {
+        context.events.message(format!("would write {} to `{}`", counted(number, "task", "tasks"), output.display()));
+        return Ok(());
+    }
     // The file appears once it is complete.
     write_atomically(output, lines.as_bytes()).map_err(CommandError::Output)?;
     stdout::line(&counted(number, "task", "tasks"))

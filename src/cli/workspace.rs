@@ -80,6 +80,7 @@ pub(super) fn run(arguments: &WorkspaceArguments, context: &Context) -> Result<(
         Some(request) => block_on(context, unpack::write(&request, output, context))?,
         None => block_on(context, agents::write(&selector, output, context))?,
     };
+    let Some(written) = written else { return Ok(()) };
     for workspace in &written {
         match arguments.format {
             OutputFormat::Json => stdout::json(workspace)?,

@@ -40,7 +40,10 @@ fn agents_get_workspaces_and_an_image_and_no_answers() {
 
         // Without tasks' data or a mirror, the workspaces are those that are written where these are.
         let there = line.path().join("there");
-        let said = line.run(&["workspace", "--bundle", bundle, "-o", there.to_str().unwrap(), "--offline"]);
+        let arguments = ["workspace", "--bundle", bundle, "-o", there.to_str().unwrap(), "--offline"];
+        let said = line.run(&[&arguments[..], &["--dry-run"]].concat());
+        assert!(said.starts_with("exit 0") && said.contains("would write 5 tasks to") && !there.exists(), "{said}");
+        let said = line.run(&arguments);
         assert!(said.starts_with("exit 0"), "{said}");
         let here = maker.line.path().join("here");
         if !here.exists() {

@@ -142,6 +142,25 @@ fn demo_says_what_it_would_do_before_it_writes_its_sample() {
 }
 
 #[test]
+fn nothing_is_written_for_agents() {
+    let line = imported();
+    let before = contents(&line);
+    let run = |arguments: &[&str]| line.run(&[arguments, &["--limit", "2", "--dry-run"], &MIRROR].concat());
+    for (command, said) in [
+        (&["workspace", "-o", "there"][..], "would write 2 tasks to `there`"),
+        (&["workspace", "--load"], "would load 2 images"),
+        (&["export", "dataset", "--audience", "agent", "-o", "there"], "would write 2 tasks to `there`"),
+        (&["export", "harbor", "--audience", "agent", "-o", "there"], "would write 2 tasks to `there`"),
+    ] {
+        let text = run(command);
+        assert!(text.starts_with("exit 0\n") && text.contains(said), "{command:?}: {text}");
+        let image = text.contains("testevo/sample has no lock: run");
+        assert_eq!(image, command.contains(&"--load") || command.contains(&"harbor"), "{command:?}: {text}");
+        assert_eq!(contents(&line), before, "{command:?}");
+    }
+}
+
+#[test]
 fn archives_are_neither_read_nor_written() {
     let line = locked();
     let blob = stored(&line);

@@ -32,7 +32,7 @@ impl Manner {
 
 const ON_DOCKER: Manner = Manner::new("docker", "docker", "2");
 const ON_NATIVE: Manner = Manner::new("native", "native", "2");
-const MANY_JOBS: Manner = Manner::new("many-jobs", "native", "4");
+const MANY_JOBS: Manner = Manner::new("many-jobs", "docker", "4");
 const ONE_PROCESSOR: Manner = Manner { one_processor: true, ..Manner::new("one-processor", "native", "1") };
 
 /// Executes a command in each manner, everything anew, and returns what the last run said; all come to the same.
@@ -85,7 +85,7 @@ fn the_built_in_engine_validates_the_same_on_both_paths() {
 fn scores_do_not_depend_on_the_engine_the_jobs_or_the_processors() {
     let (repository, workshop) = demonstration::given();
     let chosen = ["--predictions", "gold", "--path", "direct", "--no-cache", "--limit", "1"];
-    in_every(&[ON_DOCKER, MANY_JOBS, ONE_PROCESSOR], &workshop, &repository, "score", &chosen);
+    in_every(&[MANY_JOBS, ONE_PROCESSOR], &workshop, &repository, "score", &chosen);
     let found = verdicts(&workshop, "score-one-processor").to_string();
     for measured in ["\"coverage\"", "\"killed\""] {
         assert!(found.contains(measured), "{measured}: {found}");

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Trust, open};
 use crate::agent::{Written, check_free, unpack};
 use crate::application::Context;
+use crate::application::agents::tell_would_write;
 use crate::application::workbench::blocking;
 use crate::bundle::{Audience, Description};
 use crate::error::CommandError;
@@ -21,13 +22,18 @@ pub struct UnpackRequest {
     pub selector: Selector,
 }
 
-/// Writes the workspace of each selected task to `output/<task id>`.
+/// Writes the workspace of each selected task to `output/<task id>`; `None` after a dry run, which only tells what would be
+/// written.
 ///
 /// # Errors
 /// [`BundleError`](crate::bundle::BundleError), also for a bundle for scorers; [`AgentError`](crate::agent::AgentError);
 /// [`CommandError::Usage`] for a selection by date, which a bundle for agents does not tell; an interrupt. Nothing is written if
 /// a workspace's place is taken.
-pub async fn write(request: &UnpackRequest, output: &Path, context: &Context) -> Result<Vec<Written>, CommandError> {
+pub async fn write(
+    request: &UnpackRequest,
+    output: &Path,
+    context: &Context,
+) -> Result<Option<Vec<Written>>, CommandError> {
     let opened = open(&request.bundle, &request.trust, context)?;
     let Description::Agent(description) = &opened.description else {
         return Err(opened.not_for(Audience::Agent).into());
@@ -48,6 +54,10 @@ pub async fn write(request: &UnpackRequest, output: &Path, context: &Context) ->
     }
     for (_, task, _) in &chosen {
         check_free(task, &output.join(task.as_str()))?;
+    }
+    if context.options.dry_run {
+        tell_would_write(chosen.len(), output, context);
+        return Ok(None);
     }
     context.umask.create_directory(output).map_err(crate::agent::AgentError::Io)?;
     let mut written = Vec::new();
@@ -70,5 +80,5 @@ pub async fn write(request: &UnpackRequest, output: &Path, context: &Context) ->
         });
         written.push(context.until_interrupted(work).await?);
     }
-    Ok(written)
+    Ok(Some(written))
 }
