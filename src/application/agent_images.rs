@@ -1,15 +1,14 @@
 //! Images for agents: a repository's image below a layer of tools that agents expect.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::workbench::{Workbench, blocking};
-use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::image::recipe::ImageRecipe;
 use crate::image::{Catalog, Image};
 use crate::lock::{RepositoryLock, ToolchainLock};
 use crate::manifest::RepositoryManifest;
+use crate::output::counted;
 
 /// Returns the image for agents of the repository's present locks. Finished layers are reused.
 ///
@@ -37,16 +36,22 @@ pub(super) async fn compose_by(
     stage.during(manifest.repository.as_str(), composing).await
 }
 
-/// Returns the digests of the locked files that composing the image would fetch.
+/// Tells what composing the image would fetch.
 ///
 /// # Errors
 /// As [`compose`].
-pub(super) fn missing(
+pub(super) fn preview(
     workbench: &Workbench<'_>,
     catalog: &Catalog,
     manifest: &RepositoryManifest,
-) -> Result<BTreeSet<Digest>, CommandError> {
-    Ok(catalog.missing_inputs_of(&inputs(workbench, manifest)?.0)?)
+) -> Result<(), CommandError> {
+    let files = catalog.missing_inputs_of(&inputs(workbench, manifest)?.0)?.len();
+    let fetch = match files {
+        0 => String::new(),
+        _ => format!("fetch {} and ", counted(files, "file", "files")),
+    };
+    workbench.context.events.message(format!("would {fetch}compose the image for agents of {}", manifest.repository));
+    Ok(())
 }
 
 fn inputs(

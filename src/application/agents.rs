@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::failures::Failures;
 use super::readiness::tell_unready;
 use super::selection::{by_repository, tasks};
 use super::workbench::{Workbench, blocking, whole_builds};
@@ -40,9 +41,7 @@ pub async fn write(
         check_free(&task.id, &output.join(task.id.as_str()))?;
     }
     if context.options.dry_run {
-        tell_would_write(tasks.len(), output, context);
-        // A workspace without an image is one all the same.
-        tell_unready(&tasks, |_| false, "written", context).await?;
+        preview(&tasks, output, context).await?;
         return Ok(None);
     }
     let workbench = Workbench::open(context)?;
@@ -60,10 +59,34 @@ pub async fn write(
     Ok(Some(written))
 }
 
-/// Tells how many tasks' directories a dry run leaves out.
-pub(super) fn tell_would_write(tasks: usize, output: &Path, context: &Context) {
-    let directories = counted(tasks, "task", "tasks");
-    context.events.message(format!("would write {directories} to `{}`", output.display()));
+/// Tells where the tasks would be written, and which sources would be fetched for that.
+async fn preview(tasks: &[Task], output: &Path, context: &Context) -> Result<(), CommandError> {
+    tell_output(tasks.len(), output, context);
+    // What is written may name an image, but needs none.
+    tell_unready(tasks, |_| false, "written", context).await
+}
+
+/// Tells where so many tasks would be written.
+pub(super) fn tell_output(tasks: usize, output: &Path, context: &Context) {
+    let tasks = counted(tasks, "task", "tasks");
+    context.events.message(format!("would write {tasks} to `{}`", output.display()));
+}
+
+/// Tells which images would be composed and loaded for the tasks, and which sources would be fetched for that.
+///
+/// # Errors
+/// [`CommandError::Usage`] if no tools of agents are locked; errors of manifests, locks and sources.
+pub(super) async fn preview_images(tasks: &[Task], context: &Context) -> Result<(), CommandError> {
+    context.events.message(format!("would load {}", counted(tasks.len(), "image", "images")));
+    let workbench = Workbench::open(context)?;
+    let catalog = Catalog::open(&workbench.data_dir)?;
+    let groups = by_repository(tasks);
+    let mut failures = Failures::new(groups.len(), context);
+    let tell =
+        async |repository: &_, _: &_| agent_images::preview(&workbench, &catalog, &workbench.manifest(repository)?);
+    failures.each(&groups, tell).await?;
+    failures.settle("loaded", Ok(()))?;
+    tell_unready(tasks, |_| false, "loaded", context).await
 }
 
 /// A task's image in an engine.
@@ -85,8 +108,7 @@ pub struct TaskImage {
 pub async fn load(selector: &Selector, context: &Context) -> Result<Vec<TaskImage>, CommandError> {
     let tasks = tasks(selector, context)?;
     if context.options.dry_run {
-        context.events.message(format!("would load {}", counted(tasks.len(), "image", "images")));
-        tell_unready(&tasks, |_| true, "loaded", context).await?;
+        preview_images(&tasks, context).await?;
         return Ok(Vec::new());
     }
     let workbench = Workbench::open(context)?;
@@ -105,6 +127,14 @@ pub async fn load(selector: &Selector, context: &Context) -> Result<Vec<TaskImag
     let loaded = context.until_interrupted(loading).await;
     engine.close().await?;
     loaded
+}
+
+/// Tells what a data set of the selected tasks would be made of.
+///
+/// # Errors
+/// [`CommandError`] of selections and sources.
+pub async fn preview_dataset(selector: &Selector, output: &Path, context: &Context) -> Result<(), CommandError> {
+    preview(&tasks(selector, context)?, output, context).await
 }
 
 /// Hands over the selected tasks as lines of a data set, one after the other; `answered` for scorers.

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::agents::{Maker, tell_would_write};
-use super::readiness::tell_unready;
+use super::agents::{Maker, preview_images, tell_output};
 use super::selection::{by_repository, tasks};
 use super::workbench::Workbench;
 use super::{Context, agent_images};
@@ -55,8 +54,8 @@ pub async fn export(request: &HarborRequest, context: &Context) -> Result<Option
         check_free(&task.id, &request.output.join(task.id.as_str()))?;
     }
     if context.options.dry_run {
-        tell_would_write(tasks.len(), &request.output, context);
-        tell_unready(&tasks, |_| true, "written", context).await?;
+        tell_output(tasks.len(), &request.output, context);
+        preview_images(&tasks, context).await?;
         return Ok(None);
     }
     let workbench = Workbench::open(context)?;

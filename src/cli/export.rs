@@ -124,6 +124,9 @@ fn dataset(
             hint: "name a new file, or remove this one".to_owned(),
         });
     }
+    if context.options.dry_run {
+        return block_on(context, agents::preview_dataset(&selector, output, context));
+    }
     let (mut number, mut lines) = (0, String::new());
     let written = agents::dataset(&selector, answered, context, |row| {
         number += 1;
@@ -131,10 +134,6 @@ fn dataset(
         Ok(())
     });
     block_on(context, written)?;
-    if context.options.dry_run {
-        context.events.message(format!("would write {} to `{}`", counted(number, "task", "tasks"), output.display()));
-        return Ok(());
-    }
     // The file appears once it is complete.
     write_atomically(output, lines.as_bytes()).map_err(CommandError::Output)?;
     stdout::line(&counted(number, "task", "tasks"))

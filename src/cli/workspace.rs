@@ -114,6 +114,12 @@ fn prediction(task: &Task, model: Option<&str>, text: Option<String>, context: &
 }
 
 fn open_shell(arguments: &WorkspaceArguments, selector: &Selector, context: &Context) -> Result<(), CommandError> {
+    if context.options.dry_run {
+        return Err(CommandError::Usage {
+            message: "what a shell would do can't be told before it is open".to_owned(),
+            hint: "leave out `--shell` or `--dry-run`".to_owned(),
+        });
+    }
     // The file is there before the work begins, so that a shell's work is not lost for want of a place.
     let mut file = arguments.save.as_deref().map(|path| appendable(path, context)).transpose()?;
     let terminal = Terminal::find().map_err(ShellError::Terminal)?;

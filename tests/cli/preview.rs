@@ -144,19 +144,28 @@ fn demo_says_what_it_would_do_before_it_writes_its_sample() {
 #[test]
 fn nothing_is_written_for_agents() {
     let line = imported();
+    write_locks(&line, &[21]);
     let before = contents(&line);
-    let run = |arguments: &[&str]| line.run(&[arguments, &["--limit", "2", "--dry-run"], &MIRROR].concat());
-    for (command, said) in [
-        (&["workspace", "-o", "there"][..], "would write 2 tasks to `there`"),
-        (&["workspace", "--load"], "would load 2 images"),
-        (&["export", "dataset", "--audience", "agent", "-o", "there"], "would write 2 tasks to `there`"),
-        (&["export", "harbor", "--audience", "agent", "-o", "there"], "would write 2 tasks to `there`"),
-    ] {
-        let text = run(command);
-        assert!(text.starts_with("exit 0\n") && text.contains(said), "{command:?}: {text}");
-        let image = text.contains("testevo/sample has no lock: run");
-        assert_eq!(image, command.contains(&"--load") || command.contains(&"harbor"), "{command:?}: {text}");
-        assert_eq!(contents(&line), before, "{command:?}");
+    for mirror in [&MIRROR[..], &[]] {
+        let run = |arguments: &[&str]| {
+            let text = line.run(&[arguments, &["--limit", "2", "--dry-run"], mirror].concat());
+            assert_eq!(contents(&line), before, "{arguments:?}");
+            assert!(!line.path().join("there").exists(), "{arguments:?}");
+            text
+        };
+        for command in [&["workspace"][..], &["export", "dataset", "--audience", "agent"]] {
+            let text = run(&[command, &["-o", "there"]].concat());
+            assert!(text.starts_with("exit 0\n") && text.contains("would write 2 tasks to `there`"), "{text}");
+            assert_eq!(text.contains("would fetch testevo/sample"), mirror.is_empty(), "{text}");
+        }
+        // What agents' images are made of is not locked.
+        for command in [&["workspace", "--load"][..], &["export", "harbor", "--audience", "agent", "-o", "there"]] {
+            let text = run(command);
+            let said = "would load 2 images\nerror: the toolchain lock has no tools of agents";
+            assert!(text.starts_with("exit 2\n") && text.contains(said), "{text}");
+        }
+        let text = run(&["workspace", "--shell", "--save", "there"]);
+        assert!(text.starts_with("exit 2\n") && text.contains("can't be told before it is open"), "{text}");
     }
 }
 

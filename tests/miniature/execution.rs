@@ -298,7 +298,8 @@ fn versions_are_chosen(workshop: &Workshop, repository: &SampleRepository) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reference {
     All,
-    /// Every sixth, and so is scoring: Maven compiles each of their cells. Fallbacks, proofs, disputes and submissions take it too.
+    /// Every third of a small repository, every sixth of another, and only these are scored: Maven compiles each of their
+    /// cells. Fallbacks, proofs, disputes and submissions take that path too.
     Section,
 }
 
@@ -333,18 +334,15 @@ fn check(name: &str, reference: Reference) -> Checked {
     let (this, run) = (workshop.repository.as_str(), repository.name.file_stem());
     let locked = workshop.prepare(&repository, overrides(name));
     let task = |miniature: &Miniature| format!("{run}__{}", miniature.name);
-    // Of hostile ones, what Maven's own launches run into is wanted.
-    let step = if name == "hostile-17" { 3 } else { 6 };
+    // The small ones have half a dozen.
+    let step = if matches!(name, "hostile-17" | "junit4-8") { 3 } else { 6 };
     let section: Vec<String> = repository.miniatures.iter().step_by(step).map(task).collect();
     let validate = |run: &str, more: &[&str]| {
         workshop.forget_run(run);
         // Containers of the built-in engine begin twenty times as fast. What limits do, and the repositories that are checked in
         // full, is seen with the daemon.
         let engine = if reference == Reference::Section && name != "hostile-17" { "native" } else { "auto" };
-        // What runs into its limits is alone.
-        let jobs = if name == "hostile-17" { "1" } else { "2" };
-        let validate =
-            ["validate", "--no-confirm", "--run-id", run, "--format", "json", "--engine", engine, "--jobs", jobs];
+        let validate = ["validate", "--no-confirm", "--run-id", run, "--format", "json", "--engine", engine];
         let validated = workshop.command(&[&validate, more].concat()).output().unwrap();
         let Some(records) = workshop.records(run) else {
             panic!("{name}: nothing was executed\n{locked}\n{}", String::from_utf8_lossy(&validated.stderr));
@@ -507,8 +505,10 @@ impl Workshop {
         command.args(arguments).arg("--data-dir").arg(&self.data_dir);
         command.arg("--git-mirror").arg(self.sources.join(self.mirror));
         if !arguments.contains(&"--jobs") {
-            // Tests of one repository wait for each other, so that each may use the processors.
-            command.args(["--jobs", "2"]);
+            // Tests of one repository wait for each other, so that each may use the processors; but what runs into its limits
+            // is alone.
+            let jobs = if self.repository == "testevo/hostile-17" { "1" } else { "2" };
+            command.args(["--jobs", jobs]);
         }
         command
     }

@@ -49,7 +49,7 @@ const JUNIT4: [&str; 6] = [
 ];
 
 /// The cases that are tried on the reference path: Maven builds each.
-const BY_MAVEN: [&str; 3] = ["honest", "swallows", "forges"];
+const BY_MAVEN: [&str; 3] = ["honest", "swallows", "reads-bytes"];
 
 /// The cases that are tried with mutants, which take most of the time: the others say nothing of them.
 const ON_MUTANTS: [&str; 2] = ["honest", "busy-setup"];

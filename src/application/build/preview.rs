@@ -41,10 +41,7 @@ pub(super) async fn build_images(
             }
         }
         if request.agent {
-            let files = agent_images::missing(&workbench, &catalog, &manifest)?.len();
-            let fetch = format!("fetch {} and ", counted(files, "file", "files"));
-            let fetch = if files == 0 { "" } else { &fetch };
-            events.message(format!("would {fetch}compose the image for agents of {repository}"));
+            agent_images::preview(&workbench, &catalog, &manifest)?;
         }
         if level == ProofLevel::None {
             return Ok(());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Trust, open};
 use crate::agent::{Written, check_free, unpack};
 use crate::application::Context;
-use crate::application::agents::tell_would_write;
+use crate::application::agents::tell_output;
 use crate::application::workbench::blocking;
 use crate::bundle::{Audience, Description};
 use crate::error::CommandError;
@@ -56,7 +56,7 @@ pub async fn write(
         check_free(task, &output.join(task.as_str()))?;
     }
     if context.options.dry_run {
-        tell_would_write(chosen.len(), output, context);
+        tell_output(chosen.len(), output, context);
         return Ok(None);
     }
     context.umask.create_directory(output).map_err(crate::agent::AgentError::Io)?;
