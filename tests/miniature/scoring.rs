@@ -172,6 +172,7 @@ fn a_killed_run_comes_to_the_same() {
         launches.entry(name).or_default().push(record["repeat"].as_u64().unwrap());
     }
     assert!(launches.values().all(|repeats| *repeats == [1, 2]), "{launches:?}");
+    mutants_are_accounted_for(&undisturbed);
     let expected = verdicts(&workshop.data_dir, "score-undisturbed");
     let run = "score-killed";
     workshop.forget_run(run);
@@ -205,19 +206,9 @@ fn a_killed_run_comes_to_the_same() {
     assert!(!directory.join("mutants").exists(), "what only this run needed is gone");
 }
 
-/// Scores a task with mutants on the direct path, anew.
-fn with_mutants(workshop: &Workshop, repository: &SampleRepository) -> Vec<Value> {
-    let chosen = ["--path", "direct", "--no-coverage", "--no-cache", "--limit", "1"];
-    scored(workshop, "score-mutants", &[repository.name.as_str()], "gold", &chosen)
-}
-
 /// The developers' tests meet mutants: every one that was made is accounted for, and some are killed.
-#[test]
-fn mutants_are_made_and_killed() {
-    let (repository, workshop) = demonstration::given();
-    let records = with_mutants(&workshop, &repository);
-    let sets: Vec<&Value> =
-        of_kind(&records, "mutants").flat_map(|record| record["sets"].as_array().unwrap()).collect();
+fn mutants_are_accounted_for(records: &[Value]) {
+    let sets: Vec<&Value> = of_kind(records, "mutants").flat_map(|record| record["sets"].as_array().unwrap()).collect();
     assert!(!sets.is_empty(), "{records:?}");
     for set in sets {
         let number = |field: &str| set[field].as_u64().unwrap();
@@ -227,7 +218,7 @@ fn mutants_are_made_and_killed() {
         assert_eq!(number("emitted"), accounted, "{set}");
     }
     let killed = |record: &Value| record["kills"]["killed"].as_u64().is_some_and(|killed| killed > 0);
-    assert!(of_kind(&records, "mutation").any(killed), "{records:?}");
+    assert!(of_kind(records, "mutation").any(killed), "{records:?}");
 }
 
 /// Where Maven says which mutants compile and builds them, they are the same ones and become the same.
@@ -235,7 +226,8 @@ fn mutants_are_made_and_killed() {
 #[ignore = "takes minutes: Maven compiles every mutant"]
 fn full_mutants_are_the_same_where_maven_builds_them() {
     let (repository, workshop) = demonstration::given();
-    let records = with_mutants(&workshop, &repository);
+    let chosen = ["--path", "direct", "--no-coverage", "--no-cache", "--limit", "1"];
+    let records = scored(&workshop, "score-mutants", &[repository.name.as_str()], "gold", &chosen);
     let task = of_kind(&records, "mutants").next().unwrap()["task_id"].as_str().unwrap();
     let by_maven = ["--path", "maven", "--no-coverage", "--no-cache"];
     let rebuilt = scored(&workshop, "score-mutants-rebuilt", &[task], "gold", &by_maven);
@@ -259,7 +251,8 @@ fn full_mutants_are_the_same_where_maven_builds_them() {
 pub(super) fn the_builds_classes_are_measured(workshop: &Workshop, repository: &SampleRepository, miniature: &str) {
     let task = format!("{}__{miniature}", repository.name.file_stem());
     for (cache, cached) in [(&["--no-cache"][..], false), (&[], true)] {
-        let records = scored(workshop, "score-woven", &[&task], "gold", cache);
+        let chosen = [cache, &["--no-controls"]].concat();
+        let records = scored(workshop, "score-woven", &[&task], "gold", &chosen);
         let new: Vec<&Value> = of_kind(&records, "execution").filter(|record| record["code"] == "new").collect();
         assert!(
             new.iter().all(|record| record["outcome"] == "pass" && record["measured"]["path"] == "direct"),
