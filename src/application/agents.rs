@@ -129,12 +129,16 @@ pub async fn load(selector: &Selector, context: &Context) -> Result<Vec<TaskImag
     loaded
 }
 
-/// Tells what a data set of the selected tasks would be made of.
+/// Tells where a data set of the selected tasks would be written, and which sources would be fetched for that.
 ///
 /// # Errors
 /// [`CommandError`] of selections and sources.
-pub async fn preview_dataset(selector: &Selector, output: &Path, context: &Context) -> Result<(), CommandError> {
-    preview(&tasks(selector, context)?, output, context).await
+pub async fn preview_dataset(
+    selector: &Selector,
+    output: Option<&Path>,
+    context: &Context,
+) -> Result<(), CommandError> {
+    preview(&tasks(selector, context)?, output.unwrap_or(Path::new("-")), context).await
 }
 
 /// Hands over the selected tasks as lines of a data set, one after the other; `answered` for scorers.

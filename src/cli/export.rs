@@ -115,10 +115,7 @@ fn dataset(
     context: &Context,
 ) -> Result<(), CommandError> {
     let (selector, answered) = (selector.resolve()?, audience == AudienceChoice::Scorer);
-    let Some(output) = output else {
-        return block_on(context, agents::dataset(&selector, answered, context, stdout::json));
-    };
-    if output.exists() {
+    if let Some(output) = output.filter(|output| output.exists()) {
         return Err(CommandError::Usage {
             message: format!("there is a file `{}`", output.display()),
             hint: "name a new file, or remove this one".to_owned(),
@@ -127,6 +124,9 @@ fn dataset(
     if context.options.dry_run {
         return block_on(context, agents::preview_dataset(&selector, output, context));
     }
+    let Some(output) = output else {
+        return block_on(context, agents::dataset(&selector, answered, context, stdout::json));
+    };
     let (mut number, mut lines) = (0, String::new());
     let written = agents::dataset(&selector, answered, context, |row| {
         number += 1;

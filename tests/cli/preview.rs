@@ -158,6 +158,8 @@ fn nothing_is_written_for_agents() {
             assert!(text.starts_with("exit 0\n") && text.contains("would write 2 tasks to `there`"), "{text}");
             assert_eq!(text.contains("would fetch testevo/sample"), mirror.is_empty(), "{text}");
         }
+        let text = run(&["export", "dataset", "--audience", "agent"]);
+        assert!(text.starts_with("exit 0\n---- stderr\n") && text.contains("would write 2 tasks to `-`"), "{text}");
         // What agents' images are made of is not locked.
         for command in [&["workspace", "--load"][..], &["export", "harbor", "--audience", "agent", "-o", "there"]] {
             let text = run(command);
