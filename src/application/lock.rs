@@ -3,7 +3,7 @@
 mod preview;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -296,16 +296,15 @@ async fn complete(
         in_tree,
         own: found.own.clone(),
         cutoff: found.cutoff,
+        jobs: workbench.context.options.jobs.get(),
         temporary: workbench.data_dir.temporary(),
         events: workbench.context.events.clone(),
     };
     let revisions = found.revisions.clone();
     let git = opened.path().to_owned();
-    let archive = workbench.data_dir.temporary().join(format!("lock-{}.tar", repository.file_stem()));
-    let write_tree = |set: &BuildSet| -> Result<PathBuf, WorkspaceError> {
+    let write_tree = |set: &BuildSet, path: &Path| -> Result<(), WorkspaceError> {
         let opened = Repository::open(repository.clone(), &git)?;
-        write_to(&opened.tree(&revisions[&set.id])?, None, &archive, &workbench.notices)?;
-        Ok(archive.clone())
+        write_to(&opened.tree(&revisions[&set.id])?, None, path, &workbench.notices)
     };
     let LockInProgress { lock, path, .. } = growing;
     let save = |lock: &RepositoryLock| -> Result<(), LockError> { Ok(lock.store(path)?) };

@@ -334,6 +334,21 @@ impl RepositoryLock {
         self.whole_sets.binary_search_by(|one| one.as_str().cmp(build_set)).is_ok()
     }
 
+    /// Records that a build set is resolved, or which artifacts it lacks.
+    pub fn settle(&mut self, build_set: &str, lacking: Option<&[UnresolvedSet]>) {
+        self.unresolved.retain(|one| one.build_set != build_set);
+        match lacking {
+            None => {
+                self.build_sets.push(build_set.to_owned());
+                self.build_sets.sort();
+            }
+            Some(artifacts) => {
+                self.unresolved.extend(artifacts.iter().cloned());
+                self.unresolved.sort_by(|a, b| (&a.build_set, &a.artifact).cmp(&(&b.build_set, &b.artifact)));
+            }
+        }
+    }
+
     /// Tells whether the lock was resolved for the present manifest. Otherwise its build sets were resolved with
     /// another Java or other arguments of Maven, and the lock may lack needed files.
     pub fn is_for(&self, manifest: &RepositoryManifest) -> bool {

@@ -39,21 +39,24 @@ const MAX_ARTIFACT_BYTES: u64 = 1 << 30;
 /// The most refused requests that are recorded for messages.
 const MAX_REFUSED: usize = 100;
 
-/// Files that passed the door and requests that failed, by path.
+/// What passed, whichever container asked for it.
 #[derive(Clone, Debug, Default)]
 pub struct Passage {
     /// Files that were served, by path in repository layout.
     pub files: BTreeMap<String, MavenFile>,
     /// Metadata that was served, by the path of its cached form.
     pub metadata: BTreeMap<String, FrozenMetadata>,
+}
+
+/// Requests of one container that were not served.
+#[derive(Clone, Debug, Default)]
+pub struct Troubles {
     /// Paths that no origin has.
     pub absent: BTreeSet<String>,
     /// Requests that failed for another reason, by path.
     pub failed: BTreeMap<String, Trouble>,
     /// The first requests whose target is not a path of a Maven repository: method and target, unchanged.
     pub refused: BTreeSet<String>,
-    /// The limit that was reached, if any.
-    pub exhausted: Option<Exhausted>,
 }
 
 /// Why an origin that may have a file did not serve it.
@@ -93,22 +96,29 @@ pub struct DoorContext {
     pub known: Passage,
 }
 
-/// An open door. Dropping it closes the door and removes its socket.
+/// An open door for one container at a time. Dropping it closes the door and removes its socket.
 pub struct Door {
     socket: PathBuf,
-    shared: Arc<Shared>,
+    asker: Arc<Asker>,
     accepting: tokio::task::JoinHandle<()>,
 }
 
-struct Shared {
+/// What the containers of one door see and are refused.
+struct Asker {
+    sources: Arc<Sources>,
+    troubles: Mutex<Troubles>,
+    /// Files in the tree of the next container, by path. The store has them.
+    in_tree: Mutex<BTreeMap<String, MavenFile>>,
+}
+
+/// What all doors of one lock share.
+struct Sources {
     client: Client,
     store: Store,
     origins: Mutex<Vec<OriginName>>,
     cutoff: jiff::civil::Date,
     java: u32,
     passage: Mutex<Passage>,
-    /// Files in the tree of the next container, by path. The store has them.
-    in_tree: Mutex<BTreeMap<String, MavenFile>>,
     /// SHA-1 checksums of files that passed, for `x-checksum-sha1` and `.sha1` requests.
     sums: Mutex<BTreeMap<Digest, String>>,
     allowance: Allowance,
@@ -120,24 +130,36 @@ impl Door {
     /// # Errors
     /// [`DoorError::Socket`].
     pub fn open(socket: &Path, context: DoorContext) -> Result<Self, DoorError> {
-        let error = |source| DoorError::Socket { path: socket.to_owned(), source };
-        let listener = bind(socket).map_err(error)?;
-        // The container's user is another one. The parent directory excludes other users of the host.
-        let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-        fs_err::set_permissions(socket, everyone).map_err(error)?;
-        let shared = Arc::new(Shared {
+        let sources = Sources {
             client: context.client,
             store: context.store,
             origins: Mutex::new(context.origins),
             cutoff: context.cutoff,
             java: context.java,
             passage: Mutex::new(context.known),
-            in_tree: Mutex::default(),
             sums: Mutex::default(),
             allowance: Allowance::new(),
-        });
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
-        Ok(Self { socket: socket.to_owned(), shared, accepting })
+        };
+        Self::to(Arc::new(sources), socket)
+    }
+
+    /// Opens a door for another container at the same time. What passes one of them passes the other, too.
+    ///
+    /// # Errors
+    /// [`DoorError::Socket`].
+    pub fn another(&self, socket: &Path) -> Result<Self, DoorError> {
+        Self::to(Arc::clone(&self.asker.sources), socket)
+    }
+
+    fn to(sources: Arc<Sources>, socket: &Path) -> Result<Self, DoorError> {
+        let error = |source| DoorError::Socket { path: socket.to_owned(), source };
+        let listener = bind(socket).map_err(error)?;
+        // The container's user is another one. The parent directory excludes other users of the host.
+        let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        fs_err::set_permissions(socket, everyone).map_err(error)?;
+        let asker = Arc::new(Asker { sources, troubles: Mutex::default(), in_tree: Mutex::default() });
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&asker)));
+        Ok(Self { socket: socket.to_owned(), asker, accepting })
     }
 
     /// Returns the socket's path.
@@ -147,20 +169,27 @@ impl Door {
 
     /// Returns what has passed so far, with what was known at its opening.
     pub fn passage(&self) -> Passage {
-        Passage { exhausted: self.shared.allowance.exhausted(), ..held(&self.shared.passage).clone() }
+        held(&self.asker.sources.passage).clone()
+    }
+
+    /// Returns the requests that were not served since [`Door::forget_troubles`].
+    pub fn troubles(&self) -> Troubles {
+        held(&self.asker.troubles).clone()
+    }
+
+    /// Returns the limit that the lock reached, if any.
+    pub fn exhausted(&self) -> Option<Exhausted> {
+        self.asker.sources.allowance.exhausted()
     }
 
     /// Serves these files before origins are asked, in place of the previously offered ones.
     pub fn offer(&self, in_tree: BTreeMap<String, MavenFile>) {
-        *held(&self.shared.in_tree) = in_tree;
+        *held(&self.asker.in_tree) = in_tree;
     }
 
-    /// Forgets refused and failed requests, so that those of the next container are recorded alone.
+    /// Forgets the requests that were not served, so that those of the next container are recorded alone.
     pub fn forget_troubles(&self) {
-        let mut passage = held(&self.shared.passage);
-        passage.failed.clear();
-        passage.refused.clear();
-        passage.absent.clear();
+        *held(&self.asker.troubles) = Troubles::default();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use sha1::Digest as _;
 
-use super::{Shared, held};
+use super::{Sources, held};
 use crate::artifact::fetch::FetchError;
 use crate::artifact::origin::OriginName;
 use crate::digest::{Digest, encode_hex};
@@ -19,14 +19,14 @@ pub(super) enum Denied {
 
 /// Fetches a file within the limits of one lock.
 pub(super) async fn fetch(
-    shared: &Shared,
+    sources: &Sources,
     origin: &OriginName,
     path: &str,
     expected: Option<&Digest>,
     max_bytes: u64,
 ) -> Result<(Digest, u64), Denied> {
-    let fetching = shared.allowance.fetching(max_bytes).await?;
-    match shared.client.fetch(origin, path, expected, fetching.max_bytes).await {
+    let fetching = sources.allowance.fetching(max_bytes).await?;
+    match sources.client.fetch(origin, path, expected, fetching.max_bytes).await {
         Ok((digest, size)) => {
             fetching.came(size);
             Ok((digest, size))
@@ -40,11 +40,11 @@ pub(super) async fn fetch(
 }
 
 /// Returns the SHA-1 checksum of a blob; `None` if the blob can't be read.
-pub(super) async fn sha1_of(shared: &Shared, digest: &Digest) -> Option<String> {
-    if let Some(sum) = held(&shared.sums).get(digest) {
+pub(super) async fn sha1_of(sources: &Sources, digest: &Digest) -> Option<String> {
+    if let Some(sum) = held(&sources.sums).get(digest) {
         return Some(sum.clone());
     }
-    let mut file = shared.store.open_sound(digest).ok()?;
+    let mut file = sources.store.open_sound(digest).ok()?;
     let sum = tokio::task::spawn_blocking(move || {
         let mut hasher = sha1::Sha1::new();
         let mut buffer = vec![0; 1 << 16];
@@ -57,6 +57,6 @@ pub(super) async fn sha1_of(shared: &Shared, digest: &Digest) -> Option<String> 
         }
     });
     let sum = sum.await.ok().flatten()?;
-    held(&shared.sums).insert(*digest, sum.clone());
+    held(&sources.sums).insert(*digest, sum.clone());
     Some(sum)
 }

@@ -2,7 +2,7 @@
 
 use super::fetching::{Denied, fetch, sha1_of};
 use super::versions::freeze;
-use super::{MAX_ARTIFACT_BYTES, MIRROR_ID, Shared, Trouble, held};
+use super::{Asker, MAX_ARTIFACT_BYTES, MIRROR_ID, Sources, Trouble, held};
 use crate::artifact::fetch::FetchError;
 use crate::artifact::origin::{OriginError, OriginName};
 use crate::digest::Digest;
@@ -23,143 +23,144 @@ pub(super) enum Found {
 }
 
 /// Finds a file of a Maven repository: in earlier passages, in the tree, or at an origin.
-pub(super) async fn find(shared: &Shared, path: &str) -> Found {
+pub(super) async fn find(asker: &Asker, path: &str) -> Found {
     if path.ends_with("/maven-metadata.xml") {
-        return find_metadata(shared, path).await;
+        return find_metadata(asker, path).await;
     }
+    let sources = &*asker.sources;
     if let Some(of) = path.strip_suffix(".sha1") {
-        let digest = held(&shared.passage).files.get(of).map(|file| file.sha256);
+        let digest = held(&sources.passage).files.get(of).map(|file| file.sha256);
         return match digest {
-            Some(digest) => sha1_of(shared, &digest).await.map_or(Found::Absent, Found::Text),
+            Some(digest) => sha1_of(sources, &digest).await.map_or(Found::Absent, Found::Text),
             None => Found::Absent,
         };
     }
     if is_bookkeeping(path) || [".md5", ".sha256", ".sha512", ".asc"].iter().any(|suffix| path.ends_with(suffix)) {
         return Found::Absent;
     }
-    let gate = match shared.allowance.gate(path) {
+    let gate = match sources.allowance.gate(path) {
         Ok(gate) => gate,
         Err(exhausted) => return Found::Failed(exhausted.to_string()),
     };
     let _alone = gate.lock().await;
     {
-        let mut passage = held(&shared.passage);
+        let mut passage = held(&sources.passage);
         if !passage.files.contains_key(path)
-            && let Some(file) = held(&shared.in_tree).get(path)
+            && let Some(file) = held(&asker.in_tree).get(path)
         {
             passage.files.insert(path.to_owned(), file.clone());
         }
         if let Some(file) = passage.files.get(path)
-            && shared.store.sound(&file.sha256).is_ok()
+            && sources.store.sound(&file.sha256).is_ok()
         {
             return Found::Blob { digest: file.sha256, size: file.size };
         }
-        if passage.absent.contains(path) {
+        if held(&asker.troubles).absent.contains(path) {
             return Found::Absent;
         }
     }
-    let known = held(&shared.passage).files.get(path).cloned();
+    let known = held(&sources.passage).files.get(path).cloned();
     let mut failure = None;
-    let origins = held(&shared.origins).clone();
+    let origins = held(&sources.origins).clone();
     // A locked file is requested from its own origin first. It must have the locked bytes, whichever origin serves it.
     let locked = known.as_ref().and_then(|file| file.origin.parse().ok());
     for origin in locked.iter().chain(&origins) {
         let expected = known.as_ref().map(|file| &file.sha256);
-        match fetch(shared, origin, path, expected, MAX_ARTIFACT_BYTES).await {
+        match fetch(sources, origin, path, expected, MAX_ARTIFACT_BYTES).await {
             Ok((sha256, size)) => {
                 let file = MavenFile { path: path.to_owned(), origin: origin.to_string(), sha256, size, own: false };
-                let mut passage = held(&shared.passage);
-                passage.failed.remove(path);
-                passage.files.insert(path.to_owned(), file);
+                held(&asker.troubles).failed.remove(path);
+                held(&sources.passage).files.insert(path.to_owned(), file);
                 return Found::Blob { digest: sha256, size };
             }
             Err(Denied::Fetch(FetchError::Gone { .. })) => {}
             // A locked file has an origin, so an unreachable one must be reported.
             Err(Denied::Fetch(FetchError::Origin(error @ OriginError::Private { .. }))) if known.is_none() => {
-                leave_out(shared, origin, &error);
+                leave_out(sources, origin, &error);
             }
-            Err(error) => failure = Some(trouble(shared, origin, &error, failure).await),
+            Err(error) => failure = Some(trouble(sources, origin, &error, failure).await),
         }
     }
-    not_found(shared, path, failure)
+    not_found(asker, path, failure)
 }
 
 /// Returns the more severe of an origin's error and an earlier failure for the same path. The least severe is the
 /// silence of an origin that only a POM names.
-async fn trouble(shared: &Shared, origin: &OriginName, error: &Denied, earlier: Option<Trouble>) -> Trouble {
+async fn trouble(sources: &Sources, origin: &OriginName, error: &Denied, earlier: Option<Trouble>) -> Trouble {
     let silent = matches!(error, Denied::Fetch(FetchError::OriginUnreachable { silent: true, .. }));
-    let declared = shared.client.origin(origin).await.is_ok_and(|origin| origin.is_declared());
+    let declared = sources.client.origin(origin).await.is_ok_and(|origin| origin.is_declared());
     let trouble = Trouble { origin: origin.clone(), cause: error.to_string(), silent, declared };
     earlier.filter(|earlier| !earlier.is_bearable()).unwrap_or(trouble)
 }
 
 /// Records that a path was not served, and why.
-fn not_found(shared: &Shared, path: &str, failure: Option<Trouble>) -> Found {
-    let mut passage = held(&shared.passage);
+fn not_found(asker: &Asker, path: &str, failure: Option<Trouble>) -> Found {
+    let mut troubles = held(&asker.troubles);
     match failure {
         Some(trouble) => {
             let cause = trouble.cause.clone();
-            passage.failed.insert(path.to_owned(), trouble);
+            troubles.failed.insert(path.to_owned(), trouble);
             Found::Failed(cause)
         }
         None => {
-            passage.absent.insert(path.to_owned());
+            troubles.absent.insert(path.to_owned());
             Found::Absent
         }
     }
 }
 
 /// Stops using an origin that a POM may not name, and reports that once.
-fn leave_out(shared: &Shared, origin: &OriginName, error: &OriginError) {
-    let mut origins = held(&shared.origins);
+fn leave_out(sources: &Sources, origin: &OriginName, error: &OriginError) {
+    let mut origins = held(&sources.origins);
     let before = origins.len();
     origins.retain(|known| known != origin);
     if origins.len() < before {
-        let events = shared.client.events();
+        let events = sources.client.events();
         events.warning(format!("{error}: it is not asked; if it is needed, give `--origin {origin}=URL`"));
     }
 }
 
 /// Answers a request for versions. The first answer stays the same for ever.
-async fn find_metadata(shared: &Shared, path: &str) -> Found {
+async fn find_metadata(asker: &Asker, path: &str) -> Found {
+    let sources = &*asker.sources;
     let cached = cached_metadata_path(path);
-    let gate = match shared.allowance.gate(path) {
+    let gate = match sources.allowance.gate(path) {
         Ok(gate) => gate,
         Err(exhausted) => return Found::Failed(exhausted.to_string()),
     };
     let _alone = gate.lock().await;
     {
-        let passage = held(&shared.passage);
+        let passage = held(&sources.passage);
         if let Some(frozen) = passage.metadata.get(&cached) {
             return Found::Text(frozen.content.clone());
         }
-        if passage.absent.contains(path) {
+        if held(&asker.troubles).absent.contains(path) {
             return Found::Absent;
         }
     }
     let mut failure = None;
-    let origins = held(&shared.origins).clone();
+    let origins = held(&sources.origins).clone();
     for origin in origins {
-        match fetch(shared, &origin, path, None, metadata::MAX_METADATA_BYTES).await {
-            Ok((digest, _)) => match freeze(shared, &origin, &cached, &digest).await {
+        match fetch(sources, &origin, path, None, metadata::MAX_METADATA_BYTES).await {
+            Ok((digest, _)) => match freeze(sources, &origin, &cached, &digest).await {
                 Ok(frozen) => {
                     let text = frozen.content.clone();
-                    held(&shared.passage).metadata.insert(cached, frozen);
+                    held(&sources.passage).metadata.insert(cached, frozen);
                     return Found::Text(text);
                 }
                 Err(cause) => {
-                    let declared = shared.client.origin(&origin).await.is_ok_and(|origin| origin.is_declared());
+                    let declared = sources.client.origin(&origin).await.is_ok_and(|origin| origin.is_declared());
                     failure = Some(Trouble { origin: origin.clone(), cause, silent: false, declared });
                 }
             },
             Err(Denied::Fetch(FetchError::Gone { .. })) => {}
             Err(Denied::Fetch(FetchError::Origin(error @ OriginError::Private { .. }))) => {
-                leave_out(shared, &origin, &error);
+                leave_out(sources, &origin, &error);
             }
-            Err(error) => failure = Some(trouble(shared, &origin, &error, failure).await),
+            Err(error) => failure = Some(trouble(sources, &origin, &error, failure).await),
         }
     }
-    not_found(shared, path, failure)
+    not_found(asker, path, failure)
 }
 
 /// Returns the path at which Maven caches metadata from the mirror.

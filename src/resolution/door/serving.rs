@@ -13,16 +13,16 @@ use tokio_util::io::ReaderStream;
 
 use super::fetching::sha1_of;
 use super::find::{Found, find};
-use super::{MAX_REFUSED, Shared, held, is_repository_path};
+use super::{Asker, MAX_REFUSED, Sources, held, is_repository_path};
 use crate::artifact::store::StoreError;
 use crate::digest::Digest;
 
 /// Serves connections for as long as the door is open.
-pub(super) async fn accept(listener: UnixListener, shared: Arc<Shared>) {
+pub(super) async fn accept(listener: UnixListener, asker: Arc<Asker>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                tokio::spawn(serve(stream, Arc::clone(&shared)));
+                tokio::spawn(serve(stream, Arc::clone(&asker)));
             }
             Err(error) => {
                 tracing::warn!("the door could not accept a connection: {error}");
@@ -32,10 +32,10 @@ pub(super) async fn accept(listener: UnixListener, shared: Arc<Shared>) {
     }
 }
 
-async fn serve(stream: UnixStream, shared: Arc<Shared>) {
+async fn serve(stream: UnixStream, asker: Arc<Asker>) {
     let service = hyper::service::service_fn(move |request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(answer(&shared, request).await) }
+        let asker = Arc::clone(&asker);
+        async move { Ok::<_, Infallible>(answer(&asker, request).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .keep_alive(true)
@@ -47,7 +47,7 @@ async fn serve(stream: UnixStream, shared: Arc<Shared>) {
 
 type Body = BoxBody<Bytes, std::io::Error>;
 
-async fn answer(shared: &Shared, request: Request<hyper::body::Incoming>) -> Response<Body> {
+async fn answer(asker: &Asker, request: Request<hyper::body::Incoming>) -> Response<Body> {
     let target = request.uri().path().to_owned();
     let wanted = match *request.method() {
         Method::GET | Method::HEAD => target.strip_prefix("/maven/").filter(|path| is_repository_path(path)),
@@ -55,35 +55,35 @@ async fn answer(shared: &Shared, request: Request<hyper::body::Incoming>) -> Res
     };
     let Some(path) = wanted else {
         let asked = format!("{} {target}", request.method()).chars().take(300).collect();
-        let mut passage = held(&shared.passage);
-        if passage.refused.len() < MAX_REFUSED {
-            passage.refused.insert(asked);
+        let mut troubles = held(&asker.troubles);
+        if troubles.refused.len() < MAX_REFUSED {
+            troubles.refused.insert(asked);
         }
         return plain(StatusCode::FORBIDDEN, String::new());
     };
     let with_body = request.method() == Method::GET;
-    match find(shared, path).await {
+    match find(asker, path).await {
         Found::Text(text) => plain(StatusCode::OK, text),
         Found::Absent => plain(StatusCode::NOT_FOUND, String::new()),
         Found::Failed(cause) => plain(StatusCode::BAD_GATEWAY, cause),
-        Found::Blob { digest, size } => match blob(shared, &digest, size, with_body).await {
+        Found::Blob { digest, size } => match blob(&asker.sources, &digest, size, with_body).await {
             Ok(response) => response,
             Err(error) => plain(StatusCode::BAD_GATEWAY, error.to_string()),
         },
     }
 }
 
-async fn blob(shared: &Shared, digest: &Digest, size: u64, with_body: bool) -> Result<Response<Body>, StoreError> {
+async fn blob(sources: &Sources, digest: &Digest, size: u64, with_body: bool) -> Result<Response<Body>, StoreError> {
     let mut response = Response::builder()
         .status(StatusCode::OK)
         .header(hyper::header::CONTENT_LENGTH, size)
         .header(hyper::header::CONTENT_TYPE, "application/octet-stream");
-    if let Some(sum) = sha1_of(shared, digest).await {
+    if let Some(sum) = sha1_of(sources, digest).await {
         // Maven's resolver reads the checksum here, which saves a request.
         response = response.header("x-checksum-sha1", sum);
     }
     let body = if with_body {
-        let file = tokio::fs::File::from_std(shared.store.open_sound(digest)?.into_file());
+        let file = tokio::fs::File::from_std(sources.store.open_sound(digest)?.into_file());
         StreamBody::new(ReaderStream::new(file).map_ok(Frame::data)).boxed()
     } else {
         empty()

@@ -31,30 +31,31 @@ async fn a_lock_that_asks_for_too_much_is_given_no_more() {
     let address = ("central".to_owned(), format!("file://{}", central.display()));
     let options = OriginOptions::new([(&address.0, &address.1)], false, None).unwrap();
     let origins = Origins::new(options, Machine::at(directory.path(), None, &[]), directory.path());
-    let shared = |paths, bytes| Shared {
-        client: Client::new(origins.clone(), store.clone(), crate::event::EventSink::none()).unwrap(),
-        store: store.clone(),
-        origins: Mutex::new(vec![OriginName::central()]),
-        cutoff: jiff::civil::Date::MIN,
-        java: 8,
-        passage: Mutex::default(),
-        in_tree: Mutex::default(),
-        sums: Mutex::default(),
-        allowance: Allowance::of(paths, bytes),
+    let shared = |paths, bytes| {
+        asker(Sources {
+            client: Client::new(origins.clone(), store.clone(), crate::event::EventSink::none()).unwrap(),
+            store: store.clone(),
+            origins: Mutex::new(vec![OriginName::central()]),
+            cutoff: jiff::civil::Date::MIN,
+            java: 8,
+            passage: Mutex::default(),
+            sums: Mutex::default(),
+            allowance: Allowance::of(paths, bytes),
+        })
     };
     let few_bytes = shared(100, 15);
     for path in ["g/a/1/a-1.jar", "g/b/1/b-1.jar"] {
         assert!(matches!(find(&few_bytes, path).await, Found::Blob { size: 6, .. }));
     }
-    assert_eq!(few_bytes.allowance.exhausted(), None);
+    assert_eq!(few_bytes.sources.allowance.exhausted(), None);
     assert!(matches!(find(&few_bytes, "g/c/1/c-1.jar").await, Found::Failed(_)), "three bytes are left");
-    assert_eq!(few_bytes.allowance.exhausted(), Some(Exhausted::Bytes));
+    assert_eq!(few_bytes.sources.allowance.exhausted(), Some(Exhausted::Bytes));
 
     let few_paths = shared(2, 100);
     assert!(matches!(find(&few_paths, "g/a/1/a-1.jar").await, Found::Blob { .. }));
     assert!(matches!(find(&few_paths, "g/x/1/x-1.jar").await, Found::Absent));
     assert!(matches!(find(&few_paths, "g/y/maven-metadata.xml").await, Found::Failed(_)));
-    assert_eq!(few_paths.allowance.exhausted(), Some(Exhausted::Paths));
+    assert_eq!(few_paths.sources.allowance.exhausted(), Some(Exhausted::Paths));
     assert!(matches!(find(&few_paths, "g/a/1/a-1.jar").await, Found::Blob { .. }), "it was asked for before");
 }
 
@@ -73,8 +74,12 @@ fn cached_metadata_carries_the_mirrors_name() {
     assert_eq!(cached_metadata_path("g/a/maven-metadata.xml"), "g/a/maven-metadata-testevo.xml");
 }
 
+fn asker(sources: Sources) -> Asker {
+    Asker { sources: Arc::new(sources), troubles: Mutex::default(), in_tree: Mutex::default() }
+}
+
 /// What a door answers from whose `central` is a directory and whose other origins are these of `origins.toml`.
-fn shared(directory: &Path, recorded: &str, events: EventSink) -> Shared {
+fn shared(directory: &Path, recorded: &str, events: EventSink) -> Asker {
     let mirror = directory.join("mirror");
     fs_err::create_dir_all(mirror.join("g/a/1")).unwrap();
     fs_err::write(mirror.join("g/a/1/a-1.jar"), "content").unwrap();
@@ -83,17 +88,16 @@ fn shared(directory: &Path, recorded: &str, events: EventSink) -> Shared {
     let options = OriginOptions::new(given.iter().map(|(name, url)| (name, url)), false, None).unwrap();
     let origins = Origins::new(options, Machine::at(directory, None, &[]), directory);
     let store = Store::open(&directory.join("store"), &directory.join("tmp")).unwrap();
-    Shared {
+    asker(Sources {
         client: Client::new(origins, store.clone(), events).unwrap(),
         store,
         origins: Mutex::new(vec![OriginName::central(), "evil".parse().unwrap()]),
         cutoff: jiff::civil::date(2020, 1, 1),
         java: 8,
         passage: Mutex::default(),
-        in_tree: Mutex::default(),
         sums: Mutex::default(),
         allowance: Allowance::of(100, 1000),
-    }
+    })
 }
 
 #[tokio::test]
@@ -101,17 +105,17 @@ async fn a_tree_comes_before_origins_and_after_what_is_locked() {
     let directory = tempfile::tempdir().unwrap();
     let shared = shared(directory.path(), "", EventSink::none());
     let file = |path: &str, bytes: &str| {
-        let sha256 = shared.store.put(bytes.as_bytes()).unwrap();
+        let sha256 = shared.sources.store.put(bytes.as_bytes()).unwrap();
         let origin = OriginName::project_tree().to_string();
         (path.to_owned(), MavenFile { path: path.to_owned(), origin, sha256, size: bytes.len() as u64, own: false })
     };
     let (locked, own, never) = ("g/l/1/l-1.jar", "g/a/1/a-1.jar", "g/n/1/n-1.jar");
-    held(&shared.passage).files.extend([file(locked, "locked")]);
+    held(&shared.sources.passage).files.extend([file(locked, "locked")]);
     *held(&shared.in_tree) = BTreeMap::from([file(locked, "of the tree"), file(own, "tree"), file(never, "never")]);
     assert!(matches!(find(&shared, locked).await, Found::Blob { size: 6, .. }));
     assert!(matches!(find(&shared, own).await, Found::Blob { size: 4, .. }), "central has 7 bytes");
     // What nobody asked for has not passed, and what did is given to later containers, too.
-    assert!(!held(&shared.passage).files.contains_key(never));
+    assert!(!held(&shared.sources.passage).files.contains_key(never));
     held(&shared.in_tree).clear();
     assert!(matches!(find(&shared, own).await, Found::Blob { size: 4, .. }));
     assert!(!matches!(find(&shared, never).await, Found::Blob { .. }));
@@ -136,7 +140,7 @@ async fn an_origin_that_leads_inside_is_left_out_and_told_of() {
         assert!(matches!(find(&shared, path).await, Found::Absent), "{path}");
     }
     assert!(matches!(find(&shared, "g/a/1/a-1.jar").await, Found::Blob { size: 7, .. }), "the others answer as ever");
-    assert_eq!(*held(&shared.origins), [OriginName::central()]);
+    assert_eq!(*held(&shared.sources.origins), [OriginName::central()]);
     let warnings = held(&warnings).clone();
     assert!(warnings.len() == 1 && warnings[0].contains("--origin evil=URL"), "{warnings:?}");
 
@@ -144,7 +148,7 @@ async fn an_origin_that_leads_inside_is_left_out_and_told_of() {
     let digest = crate::digest::Digest::of(b"locked");
     let origin = "evil".to_owned();
     let file = MavenFile { path: "l/l/1/l-1.jar".to_owned(), origin, sha256: digest, size: 6, own: false };
-    held(&shared.passage).files.insert(file.path.clone(), file);
+    held(&shared.sources.passage).files.insert(file.path.clone(), file);
     assert!(matches!(find(&shared, "l/l/1/l-1.jar").await, Found::Failed(cause) if cause.contains("`evil`")));
 }
 
@@ -223,22 +227,21 @@ fn jar(version: u8) -> Vec<u8> {
 
 /// Returns what a door for builds on this Java answers from, whose `central` is at the address; the cutoff is the first day
 /// of 2020.
-fn shared_for(directory: &Path, address: &str, java: u32) -> Shared {
+fn shared_for(directory: &Path, address: &str, java: u32) -> Asker {
     let given = BTreeMap::from([("central".to_owned(), address.to_owned())]);
     let options = OriginOptions::new(&given, false, None).unwrap();
     let origins = Origins::new(options, Machine::at(directory, None, &[]), directory);
     let store = Store::open(&directory.join("store"), &directory.join("tmp")).unwrap();
-    Shared {
+    asker(Sources {
         client: Client::new(origins, store.clone(), EventSink::none()).unwrap(),
         store,
         origins: Mutex::new(vec![OriginName::central()]),
         cutoff: jiff::civil::date(2020, 1, 1),
         java,
         passage: Mutex::default(),
-        in_tree: Mutex::default(),
         sums: Mutex::default(),
         allowance: Allowance::new(),
-    }
+    })
 }
 
 #[tokio::test]
@@ -255,7 +258,7 @@ async fn the_newest_version_is_that_of_the_revisions_day_and_java() {
         let directory = tempfile::tempdir().unwrap();
         let shared = shared_for(directory.path(), &Library::new(tells_dates).serve().await, java);
         let Found::Text(text) = find(&shared, PATH).await else { panic!("Java {java}: no metadata was given") };
-        let frozen = held(&shared.passage).metadata["g/versioned/maven-metadata-testevo.xml"].clone();
+        let frozen = held(&shared.sources.passage).metadata["g/versioned/maven-metadata-testevo.xml"].clone();
         assert_eq!((frozen.chosen.as_deref(), frozen.rule.as_str()), (Some(chosen), rule));
         assert_eq!(frozen.content, text);
         assert!(text.contains(&format!("<latest>{chosen}</latest>\n    <release>{chosen}</release>")), "{text}");
@@ -263,7 +266,7 @@ async fn the_newest_version_is_that_of_the_revisions_day_and_java() {
 
         // What was chosen once is given again, whatever an origin has by then.
         let later = shared_for(directory.path(), "http://127.0.0.1:1", 21);
-        held(&later.passage).metadata.clone_from(&held(&shared.passage).metadata);
+        held(&later.sources.passage).metadata.clone_from(&held(&shared.sources.passage).metadata);
         assert!(matches!(find(&later, PATH).await, Found::Text(again) if again == text));
     }
 }
@@ -277,7 +280,7 @@ async fn a_preferred_version_needs_neither_date_nor_class_file() {
     let library = Library { files: BTreeMap::from([(format!("/{path}"), metadata.into())]), dates: None };
     let shared = shared_for(directory.path(), &library.serve().await, 17);
     assert!(matches!(find(&shared, path).await, Found::Text(text) if text.contains("<release>2.22.2</release>")));
-    let passage = held(&shared.passage).clone();
+    let passage = held(&shared.sources.passage).clone();
     let [frozen] = passage.metadata.values().collect::<Vec<_>>().try_into().unwrap();
     assert_eq!((frozen.chosen.as_deref(), frozen.rule.as_str()), (Some("2.22.2"), "runs all JUnit versions"));
 }
@@ -293,7 +296,22 @@ async fn what_a_portal_serves_in_place_of_metadata_is_not_frozen() {
         let shared = shared_for(directory.path(), &library(content).serve().await, 8);
         let found = find(&shared, "g/versioned/maven-metadata.xml").await;
         assert!(matches!(found, Found::Failed(cause) if cause.contains("not understood")), "{content}");
-        let passage = held(&shared.passage).clone();
-        assert!(passage.metadata.is_empty() && passage.failed.len() == 1, "{content}");
+        assert!(held(&shared.sources.passage).metadata.is_empty(), "{content}");
+        assert_eq!(held(&shared.troubles).failed.len(), 1, "{content}");
     }
+}
+
+#[tokio::test]
+async fn containers_at_the_same_time_share_what_passed_but_no_troubles() {
+    let directory = tempfile::tempdir().unwrap();
+    let one = shared(directory.path(), "", EventSink::none());
+    let other = Asker { sources: Arc::clone(&one.sources), troubles: Mutex::default(), in_tree: Mutex::default() };
+    assert!(matches!(find(&one, "g/a/1/a-1.jar").await, Found::Blob { .. }));
+    assert!(matches!(find(&one, "g/lost/1/lost-1.jar").await, Found::Absent | Found::Failed(_)));
+    fs_err::remove_dir_all(directory.path().join("mirror")).unwrap();
+    assert!(matches!(find(&other, "g/a/1/a-1.jar").await, Found::Blob { .. }), "it passed before");
+    let Troubles { absent, failed, refused } = held(&other.troubles).clone();
+    assert_eq!((absent.len(), failed.len(), refused.len()), (0, 0, 0));
+    let troubles = held(&one.troubles).clone();
+    assert_eq!(troubles.absent.len() + troubles.failed.len(), 1);
 }

@@ -1,7 +1,7 @@
 //! Chooses the version that Maven gets as the newest. The first choice stays the same for ever.
 
 use super::fetching::{Denied, fetch};
-use super::{MAX_ARTIFACT_BYTES, Shared, is_repository_path};
+use super::{MAX_ARTIFACT_BYTES, Sources, is_repository_path};
 use crate::artifact::fetch::FetchError;
 use crate::artifact::origin::OriginName;
 use crate::digest::Digest;
@@ -10,12 +10,12 @@ use crate::resolution::metadata;
 
 /// Returns metadata with one version as the newest, and records it for later requests.
 pub(super) async fn freeze(
-    shared: &Shared,
+    sources: &Sources,
     origin: &OriginName,
     cached: &str,
     digest: &Digest,
 ) -> Result<FrozenMetadata, String> {
-    let bytes = shared.store.read(digest).map_err(|error| error.to_string())?;
+    let bytes = sources.store.read(digest).map_err(|error| error.to_string())?;
     let content = String::from_utf8(bytes).map_err(|_| "the metadata is not UTF-8".to_owned())?;
     let parsed = metadata::parse(&content).map_err(|error| error.to_string())?;
     let as_served = |rule: &str| FrozenMetadata {
@@ -30,7 +30,7 @@ pub(super) async fn freeze(
     if parsed.versions.is_empty() {
         return Ok(as_served("no versions, as the origin had it"));
     }
-    let (chosen, rule) = choose(shared, origin, &parsed).await?;
+    let (chosen, rule) = choose(sources, origin, &parsed).await?;
     Ok(FrozenMetadata {
         path: cached.to_owned(),
         rule,
@@ -40,7 +40,7 @@ pub(super) async fn freeze(
 }
 
 /// Chooses the newest version, and returns the rule that led to it.
-async fn choose(shared: &Shared, origin: &OriginName, of: &metadata::Metadata) -> Result<(String, String), String> {
+async fn choose(sources: &Sources, origin: &OriginName, of: &metadata::Metadata) -> Result<(String, String), String> {
     if let Some(version) = metadata::preferred(of) {
         return Ok((version.to_owned(), "runs all JUnit versions".to_owned()));
     }
@@ -50,36 +50,37 @@ async fn choose(shared: &Shared, origin: &OriginName, of: &metadata::Metadata) -
         if !is_repository_path(&base) {
             return Err(format!("the metadata names an impossible artifact `{}`", of.artifact));
         }
-        let published = match shared.client.head(origin, &format!("{base}.pom")).await {
+        let published = match sources.client.head(origin, &format!("{base}.pom")).await {
             Ok(head) => head.last_modified.map(|time| time.to_zoned(jiff::tz::TimeZone::UTC).date()),
             Err(FetchError::Gone { .. }) => continue,
             Err(error) => return Err(error.to_string()),
         };
-        if published.is_some_and(|date| date > shared.cutoff) || !fits(shared, origin, &format!("{base}.jar")).await? {
+        if published.is_some_and(|date| date > sources.cutoff) || !fits(sources, origin, &format!("{base}.jar")).await?
+        {
             continue;
         }
-        let java = format!("newest release for Java {}", shared.java);
+        let java = format!("newest release for Java {}", sources.java);
         let rule = match published {
-            Some(_) => format!("{java} by {}", shared.cutoff),
+            Some(_) => format!("{java} by {}", sources.cutoff),
             None => format!("{java}; the origin tells no dates"),
         };
         return Ok(((*version).to_owned(), rule));
     }
     let oldest = candidates.last().ok_or("the metadata names no version")?;
-    Ok(((*oldest).to_owned(), format!("oldest release, none fits Java {} by {}", shared.java, shared.cutoff)))
+    Ok(((*oldest).to_owned(), format!("oldest release, none fits Java {} by {}", sources.java, sources.cutoff)))
 }
 
 /// Tells whether a jar's classes run on the builds' Java. True for an artifact without a jar.
-async fn fits(shared: &Shared, origin: &OriginName, jar: &str) -> Result<bool, String> {
-    let digest = match fetch(shared, origin, jar, None, MAX_ARTIFACT_BYTES).await {
+async fn fits(sources: &Sources, origin: &OriginName, jar: &str) -> Result<bool, String> {
+    let digest = match fetch(sources, origin, jar, None, MAX_ARTIFACT_BYTES).await {
         Ok((digest, _)) => digest,
         Err(Denied::Fetch(FetchError::Gone { .. })) => return Ok(true),
         Err(error) => return Err(error.to_string()),
     };
-    let file = shared.store.open_sound(&digest).map_err(|error| error.to_string())?;
+    let file = sources.store.open_sound(&digest).map_err(|error| error.to_string())?;
     let release = tokio::task::spawn_blocking(move || metadata::java_release_of(file)).await;
     match release.map_err(|error| error.to_string())? {
-        Ok(release) => Ok(release.is_none_or(|release| release <= shared.java)),
+        Ok(release) => Ok(release.is_none_or(|release| release <= sources.java)),
         // Maven could not use a broken jar either.
         Err(_) => Ok(false),
     }

@@ -1,10 +1,11 @@
 //! Names the artifacts that a set of build files lacks: from Maven's recording, else from what the door could not give.
 
-use super::{BuildSet, Passage};
+use super::BuildSet;
 use crate::artifact::origin::{OriginName, printable};
 use crate::lock::UnresolvedSet;
 use crate::outcome::compile::unresolved;
 use crate::outcome::launch::shortened;
+use crate::resolution::door::Troubles;
 
 /// The most artifacts that are named for a set. Maven usually ends at the first.
 const MOST: usize = 5;
@@ -13,7 +14,7 @@ const MOST: usize = 5;
 pub(super) fn missing(
     set: &BuildSet,
     recording: &[u8],
-    passage: &Passage,
+    troubles: &Troubles,
     origins: &[OriginName],
 ) -> Vec<UnresolvedSet> {
     let (artifacts, pom) = unresolved(recording);
@@ -22,7 +23,7 @@ pub(super) fn missing(
         .take(MOST)
         .map(|one| {
             let directory = directory_of(&one.artifact);
-            let failed = passage.failed.iter().find(|(path, _)| {
+            let failed = troubles.failed.iter().find(|(path, _)| {
                 directory.as_ref().is_some_and(|directory| path.strip_prefix(directory.as_str()).is_some())
             });
             UnresolvedSet {
@@ -37,8 +38,8 @@ pub(super) fn missing(
     if !named.is_empty() {
         return named;
     }
-    let absent = || passage.absent.iter().filter(|path| path.ends_with(".pom") || path.ends_with(".jar"));
-    match failed(set, passage, origins) {
+    let absent = || troubles.absent.iter().filter(|path| path.ends_with(".pom") || path.ends_with(".jar"));
+    match failed(set, troubles, origins) {
         failed if !failed.is_empty() => failed,
         _ => absent().take(MOST).map(|path| of_path(set, path, NOWHERE, origins)).collect(),
     }
@@ -47,8 +48,8 @@ pub(super) fn missing(
 const NOWHERE: &str = "none of them has it";
 
 /// Returns the paths that origins could not give although they may have them.
-pub(super) fn failed(set: &BuildSet, passage: &Passage, origins: &[OriginName]) -> Vec<UnresolvedSet> {
-    let failed = passage.failed.iter().take(MOST);
+pub(super) fn failed(set: &BuildSet, troubles: &Troubles, origins: &[OriginName]) -> Vec<UnresolvedSet> {
+    let failed = troubles.failed.iter().take(MOST);
     failed.map(|(path, trouble)| of_path(set, path, &trouble.cause, origins)).collect()
 }
 

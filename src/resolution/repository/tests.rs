@@ -7,9 +7,10 @@ use std::sync::Mutex;
 use super::*;
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
-use crate::engine::spec::{ContainerSpec, Stream};
+use crate::engine::spec::{ContainerSpec, StepResult, Stream};
+use crate::execution::container::places::MAVEN_REPOSITORY;
 use crate::lock::{LockFile as _, MavenFile};
-use crate::resolution::door::MIRROR_ID;
+use crate::resolution::door::{DOOR_PORT, MIRROR_ID, Troubles};
 
 const RECORDING: &str = r#"{"event":"recording_started","schema":2}
 {"event":"session_started","projects":[{"project":"g:a","basedir":"/work/project","output":"/o","test_output":"/t"}]}
@@ -41,6 +42,8 @@ struct Place {
     manifest: RepositoryManifest,
     /// An origin beside `central`, with its address.
     other: Option<(&'static str, String)>,
+    /// The most sets at once.
+    jobs: usize,
 }
 
 impl Place {
@@ -55,7 +58,7 @@ impl Place {
              compile_wall_seconds = 1\nrun_memory_mib = 99\nrun_heap_mib = 99\nrun_scratch_mib = 99\nrun_cpus = 1\n\
              run_processes = 99\nrun_cpu_seconds = 1\nrun_wall_seconds = 1\noutput_mib = 1\n",
         );
-        Self { directory, store, manifest: manifest.unwrap(), other: None }
+        Self { directory, store, manifest: manifest.unwrap(), other: None, jobs: 1 }
     }
 
     /// Has the origin serve a file of this path, whose content is its path.
@@ -86,6 +89,7 @@ impl Place {
             in_tree: BTreeMap::new(),
             own: BTreeSet::from(["org/project/core".to_owned(), "org/project/parent".to_owned()]),
             cutoff: jiff::civil::date(2020, 1, 1),
+            jobs: self.jobs,
             temporary: self.directory.path().join("tmp"),
             events: EventSink::none(),
         }
@@ -104,11 +108,7 @@ impl Place {
         sets: &[&str],
     ) -> Result<Vec<Unresolved>, LockError> {
         let sets: Vec<BuildSet> = sets.iter().map(|id| set(id)).collect();
-        let tree = self.directory.path().join("tree.tar");
-        let archive = |_: &BuildSet| {
-            fs::write(&tree, "").map_err(WorkspaceError::Io)?;
-            Ok(tree.clone())
-        };
+        let archive = |_: &BuildSet, path: &Path| fs::write(path, "").map_err(WorkspaceError::Io);
         self.locking(engine).run(lock, &sets, &archive, &|_| Ok(())).await
     }
 }
@@ -237,6 +237,24 @@ async fn a_lock_that_has_every_set_starts_nothing_and_keeps_its_bytes() {
     assert_eq!(lock.render(), bytes);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sets_at_once_make_the_lock_that_they_make_in_a_row() {
+    const SETS: [&str; 3] = ["first", "second", "third"];
+    const ASKED: [&str; 2] = ["g/b/1/b-1.jar", "g/a/1/a-1.jar"];
+    let mut locks = Vec::new();
+    for jobs in [1, 2, 5] {
+        let place = Place { jobs, ..Place::new() };
+        ASKED.iter().for_each(|path| place.serve(path));
+        let (mut lock, given) = (empty(&place.manifest), Arc::default());
+        let engine = maven(&ASKED, &[], &given);
+        assert_eq!(place.lock_sets(&engine, &mut lock, &SETS).await.unwrap(), []);
+        assert_eq!((engine.started().len(), lock.files.len()), (3, 2));
+        assert_eq!(lock.build_sets, SETS);
+        locks.push(lock.render());
+    }
+    assert!(locks.iter().all(|lock| *lock == locks[0]));
+}
+
 /// Returns an address on this machine at which nothing answers.
 fn dead_address() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -315,8 +333,9 @@ fn only_the_silence_of_an_origin_that_a_pom_names_is_bearable() {
             silent,
             declared,
         };
-        let passage = Passage { failed: BTreeMap::from([("g/a/1/a-1.jar".to_owned(), trouble)]), ..Passage::default() };
-        assert_eq!(locking.without(&set("set"), &passage).is_none(), resolved, "{silent} {declared}");
+        let troubles =
+            Troubles { failed: BTreeMap::from([("g/a/1/a-1.jar".to_owned(), trouble)]), ..Troubles::default() };
+        assert_eq!(locking.without(&set("set"), &troubles).is_none(), resolved, "{silent} {declared}");
     }
 }
 
