@@ -21,6 +21,7 @@ use crate::lock::archive::{LockArchive, LockArchiveError};
 use crate::lock::{LockFile, LockFileError, MismatchError, ToolchainLock};
 use crate::manifest::{ManifestError, RepositoryManifest};
 use crate::output::{counted, size};
+use crate::resolution::door::released::Released;
 use crate::task::RepositoryName;
 use crate::task::selector::choose;
 
@@ -98,9 +99,11 @@ pub struct CollectedGarbage {
     pub prepared: usize,
     /// Number of pruned class archives.
     pub class_archives: usize,
+    /// Number of pruned records of released files.
+    pub released: usize,
 }
 
-/// Prunes prepared revisions and class archives by the policy, then removes all blobs that no record names. Blobs
+/// Prunes what was made once by the policy, then removes all blobs that no record names. Blobs
 /// younger than the policy's `always` stay.
 ///
 /// # Errors
@@ -110,10 +113,11 @@ pub fn collect_garbage(policy: &PrunePolicy, context: &Context) -> Result<Collec
     let store = &workbench.store;
     // Done first, so that the blobs of pruned revisions count as garbage.
     let prepared = prune::<Prepared>(store, policy, dry_run).map_err(CommandError::Runtime)?;
-    // Class archives are few and small compared with revisions, so their size is not limited.
-    let archives = PrunePolicy { most_bytes: u64::MAX, ..*policy };
-    let class_archives = prune::<ClassArchive>(store, &archives, dry_run).map_err(CommandError::Runtime)?;
-    Ok(CollectedGarbage { garbage: collect(store, policy.always, dry_run)?, prepared, class_archives })
+    // Class archives and released files are small compared with revisions, so their size is not limited.
+    let small = PrunePolicy { most_bytes: u64::MAX, ..*policy };
+    let class_archives = prune::<ClassArchive>(store, &small, dry_run).map_err(CommandError::Runtime)?;
+    let released = prune::<Released>(store, &small, dry_run).map_err(CommandError::Runtime)?;
+    Ok(CollectedGarbage { garbage: collect(store, policy.always, dry_run)?, prepared, class_archives, released })
 }
 
 /// What is exported, and where to.

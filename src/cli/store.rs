@@ -131,11 +131,11 @@ fn write_verified(verified: &VerifiedStore, format: OutputFormat) -> Result<(), 
 }
 
 fn write_garbage(collected: &CollectedGarbage, format: OutputFormat, dry_run: bool) -> Result<(), CommandError> {
-    let CollectedGarbage { garbage, prepared, class_archives } = collected;
+    let CollectedGarbage { garbage, prepared, class_archives, released } = collected;
     match format {
         OutputFormat::Json => stdout::json(&json!({
             "schema": 1, "removed": garbage.blobs, "bytes": garbage.bytes, "young": garbage.young,
-            "used": garbage.used, "prepared": prepared, "class_archives": class_archives, "dry_run": dry_run,
+            "used": garbage.used, "prepared": prepared, "class_archives": class_archives, "released": released, "dry_run": dry_run,
         })),
         OutputFormat::Text => {
             let verb = if dry_run { "would be removed" } else { "removed" };
@@ -149,6 +149,7 @@ fn write_garbage(collected: &CollectedGarbage, format: OutputFormat, dry_run: bo
             let given_up = [
                 (prepared, "prepared revision", "prepared revisions"),
                 (class_archives, "class archive", "class archives"),
+                (released, "record of a released file", "records of released files"),
             ];
             for (count, one, many) in given_up.into_iter().filter(|(count, ..)| **count > 0) {
                 stdout::line(&format!("{} {verb}", counted(*count, one, many)))?;

@@ -54,7 +54,7 @@ const UNUSED: &str = "made again when needed; `store gc` gives up what is unused
 const LOST: &str = "lost";
 
 /// All parts.
-pub const PARTS: [Part; 27] = [
+pub const PARTS: [Part; 28] = [
     part(
         "",
         "`version`, `origins.toml`; `settings.toml` and `allowed_signers` of the user",
@@ -159,6 +159,7 @@ pub const PARTS: [Part; 27] = [
         Sweep::Files,
         NamedBlobs::Made,
     ),
+    part("store/released", "which releases' files `central` served", "`lock`", UNUSED, Sweep::Files, NamedBlobs::Made),
     part(
         "store/jars",
         "our own jars",

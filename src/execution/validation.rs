@@ -80,7 +80,7 @@ impl Validation<'_> {
         }
         let mut missing = Vec::new();
         for task in self.tasks {
-            let cells = ordered_cells(task);
+            let cells = if self.jobs > 1 { alternating(task) } else { ordered_cells(task) };
             for &path in self.paths {
                 for &cell in &cells {
                     let found = there.get(&(task.id.as_str(), cell, path)).map_or(0, BTreeSet::len);
@@ -221,6 +221,14 @@ pub fn ordered_cells(task: &Task) -> Vec<Cell> {
     let mut cells: Vec<Cell> = cells_of(task.track).to_vec();
     cells.sort_by_key(|cell| cell.code() == Side::New);
     cells
+}
+
+/// Returns a task's cells so that neighbours are of different code revisions: cells of one revision at the same time would
+/// all wait for its one preparation.
+fn alternating(task: &Task) -> Vec<Cell> {
+    let (new, old): (Vec<Cell>, Vec<Cell>) = cells_of(task.track).iter().partition(|cell| cell.code() == Side::New);
+    let longest = old.len().max(new.len());
+    (0..longest).flat_map(|index| [old.get(index), new.get(index)]).flatten().copied().collect()
 }
 
 /// Returns the number of records with each outcome, such as `pass 3, exec_fail(assertion) 1`, and whether one is a fault

@@ -9,6 +9,7 @@
 mod error;
 mod fetching;
 mod find;
+pub mod released;
 mod serving;
 mod versions;
 

@@ -4,6 +4,7 @@ use sha1::Digest as _;
 
 use super::{Sources, held};
 use crate::artifact::fetch::FetchError;
+use crate::artifact::made::MadeError;
 use crate::artifact::origin::OriginName;
 use crate::digest::{Digest, encode_hex};
 use crate::resolution::allowance::Exhausted;
@@ -15,6 +16,8 @@ pub(super) enum Denied {
     Fetch(#[from] FetchError),
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
+    #[error(transparent)]
+    Kept(#[from] MadeError),
 }
 
 /// Fetches a file within the limits of one lock.

@@ -1,6 +1,7 @@
 //! Finds the answer for a path: earlier passages first, then the tree, then the origins.
 
 use super::fetching::{Denied, fetch, sha1_of};
+use super::released::fetch_release;
 use super::versions::freeze;
 use super::{Asker, MAX_ARTIFACT_BYTES, MIRROR_ID, Sources, Trouble, held};
 use crate::artifact::fetch::FetchError;
@@ -66,7 +67,7 @@ pub(super) async fn find(asker: &Asker, path: &str) -> Found {
     let locked = known.as_ref().and_then(|file| file.origin.parse().ok());
     for origin in locked.iter().chain(&origins) {
         let expected = known.as_ref().map(|file| &file.sha256);
-        match fetch(sources, origin, path, expected, MAX_ARTIFACT_BYTES).await {
+        match fetch_release(sources, origin, path, expected, MAX_ARTIFACT_BYTES).await {
             Ok((sha256, size)) => {
                 let file = MavenFile { path: path.to_owned(), origin: origin.to_string(), sha256, size, own: false };
                 held(&asker.troubles).failed.remove(path);

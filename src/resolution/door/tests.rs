@@ -315,3 +315,37 @@ async fn containers_at_the_same_time_share_what_passed_but_no_troubles() {
     let troubles = held(&one.troubles).clone();
     assert_eq!(troubles.absent.len() + troubles.failed.len(), 1);
 }
+
+#[tokio::test]
+async fn releases_of_central_are_fetched_once_for_all_locks() {
+    let directory = tempfile::tempdir().unwrap();
+    let mirror = directory.path().join("mirror");
+    let of = |path: &str| mirror.join(path);
+    for path in ["g/s/1-SNAPSHOT/s-1-SNAPSHOT.jar", "g/b/1/b-1.jar"] {
+        fs_err::create_dir_all(of(path).parent().unwrap()).unwrap();
+        fs_err::write(of(path), path).unwrap();
+    }
+    let lock = || shared(directory.path(), "", EventSink::none());
+    let paths = ["g/a/1/a-1.jar", "g/b/1/b-1.jar", "g/s/1-SNAPSHOT/s-1-SNAPSHOT.jar"];
+    let first = lock();
+    for path in paths {
+        assert!(matches!(find(&first, path).await, Found::Blob { .. }), "{path}");
+    }
+    // What the origin can't give any more shows what another lock asks it for.
+    fs_err::remove_dir_all(mirror.join("g")).unwrap();
+    let blob = held(&first.sources.passage).files[paths[1]].sha256;
+    first.sources.store.remove(&blob).unwrap();
+    let later = asker(Sources {
+        client: first.sources.client.clone(),
+        store: first.sources.store.clone(),
+        origins: Mutex::new(vec![OriginName::central()]),
+        cutoff: jiff::civil::date(2020, 1, 1),
+        java: 8,
+        passage: Mutex::default(),
+        sums: Mutex::default(),
+        allowance: Allowance::new(),
+    });
+    let found = [find(&later, paths[0]).await, find(&later, paths[1]).await, find(&later, paths[2]).await];
+    assert!(matches!(found, [Found::Blob { size: 7, .. }, Found::Absent, Found::Absent]), "a lost blob, a snapshot");
+    assert_eq!(held(&later.sources.passage).files[paths[0]].origin, "central");
+}

@@ -1,6 +1,7 @@
 //! Chooses the version that Maven gets as the newest. The first choice stays the same for ever.
 
-use super::fetching::{Denied, fetch};
+use super::fetching::Denied;
+use super::released::fetch_release;
 use super::{MAX_ARTIFACT_BYTES, Sources, is_repository_path};
 use crate::artifact::fetch::FetchError;
 use crate::artifact::origin::OriginName;
@@ -72,7 +73,7 @@ async fn choose(sources: &Sources, origin: &OriginName, of: &metadata::Metadata)
 
 /// Tells whether a jar's classes run on the builds' Java. True for an artifact without a jar.
 async fn fits(sources: &Sources, origin: &OriginName, jar: &str) -> Result<bool, String> {
-    let digest = match fetch(sources, origin, jar, None, MAX_ARTIFACT_BYTES).await {
+    let digest = match fetch_release(sources, origin, jar, None, MAX_ARTIFACT_BYTES).await {
         Ok((digest, _)) => digest,
         Err(Denied::Fetch(FetchError::Gone { .. })) => return Ok(true),
         Err(error) => return Err(error.to_string()),
