@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::failures::Failures;
+use super::failures::{Failures, Partial};
 use super::readiness::tell_unready;
 use super::selection::{by_repository, tasks};
 use super::workbench::{Workbench, blocking, whole_builds};
@@ -30,12 +30,12 @@ use crate::workspace::Repository;
 /// written.
 ///
 /// # Errors
-/// [`CommandError`] of selections, sources and files. Nothing is written if a workspace's place is taken.
+/// [`CommandError`] of the selection and the output; an interrupt. Nothing is written if a workspace's place is taken.
 pub async fn write(
     selector: &Selector,
     output: &Path,
     context: &Context,
-) -> Result<Option<Vec<Written>>, CommandError> {
+) -> Result<Option<Partial<Vec<Written>>>, CommandError> {
     let tasks = tasks(selector, context)?;
     for task in &tasks {
         check_free(&task.id, &output.join(task.id.as_str()))?;
@@ -46,17 +46,20 @@ pub async fn write(
     }
     let workbench = Workbench::open(context)?;
     context.umask.create_directory(output).map_err(AgentError::Io)?;
-    let mut written = Vec::new();
-    for (repository, tasks) in by_repository(&tasks) {
-        let maker = Maker::open(&workbench, &repository, &tasks).await?;
+    let groups = by_repository(&tasks);
+    let (mut written, mut failures) = (Vec::new(), Failures::new(groups.len(), context));
+    let one = async |repository: &RepositoryName, tasks: &Vec<&Task>| {
+        let maker = Maker::open(&workbench, repository, tasks).await?;
         if maker.image.is_none() {
             context.events.warning(format!("{repository} has no image, so its workspaces name none"));
         }
         for task in tasks {
             written.push(maker.write(task, &output.join(task.id.as_str()), context).await?);
         }
-    }
-    Ok(Some(written))
+        Ok(())
+    };
+    failures.each(&groups, one).await?;
+    Ok(Some(Partial { results: written, verdict: failures.settle("written", Ok(())) }))
 }
 
 /// Tells where the tasks would be written, and which sources would be fetched for that.
@@ -104,29 +107,29 @@ pub struct TaskImage {
 /// only tells how many, and loads none.
 ///
 /// # Errors
-/// [`CommandError`] of selections, sources, images and engines.
-pub async fn load(selector: &Selector, context: &Context) -> Result<Vec<TaskImage>, CommandError> {
+/// [`CommandError`] of the selection and the engine; an interrupt.
+pub async fn load(selector: &Selector, context: &Context) -> Result<Partial<Vec<TaskImage>>, CommandError> {
     let tasks = tasks(selector, context)?;
     if context.options.dry_run {
         preview_images(&tasks, context).await?;
-        return Ok(Vec::new());
+        return Ok(Partial { results: Vec::new(), verdict: Ok(()) });
     }
     let workbench = Workbench::open(context)?;
     let engine = workbench.engine().await?;
-    let loading = async {
-        let mut loaded = Vec::new();
-        for (repository, tasks) in by_repository(&tasks) {
-            let (agent, recipe) = agent_images::compose_by(&workbench, &workbench.manifest(&repository)?).await?;
-            let maker = Maker::open(&workbench, &repository, &tasks).await?;
-            for task in tasks {
-                loaded.push(maker.load(task, (&agent, &recipe), &workbench, engine.as_ref()).await?);
-            }
+    let groups = by_repository(&tasks);
+    let (mut loaded, mut failures) = (Vec::new(), Failures::new(groups.len(), context));
+    let one = async |repository: &RepositoryName, tasks: &Vec<&Task>| {
+        let (agent, recipe) = agent_images::compose_by(&workbench, &workbench.manifest(repository)?).await?;
+        let maker = Maker::open(&workbench, repository, tasks).await?;
+        for task in tasks {
+            loaded.push(maker.load(task, (&agent, &recipe), &workbench, engine.as_ref()).await?);
         }
-        Ok(loaded)
+        Ok(())
     };
-    let loaded = context.until_interrupted(loading).await;
+    let ended = failures.each(&groups, one).await;
     engine.close().await?;
-    loaded
+    ended?;
+    Ok(Partial { results: loaded, verdict: failures.settle("loaded", Ok(())) })
 }
 
 /// Tells where a data set of the selected tasks would be written, and which sources would be fetched for that.
@@ -141,25 +144,44 @@ pub async fn preview_dataset(
     preview(&tasks(selector, context)?, output.unwrap_or(Path::new("-")), context).await
 }
 
-/// Hands over the selected tasks as lines of a data set, one after the other; `answered` for scorers.
+/// Hands over the selected tasks as lines of a data set, one after the other; `answered` for scorers. Returns the number
+/// of lines. A repository that fails has none.
 ///
 /// # Errors
-/// [`CommandError`] of selections and sources, and of `take`.
+/// [`CommandError`] of the selection and of `take`; an interrupt.
 pub async fn dataset(
     selector: &Selector,
     answered: bool,
     context: &Context,
     mut take: impl FnMut(&DatasetRow) -> Result<(), CommandError>,
-) -> Result<(), CommandError> {
+) -> Result<Partial<usize>, CommandError> {
     let tasks = tasks(selector, context)?;
     let workbench = Workbench::open(context)?;
-    for (repository, tasks) in by_repository(&tasks) {
-        let maker = Maker::open(&workbench, &repository, &tasks).await?;
-        for task in tasks {
-            take(&maker.row(task, answered, context).await?)?;
+    let groups = by_repository(&tasks);
+    let (mut lines, mut failures) = (0, Failures::new(groups.len(), context));
+    for (repository, tasks) in &groups {
+        let rows = rows(&workbench, repository, tasks, answered).await;
+        for row in failures.unless(repository, rows)?.into_iter().flatten() {
+            take(&row)?;
+            lines += 1;
         }
     }
-    Ok(())
+    Ok(Partial { results: lines, verdict: failures.settle("written", Ok(())) })
+}
+
+/// Returns the lines of a repository's tasks.
+async fn rows(
+    workbench: &Workbench<'_>,
+    repository: &RepositoryName,
+    tasks: &[&Task],
+    answered: bool,
+) -> Result<Vec<DatasetRow>, CommandError> {
+    let maker = Maker::open(workbench, repository, tasks).await?;
+    let mut rows = Vec::new();
+    for task in tasks {
+        rows.push(maker.row(task, answered, workbench.context).await?);
+    }
+    Ok(rows)
 }
 
 /// What the workspaces of a repository's tasks are made of.

@@ -4,6 +4,14 @@ use super::Context;
 use crate::error::{CommandError, ExitStatus, FailedRepository};
 use crate::task::RepositoryName;
 
+/// The results for the repositories that did not fail.
+pub struct Partial<T> {
+    /// The results, which the caller writes first.
+    pub results: T,
+    /// The command's end: its own result, or what failed for which repositories.
+    pub verdict: Result<(), CommandError>,
+}
+
 /// The failures so far.
 pub(super) struct Failures<'a> {
     context: &'a Context,

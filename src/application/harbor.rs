@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::agents::{Maker, preview_images, tell_output};
+use super::failures::{Failures, Partial};
 use super::selection::{by_repository, tasks};
 use super::workbench::Workbench;
 use super::{Context, agent_images};
@@ -15,7 +16,7 @@ use crate::data_dir::write_atomically;
 use crate::error::CommandError;
 use crate::task::file::load_all;
 use crate::task::selector::Selector;
-use crate::task::{Task, TaskId};
+use crate::task::{RepositoryName, Task, TaskId};
 
 /// The tasks to write for Harbor.
 #[derive(Clone, Debug)]
@@ -47,8 +48,12 @@ pub struct Exported {
 /// after a dry run, which only tells what would be written.
 ///
 /// # Errors
-/// [`CommandError`] of selections, sources, images, engines and files. Nothing is written if a task's place is taken.
-pub async fn export(request: &HarborRequest, context: &Context) -> Result<Option<Vec<Exported>>, CommandError> {
+/// [`CommandError`] of the selection, the engine and the output; an interrupt. Nothing is written if a task's place is
+/// taken.
+pub async fn export(
+    request: &HarborRequest,
+    context: &Context,
+) -> Result<Option<Partial<Vec<Exported>>>, CommandError> {
     let tasks = tasks(&request.selector, context)?;
     for task in &tasks {
         check_free(&task.id, &request.output.join(task.id.as_str()))?;
@@ -60,25 +65,28 @@ pub async fn export(request: &HarborRequest, context: &Context) -> Result<Option
     }
     let workbench = Workbench::open(context)?;
     let engine = workbench.engine().await?;
-    let exporting = async {
-        context.umask.create_directory(&request.output).map_err(AgentError::Io)?;
-        let mut exported = Vec::new();
-        for (repository, tasks) in by_repository(&tasks) {
-            let (agent, recipe) = agent_images::compose_by(&workbench, &workbench.manifest(&repository)?).await?;
-            let maker = Maker::open(&workbench, &repository, &tasks).await?;
-            for task in tasks {
-                let name = maker.load(task, (&agent, &recipe), &workbench, engine.as_ref()).await?.name;
-                let path = request.output.join(task.id.as_str());
-                write(&maker, task, name.clone(), path.clone(), request, context).await?;
-                exported.push(Exported { task_id: task.id.clone(), path, image: name });
-            }
+    let groups = by_repository(&tasks);
+    let (mut exported, mut failures) = (Vec::new(), Failures::new(groups.len(), context));
+    let one = async |repository: &RepositoryName, tasks: &Vec<&Task>| {
+        let (agent, recipe) = agent_images::compose_by(&workbench, &workbench.manifest(repository)?).await?;
+        let maker = Maker::open(&workbench, repository, tasks).await?;
+        for task in tasks {
+            let name = maker.load(task, (&agent, &recipe), &workbench, engine.as_ref()).await?.name;
+            let path = request.output.join(task.id.as_str());
+            write(&maker, task, name.clone(), path.clone(), request, context).await?;
+            exported.push(Exported { task_id: task.id.clone(), path, image: name });
         }
-        write_atomically(&request.output.join(VERIFIER_MODULE), VERIFIER.as_bytes()).map_err(AgentError::Io)?;
-        Ok(exported)
+        Ok(())
     };
-    let exported = context.until_interrupted(exporting).await;
+    let prepared = async {
+        context.umask.create_directory(&request.output).map_err(AgentError::Io)?;
+        write_atomically(&request.output.join(VERIFIER_MODULE), VERIFIER.as_bytes()).map_err(AgentError::Io)?;
+        failures.each(&groups, one).await
+    };
+    let ended = prepared.await;
     engine.close().await?;
-    exported.map(Some)
+    ended?;
+    Ok(Some(Partial { results: exported, verdict: failures.settle("exported", Ok(())) }))
 }
 
 async fn write(

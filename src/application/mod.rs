@@ -44,3 +44,4 @@ pub mod validate;
 pub mod workbench;
 
 pub use context::{Context, Options};
+pub use failures::Partial;

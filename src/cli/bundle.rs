@@ -215,8 +215,8 @@ pub(super) fn run(arguments: &BundleArguments, context: &Context) -> Result<(), 
             let audience = (*audience).into();
             let request = CreateRequest { audience, selector, output, base, sign };
             let created = block_on(context, create(&request, context))?;
-            write_created(&created, audience, *format, context.options.dry_run)?;
-            created.verdict()
+            write_created(&created.results, audience, *format, context.options.dry_run)?;
+            created.verdict
         }
         BundleCommand::Verify { bundle, trust, base, format } => {
             let request = VerifyRequest { bundle: bundle.clone(), trust: trust.resolve(), bases: base.clone() };

@@ -96,6 +96,7 @@ fn harbor(arguments: &HarborArguments, context: &Context) -> Result<(), CommandE
         answered: arguments.audience == AudienceChoice::Scorer,
     };
     let Some(exported) = block_on(context, harbor::export(&request, context))? else { return Ok(()) };
+    let (exported, verdict) = (exported.results, exported.verdict);
     for task in &exported {
         match arguments.format {
             OutputFormat::Json => stdout::json(task)?,
@@ -103,9 +104,10 @@ fn harbor(arguments: &HarborArguments, context: &Context) -> Result<(), CommandE
         }
     }
     match arguments.format {
-        OutputFormat::Json => Ok(()),
-        OutputFormat::Text => stdout::line(&counted(exported.len(), "task", "tasks")),
+        OutputFormat::Json => {}
+        OutputFormat::Text => stdout::line(&counted(exported.len(), "task", "tasks"))?,
     }
+    verdict
 }
 
 fn dataset(
@@ -125,16 +127,18 @@ fn dataset(
         return block_on(context, agents::preview_dataset(&selector, output, context));
     }
     let Some(output) = output else {
-        return block_on(context, agents::dataset(&selector, answered, context, stdout::json));
+        return block_on(context, agents::dataset(&selector, answered, context, stdout::json))?.verdict;
     };
-    let (mut number, mut lines) = (0, String::new());
+    let mut lines = String::new();
     let written = agents::dataset(&selector, answered, context, |row| {
-        number += 1;
         lines.push_str(&json_line(row).map_err(std::io::Error::from).map_err(CommandError::Output)?);
         Ok(())
     });
-    block_on(context, written)?;
-    // The file appears once it is complete.
-    write_atomically(output, lines.as_bytes()).map_err(CommandError::Output)?;
-    stdout::line(&counted(number, "task", "tasks"))
+    let written = block_on(context, written)?;
+    if written.results > 0 {
+        // The file appears once it is complete.
+        write_atomically(output, lines.as_bytes()).map_err(CommandError::Output)?;
+        stdout::line(&counted(written.results, "task", "tasks"))?;
+    }
+    written.verdict
 }

@@ -14,7 +14,7 @@ use super::stdout;
 use super::terminal::{self, Terminal};
 use crate::application::bundle::unpack;
 use crate::application::shell::{self, MOST_SCRIPT_BYTES, Output, Session, ShellError};
-use crate::application::{Context, agents};
+use crate::application::{Context, Partial, agents};
 use crate::error::CommandError;
 use crate::output::{OutputFormat, counted, json_line};
 use crate::task::Task;
@@ -67,20 +67,24 @@ pub(super) fn run(arguments: &WorkspaceArguments, context: &Context) -> Result<(
         return open_shell(arguments, &selector, context);
     }
     if arguments.load {
-        for loaded in block_on(context, agents::load(&selector, context))? {
+        let loaded = block_on(context, agents::load(&selector, context))?;
+        for loaded in loaded.results {
             match arguments.format {
                 OutputFormat::Json => stdout::json(&loaded)?,
                 OutputFormat::Text => stdout::line(&loaded.name)?,
             }
         }
-        return Ok(());
+        return loaded.verdict;
     }
     let Some(output) = &arguments.output else { return Ok(()) };
     let written = match arguments.bundle.request(&selector) {
-        Some(request) => block_on(context, unpack::write(&request, output, context))?,
+        Some(request) => {
+            let written = block_on(context, unpack::write(&request, output, context))?;
+            written.map(|results| Partial { results, verdict: Ok(()) })
+        }
         None => block_on(context, agents::write(&selector, output, context))?,
     };
-    let Some(written) = written else { return Ok(()) };
+    let Some(Partial { results: written, verdict }) = written else { return Ok(()) };
     for workspace in &written {
         match arguments.format {
             OutputFormat::Json => stdout::json(workspace)?,
@@ -92,9 +96,10 @@ pub(super) fn run(arguments: &WorkspaceArguments, context: &Context) -> Result<(
         }
     }
     match arguments.format {
-        OutputFormat::Json => stdout::json(&json!({ "schema": 1, "workspaces": written.len() })),
-        OutputFormat::Text => stdout::line(&counted(written.len(), "workspace", "workspaces")),
+        OutputFormat::Json => stdout::json(&json!({ "schema": 1, "workspaces": written.len() }))?,
+        OutputFormat::Text => stdout::line(&counted(written.len(), "workspace", "workspaces"))?,
     }
+    verdict
 }
 
 /// Returns the prediction of a target file's text, empty without one.

@@ -12,6 +12,7 @@ use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::digest::Digest;
 use testevo_sandbox::lock::{LockFile as _, MavenFile, RepositoryLock};
 
+use super::bundle::Maker;
 use super::import::write_published;
 use super::lock::{MIRROR, imported};
 use crate::support::command::CommandLine;
@@ -305,6 +306,40 @@ fn one_repository_that_fails_keeps_no_other_from_its_image() {
     fs::remove_file(line.path().join("data/images/first__one.json")).unwrap();
     check("both-fail", &line.run(&["build-images", "first/one", "second/two"]));
     check("both-locks-fail", &line.run(&["lock", "--check", "--offline"]));
+}
+
+#[test]
+fn one_repository_without_sources_keeps_no_other_from_what_agents_and_scorers_get() {
+    let maker = Maker::new();
+    write_published(&maker.line);
+    maker.fine(&["import", "published"]);
+    let number = maker.tasks();
+    for (arguments, done, written) in [
+        (&["workspace", "-o", "all"][..], "written", format!("\n{number} workspaces\n")),
+        (&["export", "dataset", "--audience", "agent", "-o", "all.jsonl"], "written", format!("\n{number} tasks\n")),
+        (&["bundle", "create", "-o", "all.tar"], "bundled", format!("\nwrote {number} tasks, ")),
+    ] {
+        let text = maker.run(arguments);
+        assert!(text.contains(&written), "{text}");
+        assert!(text.contains(&format!("error: 2 of 3 repositories could not be {done}\n")), "{text}");
+        for repository in ["first/one", "second/two"] {
+            let row = text.split(&format!("\n{repository}: ")).nth(1).unwrap_or_else(|| panic!("{text}"));
+            assert!(row.lines().nth(1).unwrap().starts_with("  hint: "), "{text}");
+        }
+        // A bundle asks for a lock before it asks for sources.
+        assert!(text.starts_with(if done == "bundled" { "exit 2\n" } else { "exit 5\n" }), "{text}");
+        // Where nothing is left nothing is written.
+        let output = arguments.last().unwrap().replace("all", "none");
+        let last = arguments.len() - 1;
+        let text = maker.run(&[&arguments[..last], &[&output, "first/one", "second/two"]].concat());
+        assert!(text.contains(&format!("error: 2 of 2 repositories could not be {done}\n")), "{text}");
+        assert!(!maker.line.files().iter().any(|file| file.starts_with("none")), "{text}");
+    }
+    let text = maker.run(&["workspace", "--dry-run", "-o", "dry"]);
+    assert!(text.starts_with("exit 5\n") && text.contains("2 of 3 repositories"), "{text}");
+    let lines = fs::read_to_string(maker.line.path().join("all.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), number);
+    maker.fine(&["bundle", "verify", "all.tar", "--unsigned"]);
 }
 
 /// Writes overrides into the manifest of `first/one`.

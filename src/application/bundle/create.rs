@@ -13,6 +13,7 @@ use super::workspaces::for_agents;
 use super::{Trust, open};
 use crate::application::Context;
 use crate::application::archives::ArchiveOutput;
+use crate::application::failures::{Failures, Partial};
 use crate::application::selection::{by_repository, tasks};
 use crate::application::workbench::{Workbench, blocking, environment, whole_builds};
 use crate::artifact::made;
@@ -39,7 +40,7 @@ use crate::manifest::{ManifestError, RepositoryManifest};
 use crate::output::counted;
 use crate::task::file::{TASK_FILE_SCHEMA, TaskFile};
 use crate::task::selector::Selector;
-use crate::task::{Cell, Revision, Task};
+use crate::task::{Cell, RepositoryName, Revision, Task};
 
 /// What is bundled, and where to.
 #[derive(Clone, Debug)]
@@ -56,14 +57,24 @@ pub struct CreateRequest {
     pub sign: Option<PathBuf>,
 }
 
-/// Writes a bundle. A dry run only tells what it would hold.
+/// Writes a bundle. A repository without an image, lock or sources is left out. A dry run only tells what it would hold.
 ///
 /// # Errors
-/// [`CommandError::Usage`] for a place that is taken; errors of selections, images, sources, the base and the bundle.
-pub async fn create(request: &CreateRequest, context: &Context) -> Result<Created, CommandError> {
+/// [`CommandError::Usage`] for a place that is taken; errors of selections, the base and the bundle. If no repository
+/// is left, their failures.
+pub async fn create(request: &CreateRequest, context: &Context) -> Result<Partial<Created>, CommandError> {
     let output = Output::of(&request.output)?;
-    let selected = tasks(&request.selector, context)?;
+    let mut selected = tasks(&request.selector, context)?;
     let workbench = Workbench::open(context)?;
+    let failures = retain_ready(&mut selected, &workbench).await?;
+    if selected.is_empty() {
+        let verdict = failures.settle("bundled", Ok(()));
+        return verdict.map(|()| Partial { results: Created::default(), verdict: Ok(()) });
+    }
+    let ended = |created: Created| {
+        let verdict = failures.settle("bundled", created.verdict());
+        Partial { results: created, verdict }
+    };
     let base = match &request.base {
         Some(path) => Some(open(path, &Trust { unsigned: true, ..Trust::default() }, context)?),
         None => None,
@@ -83,14 +94,14 @@ pub async fn create(request: &CreateRequest, context: &Context) -> Result<Create
         }
     };
     if !created.refused.is_empty() {
-        return Ok(created);
+        return Ok(ended(created));
     }
     let (mut bundle, in_base) = parts.bundle(&description, &images, base.as_ref().map(|base| &base.layout))?;
     created.blobs = bundle.blobs.len();
     created.bytes = bundle.blobs.values().map(|(size, _)| size).sum();
     created.in_base = in_base;
     if context.options.dry_run {
-        return Ok(created);
+        return Ok(ended(created));
     }
     let (store, umask, key) = (workbench.store.clone(), context.umask, request.sign.clone());
     let temporary = workbench.data_dir.temporary();
@@ -108,7 +119,23 @@ pub async fn create(request: &CreateRequest, context: &Context) -> Result<Create
         }
     };
     context.until_interrupted(blocking(write)).await?;
-    Ok(created)
+    Ok(ended(created))
+}
+
+/// Leaves out the tasks of repositories that have no image, lock or sources, and returns why.
+async fn retain_ready<'a>(selected: &mut Vec<Task>, workbench: &Workbench<'a>) -> Result<Failures<'a>, CommandError> {
+    let groups = by_repository(&*selected);
+    let mut failures = Failures::new(groups.len(), workbench.context);
+    let ready = async |repository: &RepositoryName, tasks: &Vec<&Task>| {
+        let manifest = workbench.manifest(repository)?;
+        workbench.built_image(&manifest)?;
+        workbench.lock_for(&manifest)?;
+        workbench.repository(&manifest, tasks).await?;
+        Ok(repository.clone())
+    };
+    let ready: BTreeSet<RepositoryName> = failures.each(&groups, ready).await?.into_iter().collect();
+    selected.retain(|task| ready.contains(&task.repository));
+    Ok(failures)
 }
 
 /// Collects what scorers need.
