@@ -69,6 +69,9 @@ fn text(run_id: &str, task: &Task, class: &str, explained: &[Explained]) -> Stri
             if let Some(logs) = &one.logs {
                 text.push_str(&format!("  logs      {}\n", logs.display()));
             }
+            if record.measured.whole_build {
+                text.push_str(&format!("  modules   {WHOLE_BUILD}\n"));
+            }
             if let Some(command) = &one.compile {
                 let took = seconds(record.measured.compile_ms);
                 text.push_str(&format!("  compile   {took}\n    $ {}\n", shell_line(command)));
@@ -78,6 +81,10 @@ fn text(run_id: &str, task: &Task, class: &str, explained: &[Explained]) -> Stri
     }
     text
 }
+
+/// Says that a build was not limited to the task's module.
+const WHOLE_BUILD: &str =
+    "Maven builds all modules, because it can't build the task's module and its dependencies alone";
 
 /// Returns a description of the cell's tree.
 fn tree(cell: Cell) -> &'static str {
@@ -99,6 +106,9 @@ fn execution(one: &Explained) -> String {
     let mut text = format!("  {}, repeat {}: {}; {expected}\n", record.method, record.repeat, record.outcome);
     for line in record.detail.lines() {
         text.push_str(&format!("    {line}\n"));
+    }
+    if !record.missing.is_empty() {
+        text.push_str(&format!("    {}\n", lacks(&record.missing)));
     }
     let containers = match record.attempts {
         0 => "nothing was executed".to_owned(),
@@ -131,6 +141,11 @@ fn execution(one: &Explained) -> String {
         ));
     }
     text
+}
+
+/// Names the paths that a record's tree lacks.
+pub(super) fn lacks(missing: &[String]) -> String {
+    format!("the tree lacks {}", missing.join(", "))
 }
 
 pub(super) fn seconds(milliseconds: Option<u64>) -> String {

@@ -88,6 +88,7 @@ impl Executor {
             return Ok((records, Vec::new(), Vec::new()));
         };
         let build = self.build(&build_request(request, module, &logs)).await?;
+        measured.whole_build = module.whole;
         measured.compile_ms = Some(milliseconds(started));
         measured.compile_cpu_ms = build.cost.map(|cost| cost.cpu_ms);
         measured.believed = build.believed;

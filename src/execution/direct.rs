@@ -292,6 +292,7 @@ impl Direct {
             let detail = "the target file lies in no module of this tree";
             return unlaunched(all(Outcome::CompileFail(CompileReason::NoModule), detail, 0, &measured));
         };
+        measured.whole_build = module.whole;
         let started = Instant::now();
         let input = RevisionInput { tree: cell.facts.tree.clone(), module: module.clone() };
         let revision = self.revision(executor, environment, &input, archive).await?;

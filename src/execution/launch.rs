@@ -84,6 +84,7 @@ impl Executor {
                     compile_ms: before.compile_ms,
                     compile_cpu_ms: before.compile_cpu_ms,
                     compile_peak_bytes: before.compile_peak_bytes,
+                    whole_build: before.whole_build,
                     ..one.measured
                 };
                 records.push(self.record(identity, method, repeat, one));

@@ -7,6 +7,7 @@
 //! - [`launch`] runs one test method on a compiled tree, with coverage or the tracer if a score needs them;
 //! - [`cell`] and [`direct`] execute a whole cell, each on its own path; [`attempt`] decides about retries, and [`fault`]
 //!   names the reasons for a missing answer, [`obstacle`] those that are known before;
+//! - `contents` says what a tree without some of its contents can't decide;
 //! - [`validation`] executes the cells of tasks, [`proof`] executes those that prove an image, [`scoring`] executes
 //!   submissions, [`mutation`] runs them on mutants, and [`control`] finds tests that test nothing;
 //! - [`run`] keeps the records of one command.
@@ -16,6 +17,7 @@ mod attribution;
 pub mod build;
 pub mod cell;
 pub mod container;
+mod contents;
 pub mod control;
 pub mod direct;
 pub mod executor;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::digest::Digest;
 use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::module::{ModuleArguments, WholeBuilds};
 use crate::execution::request::CellInput;
-use crate::task::{Cell, RepositoryName, Side, Task};
+use crate::task::{Cell, RepositoryName, Revision, Side, Task};
 use crate::workspace::cells::{class_of, write_cell, write_to};
 use crate::workspace::{BuildFiles, Notices, Repository, WorkspaceError};
 
@@ -19,6 +19,8 @@ pub struct Trees {
     temporary: PathBuf,
     notices: Arc<Notices>,
     whole: Arc<WholeBuilds>,
+    /// The paths that trees lack, as far as somebody asked.
+    missing: Arc<Mutex<BTreeMap<Revision, Vec<String>>>>,
 }
 
 /// The facts of a cell, known before any archive is written.
@@ -51,7 +53,7 @@ impl Trees {
         notices: Arc<Notices>,
         whole: Arc<WholeBuilds>,
     ) -> Self {
-        Self { paths, temporary, notices, whole }
+        Self { paths, temporary, notices, whole, missing: Arc::default() }
     }
 
     fn open(&self, task: &Task) -> Result<Repository, WorkspaceError> {
@@ -107,9 +109,16 @@ impl Trees {
     /// # Errors
     /// As [`Trees::cell`].
     pub fn missing(&self, task: &Task, cell: Cell) -> Result<Vec<String>, String> {
-        let tree = self.open(task).and_then(|repository| repository.tree(task.revision(cell.code())));
+        let revision = task.revision(cell.code());
+        let known = || self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(missing) = known().get(revision) {
+            return Ok(missing.clone());
+        }
+        let tree = self.open(task).and_then(|repository| repository.tree(revision));
         let gaps = tree.and_then(|tree| tree.gaps()).map_err(|error| error.to_string())?;
-        Ok(gaps.paths().into_iter().map(str::to_owned).collect())
+        let missing: Vec<String> = gaps.paths().into_iter().map(str::to_owned).collect();
+        known().insert(revision.clone(), missing.clone());
+        Ok(missing)
     }
 
     /// Writes the archive of a revision's own tree.

@@ -7,19 +7,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::EventSink;
 use crate::execution::container::Environment;
+use crate::execution::contents::{blame_sources, may_need_contents, name_missing};
 use crate::execution::direct::{Direct, DirectCell};
 use crate::execution::executor::Executor;
 use crate::execution::fault::{Fault, answered};
 use crate::execution::obstacle::Obstacles;
 use crate::execution::request::{CellIdentity, CellRequest};
 use crate::execution::run::directory::RunDirectory;
-use crate::execution::run::record::{CellRecord, ExecutionPath, MOST_MISSING, Measured, RECORD_SCHEMA};
+use crate::execution::run::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
 use crate::execution::run::stage::{RunError, Stage};
 use crate::execution::trees::Trees;
 use crate::outcome::label::{cells_of, expectation};
 use crate::outcome::launch::shortened;
 use crate::outcome::{InfraReason, Outcome};
-use crate::output::counted;
 use crate::task::{Cell, RepositoryName, Side, Task};
 
 /// The parameters of a validation.
@@ -100,10 +100,10 @@ impl Validation<'_> {
     /// [`RunError`].
     pub async fn cell(&self, task: &Task, cell: Cell, path: ExecutionPath) -> Result<Vec<CellRecord>, RunError> {
         let mut records = self.executed(task, cell, path).await?;
-        if records.iter().any(may_need_contents) {
+        if records.iter().any(|record| may_need_contents(record.outcome)) {
             // Where the tree can't be read the records say so already.
             let missing = self.blocking(task, cell, Trees::missing).await?.unwrap_or_default();
-            for record in records.iter_mut().filter(|record| may_need_contents(record)) {
+            for record in records.iter_mut().filter(|record| may_need_contents(record.outcome)) {
                 judge_by_contents(record, &missing);
             }
         }
@@ -191,27 +191,17 @@ impl Validation<'_> {
     }
 }
 
-/// Tells whether missing contents of the tree may be why the record is no pass.
-fn may_need_contents(record: &CellRecord) -> bool {
-    match record.outcome {
-        Outcome::Pass | Outcome::Absent => false,
-        Outcome::InfraFail(reason) => matches!(reason, InfraReason::Build | InfraReason::Source),
-        Outcome::ExecFail(_) | Outcome::CompileFail(_) | Outcome::HarnessFail(_) => true,
-    }
-}
-
 /// Names what the tree lacks, and makes a missed label a fault of the sources: it says nothing of the label. Source:
 /// protocol §1.
 fn judge_by_contents(record: &mut CellRecord, missing: &[String]) {
     if missing.is_empty() {
         return;
     }
-    record.missing = missing.iter().take(MOST_MISSING).cloned().collect();
     let met = expectation(record.track, record.cell).is_met_by(record.outcome);
     if !met || matches!(record.outcome, Outcome::InfraFail(_)) {
-        let lacks = format!("the tree lacks {}", counted(missing.len(), "content", "contents"));
-        record.detail = shortened(&format!("{lacks}, and the outcome was {}: {}", record.outcome, record.detail));
-        record.outcome = Outcome::InfraFail(InfraReason::Source);
+        blame_sources(record, missing);
+    } else {
+        name_missing(record, missing);
     }
 }
 

@@ -70,6 +70,7 @@ fn append(run: &mut RunDirectory, task: &Task, cell: Cell, outcome: Outcome, det
             measured: Measured {
                 compile_ms: executed.then_some(1200),
                 launch_ms: executed.then_some(340),
+                whole_build: executed,
                 logs: Some(format!("{}/{}", task.id, cell.name())),
                 ..Measured::default()
             },
@@ -158,6 +159,8 @@ fn a_task_of_a_run_is_explained_with_its_commands() {
         text.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(values.len(), 5);
     assert_eq!(values[0]["launch"]["argv"][4], "again");
+    let built_whole = |at: usize| &values[at]["record"]["measured"]["whole_build"];
+    assert_eq!((built_whole(0), built_whole(3)), (&Value::Bool(true), &Value::Null));
     assert_eq!(values[4]["class"], "differing");
     check("explain-not-executed", &line.run(&["explain", "r1", "first_2"]));
     check("explain-unknown", &line.run(&["explain", "r1", "second_2"]));
@@ -193,6 +196,8 @@ fn a_kept_result_is_explained_with_the_logs_of_the_run_that_executed_it() {
         if record["record"] == "execution" {
             record["cached"] = true.into();
             record["measured"].as_object_mut().unwrap().remove("logs");
+            record["measured"]["whole_build"] = true.into();
+            record["missing"] = vec!["vendor", "large.bin"].into();
         }
         true
     });
@@ -205,6 +210,9 @@ fn a_kept_result_is_explained_with_the_logs_of_the_run_that_executed_it() {
         assert!(text.contains(&place), "{text}");
         assert!(!text.contains("model       two"), "{text}");
     }
+    let facts = ["      Maven builds all modules, because ", "      the tree lacks vendor, large.bin\n"];
+    let told = |run: &str| facts.map(|fact| explain(run).contains(fact));
+    assert_eq!((told("first"), told("second")), ([false; 2], [true; 2]));
     // Without that run nobody knows them.
     line.run(&["runs", "rm", "first"]);
     assert!(!explain("second").contains("logs"));

@@ -215,6 +215,7 @@ impl ScoredRun<'_> {
                     "\tat a.b.C.d(C.java:7)\n".repeat(5)
                 ),
             },
+            missing: Vec::new(),
             attributed: None,
             attempts: 1,
             key: executed.then(|| Digest::of(directory.as_bytes())),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::seconds;
+use super::{WHOLE_BUILD, lacks, seconds};
 use crate::application::runs::launches::{Launch, Launches};
 use crate::cli::stdout;
 use crate::error::CommandError;
@@ -110,6 +110,12 @@ fn text(model: &ScoredModel, launches: &Launches, scored: &ScoredTask) -> String
                 if record.attributed == Some(false) {
                     let side = if code == "old" { "on old code" } else { "on new code" };
                     text.push_str(&format!("      does not compile {side}, but not because of this method\n"));
+                }
+                if !record.missing.is_empty() {
+                    text.push_str(&format!("      {}\n", lacks(&record.missing)));
+                }
+                if record.measured.whole_build {
+                    text.push_str(&format!("      {WHOLE_BUILD}\n"));
                 }
                 text.extend(record.detail.lines().take(5).map(|line| format!("      {line}\n")));
                 if let Some(launch) = of(launches, record) {

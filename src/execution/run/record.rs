@@ -105,6 +105,9 @@ pub struct Measured {
     /// How many more concrete subclasses there are, in which the method was not launched.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub subclasses_left_out: u64,
+    /// Whether Maven built all modules, because it can't build the module and its dependencies alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole_build: bool,
     /// Why the reference path ran although the direct path was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,

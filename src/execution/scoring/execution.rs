@@ -172,13 +172,15 @@ impl Scoring<'_> {
                         mutate: mutate.as_ref(),
                     };
                     let executed = direct_cell::run_cell(direct, executor, &self.revisions, &cell).await;
-                    let done = match answered(executed)? {
+                    let mut done = match answered(executed)? {
                         Ok(executed) => executed,
                         Err(reason) => {
                             unfit = Some(reason);
                             continue;
                         }
                     };
+                    // Before results are kept: a fault of the sources is not.
+                    self.judge_by_contents(job, &mut done.records).await?;
                     if let Some(request) = mutate.as_ref().filter(|_| asks_maven(&done.mutated)) {
                         todo = Todo { mutate: request.passing_with(&done.records), ..Todo::default() };
                         self.keep_controls((executor, &identity), job, (&files, &lines, &extents), &done, records)?;
@@ -198,6 +200,7 @@ impl Scoring<'_> {
                     let mut done = self.on_reference_path(executor, &cell, measured, mutate.as_ref()).await?;
                     let reason = unfit.as_ref().map(|unfit| unfit.cause.clone());
                     done.records.iter_mut().for_each(|record| record.measured.unfit.clone_from(&reason));
+                    self.judge_by_contents(job, &mut done.records).await?;
                     done
                 }
             };

@@ -6,7 +6,7 @@ use super::record::{FocalRecord, OwnFocalRecord};
 use crate::execution::control::classes::FocalExtent;
 use crate::execution::launch::coverage::{SourceFile, source_files};
 use crate::focal::FocalLines;
-use crate::focal::own::OwnMethod;
+use crate::focal::own::{Basis, OwnMethod};
 use crate::task::MethodId;
 
 /// A task's focal methods, for the measurements of its test methods.
@@ -15,6 +15,8 @@ pub(super) struct TaskFocal {
     /// All listed focal methods that were found, each extent once.
     pub(super) lines: Vec<FocalLines>,
     own: BTreeMap<MethodId, Vec<OwnMethod>>,
+    /// Test methods whose developers' test passes on new code, as its trace shows.
+    passing: BTreeSet<MethodId>,
     /// Why own focal methods are unknown because of a fault of ours. Nothing is measured then, and the due measurements
     /// are lost.
     pub(super) unknown: Option<String>,
@@ -26,6 +28,12 @@ impl TaskFocal {
         Self {
             lines: focal.lines().into_iter().cloned().collect(),
             own: own.methods.iter().map(|own| (own.method.clone(), own.own.clone())).collect(),
+            passing: own
+                .methods
+                .iter()
+                .filter(|own| own.basis != Basis::NotTraced)
+                .map(|own| own.method.clone())
+                .collect(),
             unknown: own.lost.then(|| own.cause.clone().unwrap_or_default()),
         }
     }
@@ -33,6 +41,11 @@ impl TaskFocal {
     /// Returns a test method's own focal methods.
     pub(super) fn own(&self, method: &MethodId) -> &[OwnMethod] {
         self.own.get(method).map_or(&[], Vec::as_slice)
+    }
+
+    /// Tells whether the developers' test is known to pass on new code.
+    pub(super) fn gold_passes(&self, method: &MethodId) -> bool {
+        self.passing.contains(method)
     }
 
     /// Returns those of a test method's own focal methods that the task lists. Its mutants lie in these.

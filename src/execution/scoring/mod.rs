@@ -8,6 +8,7 @@ pub mod cache;
 mod direct_cell;
 mod execution;
 mod focal;
+mod gaps;
 pub mod gold;
 pub mod inputs;
 mod job;
@@ -287,6 +288,7 @@ impl Scoring<'_> {
                 repeat,
                 outcome,
                 detail: shortened(detail),
+                missing: Vec::new(),
                 attributed: None,
                 attempts: 0,
                 key: None,

@@ -121,6 +121,10 @@ pub struct ExecutionRecord {
     /// outcomes and in records of earlier programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attributed: Option<bool>,
+    /// What the code revision's tree lacks, at most [`MOST_MISSING`](crate::execution::run::record::MOST_MISSING)
+    /// paths, where that may be the reason for the failure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// Containers started for it, infrastructure retries included.
     pub attempts: u32,
     /// The execution key; `None` if nothing was executed.

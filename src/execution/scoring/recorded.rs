@@ -95,6 +95,7 @@ mod tests {
             repeat: 1,
             outcome,
             detail: String::new(),
+            missing: Vec::new(),
             attributed: None,
             attempts,
             key: None,

@@ -28,6 +28,7 @@ use crate::task::{Track, published};
 use crate::workspace::Notices;
 
 mod counts;
+mod gaps;
 mod gold;
 mod keys;
 mod starts;
@@ -77,12 +78,20 @@ impl Place {
         miniatures: &[&str],
         script: impl Fn(usize, &ContainerSpec) -> Said + Send + Sync + 'static,
     ) -> Self {
+        Self::of(&SampleRepository::demo().unwrap(), miniatures, script)
+    }
+
+    /// Returns a place with some miniatures of a repository.
+    fn of(
+        repository: &SampleRepository,
+        miniatures: &[&str],
+        script: impl Fn(usize, &ContainerSpec) -> Said + Send + Sync + 'static,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
-        let demo = SampleRepository::demo().unwrap();
-        let pairs = demo.write_git(&directory.path().join("sources")).unwrap();
+        let pairs = repository.write_git(&directory.path().join("sources")).unwrap();
         let file = directory.path().join("published.json");
-        fs::write(&file, demo.published(&pairs)).unwrap();
+        fs::write(&file, repository.published(&pairs)).unwrap();
         let mut tasks = published::read(&[file]).unwrap().remove(0).tasks;
         tasks.retain(|task| miniatures.iter().any(|name| task.id.as_str().ends_with(&format!("__{name}"))));
         assert_eq!(tasks.len(), miniatures.len());
@@ -200,6 +209,7 @@ impl Place {
             repeat: 1,
             outcome: Outcome::Pass,
             detail: String::new(),
+            missing: Vec::new(),
             attributed: None,
             attempts: 1,
             key: None,
@@ -483,16 +493,4 @@ async fn the_seed_decides_the_order_of_cells() {
     assert_ne!(one, other);
     let sorted = |order: &[String]| order.iter().cloned().collect::<BTreeSet<_>>();
     assert_eq!(sorted(one), sorted(other));
-}
-
-#[tokio::test]
-async fn a_type_of_the_project_in_a_test_file_is_seen() {
-    let place = Place::new(&["fixed-bug"], gone);
-    let task = &place.tasks[0];
-    let resolved = |content: Content| place.with(&ALL, async move |scoring| scoring.trees.resolve(task, &content));
-    let gold = resolved(Content::Gold).await.unwrap();
-    assert_eq!(gold.shadows, Vec::<String>::new());
-    let mut file = gold.extraction.content.unwrap();
-    file.extend(b"\nclass Stock { int count() { return 1; } }\n");
-    assert_eq!(resolved(Content::File(file)).await.unwrap().shadows, ["shop.Stock"]);
 }

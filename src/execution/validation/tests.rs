@@ -1,4 +1,5 @@
 use super::*;
+use crate::execution::run::record::MOST_MISSING;
 use crate::outcome::{CompileReason, ExecReason};
 use crate::task::Track;
 
@@ -36,7 +37,7 @@ fn a_label_missed_on_a_tree_that_lacks_contents_is_a_fault_of_the_sources() {
         (Cell::No, exception, exception),
     ] {
         let mut one = record(cell, outcome);
-        assert!(may_need_contents(&one), "{cell:?} {outcome}");
+        assert!(may_need_contents(one.outcome), "{cell:?} {outcome}");
         judge_by_contents(&mut one, &[]);
         assert_eq!(one, record(cell, outcome), "a whole tree changes nothing");
         judge_by_contents(&mut one, &missing);
@@ -44,7 +45,7 @@ fn a_label_missed_on_a_tree_that_lacks_contents_is_a_fault_of_the_sources() {
         assert!(one.detail.contains("FileNotFoundException"), "{}", one.detail);
     }
     for outcome in [Outcome::Pass, Outcome::InfraFail(InfraReason::Engine)] {
-        assert!(!may_need_contents(&record(Cell::Nn, outcome)), "{outcome}");
+        assert!(!may_need_contents(outcome), "{outcome}");
     }
     let mut one = record(Cell::Nn, exception);
     judge_by_contents(&mut one, &vec!["a".to_owned(); 50]);

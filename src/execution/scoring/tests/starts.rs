@@ -1,4 +1,4 @@
-//! What is recorded of tasks' starting files.
+//! What is recorded of tasks' starting files, and what submissions add to them.
 
 use super::*;
 
@@ -68,4 +68,16 @@ async fn only_generation_tasks_with_a_starting_file_have_it_compiled() {
     assert_eq!(place.engine.started(), Vec::<String>::new());
     let without = starts(&place, &Given { image: false, ..ALL }, "r2").await;
     assert_eq!(without, [], "what nothing is executed of is not compiled either");
+}
+
+#[tokio::test]
+async fn a_type_of_the_project_in_a_test_file_is_seen() {
+    let place = Place::new(&["fixed-bug"], gone);
+    let task = &place.tasks[0];
+    let resolved = |content: Content| place.with(&ALL, async move |scoring| scoring.trees.resolve(task, &content));
+    let gold = resolved(Content::Gold).await.unwrap();
+    assert_eq!(gold.shadows, Vec::<String>::new());
+    let mut file = gold.extraction.content.unwrap();
+    file.extend(b"\nclass Stock { int count() { return 1; } }\n");
+    assert_eq!(resolved(Content::File(file)).await.unwrap().shadows, ["shop.Stock"]);
 }

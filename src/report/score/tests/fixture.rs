@@ -260,6 +260,7 @@ fn execution(
             Outcome::Pass => String::new(),
             _ => "said \"<&>\",\r\nand more".to_owned(),
         },
+        missing: Vec::new(),
         attributed: None,
         attempts: 1,
         key: None,
