@@ -14,7 +14,7 @@ use crate::manifest::Launcher;
 pub struct ExecutionInputs<'a> {
     /// The image's config digest.
     pub image: Digest,
-    /// Git's id of the code revision's tree.
+    /// The code revision's tree: [`RevisionTree::identity`](crate::workspace::RevisionTree::identity).
     pub tree: &'a str,
     /// The swapped file's path.
     pub test_file: &'a str,

@@ -12,7 +12,7 @@ use crate::task::{Cell, MethodId, Task};
 pub struct CellInput {
     /// Tar archive of the code revision with the one file swapped.
     pub archive: TemporaryFile,
-    /// Git's id of the code revision's tree.
+    /// The code revision's tree: [`RevisionTree::identity`](crate::workspace::RevisionTree::identity).
     pub tree: String,
     /// The swapped file's bytes by digest; `None` if that revision has no such file.
     pub swapped: Option<Digest>,
@@ -67,7 +67,7 @@ pub struct CellIdentity<'a> {
     pub cell: Cell,
     /// The repository's environment.
     pub environment: &'a Environment,
-    /// Git's id of the code revision's tree.
+    /// The code revision's tree: [`RevisionTree::identity`](crate::workspace::RevisionTree::identity).
     pub tree: &'a str,
     /// The swapped file's bytes by digest.
     pub swapped: Option<Digest>,

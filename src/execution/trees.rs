@@ -26,7 +26,7 @@ pub struct Trees {
 /// The facts of a cell, known before any archive is written.
 #[derive(Clone, Debug)]
 pub struct CellFacts {
-    /// Git's id of the code revision's tree.
+    /// The code revision's tree: [`RevisionTree::identity`](crate::workspace::RevisionTree::identity).
     pub tree: String,
     /// The target file's text in the test revision; `None` if the revision has no such file.
     pub text: Option<Vec<u8>>,
@@ -99,7 +99,7 @@ impl Trees {
             let module = BuildFiles::read(&code)?.module_of(&task.test_file);
             let class = text.as_deref().map_or_else(String::new, |text| class_of(&task.test_file, text));
             let module = module.as_ref().map(|module| self.whole.module(task, cell.code(), module));
-            Ok(CellFacts { tree: code.id(), text, module, class })
+            Ok(CellFacts { tree: code.identity()?, text, module, class })
         };
         facts().map_err(|error| error.to_string())
     }

@@ -13,7 +13,7 @@ use crate::task::{Cell, MethodId, RepositoryPath, Task};
 /// A cell's tree, written as an archive.
 #[derive(Clone, Debug)]
 pub struct CellTree {
-    /// Git's id of the code revision's tree.
+    /// The code revision's tree: [`RevisionTree::identity`](crate::workspace::RevisionTree::identity).
     pub tree: String,
     /// The target file's bytes; `None` if the test revision has no such file.
     pub test_file: Option<Vec<u8>>,
@@ -42,7 +42,7 @@ pub fn write_cell(
     write_to(&code, Some(swap), archive, notices)?;
     let module = BuildFiles::read(&code)?.module_of(&task.test_file);
     let class = test_file.as_deref().map_or_else(String::new, |source| class_of(&task.test_file, source));
-    Ok(CellTree { tree: code.id(), test_file, module, class })
+    Ok(CellTree { tree: code.identity()?, test_file, module, class })
 }
 
 /// Writes a tree to `archive`, with one file swapped if given, and sends notices about missing content.

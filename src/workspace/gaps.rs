@@ -2,12 +2,31 @@
 
 use super::WorkspaceError;
 use super::tree::{EntryKind, RevisionTree, TreeReport, is_lfs_pointer};
+use crate::digest::Digest;
 use crate::output::counted;
 
 /// The most paths of a kind that are named in words.
 const MOST_NAMED: usize = 3;
 
 impl RevisionTree {
+    /// Returns what keys of executions call the tree: git's id, and a digest of the contents that the git repository
+    /// lacks. Those may come later, and then the same tree gives other results.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Git`].
+    pub fn identity(&self) -> Result<String, WorkspaceError> {
+        let mut lost = Vec::new();
+        for entry in self.entries().values().filter(|entry| entry.kind != EntryKind::Submodule) {
+            if !self.has_content(entry)? {
+                lost.push(entry.id());
+            }
+        }
+        Ok(match lost.is_empty() {
+            true => self.id(),
+            false => format!("{} without {}", self.id(), Digest::of(lost.join("\n").as_bytes())),
+        })
+    }
+
     /// Returns the entries without contents: submodules, pointers to git-lfs's store and missing blobs, sorted by path.
     ///
     /// # Errors

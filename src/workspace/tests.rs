@@ -160,6 +160,21 @@ fn a_tree_is_archived_as_git_has_it() {
 }
 
 #[test]
+fn a_tree_that_gets_its_contents_later_is_another_one() {
+    let scratch = Scratch::new();
+    let content = b"later";
+    let later = Oid::hash_object(ObjectType::Blob, content).unwrap();
+    let vendor = Oid::from_str(&"1".repeat(40)).unwrap();
+    let root = scratch.tree(&[("100644", b"later", later), ("160000", b"vendor", vendor)]);
+    let revision = scratch.commit(root);
+    let identity = || scratch.opened().tree(&revision).unwrap().identity().unwrap();
+    let before = identity();
+    assert!(before.starts_with(&format!("{root} without sha256:")), "{before}");
+    assert_eq!(scratch.blob(content), later);
+    assert_eq!(identity(), root.to_string());
+}
+
+#[test]
 fn what_a_tree_lacks_is_told_once_a_revision() {
     let scratch = Scratch::new();
     let told: Arc<Mutex<Vec<String>>> = Arc::default();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use git2::{ErrorCode, ObjectType, Oid, RepositoryOpenFlags};
+use git2::{ErrorCode, ObjectType, OdbLookupFlags, Oid, RepositoryOpenFlags};
 use serde::Serialize;
 
 use super::WorkspaceError;
@@ -186,8 +186,15 @@ impl RevisionTree {
     }
 
     /// Returns git's id of the tree, 40 hexadecimal digits: equal trees have equal ids.
-    pub fn id(&self) -> String {
+    pub(super) fn id(&self) -> String {
         self.id.to_string()
+    }
+
+    /// Tells whether the git repository has an entry's content. A submodule's is never there.
+    pub(super) fn has_content(&self, entry: &TreeEntry) -> Result<bool, WorkspaceError> {
+        let git = self.git();
+        let there = git.odb().map(|odb| odb.exists_ext(entry.id, OdbLookupFlags::NO_REFRESH));
+        there.map_err(|error| self.repository.failed(error))
     }
 
     /// Returns all entries by path, sorted by bytes. Paths are relative and contain no `..` or `.git`. No entry is

@@ -90,7 +90,7 @@ impl From<PreparedError> for io::Error {
 /// A code revision that is to be prepared.
 #[derive(Clone, Debug)]
 pub struct RevisionInput {
-    /// Git's id of its tree.
+    /// Its tree: [`RevisionTree::identity`](crate::workspace::RevisionTree::identity).
     pub tree: String,
     /// The module whose tests are to be launched.
     pub module: ModuleArguments,

@@ -51,7 +51,7 @@ const NO_JAVA: &str = "}\n)(\n";
 pub struct ReferenceBuild<'a> {
     /// Tar archive of the tree.
     pub archive: &'a Path,
-    /// Git's id of the code revision's tree.
+    /// The code revision's tree: [`RevisionTree::identity`](crate::workspace::RevisionTree::identity).
     pub tree: &'a str,
     /// The target file's module.
     pub module: &'a ModuleArguments,

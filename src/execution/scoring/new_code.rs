@@ -17,7 +17,7 @@ pub(super) struct NewCode<'a> {
     pub(super) trees: &'a Arc<Trees>,
     /// The task.
     pub(super) task: &'a Task,
-    /// Git's id of the revision's tree.
+    /// The revision's tree: [`RevisionTree::identity`](crate::workspace::RevisionTree::identity).
     pub(super) tree: &'a str,
     /// The target file's module.
     pub(super) module: &'a ModuleArguments,

@@ -116,7 +116,7 @@ impl SubmissionTrees {
         let class = class_of(&task.test_file, &file);
         let location = BuildFiles::read(&tree)?.module_of(&task.test_file);
         let module = location.as_ref().map(|module| self.whole.module(task, code, module));
-        Ok(CellFacts { tree: tree.id(), text: Some(file), module, class })
+        Ok(CellFacts { tree: tree.identity()?, text: Some(file), module, class })
     }
 
     /// Writes the tree that [`SubmissionTrees::describe`] describes to an archive.
