@@ -39,6 +39,7 @@ fn jupiter_17() {
     reports_are_kept(&checked, "jupiter");
     errors_are_kept(&checked);
     chance_is_told(&checked.workshop);
+    super::scoring::a_submission_answers_for_no_missing_contents(&checked.workshop, &checked.repository);
     a_wrong_label_has_a_dispute(&checked.workshop);
 }
 
@@ -64,7 +65,19 @@ fn junit4_8() {
 
 #[test]
 fn modules_8() {
-    check("modules-8", Reference::Section);
+    all_modules_are_built_where_the_lock_says(&check("modules-8", Reference::Section));
+}
+
+/// A build that a part of the modules does not make is decided once, kept in the lock and told.
+fn all_modules_are_built_where_the_lock_says(checked: &Checked) {
+    let Checked { repository, workshop, .. } = checked;
+    assert!(!RepositoryLock::load(&workshop.lock_path(&repository.name)).unwrap().whole_sets.is_empty());
+    let run = repository.name.file_stem();
+    for (miniature, whole) in [("8-highest-directory", true), ("1-sibling", false)] {
+        let (code, said) = workshop.try_run(&["explain", &run, &format!("{run}__{miniature}")]);
+        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(said.matches("  modules   Maven builds all modules").count(), if whole { 4 } else { 0 }, "{said}");
+    }
 }
 
 #[test]
@@ -82,6 +95,8 @@ fn maven_builds_17() {
     recordings_are_as_described(&checked);
     let Checked { repository, workshop, .. } = checked;
     super::scoring::the_builds_classes_are_measured(&workshop, &repository, "9-woven");
+    // Last, because another lock needs another image.
+    super::locking::an_origin_that_is_gone_is_named(&workshop, &repository);
 }
 
 #[test]

@@ -237,6 +237,36 @@ fn a_lock_is_kept_completed_compared_and_resolved_anew() {
     assert_eq!(RepositoryLock::load(&kept).unwrap(), grown);
 }
 
+/// One set of build files needs what only a dead origin had. That set is named, with the origin and the artifacts; all others
+/// stay resolved, and what runs on them is another test's business.
+pub(super) fn an_origin_that_is_gone_is_named(workshop: &Workshop, repository: &SampleRepository) {
+    let lock = || RepositoryLock::load(&workshop.lock_path(&repository.name)).unwrap();
+    let resolved = lock().build_sets;
+    assert!(resolved.len() > 1, "{resolved:?}");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = format!("gone=http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let one = "the origin `gone` could not be reached for `miniature/gone/first/1.0/first-1.0.pom`";
+    for (origin, cause) in [(closed.as_str(), one), ("gone=", "none of them has it")] {
+        let arguments = ["lock", repository.name.as_str(), "--origin", origin, "--format", "json"];
+        let output = workshop.command(&arguments).output().unwrap();
+        let said = String::from_utf8(output.stderr.clone()).unwrap();
+        assert_eq!(output.status.code(), Some(5), "{said}");
+        assert!(
+            said.contains("1 set of build files of testevo/builds-17 is unresolved: miniature.gone:first:"),
+            "{said}"
+        );
+        assert!(said.contains("or with `--origin gone=` that an origin is gone"), "{said}");
+        let locked = summary(&output);
+        let [set] = locked["unresolved"].as_array().unwrap().as_slice() else { panic!("{locked}") };
+        let artifact = &set["artifacts"][0];
+        assert_eq!(artifact["origins"].as_array().unwrap().last().unwrap(), "gone", "{locked}");
+        assert!(artifact["cause"].as_str().unwrap().starts_with(cause), "{locked}");
+        assert_eq!(lock().build_sets, resolved);
+        assert_eq!(lock().unresolved.len(), set["artifacts"].as_array().unwrap().len());
+    }
+}
+
 /// Says what `lock --check` does, but for how large the lock is.
 fn check(workshop: &Workshop, repository: &str) -> String {
     let output = workshop.command(&["lock", "--check", "--format", "json", repository]).output().unwrap();

@@ -6,7 +6,6 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use testevo_sandbox::metrics::category::{Category, Integrity, judge};
-use testevo_sandbox::outcome::{InfraReason, Outcome};
 use testevo_sandbox::sample::{Miniature, SampleRepository};
 use testevo_sandbox::task::{Cell, Track};
 
@@ -24,9 +23,6 @@ pub(super) fn gold_is_scored_as_expected(workshop: &Workshop, repository: &Sampl
     for miniature in &repository.miniatures {
         for method in &miniature.methods {
             let mut possible = BTreeSet::new();
-            // Scoring does not ask what the tree lacks. Where that makes the developers' test fail, the run keeps nothing.
-            let lacks = Outcome::InfraFail(InfraReason::Source);
-            possible.extend(method.expected[&Cell::Nn].contains(&lacks).then(|| Category::ExecFail.name()));
             for new in &method.expected[&Cell::Nn] {
                 for old in &method.expected[&Cell::No] {
                     let verdict = judge(miniature.track, &[*new], &[(*old).into()], Integrity::NotEvaluated);
@@ -41,6 +37,35 @@ pub(super) fn gold_is_scored_as_expected(workshop: &Workshop, repository: &Sampl
         }
     }
     assert!(wrong.is_empty(), "{}:\n{}", repository.name, wrong.join("\n"));
+}
+
+/// Where the developers' test does not pass for lack of contents, no submission is to blame. Where it passes, one is.
+pub(super) fn a_submission_answers_for_no_missing_contents(workshop: &Workshop, repository: &SampleRepository) {
+    let task = format!("{}__lacking-tree", repository.name.file_stem());
+    let text = "package mini;\nimport static org.junit.jupiter.api.Assertions.assertEquals;\nclass PictureTest {\n  \
+                @org.junit.jupiter.api.Test void begins() throws Exception { assertEquals(0x89, new Picture().firstByte()); }\n  \
+                @org.junit.jupiter.api.Test void hasName() { assertEquals(\"other.png\", new Picture().name()); }\n}\n";
+    let line = json!({ "instance_id": task, "model_name_or_path": "other", "model_file": text });
+    let file = workshop.sources.join("lacking-tree.jsonl");
+    fs_err::write(&file, format!("{line}\n")).unwrap();
+    workshop.forget_run("score-lacking");
+    let chosen = ["--no-mutation", "--no-controls", "--run-id", "score-lacking"];
+    let (code, said) =
+        workshop.try_run(&[&["score", &task, "--predictions", file.to_str().unwrap()], &chosen[..]].concat());
+    assert_eq!(code, Some(3), "{said}");
+    let records = records(workshop, "score-lacking");
+    let on_new_code = |model: &str, method: &str| {
+        let mut all = of_kind(&records, "execution").filter(|one| one["code"] == "new" && one["model"] == model);
+        let one = all.find(|one| one["method"] == method).unwrap_or_else(|| panic!("{model} {method}: {records:?}"));
+        (one["outcome"].clone(), one["reason"].clone(), one["missing"].clone())
+    };
+    let lacks = (json!("infra_fail"), json!("source"), json!(["src/main/resources/mini/picture.png"]));
+    for model in ["gold", "other"] {
+        assert_eq!(on_new_code(model, "PictureTest#begins"), lacks, "{model}");
+    }
+    let failed = (json!("exec_fail"), json!("assertion"), Value::Null);
+    assert_eq!(on_new_code("other", "PictureTest#hasName"), failed);
+    assert_eq!(on_new_code("gold", "PictureTest#hasName").0, "pass");
 }
 
 /// Five and more for each category, on both tracks; an update can't be redundant.
