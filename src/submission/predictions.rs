@@ -20,6 +20,8 @@ mod collector;
 mod directory;
 mod json;
 mod keys;
+#[cfg(test)]
+pub(crate) mod schema;
 
 use collector::Collector;
 pub use keys::Foreign;

@@ -2,15 +2,19 @@
 //! to launches, covered lines, mutants, differences and logs, nothing runs off a phone's screen, and nothing of a
 //! stranger's is taken for markup.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use fs_err as fs;
 use serde_json::Value;
+use testevo_sandbox::outcome::Outcome;
 use testevo_sandbox::output::visible_lines;
+use testevo_sandbox::task::Cell;
 
 use crate::support::command::CommandLine;
 use crate::support::scored::{ScoredRun, starts_compile};
+use crate::support::validated;
 
 /// What would show that a text is taken for markup.
 const STRANGE: &str =
@@ -37,6 +41,8 @@ addEventListener("load", () => {
     const hidden = (document, what) => [...document.querySelectorAll(what)].filter(one => one.getBoundingClientRect().right > document.documentElement.clientWidth).length;
     seen.ranking = [...page.querySelectorAll("table.ranking")].map(table => [...table.tBodies[0].rows].map(row => ({ run: Number(row.dataset.run), success: row.querySelector(".rate b").textContent, mix: row.querySelector(".mix").getAttribute("aria-label"), said: row.textContent })));
     seen.gold = page.querySelectorAll("table.ranking .range u").length;
+    seen.certified = [...page.querySelectorAll("table.ranking")].map(table => [...table.tBodies[0].rows].map(row => [Number(row.dataset.run), row.querySelector(".certified b").textContent]));
+    seen.leftOut = [...page.querySelectorAll("details.left-out")].map(one => ({ said: one.querySelector("summary").textContent, reasons: texts(one, "dt").map((text, index) => [text.split(":")[0], texts(one.querySelectorAll("dd")[index], "a")]) }));
     seen.charts = ["#costs svg circle", "#costs svg .front", "#curves svg circle"].map(what => page.querySelectorAll(what).length);
     seen.measures = [...page.querySelectorAll("#measure input:enabled")].map(choice => { choice.click(); return page.querySelectorAll("#curves svg circle").length; });
     seen.notes = texts(page, "#notes li");
@@ -112,7 +118,14 @@ fn a_browser_shows_the_pages() {
     let models = vec![format!("one {STRANGE}"), "two".to_owned(), "gold".to_owned()];
     let run = ScoredRun { run_id: "r1", models, tasks: 12, strange: STRANGE };
     run.write(&line.path().join("data"));
-    let page = line.run(&["report", "r1", "--format", "html"]);
+    // The last task is not validated, one misses a label, and of some the first method passes on old code.
+    validated::write(&line.path().join("data"), "v1", 11, |task, cell, method| match cell {
+        Cell::On if task == 4 => Some(Outcome::Pass),
+        Cell::No if task % 4 == 3 && method.method() == "m0" => Some(Outcome::Pass),
+        _ => None,
+    });
+    let certified = |format| line.run(&["report", "r1", "--certified-by", "v1", "--format", format]);
+    let page = certified("html");
     let page = page.strip_prefix("exit 0\n---- stdout\n").unwrap_or_else(|| panic!("{page}"));
     fs::write(line.path().join("page.html"), page).unwrap();
     let said = line.run(&["report", "r1", "--format", "html", "--output", "pages"]);
@@ -128,6 +141,7 @@ fn a_browser_shows_the_pages() {
     let seen: Value = serde_json::from_str(&seen).unwrap_or_else(|error| panic!("{error}: {seen}\n{said}"));
     assert_eq!(seen["error"], Value::Null, "{said}");
     shows_the_overview(&seen, &shown);
+    shows_certified_tasks(&seen, &certified("csv"));
     shows_the_tasks(&seen, &shown);
 
     let elements = names(&seen["elements"]);
@@ -160,7 +174,7 @@ fn shows_the_overview(seen: &Value, shown: &str) {
         assert!(rows.iter().any(|row| row["said"].as_str().unwrap().contains(&format!("one {shown}"))), "{rows:?}");
         assert!(rows.last().unwrap()["said"].as_str().unwrap().contains("significant"), "{rows:?}");
     }
-    assert_eq!(seen["gold"], 4, "gold is a line in every row");
+    assert_eq!(seen["gold"], 8, "gold is a line in every row, over all and over certified tasks");
     let counts = |what: &str| -> Vec<u64> {
         seen[what].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).collect()
     };
@@ -176,6 +190,7 @@ fn shows_the_overview(seen: &Value, shown: &str) {
             [
                 "All figures, test_update",
                 "All figures, test_generation",
+                "Certified tasks: those whose published labels hold",
                 _,
                 _,
                 _,
@@ -199,8 +214,12 @@ fn shows_the_overview(seen: &Value, shown: &str) {
             assert_eq!(wide[1], serde_json::json!([0, 0, 0]), "at {seen} pixels columns are hidden");
         }
     }
-    let [failing, not_selected, unknown] = &names(&seen["notes"])[..] else { panic!("{}", seen["notes"]) };
+    let [certified, failing, not_selected, unknown] = &names(&seen["notes"])[..] else { panic!("{}", seen["notes"]) };
     assert!(unknown.contains("1 prediction for an unknown task: gone </script></pre><script>"), "{unknown}");
+    assert!(
+        certified.starts_with("certified by v1: 9 of 12 tasks; 1 differing: t0004; 2 not_discriminating"),
+        "{certified}"
+    );
     assert!(failing.starts_with("r1: the developers' tests of 1 task fail on new code"), "{failing}");
     assert_eq!(not_selected, "r1: 3 predictions for tasks that were not selected");
 
@@ -217,6 +236,46 @@ fn shows_the_overview(seen: &Value, shown: &str) {
         "{letters:?}"
     );
     assert!(matches!(seen["reason"].as_u64(), Some(1..12)), "{}", seen["reason"]);
+}
+
+fn shows_certified_tasks(seen: &Value, csv: &str) {
+    // The CSV tells each method's category and whether it is certified.
+    let mut rates: BTreeMap<(usize, u64, &str), Vec<bool>> = BTreeMap::new();
+    for row in csv.lines().skip(3) {
+        let cells: Vec<&str> = row.split(',').collect();
+        let (track, run) = (usize::from(cells[2] == "test_generation"), 1 + u64::from(cells[1] == "two"));
+        if cells[1] != "gold" && cells.last() == Some(&"") {
+            rates.entry((track, run, cells[6])).or_default().push(cells[8] == "Success");
+        }
+    }
+    for track in 0..2 {
+        let percent = |run: u64| {
+            let of_tasks = rates
+                .iter()
+                .filter(|(key, _)| (key.0, key.1) == (track, run))
+                .map(|(_, is)| is.iter().filter(|success| **success).count() as f64 / is.len() as f64);
+            let of_tasks: Vec<f64> = of_tasks.collect();
+            format!("{:.1}", 100.0 * of_tasks.iter().sum::<f64>() / of_tasks.len() as f64)
+        };
+        let mut rows: Vec<Value> = seen["certified"][track].as_array().unwrap().clone();
+        rows.sort_by_key(|row| row[0].as_u64());
+        assert_eq!(rows, [1, 2].map(|run| serde_json::json!([run, percent(run)])), "{csv}");
+    }
+    let said = |track: usize| seen["leftOut"][track]["said"].as_str().unwrap();
+    assert!(
+        said(0).starts_with("5 certified tasks, 10 methods, by the validation v1. Left out: 1 task and 0"),
+        "{}",
+        said(0)
+    );
+    assert!(
+        said(1).starts_with("4 certified tasks, 7 methods, by the validation v1. Left out: 1 task and 2"),
+        "{}",
+        said(1)
+    );
+    let reasons = |track: usize| &seen["leftOut"][track]["reasons"];
+    assert_eq!(reasons(0), &serde_json::json!([["differing", ["t0004"]]]));
+    let expected = serde_json::json!([["not_discriminating", ["t0003", "t0007"]], ["not_validated", ["t0011"]]]);
+    assert_eq!(reasons(1), &expected);
 }
 
 fn shows_the_tasks(seen: &Value, shown: &str) {

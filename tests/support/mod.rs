@@ -6,4 +6,5 @@ pub(crate) mod locks;
 pub(crate) mod miniature;
 pub(crate) mod other_process;
 pub(crate) mod scored;
+pub(crate) mod validated;
 pub(crate) mod waiting;

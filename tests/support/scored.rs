@@ -316,7 +316,7 @@ fn source(number: usize, strange: &str) -> String {
     (1..40).map(|number| format!("{}\n", line(number))).collect()
 }
 
-fn task(number: usize) -> Task {
+pub(crate) fn task(number: usize) -> Task {
     let methods = (0..1 + number % 3).map(|method| format!("a.T{number}#m{method}").parse().unwrap()).collect();
     let date = format!("{}-{:02}-15", 2014 + number % 12, 1 + number / 12 % 12);
     Task {

@@ -22,6 +22,7 @@ use crate::report::comparison::RunComparison;
 use crate::report::plan::Plan;
 use crate::report::score::ScoreReport;
 use crate::report::validation::ValidationSummary;
+use crate::submission;
 use crate::task;
 use crate::task::shard::Costs;
 
@@ -53,6 +54,7 @@ fn schemas() -> BTreeMap<&'static str, Schema> {
         ("dataset", written::<DatasetRow>()),
         ("manifest", manifest()),
         ("plan", written::<Plan>()),
+        ("predictions", submission::predictions::schema::schema()),
         ("repository-lock", written::<RepositoryLock>()),
         ("report", written::<ScoreReport>()),
         ("run", written::<RunDescription>()),

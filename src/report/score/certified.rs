@@ -72,6 +72,13 @@ pub struct CertifiedRun {
     pub tracks: BTreeMap<Track, TrackFigures>,
 }
 
+impl Certified {
+    /// Returns why each of these tasks and methods is not certified; without a method, all of the task.
+    pub fn reasons(&self) -> BTreeMap<(&TaskId, Option<&MethodId>), &'static str> {
+        self.excluded.iter().map(|one| ((&one.task, one.method.as_ref()), one.reason)).collect()
+    }
+}
+
 impl Certification {
     /// Returns what a validation says of its tasks. `images` are config digests of repositories' images.
     pub fn of(

@@ -21,17 +21,28 @@ const TRUNCATED: &str = "it is truncated: it ends within a value";
 const KNOWN: [&str; 7] =
     ["instance_id", "task_id", "model_name_or_path", "model_patch", "model_file", "cost_usd", "tokens"];
 
-/// The known fields of one prediction, and the names of the others.
+/// One prediction. Further keys are passed over.
 #[derive(Default)]
-struct Raw {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Raw {
+    /// The task's id.
     instance_id: Option<String>,
+    /// The task's id, where there is no `instance_id`.
     task_id: Option<String>,
+    /// The model that made it; `unnamed` without one.
     model_name_or_path: Option<String>,
-    /// The outer `None` is a missing key, the inner one a `null`.
+    // The outer `None` is a missing key, the inner one a `null`.
+    /// A diff against the starting tree; `null` for nothing.
     model_patch: Option<Option<String>>,
+    /// The test file's whole text; `null` for nothing.
     model_file: Option<Option<String>>,
+    /// What it cost to make, in US dollars.
+    #[cfg_attr(test, schemars(range(min = 0)))]
     cost_usd: Option<f64>,
+    /// Tokens used for it.
     tokens: Option<u64>,
+    /// Names of keys that are not known.
+    #[cfg_attr(test, schemars(skip))]
     keys: Keys,
 }
 
@@ -256,10 +267,12 @@ fn dictionary(cursor: &mut Cursor<'_>, collector: &mut Collector<'_>) -> Result<
     }
 }
 
-/// Tells whether a text begins as a diff, also in a Markdown fence.
+/// How the text of a diff begins, also in a Markdown fence.
+pub(super) const BEGINNINGS: [&str; 5] = ["diff ", "--- ", "Index: ", "```", "~~~"];
+
 fn begins_as_diff(text: &str) -> bool {
     let text = text.trim_start();
-    ["diff ", "--- ", "Index: ", "```", "~~~"].iter().any(|beginning| text.starts_with(beginning))
+    BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
 }
 
 fn add(raw: Raw, key: Option<String>, place: Place, collector: &mut Collector<'_>) -> Result<(), PredictionsError> {

@@ -1,12 +1,12 @@
 //! CSV by RFC 4180: a row for each target method. A column tells whether its task is missing; predictions for no
 //! selected task have no row.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use crate::output::visible_lines;
 use crate::report::score::{Certified, ScoredModel, formats::table::track_name};
-use crate::task::{MethodId, TaskId};
+use crate::task::TaskId;
 
 const HEADINGS: [&str; 27] = [
     "run_id",
@@ -44,9 +44,7 @@ const HEADINGS: [&str; 27] = [
 /// I/O errors of writing to `out`.
 pub fn write(out: &mut impl Write, models: &[ScoredModel], certified: Option<&Certified>) -> io::Result<()> {
     row(out, HEADINGS.map(str::to_owned))?;
-    let excluded = certified.iter().flat_map(|certified| &certified.excluded);
-    let excluded: BTreeMap<(&TaskId, Option<&MethodId>), &str> =
-        excluded.map(|one| ((&one.task, one.method.as_ref()), one.reason)).collect();
+    let excluded = certified.map(Certified::reasons).unwrap_or_default();
     for model in models {
         let missing: BTreeSet<&TaskId> = model.missing.iter().collect();
         for scored in &model.tasks {

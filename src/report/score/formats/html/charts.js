@@ -21,6 +21,8 @@ function ticks(top, most) {
   const step = [1, 2, 5, 10].map(part => part * power).find(step => step >= raw * 0.999);
   return Array.from({ length: Math.floor(top / step + 1e-9) + 1 }, (_, index) => index * step);
 }
+// The address of a task's page.
+const addressOf = task => page.inline ? "#task=" + encodeURIComponent(task) : "tasks/" + encodeURIComponent(task) + ".html";
 const dollars = value => "$" + (value >= 100 ? value.toFixed(0) : value.toFixed(2));
 
 // Cost against success: the front is made of the models that no other beats in both.

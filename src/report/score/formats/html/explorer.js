@@ -53,7 +53,6 @@
     return orders[order] ? fits.sort(orders[order]) : fits;
   }
 
-  const link = task => page.inline ? "#task=" + encodeURIComponent(task.task) : "tasks/" + encodeURIComponent(task.task) + ".html";
   const table = document.getElementById("tasks");
   table.tHead.append(make("tr", {}, ["Task", "Repository", "Track", "JDK", "Half-year"].map(name => make("th", { scope: "col" }, name)),
     page.runs.map((_, place) => make("th", { scope: "col" }, make("span", { class: "sideways" }, swatch(place), runName(place))))));
@@ -62,7 +61,7 @@
     table.tBodies[0].replaceChildren(...fits.slice(0, most).map(task => {
       const byRun = new Map(task.models.map(one => [one.run, one]));
       return make("tr", {},
-        make("td", { "data-label": "Task" }, make("a", { href: link(task) }, task.task)), make("td", { "data-label": "Repository" }, task.repository), make("td", { "data-label": "Track" }, task.track),
+        make("td", { "data-label": "Task" }, make("a", { href: addressOf(task.task) }, task.task)), make("td", { "data-label": "Repository" }, task.repository), make("td", { "data-label": "Track" }, task.track),
         make("td", { "data-label": "JDK" }, String(task.jdk)), make("td", { "data-label": "Half-year" }, task.segment),
         page.runs.map((_, place) => make("td", { "data-label": runName(place) }, byRun.has(place) ? letters(byRun.get(place).is) : "–")));
     }));

@@ -9,7 +9,7 @@ use super::script::script_json;
 use super::standing::standings;
 use super::{ByTask, table_name};
 use crate::metrics::aggregate::{mean, segment};
-use crate::report::score::{ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
+use crate::report::score::{Certified, ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
 use crate::submission::GOLD;
 
 /// Writes the data as one JSON value. `inline` tells whether the page contains the tasks' own data.
@@ -31,6 +31,8 @@ pub(super) fn write(
     script_json(out, &runs(models))?;
     out.write_all(b",\"standings\":")?;
     script_json(out, &standings(report, models))?;
+    out.write_all(b",\"certified\":")?;
+    script_json(out, &report.certified.as_ref().map(certified))?;
     out.write_all(b",\"segments\":")?;
     script_json(out, &segments(report))?;
     out.write_all(b",\"tasks\":[")?;
@@ -47,6 +49,10 @@ pub(super) fn write(
 pub(super) fn runs(models: &[ScoredModel]) -> Vec<Value> {
     let run = |model: &ScoredModel| json!({ "run": model.run_id, "model": model.model, "gold": model.model == GOLD });
     models.iter().map(run).collect()
+}
+
+fn certified(certified: &Certified) -> Value {
+    json!({ "validation": certified.validation, "excluded": certified.excluded })
 }
 
 fn segments(report: &ScoreReport) -> Vec<Value> {

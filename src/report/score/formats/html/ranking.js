@@ -50,18 +50,26 @@
   const cell = (label, kind, ...children) => make("td", { class: kind, "data-label": label }, make("div", {}, ...children));
   const beside = (value, reference, digits) => [shown(value, digits), known(reference) ? make("small", {}, " / " + shown(reference, digits)) : null];
 
+  const rate = (value, reference, place) => value
+    ? [make("b", {}, shown(value.percent)), make("small", {}, known(value.low) ? `  ${shown(value.low)} – ${shown(value.high)}` : ""), range(value, reference, place)]
+    : "–";
+  const certifiedOf = (row, reading) => row && row.certified ? row.certified.readings[reading] : null;
+
   function table(standing, reading) {
     const rows = ranked(standing, reading);
     const reference = standing.rows.find(row => page.runs[row.run].gold);
     const at = reference && reference.readings[reading] ? reference.readings[reading].percent : null;
-    const heads = [["Rank", "number"], ["Model", ""], ["Success %, 95 % interval", ""], ["Against the best", "number"], ["Outcomes, % of methods, mean over tasks", ""], ["Coverage / gold", "number"], ["Mutation / gold", "number"], ["Cost a task", "number"]];
+    const certifiedAt = certifiedOf(reference, reading);
+    const certified = page.certified !== null;
+    const heads = [["Rank", "number"], ["Model", ""], ["Success %, 95 % interval", ""], ...(certified ? [["Certified tasks: success %, 95 % interval", ""]] : []), ["Against the best", "number"], ["Outcomes, % of methods, mean over tasks", ""], ["Coverage / gold", "number"], ["Mutation / gold", "number"], ["Cost a task", "number"]];
     const body = rows.map(({ row, rank }, index) => {
       const value = row.readings[reading];
       const pair = index ? pairOf(standing, reading, row.run, rows[0].row.run) : null;
       return make("tr", { "data-run": row.run },
         make("td", { class: "rank", "data-label": "Rank" }, String(rank)),
         cell("Model", "", named(row.run)),
-        cell("Success %", "rate", make("b", {}, shown(value.percent)), make("small", {}, known(value.low) ? `  ${shown(value.low)} – ${shown(value.high)}` : ""), range(value, at, row.run)),
+        cell("Success %", "rate", rate(value, at, row.run)),
+        certified ? cell("Certified tasks", "rate certified", rate(certifiedOf(row, reading), certifiedAt && certifiedAt.percent, row.run)) : null,
         cell("Against the best", "number", pair ? [signed(pair.difference), make("small", { title: `95 % interval ${signed(pair.low)} to ${signed(pair.high)} over ${pair.tasks} tasks` }, sure(pair) ? "  significant" : "  not significant")] : "–"),
         cell("Outcomes", "", mixBar(row)),
         cell("Coverage / gold", "number", beside(row.coverage, row.coverage_gold, 1)),
@@ -73,7 +81,30 @@
     return make("div", { class: "panel" }, make("h3", {}, standing.track),
       rows.length ? make("div", { class: "scroll" }, made) : make("p", { class: "muted" }, "No model has this value."),
       make("p", { class: "note" }, note + readingNotes[reading] + (known(at) ? ` Dashed line: the developers' tests (gold), ${shown(at)} %.` : "")),
+      certified ? leftOut(standing) : null,
       rows.length > 1 ? matrix(standing, reading, rows.map(({ row }) => row)) : null);
+  }
+
+  // Reasons against a task or a method, in the words of the validation.
+  const reasons = {
+    differing: "a published label does not hold", flaky: "a published label holds in some repeats only", needs_network: "a published label can't be decided without a network",
+    infrastructure: "an execution could not be judged", not_validated: "the validation does not have the task", other_data: "the validation had another version of the task",
+    other_image: "the validation had another image of the repository", not_discriminating: "the developers' test passes on old code as well",
+  };
+  const tracks = new Map(page.tasks.map(task => [task.task, task.track]));
+  function leftOut(standing) {
+    const excluded = page.certified.excluded.filter(one => tracks.get(one.task) === standing.track);
+    const tasks = excluded.filter(one => !one.method).length;
+    const number = (count, one, more) => `${count} ${count === 1 ? one : more}`;
+    const counted = standing.rows.find(row => row.certified);
+    const left = counted ? `${number(counted.certified.tasks, "certified task", "certified tasks")}, ${number(counted.certified.methods, "method", "methods")}` : "No certified task";
+    const said = `${left}, by the validation ${page.certified.validation}. `;
+    if (!excluded.length) return make("p", { class: "note" }, said + "Nothing is left out.");
+    const groups = [...new Set(excluded.map(one => one.reason))].sort().map(reason => [
+      make("dt", {}, `${reason}: ${reasons[reason]}`),
+      make("dd", {}, excluded.filter(one => one.reason === reason).flatMap((one, index) => [index ? ", " : "", make("a", { href: addressOf(one.task) }, one.task), one.method ? " " + one.method : ""])),
+    ]);
+    return make("details", { class: "more left-out" }, make("summary", {}, `${said}Left out: ${number(tasks, "task", "tasks")} and ${number(excluded.length - tasks, "method", "methods")} of others`), make("div", {}, make("dl", {}, groups.flat())));
   }
 
   function matrix(standing, reading, rows) {

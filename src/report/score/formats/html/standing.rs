@@ -1,4 +1,5 @@
-//! Standings: each track's models with intervals, and which differences between two models are significant.
+//! Standings: each track's models with intervals, over all tasks and over certified ones, and which differences between
+//! two models are significant.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +10,11 @@ use super::table_name;
 use crate::metrics::aggregate::{Figures, mean};
 use crate::metrics::bootstrap::{interval, paired};
 use crate::metrics::category::{Category, Integrity};
-use crate::report::score::{ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
-use crate::task::{TaskId, Track};
+use crate::report::score::{Certified, ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
+use crate::task::{MethodId, TaskId, Track};
+
+/// Why tasks and methods are not certified.
+type Excluded<'a> = BTreeMap<(&'a TaskId, Option<&'a MethodId>), &'static str>;
 
 /// A reading of success.
 struct Reading {
@@ -55,34 +59,56 @@ struct Pair {
 pub(super) fn standings(report: &ScoreReport, models: &[ScoredModel]) -> Vec<Value> {
     let tracks = [Track::TestUpdate, Track::TestGeneration].into_iter();
     let there = tracks.filter(|track| report.runs.iter().any(|run| run.tracks.contains_key(track)));
-    there.map(|track| standing(report, models, track)).collect()
+    let excluded = report.certified.as_ref().map(Certified::reasons).unwrap_or_default();
+    there.map(|track| standing(report, models, track, &excluded)).collect()
 }
 
-fn standing(report: &ScoreReport, models: &[ScoredModel], track: Track) -> Value {
+fn standing(report: &ScoreReport, models: &[ScoredModel], track: Track, excluded: &Excluded<'_>) -> Value {
     let mut rows = Vec::new();
     let mut rates: Vec<Vec<(usize, BTreeMap<&TaskId, f64>)>> = READINGS.iter().map(|_| Vec::new()).collect();
     for (place, (run, model)) in report.runs.iter().zip(models).enumerate() {
         let Some(figures) = run.tracks.get(&track).map(|figures| &figures.all) else { continue };
         let mut readings = BTreeMap::new();
         for (reading, rates) in READINGS.iter().zip(&mut rates) {
-            let Some(percent) = (reading.percent)(figures) else { continue };
-            let of_model = of_tasks(model, track, reading.succeeds);
-            let [low, high] = match reading.name {
-                "paper" => figures.success_percent_interval,
-                _ => interval(&of_model.values().copied().collect::<Vec<_>>()),
-            }
-            .map_or([None; 2], |ends| ends.map(Some));
-            readings.insert(reading.name, json!({ "percent": percent, "low": low, "high": high }));
+            let of_model = of_tasks(model, track, reading.succeeds, &Excluded::new());
+            let Some(value) = value(reading, figures, &of_model) else { continue };
+            readings.insert(reading.name, value);
             rates.push((place, of_model));
         }
-        rows.push(row(place, model, figures, track, &readings));
+        // Certified models are in the order of the report's.
+        let certified = report.certified.as_ref().and_then(|certified| certified.runs.get(place)?.tracks.get(&track));
+        let certified = certified.map(|figures| {
+            let value = |reading: &Reading| {
+                let of_model = of_tasks(model, track, reading.succeeds, excluded);
+                Some((reading.name, value(reading, &figures.all, &of_model)?))
+            };
+            let readings: BTreeMap<&str, Value> = READINGS.iter().filter_map(value).collect();
+            json!({ "tasks": figures.all.tasks, "methods": figures.all.methods, "readings": readings })
+        });
+        rows.push(row(place, model, figures, (track, &readings, certified)));
     }
     let pairs: BTreeMap<&str, Vec<Pair>> =
         READINGS.iter().zip(&rates).map(|(reading, rates)| (reading.name, pairs(rates))).collect();
     json!({ "track": table_name(track), "rows": rows, "pairs": pairs })
 }
 
-fn row(place: usize, model: &ScoredModel, figures: &Figures, track: Track, readings: &BTreeMap<&str, Value>) -> Value {
+/// Returns a reading with its interval; `None` if it is not known.
+fn value(reading: &Reading, figures: &Figures, of_tasks: &BTreeMap<&TaskId, f64>) -> Option<Value> {
+    let percent = (reading.percent)(figures)?;
+    let [low, high] = match reading.name {
+        "paper" => figures.success_percent_interval,
+        _ => interval(&of_tasks.values().copied().collect::<Vec<_>>()),
+    }
+    .map_or([None; 2], |ends| ends.map(Some));
+    Some(json!({ "percent": percent, "low": low, "high": high }))
+}
+
+fn row(
+    place: usize,
+    model: &ScoredModel,
+    figures: &Figures,
+    (track, readings, certified): (Track, &BTreeMap<&str, Value>, Option<Value>),
+) -> Value {
     let submissions = || model.tasks.iter().filter(|one| one.task.track == track).map(|one| one.submission.as_ref());
     let costs = || submissions().map(|one| one.and_then(|one| one.cost_usd));
     json!({
@@ -92,6 +118,7 @@ fn row(place: usize, model: &ScoredModel, figures: &Figures, track: Track, readi
         "unscored": figures.unscored,
         "few": figures.few_methods,
         "readings": readings,
+        "certified": certified,
         "mix": [
             figures.success_percent,
             figures.redundant_percent,
@@ -108,11 +135,20 @@ fn row(place: usize, model: &ScoredModel, figures: &Figures, track: Track, readi
     })
 }
 
-/// Returns the share of each scored task's methods that succeed, percent.
-fn of_tasks(model: &ScoredModel, track: Track, succeeds: fn(&ScoredMethod) -> bool) -> BTreeMap<&TaskId, f64> {
+/// Returns the share of each scored task's methods that succeed, percent. Excluded tasks and methods do not count.
+fn of_tasks<'a>(
+    model: &'a ScoredModel,
+    track: Track,
+    succeeds: fn(&ScoredMethod) -> bool,
+    excluded: &Excluded<'_>,
+) -> BTreeMap<&'a TaskId, f64> {
     let rate = |scored: &ScoredTask| {
-        let judged = || scored.methods.iter().filter(|method| method.verdict.paper_verdict.is_some());
-        mean(judged().map(|method| Some(if succeeds(method) { 100.0 } else { 0.0 })))
+        let counts = |method: &MethodId| {
+            ![None, Some(method)].iter().any(|which| excluded.contains_key(&(&scored.task.id, *which)))
+        };
+        let judged = scored.methods.iter().filter(|method| method.verdict.paper_verdict.is_some());
+        let judged = judged.filter(|method| counts(&method.method));
+        mean(judged.map(|method| Some(if succeeds(method) { 100.0 } else { 0.0 })))
     };
     let tasks = model.tasks.iter().filter(|scored| scored.task.track == track);
     tasks.filter_map(|scored| Some((&scored.task.id, rate(scored)?))).collect()
