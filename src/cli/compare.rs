@@ -48,6 +48,10 @@ fn write(comparison: &RunComparison) -> Result<(), CommandError> {
     for (run, models) in comparison.runs.iter().zip(&comparison.only_models) {
         models.iter().for_each(|model| lines.push_str(&format!("only in {run}: the model {model}\n")));
     }
+    for (run, number) in comparison.runs.iter().zip(comparison.only_results).filter(|(_, number)| *number > 0) {
+        let results = counted(number, "result", "results");
+        lines.push_str(&format!("only in {run}: {results} of tasks that both have\n"));
+    }
     for DifferingInput { key, one, other } in &comparison.inputs {
         lines.push_str(&format!("inputs differ in {key}: {} and {}\n", short(one), short(other)));
     }

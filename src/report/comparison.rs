@@ -32,6 +32,8 @@ pub struct RunComparison {
     pub only_models: [Vec<String>; 2],
     /// Number of results that both have: of methods of models, or of executions.
     pub compared: usize,
+    /// Of tasks and models that both have: results that only the first has, and those that only the second has.
+    pub only_results: [usize; 2],
     /// How many values differ of each kind.
     pub differing_by: BTreeMap<&'static str, usize>,
     /// Those that differ, in the order of models and tasks.
@@ -105,10 +107,7 @@ impl RunComparison {
     pub fn of_scores(runs: [String; 2], inputs: Vec<DifferingInput>, models: [&[ScoredModel]; 2]) -> Self {
         let tasks = models.map(|models| models.iter().flat_map(|model| &model.tasks).map(|one| one.task.id.clone()));
         let names = models.map(|models| models.iter().map(|model| model.model.clone()).collect::<BTreeSet<_>>());
-        let mut comparison = Self::of(runs, "score", inputs, tasks.map(Iterator::collect), models.map(scores));
-        let [one, other] = &names;
-        comparison.only_models = [only(one, other), only(other, one)];
-        comparison
+        Self::of(runs, "score", inputs, (tasks.map(Iterator::collect), names), models.map(scores))
     }
 
     /// Compares two runs of `validate`.
@@ -118,16 +117,24 @@ impl RunComparison {
         tasks: [BTreeSet<TaskId>; 2],
         records: [&[CellRecord]; 2],
     ) -> Self {
-        Self::of(runs, "validate", inputs, tasks, records.map(outcomes))
+        Self::of(runs, "validate", inputs, (tasks, Default::default()), records.map(outcomes))
     }
 
     fn of(
         runs: [String; 2],
         command: &str,
         inputs: Vec<DifferingInput>,
-        [one_tasks, other_tasks]: [BTreeSet<TaskId>; 2],
+        ([one_tasks, other_tasks], [one_models, other_models]): ([BTreeSet<TaskId>; 2], [BTreeSet<String>; 2]),
         [one, other]: [Results; 2],
     ) -> Self {
+        let left_out = |these: &Results, those: &Results, tasks: &BTreeSet<TaskId>, models: &BTreeSet<String>| {
+            let comparable = |(model, task, _): &&(Option<String>, TaskId, String)| {
+                tasks.contains(task) && model.as_ref().is_none_or(|model| models.contains(model))
+            };
+            these.keys().filter(comparable).filter(|key| !those.contains_key(*key)).count()
+        };
+        let only_results =
+            [left_out(&one, &other, &other_tasks, &other_models), left_out(&other, &one, &one_tasks, &one_models)];
         let mut differing = Vec::new();
         let mut compared = 0;
         for ((model, task, of), values) in &one {
@@ -143,18 +150,22 @@ impl RunComparison {
                 other: other.clone(),
             }));
         }
+        let only_models = [only(&one_models, &other_models), only(&other_models, &one_models)];
         let only = [only(&one_tasks, &other_tasks), only(&other_tasks, &one_tasks)];
         let mut differing_by = BTreeMap::new();
         for one in &differing {
             *differing_by.entry(one.what).or_default() += 1;
         }
-        let (schema, command, only_models) = (COMPARISON_SCHEMA, command.to_owned(), [Vec::new(), Vec::new()]);
-        Self { schema, runs, command, inputs, only, only_models, compared, differing_by, differing }
+        let (schema, command) = (COMPARISON_SCHEMA, command.to_owned());
+        Self { schema, runs, command, inputs, only, only_models, compared, only_results, differing_by, differing }
     }
 
     /// Tells whether both runs have the same results of the same tasks and models.
     pub fn is_equal(&self) -> bool {
-        self.differing.is_empty() && self.only.iter().all(Vec::is_empty) && self.only_models.iter().all(Vec::is_empty)
+        self.differing.is_empty()
+            && self.only.iter().all(Vec::is_empty)
+            && self.only_models.iter().all(Vec::is_empty)
+            && self.only_results == [0, 0]
     }
 }
 

@@ -6,11 +6,14 @@ use std::time::Instant;
 
 use fs_err as fs;
 use serde_json::{Value, json};
+use testevo_sandbox::outcome::{ExecReason, Outcome};
+use testevo_sandbox::task::Cell;
 
 use super::page::browse;
 use super::score::imported;
 use crate::support::command::CommandLine;
 use crate::support::scored::ScoredRun;
+use crate::support::validated;
 
 /// A patch of a hundred megabytes is a fact that is counted; what reads it keeps to memory of a few times the file.
 #[test]
@@ -172,6 +175,37 @@ fn two_runs_are_compared_result_by_result() {
     assert_eq!(value["only"][1].as_array().unwrap().len(), 6, "{value}");
     assert_eq!(value["only_models"], json!([[], ["two"]]));
     assert_eq!(value["differing"], json!([]), "both have the same results of the same tasks");
+}
+
+#[test]
+fn two_validations_are_compared_execution_by_execution() {
+    let line = CommandLine::new();
+    let write = |run_id, tasks, outcome: &dyn Fn(usize, Cell, Outcome) -> Option<Outcome>| {
+        validated::write(&line.path().join("data"), run_id, tasks, |task, cell, _, label| outcome(task, cell, label));
+    };
+    write("one", 5, &|_, _, label| Some(label));
+    // A label is missed, and a cell has no record; the sixth task is another's alone.
+    write("two", 6, &|task, cell, label| match (task, cell) {
+        (2, Cell::Nn) => Some(Outcome::ExecFail(ExecReason::Assertion)),
+        (3, Cell::No) => None,
+        _ => Some(label),
+    });
+    let said = line.run(&["runs", "compare", "one", "one"]);
+    assert!(said.starts_with("exit 0\n") && said.contains("30 results in both runs, 0 values differ\n"), "{said}");
+    let said = line.run(&["runs", "compare", "one", "two"]);
+    let expected = ["exit 1\n", "only in two: t0005\n", "only in one: 1 result of tasks that both have\n"];
+    assert!(expected.iter().all(|part| said.contains(part)), "{said}");
+    assert!(said.contains("29 results in both runs, 3 values differ: outcome 3\n"), "{said}");
+    assert!(said.contains("the runs one and two differ"), "{said}");
+    let said = line.run(&["runs", "compare", "one", "two", "--format", "json"]);
+    let value = said.split_once("---- stdout\n").unwrap().1.lines().next().unwrap();
+    let value: Value = serde_json::from_str(value).unwrap();
+    assert_eq!((&value["only_results"], &value["command"]), (&json!([1, 0]), &json!("validate")));
+    assert_eq!(value["differing_by"], json!({"outcome": 3}));
+    let of = "nn a.T2#m0 direct";
+    let expected =
+        json!({"task": "t0002", "of": of, "what": "outcome", "one": "pass", "other": "exec_fail(assertion)"});
+    assert_eq!(value["differing"][0], expected);
 }
 
 /// Returns the days of a run's tasks.

@@ -14,13 +14,13 @@ use testevo_sandbox::task::{Cell, MethodId, Task};
 
 use super::scored::task;
 
-/// Writes a run of `validate` below a data directory. `outcome` says what a method comes to in a cell, by the task's
-/// number; `None` leaves the published label.
+/// Writes a run of `validate` below a data directory. `outcome` says what a method comes to in a cell, from the task's
+/// number and the published label; `None` for no record.
 pub(crate) fn write(
     data_dir: &Path,
     run_id: &str,
     tasks: usize,
-    outcome: impl Fn(usize, Cell, &MethodId) -> Option<Outcome>,
+    outcome: impl Fn(usize, Cell, &MethodId, Outcome) -> Option<Outcome>,
 ) {
     let tasks: Vec<Task> = (0..tasks).map(task).collect();
     let inputs = RunInputs {
@@ -45,6 +45,7 @@ pub(crate) fn write(
         for &cell in cells_of(task.track) {
             let label = if matches!(cell, Cell::Oo | Cell::Nn) { Outcome::Pass } else { failed };
             for method in &task.test_methods {
+                let Some(outcome) = outcome(number, cell, method, label) else { continue };
                 let record = CellRecord {
                     schema: RECORD_SCHEMA,
                     task_id: task.id.clone(),
@@ -54,7 +55,7 @@ pub(crate) fn write(
                     method: method.clone(),
                     repeat: 1,
                     path: ExecutionPath::Direct,
-                    outcome: outcome(number, cell, method).unwrap_or(label),
+                    outcome,
                     detail: String::new(),
                     attributed: None,
                     missing: Vec::new(),

@@ -9,6 +9,7 @@ const meanings = {
 };
 const byLetter = Object.fromEntries(categories.map(name => [name[0].toUpperCase(), name]));
 const shown = (value, digits = 1) => value === null || value === undefined ? "–" : value.toFixed(digits);
+const number = (count, one, more) => `${count} ${count === 1 ? one : more}`;
 const known = value => value !== null && value !== undefined;
 const make = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
 function fill(made, attributes, children) {

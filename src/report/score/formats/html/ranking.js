@@ -8,7 +8,7 @@
   };
   if (page.incomplete.length) { const place = document.getElementById("incomplete"); place.hidden = false; place.textContent = "Incomplete: " + page.incomplete.join(", "); }
   const models = page.runs.filter(run => !run.gold).length;
-  document.getElementById("summary").textContent = `${models} ${models === 1 ? "model" : "models"}, ${page.tasks.length} tasks, ${page.runs.length - models ? "with the developers' tests (gold) as a reference" : "gold not scored as a model"}`;
+  document.getElementById("summary").textContent = `${number(models, "model", "models")}, ${number(page.tasks.length, "task", "tasks")}, ${page.runs.length - models ? "with the developers' tests (gold) as a reference" : "gold not scored as a model"}`;
 
   // The pairs hold each difference once; the other way round it has the other sign.
   const pairOf = (standing, reading, one, other) => {
@@ -77,7 +77,7 @@
         cell("Cost a task", "number", known(row.cost) ? dollars(row.cost) : "–", known(row.cost) && row.with_cost < row.tasks ? make("small", {}, ` of ${row.with_cost} tasks`) : null));
     });
     const made = make("table", { class: "cards ranking" }, make("thead", {}, make("tr", {}, heads.map(([text, kind]) => make("th", { scope: "col", class: kind }, text)))), make("tbody", {}, body));
-    const note = standing.rows[0] ? `${standing.rows[0].tasks} tasks, ${standing.rows[0].methods} methods. ` : "";
+    const note = standing.rows[0] ? `${number(standing.rows[0].tasks, "task", "tasks")}, ${number(standing.rows[0].methods, "method", "methods")}. ` : "";
     return make("div", { class: "panel" }, make("h3", {}, standing.track),
       rows.length ? make("div", { class: "scroll" }, made) : make("p", { class: "muted" }, "No model has this value."),
       make("p", { class: "note" }, note + readingNotes[reading] + (known(at) ? ` Dashed line: the developers' tests (gold), ${shown(at)} %.` : "")),
@@ -95,7 +95,6 @@
   function leftOut(standing) {
     const excluded = page.certified.excluded.filter(one => tracks.get(one.task) === standing.track);
     const tasks = excluded.filter(one => !one.method).length;
-    const number = (count, one, more) => `${count} ${count === 1 ? one : more}`;
     const counted = standing.rows.find(row => row.certified);
     const left = counted ? `${number(counted.certified.tasks, "certified task", "certified tasks")}, ${number(counted.certified.methods, "method", "methods")}` : "No certified task";
     const said = `${left}, by the validation ${page.certified.validation}. `;
