@@ -5,20 +5,35 @@ use std::collections::BTreeMap;
 use clap::Args;
 
 use super::interrupts::block_on;
-use super::{build_images, import, lock, stdout, validate};
+use super::{build_images, import, lock, report, stdout, validate};
 use crate::application::build::BuildRequest;
 use crate::application::import::ImportRequest;
 use crate::application::lock::LockRequest;
+use crate::application::report::ScoringRuns;
 use crate::application::run::RunChoice;
 use crate::application::sample::prepare;
+use crate::application::score::ScoreRequest;
 use crate::application::validate::ValidateRequest;
 use crate::application::{self, Context};
 use crate::error::CommandError;
-use crate::execution::run::record::CellRecord;
+use crate::execution::container::Surefire;
+use crate::execution::run::record::{CellRecord, ExecutionPath};
 use crate::outcome::Outcome;
 use crate::output::{OutputFormat, Table, counted};
+use crate::report::score::Period;
 use crate::sample::{Miniature, SampleRepository};
+use crate::submission::predictions::Several;
+use crate::task::selector::Selector;
 use crate::task::{Cell, MethodId};
+
+/// The task that the two submissions are for.
+const SCORED: &str = "testevo__sample__rounding";
+
+const BEGINNING: &str = "\
+This demonstration takes a small Maven repository through the whole job: tasks, lock, image, validation, scores, report.
+The first time it downloads up to 250 MB and takes two to six minutes on two cores, later one to two.
+Interrupting stops all containers. Rerun the same command to begin again with everything that is already made.
+";
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
@@ -28,12 +43,13 @@ pub(super) fn run(_arguments: &DemoArguments, context: &Context) -> Result<(), C
     let sample = SampleRepository::demo()?;
     if context.options.dry_run {
         context.events.message(format!(
-            "would write the sample repository, {}, to `{}`, lock it, build its image and validate it",
+            "would write the sample repository, {}, to `{}`, lock it, build its image, validate it and score two submissions",
             counted(sample.miniatures.len(), "task", "tasks"),
             context.options.data_dir.join("demo").display()
         ));
         return Ok(());
     }
+    stdout::lines(BEGINNING)?;
     let (data, own) = prepare(std::slice::from_ref(&sample), "demo", context)?;
     step("1. Tasks: one test file at two revisions each. `import` reads the published data.", "import")?;
     let request = ImportRequest { data, manifests: None, replace: true };
@@ -50,7 +66,58 @@ pub(super) fn run(_arguments: &DemoArguments, context: &Context) -> Result<(), C
     let Some(validated) = block_on(&own, application::validate::validate(&request, &own))? else { return Ok(()) };
     validate::write(&validated, OutputFormat::Text)?;
     explain(&sample, &validated.records)?;
-    validated.verdict()
+    let validation = validated.summary.run_id.clone();
+    validated.verdict()?;
+    score(&validation, &own)
+}
+
+/// Scores two submissions, writes their report, and names the next commands.
+fn score(validation: &str, context: &Context) -> Result<(), CommandError> {
+    let data_dir = &context.options.data_dir;
+    let predictions = data_dir.join("predictions.jsonl");
+    fs_err::write(&predictions, SampleRepository::demo_predictions()).map_err(CommandError::Runtime)?;
+    let text = "5. Score: two submissions for one task, in files as agents leave them. Both pass on new code.";
+    step(text, &format!("score {SCORED} --predictions {}", predictions.display()))?;
+    let request = ScoreRequest {
+        selector: Selector { task_ids: vec![SCORED.to_owned()], ..Selector::default() },
+        predictions: predictions.display().to_string(),
+        strip_fences: false,
+        several: Several::default(),
+        path: ExecutionPath::Direct,
+        surefire: Surefire::default(),
+        repeats: std::num::NonZeroU32::MIN,
+        seed: None,
+        cache: true,
+        coverage: true,
+        mutation: true,
+        controls: true,
+        timeout: None,
+        run: RunChoice { fresh: true, ..RunChoice::default() },
+    };
+    let Some(ended) = block_on(context, application::score::score(&request, context))? else { return Ok(()) };
+    let scored = ended.add_up(None)?;
+    report::print_text(&scored.report, &scored.models)?;
+    scored.tell_left(context);
+    let run_id = scored.report.runs.iter().map(|run| run.run_id.clone()).next().unwrap_or_default();
+    scored.verdict()?;
+    stdout::lines(
+        "The paper's verdict calls both a success. The mutation score tells them apart: the test of `hasty` calls the changed\n\
+         method and asserts nothing, so it notices no change of the code.\n",
+    )?;
+    let pages = data_dir.join(format!("report-{run_id}"));
+    let text = "6. Report: an index and a page for each task, which open from a file.";
+    let command = format!("report {run_id} --certified-by {validation} --format html --output {}", pages.display());
+    step(text, &command)?;
+    let runs = ScoringRuns::read(std::slice::from_ref(&run_id), Period::default(), Some(validation), false, context)?;
+    runs.write_pages(&pages)?;
+    let directory = format!("--data-dir {}", data_dir.display());
+    stdout::lines(&format!(
+        "{index}\n\nNext: open that file in a browser, or try\n\
+         $ testevo-sandbox explain {run_id} {SCORED} --model hasty {directory}\n\
+         $ testevo-sandbox report {run_id} --format csv {directory}\n\
+         $ testevo-sandbox import DATA...    published tasks: the README goes on from there\n",
+        index = pages.join("index.html").display()
+    ))
 }
 
 fn step(text: &str, name: &str) -> Result<(), CommandError> {

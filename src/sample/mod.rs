@@ -140,6 +140,12 @@ struct MiniatureHeader {
 }
 
 impl SampleRepository {
+    /// Returns two submissions for the demonstration's task `rounding`, as a file of predictions: one asserts what changed,
+    /// the other asserts nothing.
+    pub fn demo_predictions() -> &'static str {
+        include_str!("demo/predictions.jsonl")
+    }
+
     /// Returns the repository of `demo`.
     ///
     /// # Errors

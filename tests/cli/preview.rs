@@ -136,7 +136,7 @@ fn demo_says_what_it_would_do_before_it_writes_its_sample() {
     assert_snapshot!(line.run(&["demo", "--dry-run"]), @r"
     exit 0
     ---- stderr
-    would write the sample repository, 5 tasks, to `data/demo`, lock it, build its image and validate it
+    would write the sample repository, 5 tasks, to `data/demo`, lock it, build its image, validate it and score two submissions
     ");
     assert_eq!(line.files(), Vec::<String>::new());
 }

@@ -23,10 +23,37 @@ fn the_demonstration_is_given_and_explained() {
     let (repository, workshop) = given();
     let said = SAID.get().unwrap();
     let outcomes = said.find("What the four executions came to").unwrap_or_else(|| panic!("{said}"));
-    insta::assert_snapshot!("demonstration", &said[outcomes..]);
+    let scores = outcomes + said[outcomes..].find("\n5. Score").unwrap_or_else(|| panic!("{said}"));
+    insta::assert_snapshot!("demonstration", &said[outcomes..scores]);
+    assert!(said.starts_with("This demonstration takes") && said.contains("minutes"), "{said}");
     for step in ["import", "lock", "build-images", "validate"] {
         assert!(said[..outcomes].contains(&format!("\n$ testevo-sandbox {step}\n")), "{step}: {said}");
     }
+
+    // What it says of the two submissions holds, and its next commands work.
+    let next: Vec<&str> = said.lines().rev().take(3).collect();
+    let [_, csv, explain] = next[..] else { panic!("{said}") };
+    let [explained, csv] = [explain, csv].map(|command| {
+        let words = command.strip_prefix("$ testevo-sandbox ").unwrap_or_else(|| panic!("{command}"));
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"))
+            .args(words.split_whitespace())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    });
+    assert!(explained.contains("hasty") && !explained.contains("careful"), "{explained}");
+    let cell = |model: &str, heading: &str| {
+        let cells = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let column = cells(csv.lines().next().unwrap()).iter().position(|cell| cell == heading).unwrap();
+        csv.lines().map(cells).find(|row| row[1] == model).unwrap()[column].clone()
+    };
+    for (model, score) in [("careful", "1"), ("hasty", "0")] {
+        let found = ["category", "mutation_score_pred"].map(|heading| cell(model, heading));
+        assert_eq!(found, ["Success", score], "{csv}");
+    }
+    let index = said.lines().find(|line| line.ends_with("/index.html")).unwrap_or_else(|| panic!("{said}"));
+    assert!(fs_err::read_to_string(index).unwrap().contains("Certified tasks: those whose published labels hold"));
 
     // Its sources are compiled for Java 21, so that nothing older launches them.
     assert_eq!(workshop.built(&repository.name).jdk, 21);

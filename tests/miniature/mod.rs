@@ -3,6 +3,7 @@
 mod agents;
 mod bundles;
 mod demonstration;
+mod documentation;
 mod execution;
 mod extension_jars;
 mod harbor;

@@ -92,7 +92,7 @@ mod tests {
             ("dictionary", json!({"t": null}), false),
             ("dictionary", json!({}), false),
         ] {
-            std::fs::write(&path, text.to_string()).unwrap();
+            fs_err::write(&path, text.to_string()).unwrap();
             let found = read(&path, Selection { known: &[], selected: &[] }, Several::Repetitions);
             assert_eq!(found.is_ok(), taken, "{text}: {found:?}");
             assert_eq!(part(form).is_valid(&text), taken, "{text}");
