@@ -71,6 +71,8 @@ pub struct TaskScore {
     pub handed_in: bool,
     /// Cost of the submission, in US dollars.
     pub cost_usd: Option<f64>,
+    /// Tokens that the submission took, if known.
+    pub tokens: Option<u64>,
     /// Which values are known. A wide mean with an unknown value is `None`, not 0.
     pub measured: MeasuredAdequacy,
 }
@@ -179,6 +181,9 @@ pub struct Figures {
     pub mut_on_pass_delta: Option<f64>,
     /// Views in which submissions above a cost count as failed; empty without known costs.
     pub cost_caps: Vec<CostCap>,
+    /// Costs that one tenth, two tenths and so on to all of the tasks with a known cost do not exceed, in US dollars; empty
+    /// without known costs.
+    pub cost_deciles_usd: Vec<f64>,
 }
 
 /// A track with its parts.
@@ -290,6 +295,7 @@ fn figures(tasks: &[&TaskScore]) -> Figures {
         mut_on_pass_human: mutation.human,
         mut_on_pass_delta: mutation.delta,
         cost_caps: caps::cost_caps(tasks),
+        cost_deciles_usd: caps::cost_deciles(tasks),
     }
 }
 

@@ -26,6 +26,10 @@ pub struct CostCap {
     pub method_success_percent: Option<f64>,
     /// Share of [`Category::HrnsFail`] among all methods, percent.
     pub method_hrns_fail_percent: Option<f64>,
+    /// Mean cost of the tasks within the cap whose cost is known, in US dollars.
+    pub mean_cost_usd: Option<f64>,
+    /// Mean number of tokens of the tasks within the cap whose tokens are known.
+    pub mean_tokens: Option<f64>,
 }
 
 /// Returns the view of each cap; empty if no cost is known.
@@ -39,6 +43,7 @@ pub(super) fn cost_caps(tasks: &[&TaskScore]) -> Vec<CostCap> {
 fn capped(tasks: &[&TaskScore], cap_usd: f64) -> CostCap {
     let is_over = |task: &TaskScore| task.cost_usd.is_some_and(|cost| cost > cap_usd);
     let counts: Vec<Counts> = tasks.iter().map(|task| Counts::of(task, is_over(task))).collect();
+    let within = || tasks.iter().filter(|task| !is_over(task));
     let all = counts.iter().fold(Counts::default(), Counts::plus);
     CostCap {
         cap_usd,
@@ -48,7 +53,18 @@ fn capped(tasks: &[&TaskScore], cap_usd: f64) -> CostCap {
         hrns_fail_percent: mean(counts.iter().map(|one| one.percent(one.hrns_fail))),
         method_success_percent: all.percent(all.success),
         method_hrns_fail_percent: all.percent(all.hrns_fail),
+        mean_cost_usd: mean(within().map(|task| task.cost_usd)),
+        mean_tokens: mean(within().map(|task| task.tokens.map(|tokens| tokens as f64))),
     }
+}
+
+/// Returns the cumulative share of tasks by cost: the costs in US dollars that one tenth, two tenths and so on to all of the
+/// tasks with a known cost do not exceed; empty if no cost is known.
+pub(super) fn cost_deciles(tasks: &[&TaskScore]) -> Vec<f64> {
+    let mut costs: Vec<f64> = tasks.iter().filter_map(|task| task.cost_usd).collect();
+    costs.sort_by(f64::total_cmp);
+    let of_tenth = |tenth: usize| costs.get((tenth * costs.len()).div_ceil(10).wrapping_sub(1)).copied();
+    (1..=10).filter_map(of_tenth).collect()
 }
 
 /// Methods of a task under a cap.

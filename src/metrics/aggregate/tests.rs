@@ -15,6 +15,7 @@ fn task(id: &str, methods: Vec<MethodScore>) -> TaskScore {
         methods,
         handed_in: true,
         cost_usd: None,
+        tokens: None,
         measured: MeasuredAdequacy { coverage_pred: true, coverage_gold: true, ..MeasuredAdequacy::default() },
     }
 }
@@ -136,6 +137,23 @@ fn over_the_cap_is_failed() {
     assert_eq!(capped(&tasks), [within, over, over]);
     tasks[0].handed_in = false;
     assert_eq!(capped(&tasks)[0].0, [0, 0], "nothing has no cost that could be missing");
+}
+
+#[test]
+fn costs_and_tokens_are_those_of_the_tasks_within_the_cap() {
+    let costs = [Some(0.2), Some(0.4), Some(0.9), Some(2.5), Some(8.0), None];
+    let tokens = [Some(100), None, Some(500), Some(1_500), Some(9_000), Some(900)];
+    let mut tasks = ["a", "b", "c", "d", "e", "f"].map(|id| task(id, vec![method(None, None, None)]));
+    for (task, (cost, tokens)) in tasks.iter_mut().zip(costs.into_iter().zip(tokens)) {
+        (task.cost_usd, task.tokens) = (cost, tokens);
+    }
+    let figures = track_figures(&tasks.iter().collect::<Vec<_>>()).all;
+    let cents = |cap: &CostCap| cap.mean_cost_usd.map(|cost| (cost * 100.0).round());
+    let means: Vec<_> = figures.cost_caps.iter().map(|cap| (cents(cap), cap.mean_tokens)).collect();
+    assert_eq!(means, [(Some(100.0), Some(750.0)), (Some(50.0), Some(500.0)), (Some(30.0), Some(500.0))]);
+    assert_eq!(figures.cost_deciles_usd, [0.2, 0.2, 0.4, 0.4, 0.9, 0.9, 2.5, 2.5, 8.0, 8.0]);
+    let unknown = track_figures(&[&tasks[5]]).all;
+    assert_eq!((unknown.cost_caps, unknown.cost_deciles_usd), (Vec::new(), Vec::new()));
 }
 
 /// What cost too much was not handed in, so that nothing of it is left to judge.

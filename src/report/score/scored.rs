@@ -372,6 +372,7 @@ impl ScoredModel {
                 // For an unresolved submission only this is known.
                 handed_in: scored.submission.as_ref().is_none_or(|submission| submission.kind != ContentKind::Nothing),
                 cost_usd: scored.submission.as_ref().and_then(|submission| submission.cost_usd),
+                tokens: scored.submission.as_ref().and_then(|submission| submission.tokens),
                 measured: scored.measured,
             })
             .collect()

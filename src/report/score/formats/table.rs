@@ -101,6 +101,7 @@ pub fn sheets(report: &ScoreReport) -> Vec<Sheet> {
         further(report, "Intervals of Success%, 95 %", &INTERVALS),
         further(report, "Narrow means and other readings", &MORE),
         caps(report),
+        costs(report),
         parts(report, "By half-year", "half-year", |figures| &figures.by_segment),
         parts(report, "By repository", "repository", |figures| &figures.by_repository),
         parts(report, "By Java development kit", "JDK", |figures| &figures.by_jdk),
@@ -141,6 +142,7 @@ fn further(report: &ScoreReport, title: &'static str, columns: &[Column]) -> She
 pub fn caps(report: &ScoreReport) -> Sheet {
     let mut headings = vec!["run", "model", "track", "cap in $", "over", "without cost"];
     headings.extend(["Success%", "HrnsFail%", "Success% of methods", "HrnsFail% of methods"]);
+    headings.extend(["mean cost in $", "mean tokens"]);
     let rows = of_tracks(report).flat_map(|(row, figures)| {
         figures.all.cost_caps.iter().map(move |cap| {
             let mut row = row.clone();
@@ -148,10 +150,23 @@ pub fn caps(report: &ScoreReport) -> Sheet {
             let by_task = [cap.success_percent, cap.hrns_fail_percent];
             let by_method = [cap.method_success_percent, cap.method_hrns_fail_percent];
             row.extend([by_task, by_method].concat().into_iter().map(|percent| shown(percent, 1)));
+            row.extend([shown(cap.mean_cost_usd, 2), shown(cap.mean_tokens, 0)]);
             row
         })
     });
     Sheet { title: "Cost caps: what is over counts as HrnsFail", headings, words: 3, rows: rows.collect() }
+}
+
+/// Returns the cumulative share of tasks by cost; without rows if no cost is known.
+fn costs(report: &ScoreReport) -> Sheet {
+    let mut headings = vec!["run", "model", "track"];
+    headings.extend(["10 %", "20 %", "30 %", "40 %", "50 %", "60 %", "70 %", "80 %", "90 %", "100 %"]);
+    let known = of_tracks(report).filter(|(_, figures)| !figures.all.cost_deciles_usd.is_empty());
+    let rows = known.map(|(mut row, figures)| {
+        row.extend(figures.all.cost_deciles_usd.iter().map(|cost| shown(Some(*cost), 2)));
+        row
+    });
+    Sheet { title: "Cost in $ that this share of tasks does not exceed", headings, words: 3, rows: rows.collect() }
 }
 
 /// Returns what one of some samples comes to; without rows if no model has several.
