@@ -3,7 +3,6 @@
 mod preview;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -22,13 +21,13 @@ use crate::lock::{self, LockFile as _, LockedJar, MavenFile, RepositoryLock, Too
 use crate::manifest::RepositoryManifest;
 use crate::output::counted;
 use crate::resolution::in_tree::Collector;
-use crate::resolution::repository::{BuildSet, LockError, Locking, Unresolved, empty};
+use crate::resolution::repository::{BuildSet, LockError, Locking, Unresolved, WriteTree, empty};
 use crate::resolution::sets::FoundSets;
 use crate::task::selector::Selector;
 use crate::task::{RepositoryName, Task};
+use crate::workspace::Repository;
 use crate::workspace::cells::write_to;
 use crate::workspace::pom::DeclaredRepository;
-use crate::workspace::{Repository, WorkspaceError};
 
 /// What is locked, and how.
 #[derive(Clone, Debug, Default)]
@@ -180,9 +179,9 @@ pub async fn lock<'a>(request: &LockRequest, context: &'a Context) -> Result<Opt
         let update = mode == Mode::Update;
         let toolchain = workbench.lock_toolchain(&client, &majors, request.agent, update).await?;
         let engine = workbench.engine().await?;
-        let means = LockContext { workbench: &workbench, engine: &engine, client: &client, toolchain: &toolchain };
-        let one =
-            async |_: &_, (manifest, tasks): (&_, &[&Task])| lock_repository(&means, manifest, tasks, update).await;
+        let means =
+            LockContext { workbench: &workbench, engine: &engine, client: &client, toolchain: &toolchain, update };
+        let one = async |_: &_, (manifest, tasks): (&_, &[&Task])| lock_repository(&means, manifest, tasks).await;
         let locked = failures.each(items, one).await;
         engine.close().await?;
         locked?
@@ -209,20 +208,21 @@ struct LockContext<'a> {
     engine: &'a Arc<dyn Engine>,
     client: &'a Client,
     toolchain: &'a ToolchainLock,
+    /// Whether everything is resolved anew.
+    update: bool,
 }
 
 async fn lock_repository(
     means: &LockContext<'_>,
     manifest: &RepositoryManifest,
     tasks: &[&Task],
-    update: bool,
 ) -> Result<Locked, CommandError> {
     let (workbench, repository) = (means.workbench, &manifest.repository);
     let _held = workbench.hold(&format!("lock-{}", repository.file_stem())).await?;
     let opened = workbench.repository(manifest, tasks).await?;
     let found = sets_of(&opened, manifest, tasks).await?;
     let in_tree = in_tree(workbench, &opened, &found).await?;
-    let mut growing = workbench.growing_lock(manifest, update)?;
+    let mut growing = workbench.growing_lock(manifest, means.update)?;
     growing.lock.extension_jars = extension_jars(workbench, manifest).await?;
     let unresolved = match found.sets.iter().all(|set| growing.lock.build_sets.contains(&set.id)) {
         true => Vec::new(),
@@ -274,7 +274,7 @@ async fn complete(
     in_tree: BTreeMap<String, BTreeMap<String, MavenFile>>,
     growing: &mut LockInProgress,
 ) -> Result<Vec<Unresolved>, CommandError> {
-    let (LockContext { workbench, engine, client, toolchain }, repository) = (*means, &manifest.repository);
+    let (LockContext { workbench, engine, client, toolchain, .. }, repository) = (*means, &manifest.repository);
     let jars = workbench.jars(engine.as_ref(), toolchain).await?;
     // Extension jars are in the image that Maven resolves with; the cache is not.
     let extended = RepositoryLock { extension_jars: growing.lock.extension_jars.clone(), ..empty(manifest) };
@@ -296,16 +296,17 @@ async fn complete(
         in_tree,
         own: found.own.clone(),
         cutoff: found.cutoff,
+        anew: means.update,
         jobs: workbench.context.options.jobs.get(),
         temporary: workbench.data_dir.temporary(),
         events: workbench.context.events.clone(),
     };
-    let revisions = found.revisions.clone();
-    let git = opened.path().to_owned();
-    let write_tree = |set: &BuildSet, path: &Path| -> Result<(), WorkspaceError> {
-        let opened = Repository::open(repository.clone(), &git)?;
-        write_to(&opened.tree(&revisions[&set.id])?, None, path, &workbench.notices)
-    };
+    let (revisions, name, git) = (found.revisions.clone(), repository.clone(), opened.path().to_owned());
+    let notices = Arc::clone(&workbench.notices);
+    let write_tree: WriteTree = Arc::new(move |set, path| {
+        let opened = Repository::open(name.clone(), &git)?;
+        write_to(&opened.tree(&revisions[&set.id])?, None, path, &notices)
+    });
     let LockInProgress { lock, path, .. } = growing;
     let save = |lock: &RepositoryLock| -> Result<(), LockError> { Ok(lock.store(path)?) };
     Ok(locking.run(lock, &found.sets, &write_tree, &save).await?)

@@ -23,6 +23,7 @@ pub use self::error::DoorError;
 use self::serving::accept;
 use super::allowance::{Allowance, Exhausted};
 use crate::artifact::fetch::Client;
+use crate::artifact::made::MadeError;
 use crate::artifact::origin::OriginName;
 use crate::artifact::store::Store;
 use crate::digest::Digest;
@@ -40,7 +41,7 @@ const MAX_ARTIFACT_BYTES: u64 = 1 << 30;
 /// The most refused requests that are recorded for messages.
 const MAX_REFUSED: usize = 100;
 
-/// What passed, whichever container asked for it.
+/// What the doors of one lock served.
 #[derive(Clone, Debug, Default)]
 pub struct Passage {
     /// Files that were served, by path in repository layout.
@@ -95,6 +96,8 @@ pub struct DoorContext {
     pub java: u32,
     /// The passage of an earlier lock or another container.
     pub known: Passage,
+    /// Whether files are fetched although another lock has fetched them before.
+    pub anew: bool,
 }
 
 /// An open door for one container at a time. Dropping it closes the door and removes its socket.
@@ -120,6 +123,7 @@ struct Sources {
     cutoff: jiff::civil::Date,
     java: u32,
     passage: Mutex<Passage>,
+    anew: bool,
     /// SHA-1 checksums of files that passed, for `x-checksum-sha1` and `.sha1` requests.
     sums: Mutex<BTreeMap<Digest, String>>,
     allowance: Allowance,
@@ -138,6 +142,7 @@ impl Door {
             cutoff: context.cutoff,
             java: context.java,
             passage: Mutex::new(context.known),
+            anew: context.anew,
             sums: Mutex::default(),
             allowance: Allowance::new(),
         };
@@ -181,6 +186,14 @@ impl Door {
     /// Returns the limit that the lock reached, if any.
     pub fn exhausted(&self) -> Option<Exhausted> {
         self.asker.sources.allowance.exhausted()
+    }
+
+    /// Remembers the released files among these for other locks. Maven has used them.
+    ///
+    /// # Errors
+    /// [`MadeError`].
+    pub async fn remember(&self, files: &[MavenFile]) -> Result<(), MadeError> {
+        released::remember(&self.asker.sources, files).await
     }
 
     /// Serves these files before origins are asked, in place of the previously offered ones.

@@ -1,6 +1,6 @@
 //! Locks a repository: finds the files that its Maven cache needs by running the real goals.
 //!
-//! Each distinct set of build files is warmed once, in a container whose only way out is the door. The container's
+//! Each distinct set of build files is warmed once, in a container whose only way out is its door. The container's
 //! cache shows which paths are needed; their bytes come from the door. The lock is saved after every set, so that an
 //! interrupted lock resumes there. A lock only grows: files of an earlier lock stay.
 
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fs_err as fs;
 
-use self::warming::Warming;
+use self::warming::{MEMORY_BYTES, Warming};
 use super::door::{Door, DoorContext, Passage};
 use crate::artifact::fetch::{Client, FetchError};
 use crate::artifact::origin::OriginName;
@@ -23,10 +23,13 @@ use crate::digest::Digest;
 use crate::engine::Engine;
 use crate::event::EventSink;
 use crate::execution::container::ToolJars;
+use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::module::ModuleArguments;
+use crate::host;
 use crate::lock::{LOCK_SCHEMA, MavenFile, RepositoryLock, UnresolvedSet};
 use crate::manifest::RepositoryManifest;
 use crate::task::RepositoryName;
+use crate::thread::blocking;
 use crate::workspace::WorkspaceError;
 
 pub use self::error::LockError;
@@ -68,6 +71,9 @@ struct Failed {
     artifacts: Vec<UnresolvedSet>,
 }
 
+/// Writes the tree of a set to an archive.
+pub type WriteTree = Arc<dyn Fn(&BuildSet, &Path) -> Result<(), WorkspaceError> + Send + Sync>;
+
 /// The parameters of locking a repository.
 pub struct Locking<'a> {
     /// Starts containers.
@@ -96,6 +102,8 @@ pub struct Locking<'a> {
     pub own: BTreeSet<String>,
     /// Versions published after this day do not count.
     pub cutoff: jiff::civil::Date,
+    /// Whether files are fetched although another lock has fetched them before.
+    pub anew: bool,
     /// The most sets that are warmed at once.
     pub jobs: usize,
     /// Directory for archives and the door's socket.
@@ -106,6 +114,7 @@ pub struct Locking<'a> {
 
 impl Locking<'_> {
     /// Warms every set that `lock` lacks, several at once. `archive` writes the tree of a set; `save` is called after each.
+    /// An error ends it once the sets that are being warmed are saved.
     ///
     /// # Errors
     /// [`LockError`].
@@ -113,7 +122,7 @@ impl Locking<'_> {
         &self,
         lock: &mut RepositoryLock,
         sets: &[BuildSet],
-        archive: &(dyn Fn(&BuildSet, &Path) -> Result<(), WorkspaceError> + Sync),
+        archive: &WriteTree,
         save: &(dyn Fn(&RepositoryLock) -> Result<(), LockError> + Sync),
     ) -> Result<Vec<Unresolved>, LockError> {
         let missing: Vec<&BuildSet> = sets.iter().filter(|set| !lock.build_sets.contains(&set.id)).collect();
@@ -121,43 +130,19 @@ impl Locking<'_> {
             return Ok(Vec::new());
         }
         fs::create_dir_all(&self.temporary)?;
-        // Every user who can connect to the door can read origins with this user's credentials, so its directory is
-        // private.
-        let private = self.temporary.join("door");
-        std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700).create(&private)?;
-        let socket = |number| private.join(format!("{}-{number}.sock", self.repository.file_stem()));
         self.ensure(lock).await?;
-        let context = DoorContext {
-            client: self.client.clone(),
-            store: self.store.clone(),
-            origins: self.asked(),
-            cutoff: self.cutoff,
-            java: self.jdk,
-            known: passage_of(lock),
-        };
-        let mut doors = vec![Door::open(&socket(0), context)?];
-        for number in 1..self.at_once().min(missing.len()) {
-            doors.push(doors[0].another(&socket(number))?);
-        }
+        let doors = self.doors(lock, missing.len())?;
         let stage = self.events.stage(STAGE, Some(sets.len() as u64), (sets.len() - missing.len()) as u64);
         let lock = Mutex::new(lock);
-        let waiting = Mutex::new(missing.into_iter());
-        let workers = doors.into_iter().enumerate().map(async |(number, door)| {
+        let waiting = Mutex::new(missing.into_iter().enumerate());
+        let workers = doors.iter().map(async |door| {
+            let mut seed = Seed { file: TemporaryFile::named(&self.temporary, "seed", "tar"), files: None };
             let mut unresolved = Vec::new();
-            let archive_of = |what| self.temporary.join(format!("{what}-{}-{number}.tar", self.repository.file_stem()));
-            let mut seed = Seed { path: archive_of("seed"), files: None };
-            let tree = archive_of("lock");
-            while let Some(set) = { held(&waiting).next() } {
+            while let Some((index, set)) = { held(&waiting).next() } {
                 let item = format!("{} {} {}", self.repository, set.revision, set.module.directory);
                 stage.item_started(&item);
-                let known = held(&lock).clone();
-                seed.write(&known, &self.store)?;
-                archive(set, &tree)?;
-                door.offer(self.in_tree.get(&set.id).cloned().unwrap_or_default());
-                let warming = Warming { locking: self, door: &door, lock: &lock, tree: &tree, seed: &seed.path };
-                let failure = warming.part_or_whole(set).await;
-                fs::remove_file(&tree)?;
-                let failure = failure?;
+                let warmed = self.set(door, &lock, (&mut seed, archive), set).await;
+                let failure = warmed.inspect_err(|_| held(&waiting).by_ref().for_each(drop))?;
                 let mut lock = held(&lock);
                 lock.settle(&set.id, failure.as_ref().map(|failed| failed.artifacts.as_slice()));
                 save(&lock)?;
@@ -165,19 +150,72 @@ impl Locking<'_> {
                 stage.item_finished(&item, format!("{outcome}, {} files", lock.files.len()), failure.is_some());
                 unresolved.extend(failure.map(|Failed { cause, artifacts }| {
                     let (revision, module) = (set.revision.clone(), set.module.directory.clone());
-                    Unresolved { revision, module, cause, artifacts }
+                    (index, Unresolved { revision, module, cause, artifacts })
                 }));
             }
             Ok::<_, LockError>(unresolved)
         });
-        let unresolved = futures_util::future::try_join_all(workers).await?;
-        Ok(unresolved.into_iter().flatten().collect())
+        let mut unresolved = Vec::new();
+        for ended in futures_util::future::join_all(workers).await {
+            unresolved.extend(ended?);
+        }
+        if unresolved.is_empty() {
+            let files = held(&lock).files.clone();
+            doors[0].remember(&files).await?;
+        }
+        unresolved.sort_by_key(|(index, _)| *index);
+        Ok(unresolved.into_iter().map(|(_, one)| one).collect())
     }
 
-    /// Returns how many sets are warmed at once. Which tree's file is served for a path would depend on which set comes
-    /// first, so sets with files in their trees are warmed in a row.
+    /// Opens a door for each of the sets that are warmed at once.
+    fn doors(&self, lock: &RepositoryLock, sets: usize) -> Result<Vec<Door>, LockError> {
+        // Every user who can connect to the door can read origins with this user's credentials, so its directory is
+        // private.
+        let private = self.temporary.join("door");
+        std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700).create(&private)?;
+        let socket = |number| private.join(format!("{}-{number}.sock", self.repository.file_stem()));
+        let context = DoorContext {
+            client: self.client.clone(),
+            store: self.store.clone(),
+            origins: self.asked(),
+            cutoff: self.cutoff,
+            java: self.jdk,
+            known: passage_of(lock),
+            anew: self.anew,
+        };
+        let mut doors = vec![Door::open(&socket(0), context)?];
+        for number in 1..self.at_once().min(sets) {
+            doors.push(doors[0].another(&socket(number))?);
+        }
+        Ok(doors)
+    }
+
+    /// Returns how many sets are warmed at once: as many as their containers' limits fit into the memory. Which tree's file
+    /// is served for a path would depend on which set comes first, so sets with files in their trees are warmed in a row.
     fn at_once(&self) -> usize {
-        if self.in_tree.is_empty() { self.jobs } else { 1 }
+        let fit = host::memory_bytes().map_or(usize::MAX, |bytes| {
+            // A machine reports slightly less memory than its nominal size.
+            usize::try_from((bytes + MEMORY_BYTES / 8) / MEMORY_BYTES).unwrap_or(usize::MAX)
+        });
+        if self.in_tree.is_empty() { self.jobs.min(fit).max(1) } else { 1 }
+    }
+
+    /// Warms a set. Returns why some files did not resolve.
+    async fn set(
+        &self,
+        door: &Door,
+        lock: &Mutex<&mut RepositoryLock>,
+        (seed, archive): (&mut Seed, &WriteTree),
+        set: &BuildSet,
+    ) -> Result<Option<Failed>, LockError> {
+        let known = held(lock).clone();
+        seed.write(known, &self.store).await?;
+        let tree = TemporaryFile::named(&self.temporary, "lock", "tar");
+        let (archive, wanted, path) = (Arc::clone(archive), set.clone(), tree.path().to_owned());
+        blocking(move || archive(&wanted, &path)).await?;
+        door.offer(self.in_tree.get(&set.id).cloned().unwrap_or_default());
+        let warming = Warming { locking: self, door, lock, tree: tree.path(), seed: seed.file.path() };
+        warming.part_or_whole(set).await
     }
 
     /// Returns the origins that are asked, in order.
@@ -199,42 +237,48 @@ impl Locking<'_> {
 
 /// An archive of a lock's cache, with which containers start.
 struct Seed {
-    path: PathBuf,
+    file: TemporaryFile,
     /// The number of files that it has; `None` before it is written.
     files: Option<usize>,
 }
 
 impl Seed {
     /// Writes the cache of `lock` unless that is done.
-    fn write(&mut self, lock: &RepositoryLock, store: &Store) -> Result<(), LockError> {
+    async fn write(&mut self, lock: RepositoryLock, store: &Store) -> Result<(), LockError> {
         let files = lock.files.len() + lock.metadata.len();
-        if self.files == Some(files) {
-            return Ok(());
+        if self.files != Some(files) {
+            let (path, store) = (self.file.path().to_owned(), store.clone());
+            self.files = None;
+            blocking(move || write_cache(&path, &lock, &store)).await?;
+            self.files = Some(files);
         }
-        self.files = None;
-        let mut archive = tar::Builder::new(std::io::BufWriter::new(fs::File::create(&self.path)?));
-        let header = |size| {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(size);
-            header.set_mode(0o644);
-            header.set_mtime(0);
-            header
-        };
-        for file in &lock.files {
-            let blob = store.open_sound(&file.sha256)?;
-            archive.append_data(&mut header(file.size), &file.path, blob)?;
-        }
-        for frozen in &lock.metadata {
-            let size = frozen.content.len() as u64;
-            archive.append_data(&mut header(size), &frozen.path, frozen.content.as_bytes())?;
-        }
-        archive.into_inner()?.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        self.files = Some(files);
         Ok(())
     }
 }
 
-/// Takes a lock. Its data is sound even if another holder panicked: whatever a set adds is complete.
+/// Writes an archive of a lock's cache.
+fn write_cache(path: &Path, lock: &RepositoryLock, store: &Store) -> Result<(), LockError> {
+    let mut archive = tar::Builder::new(std::io::BufWriter::new(fs::File::create(path)?));
+    let header = |size| {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(size);
+        header.set_mode(0o644);
+        header.set_mtime(0);
+        header
+    };
+    for file in &lock.files {
+        let blob = store.open_sound(&file.sha256)?;
+        archive.append_data(&mut header(file.size), &file.path, blob)?;
+    }
+    for frozen in &lock.metadata {
+        let size = frozen.content.len() as u64;
+        archive.append_data(&mut header(size), &frozen.path, frozen.content.as_bytes())?;
+    }
+    archive.into_inner()?.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    Ok(())
+}
+
+/// Takes a lock. A panic ends all workers, so nobody uses its data after one.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

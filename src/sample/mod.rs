@@ -290,7 +290,8 @@ mod tests {
             assert!(demo.miniatures.iter().any(|miniature| miniature.track == track));
         }
         let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sample/demo");
-        assert_eq!(fs_err::read_dir(directory).unwrap().count(), demo.miniatures.len() + 1);
+        // Beside the miniatures: the repository and the predictions.
+        assert_eq!(fs_err::read_dir(directory).unwrap().count(), demo.miniatures.len() + 2);
     }
 
     #[test]

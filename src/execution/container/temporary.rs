@@ -40,7 +40,7 @@ pub struct TemporaryFile(PathBuf);
 impl TemporaryFile {
     /// Names a file below this process's temporary directory, such as `tree-7.tar`; the caller
     /// writes it.
-    pub(in crate::execution) fn named(temporary: &Path, name: &str, extension: &str) -> Self {
+    pub(crate) fn named(temporary: &Path, name: &str, extension: &str) -> Self {
         Self(temporary.join(format!("{name}-{}.{extension}", unique())))
     }
 

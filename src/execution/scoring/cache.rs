@@ -46,9 +46,9 @@ pub struct CachedResult {
 
 impl CachedResult {
     /// Returns a record's result to cache. `None` for a record without a key, and for an outcome that does not follow
-    /// from the inputs.
+    /// from the inputs or may follow from what the tree lacks.
     pub fn of(record: &CellRecord) -> Option<Self> {
-        if matches!(record.outcome, Outcome::InfraFail(_)) {
+        if matches!(record.outcome, Outcome::InfraFail(_)) || !record.missing.is_empty() {
             return None;
         }
         Some(Self {

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use super::job::Job;
 use super::{Scoring, cell_of};
-use crate::execution::contents::{blame_sources, may_need_contents};
+use crate::execution::contents::{blame_sources, may_need_contents, name_missing};
 use crate::execution::run::record::CellRecord;
 use crate::task::{Cell, Side};
 
 impl Scoring<'_> {
     /// Makes failures that missing contents may explain faults of the sources.
     ///
-    /// On new code a failure is the submission's where the developers' test passes on the same tree. On old code only
-    /// contents that new code has count: a method that passes without the others needs none of them.
+    /// On new code a failure is the submission's where the developers' test passes on the same tree. A run without
+    /// measurements does not know that: the failure stays the submission's, names what the tree lacks and is not kept for
+    /// other runs. On old code only contents that new code has count: a method that passes without the others needs none of
+    /// them.
     pub(super) async fn judge_by_contents(&self, job: &Job<'_>, records: &mut [CellRecord]) -> io::Result<()> {
         let is_doubtful =
             |record: &CellRecord| may_need_contents(record.outcome) && !job.focal.gold_passes(&record.method);
@@ -32,7 +34,8 @@ impl Scoring<'_> {
         // Where a tree can't be read the records say so already.
         let missing = tokio::task::spawn_blocking(missing).await.map_err(io::Error::other)?.unwrap_or_default();
         if !missing.is_empty() {
-            records.iter_mut().filter(|record| is_doubtful(record)).for_each(|record| blame_sources(record, &missing));
+            let judge = if job.code == Side::New && !self.measures() { name_missing } else { blame_sources };
+            records.iter_mut().filter(|record| is_doubtful(record)).for_each(|record| judge(record, &missing));
         }
         Ok(())
     }

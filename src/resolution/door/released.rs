@@ -1,15 +1,17 @@
-//! Files of releases that `central` served earlier, so that no lock asks for them again.
+//! Files of releases that `central` served earlier, so that no other lock asks for them again.
 //!
-//! A release never changes there. What a record says was fetched by this data directory itself, from the same address:
-//! locks of other people, which bundles bring, are no source.
+//! A release never changes there. A file is remembered by its address once a lock with it has resolved, because a portal
+//! may answer with a page in its place. Locks that bundles bring say nothing here: another wrote them. A store above is
+//! believed as for everything else that is made once.
 
 use serde::{Deserialize, Serialize};
 
 use super::Sources;
 use super::fetching::{Denied, fetch};
-use crate::artifact::made::{self, Described, Kind};
+use crate::artifact::made::{self, Described, Kind, MadeError};
 use crate::artifact::origin::OriginName;
 use crate::digest::Digest;
+use crate::lock::MavenFile;
 use crate::thread::blocking;
 
 /// A file that was fetched.
@@ -35,19 +37,34 @@ pub(super) async fn fetch_release(
     expected: Option<&Digest>,
     max_bytes: u64,
 ) -> Result<(Digest, u64), Denied> {
-    let key = match expected {
-        None => key(sources, origin, path).await,
-        Some(_) => None,
-    };
-    let Some(key) = key else { return fetch(sources, origin, path, expected, max_bytes).await };
-    let (store, events) = (sources.store.clone(), sources.client.events().clone());
-    if let Some(Released { sha256, size }) = blocking(move || made::find(&store, key, &events)).await? {
-        return Ok((sha256, size));
+    if expected.is_none()
+        && !sources.anew
+        && let Some(key) = key(sources, origin, path).await
+    {
+        let (store, events) = (sources.store.clone(), sources.client.events().clone());
+        if let Some(Released { sha256, size }) = blocking(move || made::find(&store, key, &events)).await? {
+            return Ok((sha256, size));
+        }
     }
-    let (sha256, size) = fetch(sources, origin, path, None, max_bytes).await?;
-    let store = sources.store.clone();
-    blocking(move || made::keep(&store, key, Released { sha256, size })).await.map_err(made::MadeError::from)?;
-    Ok((sha256, size))
+    fetch(sources, origin, path, expected, max_bytes).await
+}
+
+/// Remembers the released files among these.
+pub(super) async fn remember(sources: &Sources, files: &[MavenFile]) -> Result<(), MadeError> {
+    let central = OriginName::central();
+    for file in files.iter().filter(|file| file.origin == central.as_str()) {
+        let Some(key) = key(sources, &central, &file.path).await else { continue };
+        let released = Released { sha256: file.sha256, size: file.size };
+        let (store, events, anew) = (sources.store.clone(), sources.client.events().clone(), sources.anew);
+        let keep = move || {
+            if anew || made::find::<Released>(&store, key, &events)?.is_none() {
+                made::keep(&store, key, released)?;
+            }
+            Ok(())
+        };
+        blocking::<_, MadeError>(keep).await?;
+    }
+    Ok(())
 }
 
 /// Returns the key of a file by its addresses; `None` if it may change, or its origin is not known yet.

@@ -39,6 +39,7 @@ async fn a_lock_that_asks_for_too_much_is_given_no_more() {
             cutoff: jiff::civil::Date::MIN,
             java: 8,
             passage: Mutex::default(),
+            anew: false,
             sums: Mutex::default(),
             allowance: Allowance::of(paths, bytes),
         })
@@ -95,6 +96,7 @@ fn shared(directory: &Path, recorded: &str, events: EventSink) -> Asker {
         cutoff: jiff::civil::date(2020, 1, 1),
         java: 8,
         passage: Mutex::default(),
+        anew: false,
         sums: Mutex::default(),
         allowance: Allowance::of(100, 1000),
     })
@@ -239,6 +241,7 @@ fn shared_for(directory: &Path, address: &str, java: u32) -> Asker {
         cutoff: jiff::civil::date(2020, 1, 1),
         java,
         passage: Mutex::default(),
+        anew: false,
         sums: Mutex::default(),
         allowance: Allowance::new(),
     })
@@ -331,20 +334,28 @@ async fn releases_of_central_are_fetched_once_for_all_locks() {
     for path in paths {
         assert!(matches!(find(&first, path).await, Found::Blob { .. }), "{path}");
     }
+    let files: Vec<MavenFile> = held(&first.sources.passage).files.values().cloned().collect();
+    super::released::remember(&first.sources, &files).await.unwrap();
     // What the origin can't give any more shows what another lock asks it for.
     fs_err::remove_dir_all(mirror.join("g")).unwrap();
     let blob = held(&first.sources.passage).files[paths[1]].sha256;
     first.sources.store.remove(&blob).unwrap();
-    let later = asker(Sources {
-        client: first.sources.client.clone(),
-        store: first.sources.store.clone(),
-        origins: Mutex::new(vec![OriginName::central()]),
-        cutoff: jiff::civil::date(2020, 1, 1),
-        java: 8,
-        passage: Mutex::default(),
-        sums: Mutex::default(),
-        allowance: Allowance::new(),
-    });
+    let later = |anew| {
+        asker(Sources {
+            client: first.sources.client.clone(),
+            store: first.sources.store.clone(),
+            origins: Mutex::new(vec![OriginName::central()]),
+            cutoff: jiff::civil::date(2020, 1, 1),
+            java: 8,
+            passage: Mutex::default(),
+            anew,
+            sums: Mutex::default(),
+            allowance: Allowance::new(),
+        })
+    };
+    let update = later(true);
+    assert!(matches!(find(&update, paths[0]).await, Found::Absent), "`--update` asks for everything");
+    let later = later(false);
     let found = [find(&later, paths[0]).await, find(&later, paths[1]).await, find(&later, paths[2]).await];
     assert!(matches!(found, [Found::Blob { size: 7, .. }, Found::Absent, Found::Absent]), "a lost blob, a snapshot");
     assert_eq!(held(&later.sources.passage).files[paths[0]].origin, "central");

@@ -1,6 +1,7 @@
 //! Errors of locking a repository.
 
 use crate::artifact::fetch::FetchError;
+use crate::artifact::made::MadeError;
 use crate::artifact::store::StoreError;
 use crate::engine::EngineError;
 use crate::error::{ExitStatus, Failure};
@@ -81,6 +82,16 @@ impl LockError {
             InTreeError::Workspace(error) => error.into(),
             InTreeError::Store(error) => error.into(),
             InTreeError::Exhausted(cause) => Self::Exhausted { repository: repository.clone(), cause },
+        }
+    }
+}
+
+impl From<MadeError> for LockError {
+    fn from(error: MadeError) -> Self {
+        match error {
+            MadeError::Io(error) => Self::Io(error),
+            MadeError::Store(error) => Self::Store(error),
+            MadeError::DataDir(error) => Self::Io(std::io::Error::other(error)),
         }
     }
 }

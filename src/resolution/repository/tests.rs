@@ -89,6 +89,7 @@ impl Place {
             in_tree: BTreeMap::new(),
             own: BTreeSet::from(["org/project/core".to_owned(), "org/project/parent".to_owned()]),
             cutoff: jiff::civil::date(2020, 1, 1),
+            anew: false,
             jobs: self.jobs,
             temporary: self.directory.path().join("tmp"),
             events: EventSink::none(),
@@ -108,7 +109,7 @@ impl Place {
         sets: &[&str],
     ) -> Result<Vec<Unresolved>, LockError> {
         let sets: Vec<BuildSet> = sets.iter().map(|id| set(id)).collect();
-        let archive = |_: &BuildSet, path: &Path| fs::write(path, "").map_err(WorkspaceError::Io);
+        let archive: WriteTree = Arc::new(|_, path| fs::write(path, "").map_err(WorkspaceError::Io));
         self.locking(engine).run(lock, &sets, &archive, &|_| Ok(())).await
     }
 }
@@ -128,21 +129,25 @@ fn set(id: &str) -> BuildSet {
 fn maven(asked: &'static [&str], made: &'static [&str], given: &Arc<Mutex<Vec<String>>>) -> Arc<Scripted> {
     let given = Arc::clone(given);
     Arc::new(Scripted::new(move |_, spec: &ContainerSpec| {
-        let door = spec.door.as_ref().unwrap();
-        for path in asked {
-            let (status, body) = ask(door, path);
-            given.lock().unwrap().push(format!("{status} {body}"));
-        }
-        let mut frames: Vec<_> = (0..4).map(|step| step_end(step, StepResult::Done)).collect();
-        frames.push(step_end(4, exited(0)));
-        let cache: Vec<&str> = asked.iter().chain(made).copied().collect();
-        for (step, content) in [(5, RECORDING.to_owned()), (6, cache.join("\0"))] {
-            frames.extend(output(step, Stream::Content, content.as_bytes()));
-            frames.push(step_end(step as usize, StepResult::Done));
-        }
-        frames.push(completed());
-        Said { frames, ends: true }
+        let (said, answers) = succeeded(spec.door.as_ref().unwrap(), asked, made);
+        given.lock().unwrap().extend(answers);
+        said
     }))
+}
+
+/// Asks the door for `asked`, and returns what a container says whose Maven succeeds with it and `made` in its cache, and
+/// what the door gave.
+fn succeeded(door: &Path, asked: &[&str], made: &[&str]) -> (Said, Vec<String>) {
+    let answers = asked.iter().map(|path| ask(door, path)).map(|(status, body)| format!("{status} {body}")).collect();
+    let mut frames: Vec<_> = (0..4).map(|step| step_end(step, StepResult::Done)).collect();
+    frames.push(step_end(4, exited(0)));
+    let cache: Vec<&str> = asked.iter().chain(made).copied().collect();
+    for (step, content) in [(5, RECORDING.to_owned()), (6, cache.join("\0"))] {
+        frames.extend(output(step, Stream::Content, content.as_bytes()));
+        frames.push(step_end(step as usize, StepResult::Done));
+    }
+    frames.push(completed());
+    (Said { frames, ends: true }, answers)
 }
 
 /// The mirror is another machine's cache: it has that one's notes, and what was installed there.
@@ -240,19 +245,43 @@ async fn a_lock_that_has_every_set_starts_nothing_and_keeps_its_bytes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sets_at_once_make_the_lock_that_they_make_in_a_row() {
     const SETS: [&str; 3] = ["first", "second", "third"];
-    const ASKED: [&str; 2] = ["g/b/1/b-1.jar", "g/a/1/a-1.jar"];
+    const ASKED: [[&str; 2]; 3] =
+        [["g/b/1/b-1.jar", "g/a/1/a-1.jar"], ["g/c/1/c-1.jar", "g/a/1/a-1.jar"], ["g/d/1/d-1.jar"; 2]];
     let mut locks = Vec::new();
-    for jobs in [1, 2, 5] {
+    for (jobs, doors) in [(1, 1), (2, 2)] {
         let place = Place { jobs, ..Place::new() };
-        ASKED.iter().for_each(|path| place.serve(path));
-        let (mut lock, given) = (empty(&place.manifest), Arc::default());
-        let engine = maven(&ASKED, &[], &given);
-        assert_eq!(place.lock_sets(&engine, &mut lock, &SETS).await.unwrap(), []);
-        assert_eq!((engine.started().len(), lock.files.len()), (3, 2));
+        ASKED.iter().flatten().for_each(|path| place.serve(path));
+        let used: Arc<Mutex<BTreeSet<PathBuf>>> = Arc::default();
+        let told = Arc::clone(&used);
+        let engine = Scripted::new(move |number, spec: &ContainerSpec| {
+            told.lock().unwrap().extend(spec.door.clone());
+            succeeded(spec.door.as_ref().unwrap(), &ASKED[number], &[]).0
+        });
+        let mut lock = empty(&place.manifest);
+        assert_eq!(place.lock_sets(&Arc::new(engine), &mut lock, &SETS).await.unwrap(), []);
+        assert_eq!((used.lock().unwrap().len(), lock.files.len()), (doors, 4), "{jobs} jobs");
         assert_eq!(lock.build_sets, SETS);
         locks.push(lock.render());
+        let left = fs::read_dir(place.directory.path().join("tmp")).unwrap().map(|entry| entry.unwrap().path());
+        let archives: Vec<PathBuf> = left.filter(|path| path.extension().is_some_and(|end| end == "tar")).collect();
+        assert_eq!(archives, [] as [PathBuf; 0]);
     }
-    assert!(locks.iter().all(|lock| *lock == locks[0]));
+    assert_eq!(locks[0], locks[1]);
+}
+
+/// Unresolved sets are told in the order of sets, and an error loses nothing that another set came to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_set_at_once_neither_hides_nor_loses_another() {
+    let place = Place { other: Some(("gone", dead_address())), jobs: 2, ..Place::new() };
+    fs::create_dir_all(place.directory.path().join("central")).unwrap();
+    let mut lock = empty(&place.manifest);
+    let engine = Arc::new(Scripted::new(|number, spec: &ContainerSpec| match number {
+        0 => Said { frames: vec![completed()], ends: true },
+        _ => succeeded(spec.door.as_ref().unwrap(), &[], &[]).0,
+    }));
+    let error = place.lock_sets(&engine, &mut lock, &["first", "second", "third"]).await.unwrap_err();
+    assert!(matches!(error, LockError::Container { .. }), "{error}");
+    assert_eq!(lock.build_sets, ["second"], "it had begun; the third had not");
 }
 
 /// Returns an address on this machine at which nothing answers.

@@ -21,12 +21,15 @@ use crate::resolution::door::{DOOR_PORT, Door, Passage, Troubles};
 
 const SEED: &str = "/testevo/input/seed.tar";
 
+/// Memory of a container.
+pub(super) const MEMORY_BYTES: u64 = 8192 * MIB;
+
 /// The wall limit covers downloads too.
 const COMMAND_LIMITS: CommandLimits =
     CommandLimits { wall_seconds: 1_800, cpu_seconds: 1_800, output_bytes: 8 * MIB, flood_bytes: u64::MAX };
 
 const LIMITS: ContainerLimits =
-    ContainerLimits { memory_bytes: 8192 * MIB, cpus: 2, processes: 1024, wall_seconds: 3 * 1_800 };
+    ContainerLimits { memory_bytes: MEMORY_BYTES, cpus: 2, processes: 1024, wall_seconds: 3 * 1_800 };
 
 /// What the containers of one set are started with.
 pub(super) struct Warming<'a, 'l> {
