@@ -68,7 +68,7 @@ fn run_command(manifest: &RepositoryManifest, module: &ModuleArguments, class: &
 }
 
 /// Returns a word as a shell reads it.
-pub(super) fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/.:=,_-+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

@@ -30,6 +30,7 @@ use crate::workspace::{BuildFiles, Repository, RevisionTree, Swap, WorkspaceErro
 use change::Change;
 
 pub use instructions::Commands;
+pub(crate) use instructions::quoted;
 
 /// The directory of the project in a workspace.
 pub const PROJECT: &str = "project";

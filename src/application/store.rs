@@ -103,7 +103,7 @@ pub struct CollectedGarbage {
     pub released: usize,
 }
 
-/// Prunes what was made once by the policy, then removes all blobs that no record names. Blobs
+/// Prunes prepared revisions, class archives and records of released files by the policy, then removes all blobs that no record names. Blobs
 /// younger than the policy's `always` stay.
 ///
 /// # Errors

@@ -1,11 +1,13 @@
 //! `demo`: the whole job on the sample repository that this program carries, explained in plain words.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use clap::Args;
 
 use super::interrupts::block_on;
 use super::{build_images, import, lock, report, stdout, validate};
+use crate::agent::quoted;
 use crate::application::build::BuildRequest;
 use crate::application::import::ImportRequest;
 use crate::application::lock::LockRequest;
@@ -31,7 +33,7 @@ const SCORED: &str = "testevo__sample__rounding";
 
 const BEGINNING: &str = "\
 This demonstration takes a small Maven repository through the whole job: tasks, lock, image, validation, scores, report.
-The first time it downloads up to 250 MB and takes two to six minutes on two cores, later one to two.
+The first time it downloads up to 250 MB and takes some minutes, later one or two.
 Interrupting stops all containers. Rerun the same command to begin again with everything that is already made.
 ";
 
@@ -77,7 +79,8 @@ fn score(validation: &str, context: &Context) -> Result<(), CommandError> {
     let predictions = data_dir.join("predictions.jsonl");
     fs_err::write(&predictions, SampleRepository::demo_predictions()).map_err(CommandError::Runtime)?;
     let text = "5. Score: two submissions for one task, in files as agents leave them. Both pass on new code.";
-    step(text, &format!("score {SCORED} --predictions {}", predictions.display()))?;
+    let directory = format!("--data-dir {}", word(data_dir));
+    step(text, &format!("score {SCORED} --predictions {} {directory}", word(&predictions)))?;
     let request = ScoreRequest {
         selector: Selector { task_ids: vec![SCORED.to_owned()], ..Selector::default() },
         predictions: predictions.display().to_string(),
@@ -105,12 +108,12 @@ fn score(validation: &str, context: &Context) -> Result<(), CommandError> {
          method and asserts nothing, so it notices no change of the code.\n",
     )?;
     let pages = data_dir.join(format!("report-{run_id}"));
-    let text = "6. Report: an index and a page for each task, which open from a file.";
-    let command = format!("report {run_id} --certified-by {validation} --format html --output {}", pages.display());
+    let text = "6. Report: an index and a page of the task. A browser opens these files; no server is needed.";
+    let output = word(&pages);
+    let command = format!("report {run_id} --certified-by {validation} --format html --output {output} {directory}");
     step(text, &command)?;
     let runs = ScoringRuns::read(std::slice::from_ref(&run_id), Period::default(), Some(validation), false, context)?;
     runs.write_pages(&pages)?;
-    let directory = format!("--data-dir {}", data_dir.display());
     stdout::lines(&format!(
         "{index}\n\nNext: open that file in a browser, or try\n\
          $ testevo-sandbox explain {run_id} {SCORED} --model hasty {directory}\n\
@@ -118,6 +121,11 @@ fn score(validation: &str, context: &Context) -> Result<(), CommandError> {
          $ testevo-sandbox import DATA...    published tasks: the README goes on from there\n",
         index = pages.join("index.html").display()
     ))
+}
+
+/// Returns a path as a shell reads it.
+fn word(path: &Path) -> String {
+    quoted(&path.display().to_string())
 }
 
 fn step(text: &str, name: &str) -> Result<(), CommandError> {

@@ -9,8 +9,8 @@ use crate::output::counted;
 const MOST_NAMED: usize = 3;
 
 impl RevisionTree {
-    /// Returns what keys of executions call the tree: git's id, and a digest of the contents that the git repository
-    /// lacks. Those may come later, and then the same tree gives other results.
+    /// Returns the tree's name in keys of executions: git's id, and a digest of the ids of contents that the git
+    /// repository lacks. Once it has these contents, results of the tree may differ.
     ///
     /// # Errors
     /// [`WorkspaceError::Git`].

@@ -21,6 +21,7 @@ const DEVELOPERS: &str = "builds or tests the project itself";
 const SYNOPSIS: &str = "a synopsis; `selftest` is run by tests/mutations and by the ignored tests";
 const AGENT_IMAGE: &str =
     "downloads the tools of agents; tests/miniature/agents.rs and tests/cli/agent_bundle.rs use such images";
+const AGENT_BUNDLE: &str = "takes minutes of processor time; tests/cli/agent_bundle.rs has such bundles";
 const CONTAINED: &str = "what the program runs in containers";
 
 /// What is not run: a part of the line, or of its block where that has no command, and the reason.
@@ -39,14 +40,14 @@ const LISTED: [(&str, &str); 27] = [
     ("images load OWNER/NAME --agent", AGENT_IMAGE),
     ("docker run", AGENT_IMAGE),
     ("workspace TASK --shell", AGENT_IMAGE),
-    ("bundle create --audience agent", AGENT_IMAGE),
-    ("audit for-agents.tar", AGENT_IMAGE),
-    ("workspace --bundle for-agents.tar", AGENT_IMAGE),
-    ("bundle import for-agents.tar", AGENT_IMAGE),
+    ("bundle create --audience agent", AGENT_BUNDLE),
+    ("audit for-agents.tar", AGENT_BUNDLE),
+    ("workspace --bundle for-agents.tar", AGENT_BUNDLE),
+    ("bundle import for-agents.tar", AGENT_BUNDLE),
     ("export harbor", AGENT_IMAGE),
     ("harbor run", "needs Harbor"),
     ("import harbor", "needs a job of Harbor's; tests/miniature/harbor.rs has one"),
-    ("ssh-keygen -Y verify", "needs OpenSSH alone, in an unpacked bundle; tests/cli/bundle.rs runs it"),
+    ("ssh-keygen -Y verify", "verifies an unpacked bundle; tests/cli/bundle.rs runs it"),
     ("bundle push", "needs a registry; tests/cli/registry.rs has one"),
     ("bundle pull", "needs a registry; tests/cli/registry.rs has one"),
     ("bundle import jcasbin", "takes what `bundle pull` left; tests/cli/registry.rs runs it"),

@@ -238,7 +238,7 @@ fn a_lock_is_kept_completed_compared_and_resolved_anew() {
 }
 
 /// One set of build files needs what only a dead origin had. That set is named, with the origin and the artifacts; all others
-/// stay resolved, and what runs on them is another test's business.
+/// stay resolved.
 pub(super) fn an_origin_that_is_gone_is_named(workshop: &Workshop, repository: &SampleRepository) {
     let lock = || RepositoryLock::load(&workshop.lock_path(&repository.name)).unwrap();
     let resolved = lock().build_sets;
