@@ -193,7 +193,8 @@ fn shows_the_overview(seen: &Value, shown: &str) {
                 "Certified tasks: those whose published labels hold",
                 _,
                 _,
-                _,
+                "Cost caps: what is over counts as HrnsFail",
+                "Cost in $ that this share of tasks does not exceed",
                 "By half-year",
                 "By repository",
                 "By Java development kit"
