@@ -132,7 +132,7 @@ impl Warming<'_, '_> {
 
     fn program(&self, set: &BuildSet, invocations: &[(Vec<String>, Vec<&str>)]) -> (Program, WarmSteps) {
         let mut steps = vec![
-            Step::MakeDirectory { path: "/work/home".to_owned() },
+            Step::MakeDirectory { path: places::HOME.to_owned() },
             Step::Unpack { archive: places::TREE.to_owned(), into: PROJECT.to_owned() },
             Step::Unpack { archive: SEED.to_owned(), into: MAVEN_REPOSITORY.to_owned() },
         ];
