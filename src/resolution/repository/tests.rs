@@ -3,6 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
@@ -108,8 +110,28 @@ impl Place {
         lock: &mut RepositoryLock,
         sets: &[&str],
     ) -> Result<Vec<Unresolved>, LockError> {
+        let (begun, at_once) = (AtomicUsize::new(0), self.jobs.min(sets.len()));
+        let tree = move |_: &BuildSet| {
+            begun.fetch_add(1, Ordering::SeqCst);
+            // So that no job takes all sets before another one has its turn.
+            wait_until(|| begun.load(Ordering::SeqCst) >= at_once);
+        };
+        self.lock_trees(engine, lock, sets, tree).await
+    }
+
+    /// Locks sets of build files; `tree` is called before the tree of each is written, and may wait.
+    async fn lock_trees(
+        &self,
+        engine: &Arc<Scripted>,
+        lock: &mut RepositoryLock,
+        sets: &[&str],
+        tree: impl Fn(&BuildSet) + Send + Sync + 'static,
+    ) -> Result<Vec<Unresolved>, LockError> {
         let sets: Vec<BuildSet> = sets.iter().map(|id| set(id)).collect();
-        let archive: WriteTree = Arc::new(|_, path| fs::write(path, "").map_err(WorkspaceError::Io));
+        let archive: WriteTree = Arc::new(move |set, path| {
+            tree(set);
+            fs::write(path, "").map_err(WorkspaceError::Io)
+        });
         self.locking(engine).run(lock, &sets, &archive, &|_| Ok(())).await
     }
 }
@@ -242,6 +264,14 @@ async fn a_lock_that_has_every_set_starts_nothing_and_keeps_its_bytes() {
     assert_eq!(lock.render(), bytes);
 }
 
+/// Waits until a condition holds, a minute at most.
+fn wait_until(holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sets_at_once_make_the_lock_that_they_make_in_a_row() {
     const SETS: [&str; 3] = ["first", "second", "third"];
@@ -275,11 +305,24 @@ async fn a_set_at_once_neither_hides_nor_loses_another() {
     let place = Place { other: Some(("gone", dead_address())), jobs: 2, ..Place::new() };
     fs::create_dir_all(place.directory.path().join("central")).unwrap();
     let mut lock = empty(&place.manifest);
-    let engine = Arc::new(Scripted::new(|number, spec: &ContainerSpec| match number {
-        0 => Said { frames: vec![completed()], ends: true },
+    let (begun, ended) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+    let told = Arc::clone(&ended);
+    let engine = Arc::new(Scripted::new(move |number, spec: &ContainerSpec| match number {
+        0 => {
+            told.store(true, Ordering::SeqCst);
+            Said { frames: vec![completed()], ends: true }
+        }
         _ => succeeded(spec.door.as_ref().unwrap(), &[], &[]).0,
     }));
-    let error = place.lock_sets(&engine, &mut lock, &["first", "second", "third"]).await.unwrap_err();
+    // The first set's container is the first, and begins once the second set has begun.
+    let tree = move |set: &BuildSet| match set.id.as_str() {
+        "first" => wait_until(|| begun.load(Ordering::SeqCst)),
+        _ => {
+            begun.store(true, Ordering::SeqCst);
+            wait_until(|| ended.load(Ordering::SeqCst));
+        }
+    };
+    let error = place.lock_trees(&engine, &mut lock, &["first", "second", "third"], tree).await.unwrap_err();
     assert!(matches!(error, LockError::Container { .. }), "{error}");
     assert_eq!(lock.build_sets, ["second"], "it had begun; the third had not");
 }
