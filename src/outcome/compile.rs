@@ -284,6 +284,9 @@ fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compil
         if let Some(missing) = missing_in_jdk(seen, failed) {
             what.insert_str(0, &format!("{missing}\n"));
         }
+        if !failed.messages.is_empty() {
+            what.push_str(&format!(":\n{}", describe(&failed.messages).trim_end()));
+        }
         return of_causes(seen, failed.causes.iter(), &what);
     }
     let spent = match facts.oom_killed {

@@ -260,6 +260,23 @@ fn an_artifact_that_does_not_resolve_is_said_first_with_what_wants_it() {
 }
 
 #[test]
+fn errors_of_main_sources_are_told() {
+    let messages = r#"{"text":"Source option 5 is no longer supported. Use 7 or later."},
+        {"file":"/work/project/src/main/java/A.java","line":3,"text":"cannot find symbol"}"#;
+    let failed = format!(
+        r#","causes":[{{"class":"a.CompilationFailureException","message":"Compilation failure"}}],"compiler_messages":[{messages}]"#
+    );
+    let told = detail(&[&mojo("mojo_failed", "g:a", "compile", &failed.replace('\n', "")), &ended(false)]);
+    assert!(
+        told.ends_with(
+            ":compile failed in g:a:\nSource option 5 is no longer supported. Use 7 or later.\n\
+             src/main/java/A.java:3: cannot find symbol\n  CompilationFailureException: Compilation failure"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
 fn packages_of_other_jdks_are_named() {
     let main = "/work/project/src/main/java/A.java";
     let failed = |texts: &[&str]| {
