@@ -24,7 +24,7 @@ use crate::error::{CommandError, ExitStatus, Failure};
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::{PROJECT, TREE};
 use crate::execution::container::temporary::Spool;
-use crate::image::{agent_tag, environment};
+use crate::image::{agent_environment, agent_tag};
 use crate::manifest::Limits;
 use crate::output::escape;
 use crate::submission::MOST_FILE_BYTES;
@@ -213,7 +213,7 @@ fn container(
     let limits = ExecutionLimits::from(limits);
     let work = "/work".to_owned();
     let mut steps = vec![Step::Unpack { archive: TREE.to_owned(), into: work.clone() }];
-    let mut variables = environment(jdk);
+    let mut variables = agent_environment(jdk);
     variables.push(("USER".to_owned(), "task".to_owned()));
     let (mode, argument) = match session {
         Session::Terminal { size: (rows, columns), kind, .. } => {

@@ -31,6 +31,15 @@ pub fn environment(jdk: u32) -> Vec<(String, String)> {
     .into()
 }
 
+/// Returns the environment of agents' commands, sorted by name. It has options for Maven, whose JVM then takes less than half of
+/// the processor time for a build of seconds.
+pub fn agent_environment(jdk: u32) -> Vec<(String, String)> {
+    let mut variables = environment(jdk);
+    variables.push(("MAVEN_OPTS".to_owned(), "-XX:+UseSerialGC -XX:TieredStopAtLevel=1".to_owned()));
+    variables.sort();
+    variables
+}
+
 /// Returns the labels of an image, sorted by name.
 pub(crate) fn labels(recipe: &ImageRecipe) -> Vec<(&'static str, String)> {
     let mut labels =
@@ -56,8 +65,9 @@ pub fn layer_title(kind: LayerKind) -> &'static str {
 
 /// Returns the image configuration's bytes. Their digest is the image's identity.
 pub(crate) fn configuration(recipe: &ImageRecipe, layers: &[Layer]) -> Result<Vec<u8>, ImageError> {
-    let variables: Vec<String> =
-        environment(recipe.jdk).into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let has = |kind| layers.iter().any(|layer| layer.kind == kind);
+    let variables = if has(LayerKind::Agent) { agent_environment(recipe.jdk) } else { environment(recipe.jdk) };
+    let variables: Vec<String> = variables.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     let labels: serde_json::Map<String, serde_json::Value> =
         labels(recipe).into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
     let history: Vec<_> = layers
@@ -71,7 +81,6 @@ pub(crate) fn configuration(recipe: &ImageRecipe, layers: &[Layer]) -> Result<Ve
         "User": format!("{TASK_USER}:{TASK_USER}"),
         "WorkingDir": "/work",
     });
-    let has = |kind| layers.iter().any(|layer| layer.kind == kind);
     // Agents get a shell where they name no command. Containers for scoring have a command in any case.
     if has(LayerKind::Agent) {
         config["Cmd"] = json!(["/bin/bash"]);

@@ -10,7 +10,7 @@ use std::path::Path;
 use fs_err as fs;
 
 use super::compose::check_blob;
-use super::config::{environment, layer_title};
+use super::config::{agent_environment, environment, layer_title};
 use super::{Image, ImageError};
 use crate::artifact::store::Store;
 use crate::digest::HashingWriter;
@@ -34,11 +34,13 @@ fn render(jdk: u32, layers: &[LayerKind]) -> String {
         text.push_str(&format!("ADD {} /\n", layer_file(*kind)));
     }
     text.push_str("ENV");
-    for (name, value) in environment(jdk) {
+    let for_agents = layers.contains(&LayerKind::Agent);
+    for (name, value) in if for_agents { agent_environment(jdk) } else { environment(jdk) } {
+        let value = if value.contains(' ') { format!("\"{value}\"") } else { value };
         text.push_str(&format!(" \\\n    {name}={value}"));
     }
     text.push_str(&format!("\nUSER {TASK_USER}:{TASK_USER}\nWORKDIR /work\n"));
-    if layers.contains(&LayerKind::Agent) {
+    if for_agents {
         text.push_str("CMD [\"/bin/bash\"]\n");
     }
     text

@@ -26,6 +26,8 @@ fn tools_of_agents_are_a_layer_on_an_image_that_stays_the_same() {
     assert_eq!(agent["config"]["Cmd"], serde_json::json!(["/bin/bash"]));
     assert!(scoring["config"].get("Cmd").is_none() && agent["config"].get("Entrypoint").is_none());
     assert_eq!(scoring["config"]["User"], agent["config"]["User"]);
+    let has_options = |config: &serde_json::Value| config["config"]["Env"].to_string().contains("MAVEN_OPTS=-XX:");
+    assert!(has_options(&agent) && !has_options(&scoring));
 }
 
 #[test]
