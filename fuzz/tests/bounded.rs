@@ -67,6 +67,7 @@ targets! {
     lock_archive
     bundle
     objects
+    run
     control
     packages
     release

@@ -7,6 +7,7 @@ pub mod import;
 mod opened;
 mod parts;
 pub mod registry;
+mod runs;
 mod summary;
 pub mod unpack;
 pub mod verify;
@@ -24,6 +25,7 @@ use crate::error::CommandError;
 use crate::execution::build::prepared::Prepared;
 use crate::execution::container::jars;
 use crate::execution::sharing::ClassArchive;
+use crate::host::free_bytes;
 
 /// The file of allowed signers in a data directory.
 const ALLOWED_SIGNERS: &str = "allowed_signers";
@@ -63,6 +65,15 @@ impl Opened {
     fn not_for(&self, needed: Audience) -> BundleError {
         let name = self.layout.name().to_owned();
         BundleError::OtherAudience { name, found: self.description.audience(), needed }
+    }
+}
+
+/// Checks that there is space for so many bytes in a directory, which may not exist yet.
+fn check_space(directory: &Path, needed: u64) -> Result<(), CommandError> {
+    let free = free_bytes(directory).map_err(CommandError::Runtime)?;
+    match needed <= free {
+        true => Ok(()),
+        false => Err(BundleError::NoSpace { path: directory.to_owned(), free, needed }.into()),
     }
 }
 

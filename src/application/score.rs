@@ -16,6 +16,7 @@ use super::workbench::{Workbench, blocking, run_tools};
 use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::container::Surefire;
+use crate::execution::run::directory::RunDirectoryError;
 use crate::execution::run::inputs::{RunInputs, ShardInputs};
 use crate::execution::run::record::ExecutionPath;
 use crate::execution::scoring::Scoring;
@@ -346,7 +347,9 @@ async fn execute<'a>(
         coverage: inputs.coverage,
         mutation: inputs.mutation,
         controls: inputs.controls,
-        cache: ResultCache::new(workbench.data_dir.join("results"), request.cache),
+        cache: ResultCache::of(&workbench.data_dir, request.cache)
+            .listing_keys(run.path())
+            .map_err(RunDirectoryError::from)?,
         time_classes: request.timeout.is_none().then(|| TimeClasses::new(&workbench.data_dir)),
     };
     let records = scoring.run(&mut run, known, &context.events, &context.cancellation).await;

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::BundleError;
 use super::agents::AgentDescription;
 use super::layout::Layout;
+use super::runs::PackedRun;
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::task::{RepositoryName, Revision, TaskId};
@@ -26,6 +27,8 @@ const RECORD_TYPE: &str = "application/vnd.testevo-sandbox.bundle.record.v1";
 const SOURCES_TYPE: &str = "application/vnd.testevo-sandbox.bundle.objects.v1+zstd";
 /// Media type of workspaces: tar archives in zstd.
 const WORKSPACE_TYPE: &str = "application/vnd.testevo-sandbox.bundle.workspace.v1.tar+zstd";
+/// Media type of finished runs: tar archives in zstd.
+const RUN_TYPE: &str = "application/vnd.testevo-sandbox.bundle.run.v1.tar+zstd";
 /// Media type of blobs that go into the store.
 const BLOB_TYPE: &str = "application/vnd.testevo-sandbox.bundle.blob.v1";
 /// Media type of manifests.
@@ -160,6 +163,9 @@ pub struct ScorerDescription {
     /// The jar that class archives refer to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<Runner>,
+    /// Finished runs of its tasks, sorted: the developers' tests scored, and the validation that certifies tasks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<PackedRun>,
     /// Records of finished layers, by the layers' recipes.
     pub layers: BTreeMap<Digest, Digest>,
     /// The record of the software bill of materials.
@@ -225,6 +231,14 @@ impl Description {
             .flat_map(|content| &content.sources)
     }
 
+    /// Returns the finished runs in the bundle.
+    pub fn runs(&self) -> &[PackedRun] {
+        match self {
+            Self::Scorer(description) => &description.runs,
+            Self::Agent(_) => &[],
+        }
+    }
+
     /// Returns every blob that the bundle names, with its size and media type.
     fn all(&self) -> BTreeMap<Digest, (u64, &'static str)> {
         let of = |found: &BTreeMap<Digest, u64>, kind: &'static str| {
@@ -233,6 +247,7 @@ impl Description {
         let mut all = of(self.blobs(), BLOB_TYPE);
         all.extend(of(self.records(), RECORD_TYPE));
         all.extend(self.sources().map(|blob| (blob.digest, (blob.size, SOURCES_TYPE))));
+        all.extend(self.runs().iter().map(|run| (run.archive, (run.size, RUN_TYPE))));
         if let Self::Agent(description) = self {
             let workspaces = description.workspaces();
             all.extend(workspaces.map(|(_, _, packed)| (packed.archive, (packed.size, WORKSPACE_TYPE))));

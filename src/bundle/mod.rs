@@ -12,10 +12,12 @@ pub mod description;
 pub mod layout;
 pub mod objects;
 pub mod registry;
+pub mod runs;
 pub mod signature;
 pub mod writing;
 
 use std::io;
+use std::path::PathBuf;
 
 pub use description::{Audience, Described, Description, MadeKind};
 pub use layout::Layout;
@@ -23,6 +25,7 @@ pub use layout::Layout;
 use crate::artifact::store::StoreError;
 use crate::digest::Digest;
 use crate::error::{ExitStatus, Failure};
+use crate::output::size;
 use crate::task::{RepositoryName, TaskId};
 
 /// Errors of bundles. Each names the bundle, except for those of the store.
@@ -112,6 +115,32 @@ pub enum BundleError {
         /// The repository.
         repository: RepositoryName,
     },
+    /// A run can't be bundled.
+    #[error("run `{run}` can't be bundled: {reason}")]
+    Run {
+        /// The run.
+        run: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The data directory has another run of the same id.
+    #[error("the bundle `{name}` has another run `{run}` than the data directory")]
+    OtherRun {
+        /// The bundle.
+        name: String,
+        /// The run.
+        run: String,
+    },
+    /// There is not enough space for what is written.
+    #[error("`{}` has {} of free space, and the bundle needs {}", path.display(), size(*free), size(*needed))]
+    NoSpace {
+        /// The directory.
+        path: PathBuf,
+        /// Its free space in bytes.
+        free: u64,
+        /// The bytes that are written.
+        needed: u64,
+    },
     /// A program for signatures failed.
     #[error("`ssh-keygen` could not sign the bundle: {0}")]
     Signing(String),
@@ -145,7 +174,7 @@ impl Failure for BundleError {
     fn exit_status(&self) -> ExitStatus {
         match self {
             Self::Malformed { .. } => ExitStatus::BadInput,
-            Self::OtherAudience { .. } => ExitStatus::Usage,
+            Self::OtherAudience { .. } | Self::Run { .. } => ExitStatus::Usage,
             Self::UnknownSchema { .. }
             | Self::Damaged { .. }
             | Self::Lacking { .. }
@@ -153,9 +182,10 @@ impl Failure for BundleError {
             | Self::Unsigned { .. }
             | Self::Signature { .. }
             | Self::OtherTask { .. }
-            | Self::OtherImage { .. } => ExitStatus::Mismatch,
+            | Self::OtherImage { .. }
+            | Self::OtherRun { .. } => ExitStatus::Mismatch,
             Self::Store(error) => error.exit_status(),
-            Self::Signing(_) | Self::Git { .. } | Self::Io { .. } => ExitStatus::Infrastructure,
+            Self::NoSpace { .. } | Self::Signing(_) | Self::Git { .. } | Self::Io { .. } => ExitStatus::Infrastructure,
         }
     }
 
@@ -183,6 +213,9 @@ impl Failure for BundleError {
             Self::OtherImage { .. } => {
                 "import into another `--data-dir`, or pass `--replace` to take the bundle's image"
             }
+            Self::Run { .. } => "name finished runs of the bundle's tasks; `runs list` shows what there is",
+            Self::OtherRun { .. } => "remove that run with `runs remove`, or import into another `--data-dir`",
+            Self::NoSpace { .. } => "make space, or name another directory; `store gc` removes what nothing names",
             Self::Signing(_) => "check that OpenSSH 8.2 or later is installed and that the key can be used",
             Self::Git { .. } => "check the repository with `git fsck`, the permissions and the free space",
             Self::Store(error) => return error.hint(),

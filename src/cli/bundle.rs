@@ -43,6 +43,9 @@ enum BundleCommand {
         /// Leave out what this bundle has; whoever imports the new one must have imported this one
         #[arg(long, value_name = "BUNDLE")]
         base: Option<PathBuf>,
+        /// Put in a finished run of these tasks with its kept results, such as one of `gold`, or a validation that certifies tasks
+        #[arg(long, value_name = "RUN")]
+        run: Vec<String>,
         /// Sign with this key: `ssh-keygen -Y sign` gets it, so that a public key of an agent will do
         #[arg(long, value_name = "KEY")]
         sign: Option<PathBuf>,
@@ -210,10 +213,10 @@ impl BundleChoice {
 
 pub(super) fn run(arguments: &BundleArguments, context: &Context) -> Result<(), CommandError> {
     match &arguments.command {
-        BundleCommand::Create { selector, audience, output, base, sign, format } => {
+        BundleCommand::Create { selector, audience, output, base, run, sign, format } => {
             let (selector, output, base, sign) = (selector.resolve()?, output.clone(), base.clone(), sign.clone());
             let audience = (*audience).into();
-            let request = CreateRequest { audience, selector, output, base, sign };
+            let request = CreateRequest { audience, selector, output, base, runs: run.clone(), sign };
             let created = block_on(context, create(&request, context))?;
             write_created(&created.results, audience, *format, context.options.dry_run)?;
             created.verdict
@@ -271,7 +274,17 @@ fn taken(imported: &Imported, dry_run: bool) -> String {
         Audience::Scorer => tasks,
         Audience::Agent => format!("the images of {tasks}"),
     };
-    format!("{verb} {what} and {blobs}, {} MiB{signed}", imported.bytes >> 20)
+    let runs = with_results(imported.runs, imported.results);
+    format!("{verb} {what}{runs} and {blobs}, {} MiB{signed}", imported.bytes >> 20)
+}
+
+/// Returns how many runs and kept results there are, after a comma; nothing if there are none.
+fn with_results(runs: usize, results: usize) -> String {
+    match (runs, results) {
+        (0, 0) => String::new(),
+        (_, 0) => format!(", {}", counted(runs, "run", "runs")),
+        _ => format!(", {} with {}", counted(runs, "run", "runs"), counted(results, "kept result", "kept results")),
+    }
 }
 
 fn write_created(
@@ -296,7 +309,8 @@ fn write_created(
                 0 => String::new(),
                 count => format!("; {} in the base", counted(count, "blob is", "blobs are")),
             };
-            stdout::line(&format!("{verb} {tasks}, {prepared}, {blobs}, {} MiB{base}", created.bytes >> 20))
+            let runs = with_results(created.runs, created.results);
+            stdout::line(&format!("{verb} {tasks}, {prepared}{runs}, {blobs}, {} MiB{base}", created.bytes >> 20))
         }
     }
 }

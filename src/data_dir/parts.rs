@@ -115,8 +115,15 @@ pub const PARTS: [Part; 28] = [
         NamedBlobs::LoadedImages,
     ),
     part("proofs", "what was shown of images", "`build-images`", AGAIN, Sweep::Files, NamedBlobs::Proofs),
-    part("results", "results by execution key", "`score`", AGAIN, Sweep::Files, NamedBlobs::None),
-    part("runs/*", "inputs, records and logs of a run", "`validate`, `score`", LOST, Sweep::Files, NamedBlobs::Runs),
+    part("results", "results by execution key", "`score`, `bundle import`", AGAIN, Sweep::Files, NamedBlobs::None),
+    part(
+        "runs/*",
+        "inputs, records and logs of a run",
+        "`validate`, `score`, `bundle import`",
+        LOST,
+        Sweep::Files,
+        NamedBlobs::Runs,
+    ),
     part(
         "sharded/*",
         "what was submitted to a cluster, and its logs",

@@ -10,7 +10,7 @@ pub mod inputs;
 pub mod list;
 pub mod logs;
 pub mod merge;
-mod reading;
+pub(in crate::execution) mod reading;
 pub mod record;
 pub mod stage;
 pub mod verdicts;

@@ -251,6 +251,79 @@ fn a_task_of_another_version_is_refused_and_replaced_on_request() {
 }
 
 #[test]
+fn what_does_not_fit_is_not_begun() {
+    let maker = Maker::new();
+    let bundle = maker.create("made.tar", &[]);
+    let line = CommandLine::new();
+    let small = |place: &str| format!("mkdir -p {place} && mount -t tmpfs -o size=16k none {place}");
+    let place = line.path().join("data").display().to_string();
+    let said = line.run_confined(&small(&place), &["bundle", "import", bundle.to_str().unwrap()]);
+    assert!(said.starts_with("exit 3") && said.contains("of free space, and the bundle needs"), "{said}");
+    let place = maker.line.path().join("small").display().to_string();
+    let mirror = maker.mirror.clone();
+    let create = ["bundle", "create", "-o", "small/made.tar", "--git-mirror", &mirror];
+    let said = maker.line.run_confined(&small(&place), &create);
+    assert!(said.starts_with("exit 3") && said.contains("of free space, and the bundle needs"), "{said}");
+}
+
+#[test]
+fn finished_runs_go_with_their_tasks() {
+    let maker = Maker::new();
+    let score = |more: &[&str]| maker.run(&[&["score", "--predictions", "empty", "--run-id"], more].concat());
+    score(&["all", "--engine", "native"]);
+    let bundle = maker.create("made", &["--run", "all"]);
+    assert_eq!(
+        fs::read(maker.create("one.tar", &["--run", "all"])).unwrap(),
+        fs::read(maker.create("two.tar", &["--run", "latest"])).unwrap()
+    );
+    let said = maker.line.run(&["bundle", "verify", bundle.to_str().unwrap()]);
+    assert!(said.starts_with("exit 0"), "{said}");
+    let line = CommandLine::new();
+    let import = ["bundle", "import", bundle.to_str().unwrap()];
+    let said = line.run(&import);
+    assert!(said.starts_with("exit 0") && said.contains(", 1 run and "), "{said}");
+    let run = "data/runs/all";
+    let mut differ = Command::new("diff");
+    differ
+        .args(["-r", "--exclude=.lock", "--exclude=result-keys", "--exclude=logs"])
+        .args([maker.line.path().join(run), line.path().join(run)]);
+    let differ = differ.output().unwrap();
+    assert!(differ.status.success(), "{}", String::from_utf8_lossy(&differ.stdout));
+    let report = ["report", "all", "--format", "json"];
+    assert_eq!(line.run(&report), maker.line.run(&report));
+    let said = line.run(&import);
+    assert!(said.starts_with("exit 0") && !said.contains("1 run"), "{said}");
+
+    // Another run of that name is neither replaced nor taken for the bundle's.
+    let other = CommandLine::new();
+    copy(&line.path().join("data"), &other.path().join("data"));
+    let description = other.path().join("data/runs/all/run.json");
+    let text = fs::read_to_string(&description).unwrap();
+    fs::write(&description, text.replacen("\"started\": \"2", "\"started\": \"1", 1)).unwrap();
+    let said = other.run(&import);
+    assert!(said.starts_with("exit 6") && said.contains("has another run `all`"), "{said}");
+
+    let refused = |more: &[&str], expected: &str| {
+        let said = maker.run(&[&["bundle", "create", "-o", "refused.tar"], more].concat());
+        assert!(said.starts_with("exit 2") && said.contains(expected) && said.contains("\nhint: "), "{said}");
+        assert!(!maker.line.path().join("refused.tar").exists());
+    };
+    refused(&["--run", "all", "--limit", "1"], "is not among the bundle's");
+    refused(&["--run", "none"], "there is no run `none`");
+    refused(&["--run", "all", "--audience", "agent"], "holds no runs");
+    let records = maker.line.path().join("data/runs/all/records.jsonl");
+    let text = fs::read_to_string(&records).unwrap();
+    fs::write(&records, &text[..text.len() / 2]).unwrap();
+    refused(&["--run", "all"], "of records.jsonl");
+    let description = maker.line.path().join("data/runs/all/run.json");
+    let text = fs::read_to_string(&description).unwrap();
+    let mut value: Value = serde_json::from_str(&text).unwrap();
+    value["finished"] = Value::Null;
+    fs::write(&description, value.to_string()).unwrap();
+    refused(&["--run", "all"], "it has not finished");
+}
+
+#[test]
 fn only_allowed_signers_are_accepted_where_some_are_configured() {
     let maker = Maker::new();
     let key = |name: &str, kind: &str| {

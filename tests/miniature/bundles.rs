@@ -23,34 +23,52 @@ fn a_bundle_is_all_that_validating_and_scoring_need() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (bundle, empty) = (directory.path().join("bundle"), directory.path().join("data"));
     let name = repository.name.to_string();
-    let validate = ["validate", "--engine", "native", "--format", "json", "--run-id", "bundled-validate"];
+    let validate = ["validate", "--engine", "native", "--format", "json", "--run-id"];
     let score = ["score", "--engine", "native", "--predictions", "gold", "--no-mutation", "--format", "json"];
-    let score = [&score[..], &["--no-cache", "--run-id", "bundled-score"]].concat();
-    for (command, run) in [(&validate[..], "bundled-validate"), (&score, "bundled-score")] {
+    let (executed, kept) = (
+        [&score[..], &["--no-cache", "--run-id"]].concat(),
+        [&score[..], &["--certified-by", "bundled-validate", "--run-id"]].concat(),
+    );
+    for (command, run) in [(&validate[..], "bundled-validate"), (&executed, "bundled-score")] {
         let earlier = workshop.data_dir.join("runs").join(run);
         if earlier.exists() {
             fs::remove_dir_all(earlier).unwrap();
         }
-        workshop.run(&[command, &[&name, "--limit", "2"]].concat());
+        workshop.run(&[command, &[run, &name, "--limit", "2"]].concat());
     }
-    let create = ["bundle", "create", "--audience", "scorer", &name, "--limit", "2", "-o"];
-    workshop.run(&[&create[..], &[bundle.to_str().unwrap()]].concat());
+    let create = ["bundle", "create", "--audience", "scorer", &name, "--limit", "2", "--run", "bundled-validate"];
+    workshop.run(&[&create[..], &["--run", "bundled-score", "-o", bundle.to_str().unwrap()]].concat());
 
-    for (command, run) in [(&validate[..], "bundled-validate"), (&score, "bundled-score")] {
+    for (command, run, expected) in [
+        (&validate[..], "validate", "bundled-validate"),
+        (&executed, "executed", "bundled-score"),
+        (&kept, "kept", "bundled-score"),
+    ] {
         let mut alone = Command::new("unshare");
         // Root keeps its own rights, because the engine needs no user namespace then.
         if !rustix::process::geteuid().is_root() {
             alone.args(["--user", "--map-root-user"]);
         }
-        alone.arg("--net").arg(env!("CARGO_BIN_EXE_testevo-sandbox")).args(command).arg("--bundle").arg(&bundle);
+        alone
+            .arg("--net")
+            .arg(env!("CARGO_BIN_EXE_testevo-sandbox"))
+            .args(command)
+            .arg(run)
+            .arg("--bundle")
+            .arg(&bundle);
         alone.args(["--jobs", "1", "--data-dir"]).arg(&empty);
         let output = alone.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stdout));
-        assert_eq!(verdicts(&empty, run), verdicts(&workshop.data_dir, run), "{run}");
+        assert_eq!(verdicts(&empty, run), verdicts(&workshop.data_dir, expected), "{run}");
         // Logs of Maven would lie there.
         assert!(!empty.join("runs").join(run).join("logs/prepared").exists(), "{run}: Maven compiled a revision");
     }
+    // The developers' tests were not executed again.
+    let records = |run: &str| fs::read_to_string(empty.join("runs").join(run).join("records.jsonl")).unwrap();
+    let (kept, executed) = (records("kept"), records("executed"));
+    assert!(kept.contains(r#""cached":true"#) && !kept.contains(r#""cached":false"#), "{kept}");
+    assert!(executed.contains(r#""cached":false"#) && !executed.contains(r#""cached":true"#), "{executed}");
     let archives = |data_dir: &Path| -> Vec<_> {
         fs::read_dir(data_dir.join("store/class-archives")).unwrap().map(|entry| entry.unwrap().file_name()).collect()
     };

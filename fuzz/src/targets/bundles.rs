@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use testevo_sandbox::artifact::store::Store;
 use testevo_sandbox::bundle::description::{RepositoryContent, SCHEMA, ScorerDescription, SourceBlob};
 use testevo_sandbox::bundle::layout::INDEX;
 use testevo_sandbox::bundle::objects::ids;
+use testevo_sandbox::bundle::runs::{Member, PackedRun, pack, unpack};
 use testevo_sandbox::bundle::writing::{Content, NewBundle};
 use testevo_sandbox::bundle::{Described, Description, Layout, MadeKind};
 use testevo_sandbox::digest::Digest;
@@ -44,6 +46,38 @@ pub(super) const OBJECTS: Target = Target {
     words: &[b"\x01", b"\x02", b"\x03", b"\x04", &[0xff; 8], &[0; 8], b"\x05\0\0\0\0\0\0\0"],
     runs: 2000,
     most_bytes: 32 << 10,
+    memory: 400,
+};
+
+/// A run's archive, before it is compressed.
+pub(super) const RUN: Target = Target {
+    name: "run",
+    run: |input| {
+        let mut packed = done(zstd::Encoder::new(Vec::new(), 1));
+        done(packed.write_all(input));
+        let (packed, place) = (done(packed.finish()), root().join("run"));
+        let _ = std::fs::remove_dir_all(&place);
+        done(std::fs::create_dir_all(&place));
+        let is_known = |path: &Path| path == Path::new("run.json") || path.starts_with("logs");
+        let checked = unpack(&packed[..], None, is_known);
+        let written = unpack(&packed[..], Some(&place), is_known);
+        assert!(checked.is_ok() || written.is_err(), "what is refused must not be written as whole");
+        for entry in done(std::fs::read_dir(&place)) {
+            let name = done(entry).file_name();
+            assert!(name == "run" || name == "results", "{name:?} is no part of a run");
+        }
+    },
+    seeds: || {
+        let members = [("run/run.json", "{}"), ("run/logs/a/b", "log")].map(|(path, text)| {
+            let member: (PathBuf, Member) = (path.into(), Member::Bytes(text.into()));
+            member
+        });
+        let packed = done(pack(&BTreeMap::from(members), Vec::new()));
+        vec![done(zstd::decode_all(&packed[..]))]
+    },
+    words: TAR_WORDS,
+    runs: 800,
+    most_bytes: 64 << 10,
     memory: 400,
 };
 
@@ -104,6 +138,7 @@ fn description() -> Description {
         repositories: BTreeMap::from([(done("o/n".parse()), content)]),
         made: vec![Described { kind: MadeKind::Prepared, key: digest("key"), record: digest("made") }],
         runner: None,
+        runs: vec![PackedRun { run_id: "gold".to_owned(), archive: digest("archive"), size: 7 }],
         layers: BTreeMap::from([(digest("recipe"), digest("layer"))]),
         bill: digest("bill"),
         records: records.iter().map(|text| (digest(text), text.len() as u64)).collect(),

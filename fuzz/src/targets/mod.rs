@@ -37,6 +37,7 @@ pub const TARGETS: &[Target] = &[
     archives::LOCK_ARCHIVE,
     bundles::BUNDLE,
     bundles::OBJECTS,
+    bundles::RUN,
     origins::CONTROL,
     origins::PACKAGES,
     origins::RELEASE,

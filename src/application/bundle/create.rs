@@ -10,10 +10,11 @@ use super::bill::Bill;
 use super::parts::{NewFile, Parts};
 use super::summary::Created;
 use super::workspaces::for_agents;
-use super::{Trust, open};
+use super::{Trust, check_space, open};
 use crate::application::Context;
 use crate::application::archives::ArchiveOutput;
 use crate::application::failures::{Failures, Partial};
+use crate::application::merge::paths;
 use crate::application::selection::{by_repository, tasks};
 use crate::application::workbench::{Workbench, blocking, environment, whole_builds};
 use crate::artifact::made;
@@ -31,6 +32,7 @@ use crate::execution::container::temporary::Spool;
 use crate::execution::container::{Environment, ToolJars};
 use crate::execution::identity::identity;
 use crate::execution::launch::console_for;
+use crate::execution::scoring::cache::ResultCache;
 use crate::execution::sharing;
 use crate::execution::time_class::TimeClasses;
 use crate::execution::trees::Trees;
@@ -40,7 +42,7 @@ use crate::manifest::{ManifestError, RepositoryManifest};
 use crate::output::counted;
 use crate::task::file::{TASK_FILE_SCHEMA, TaskFile};
 use crate::task::selector::Selector;
-use crate::task::{Cell, RepositoryName, Revision, Task};
+use crate::task::{Cell, RepositoryName, Revision, Task, TaskId};
 
 /// What is bundled, and where to.
 #[derive(Clone, Debug)]
@@ -53,6 +55,8 @@ pub struct CreateRequest {
     pub output: PathBuf,
     /// A bundle that the receiver has: blobs of it are left out.
     pub base: Option<PathBuf>,
+    /// Finished runs of the tasks, for scorers: ids, `latest`, or paths, which have a slash.
+    pub runs: Vec<String>,
     /// The key for `ssh-keygen -Y sign`.
     pub sign: Option<PathBuf>,
 }
@@ -64,6 +68,13 @@ pub struct CreateRequest {
 /// is left, their failures.
 pub async fn create(request: &CreateRequest, context: &Context) -> Result<Partial<Created>, CommandError> {
     let output = Output::of(&request.output)?;
+    if request.audience == Audience::Agent && !request.runs.is_empty() {
+        return Err(CommandError::Usage {
+            message: "a bundle for agents holds no runs".to_owned(),
+            hint: "leave `--run` out, or pass `--audience scorer`".to_owned(),
+        });
+    }
+    let runs = paths(&request.runs, context)?;
     let mut selected = tasks(&request.selector, context)?;
     let workbench = Workbench::open(context)?;
     let failures = retain_ready(&mut selected, &workbench).await?;
@@ -85,7 +96,12 @@ pub async fn create(request: &CreateRequest, context: &Context) -> Result<Partia
     let (description, images) = match request.audience {
         Audience::Scorer => {
             let of_base = base.as_ref().map(|base| (&base.layout, &base.description));
-            let made = for_scorers(&selected, &workbench, &mut parts, of_base, &mut created).await?;
+            let mut made = for_scorers(&selected, &workbench, &mut parts, of_base, &mut created).await?;
+            let of_bundle: BTreeSet<TaskId> = selected.iter().map(|task| task.id.clone()).collect();
+            let cache = ResultCache::of(&workbench.data_dir, true);
+            let packed = parts.runs(&runs, &of_bundle, (&cache, spool.path()))?;
+            (made.0.runs, created.results) = packed;
+            created.runs = made.0.runs.len();
             (Description::Scorer(Box::new(made.0)), made.1)
         }
         Audience::Agent => {
@@ -103,6 +119,7 @@ pub async fn create(request: &CreateRequest, context: &Context) -> Result<Partia
     if context.options.dry_run {
         return Ok(ended(created));
     }
+    check_space(&std::path::absolute(&request.output).map_err(CommandError::Output)?, created.bytes)?;
     let (store, umask, key) = (workbench.store.clone(), context.umask, request.sign.clone());
     let temporary = workbench.data_dir.temporary();
     let write = move || {
@@ -207,6 +224,7 @@ async fn for_scorers(
         repositories,
         made: parts.made.clone(),
         runner: parts.runner.clone(),
+        runs: Vec::new(),
         layers: parts.layers.clone(),
         bill,
         records: parts.record_sizes(),

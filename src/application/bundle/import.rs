@@ -11,8 +11,9 @@ use std::time::{Duration, SystemTime};
 
 use fs_err as fs;
 
+use super::runs::UnpackedRuns;
 use super::summary::Imported;
-use super::{Opened, Trust, directory_of, images, open};
+use super::{Opened, Trust, check_space, directory_of, images, open};
 use crate::application::Context;
 use crate::application::store::refuse_other;
 use crate::application::workbench::{Workbench, blocking, present};
@@ -90,14 +91,18 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
     }
     let checked = Checked::read(&opened, &description)?;
     let missing = opened.missing(&workbench.store)?;
+    if !context.options.dry_run {
+        check_space(workbench.data_dir.root(), missing.values().sum())?;
+    }
     let _held = hold(&checked, workbench).await?;
     let writes = writes(&checked, &opened.layout, request.replace, workbench)?;
-    let imported = Imported::of(&opened, &missing);
+    let mut imported = Imported::of(&opened, &missing);
     if context.options.dry_run {
         return Ok(imported);
     }
     let (store, data_dir, events) = (workbench.store.clone(), workbench.data_dir.clone(), context.events.clone());
     let take = move || {
+        let runs = UnpackedRuns::of(&opened.layout, &description, &data_dir)?;
         for (digest, size) in &missing {
             opened.layout.store_blob(digest, *size, &store)?;
         }
@@ -118,10 +123,11 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
                 events.warning(format!("{task} keeps the time class that is recorded here, which is not the bundle's"));
             }
         }
-        Ok(checked)
+        Ok((checked, runs))
     };
-    let checked = context.until_interrupted(blocking(take)).await?;
+    let (checked, runs) = context.until_interrupted(blocking(take)).await?;
     finish(&checked, writes, workbench)?;
+    (imported.runs, imported.results) = runs.take(&workbench.data_dir).map_err(CommandError::Runtime)?;
     Ok(imported)
 }
 

@@ -23,6 +23,12 @@ pub struct Created {
     pub prepared: usize,
     /// Number of revisions that are not prepared.
     pub unprepared: usize,
+    /// Number of finished runs.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub runs: usize,
+    /// Number of kept results of these runs.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub results: usize,
     /// Number of blobs that were written.
     pub blobs: usize,
     /// Their size in bytes.
@@ -67,6 +73,12 @@ pub struct Imported {
     pub count: usize,
     /// The signer, if the signature was checked.
     pub signer: Option<String>,
+    /// Number of finished runs that the data directory lacked.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub runs: usize,
+    /// Number of kept results that it lacked.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub results: usize,
     /// Number of blobs that the store lacked.
     pub blobs: usize,
     /// Their size in bytes.
@@ -83,8 +95,14 @@ impl Imported {
             count: tasks.len(),
             tasks: tasks.into_iter().collect(),
             signer: opened.signer.clone(),
+            runs: 0,
+            results: 0,
             blobs: missing.len(),
             bytes: missing.values().sum(),
         }
     }
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }

@@ -117,6 +117,7 @@ pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verifi
                 verified.damaged.push(format!("blob {}: {reason}", blob.digest));
             }
         }
+        verified.damaged.extend(opened.damaged_runs()?);
         if let Description::Agent(description) = description {
             for (_, task, packed) in description.workspaces() {
                 if !layout.has(&packed.archive)? {

@@ -31,7 +31,8 @@ pub(super) async fn load(
     let spool = Spool::create(&workbench.data_dir.temporary()).map_err(AgentError::Io)?;
     let tree = VerifierTree::write(spool.path()).map_err(AgentError::Io)?;
     let selector = Selector { task_ids: tasks.iter().map(|task| task.id.to_string()).collect(), ..Selector::default() };
-    let request = CreateRequest { audience: Audience::Scorer, selector, output: tree.bundle(), base: None, sign: None };
+    let (output, base, sign) = (tree.bundle(), None, None);
+    let request = CreateRequest { audience: Audience::Scorer, selector, output, base, runs: Vec::new(), sign };
     create(&request, context).await?.verdict?;
     let (agent, recipe, store) = (agent.clone(), recipe.clone(), workbench.store.clone());
     let composing = blocking(move || {

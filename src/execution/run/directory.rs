@@ -7,6 +7,7 @@
 //!               verdicts.json   the results, once finished
 //!               logs/<task id>/<cell>/…
 //!               disputes/<task id>.md  what shows that a task's labels do not hold
+//!               result-keys     keys of the kept results that `score` used or made, one a line
 //! ```
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::data_dir::shared::lacks_locks;
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
-use crate::execution::run::extent::{Extent, INPUTS_FILE, RECORDS_FILE, VERDICTS_FILE};
+use crate::execution::run::extent::{Extent, INPUTS_FILE, RECORDS_FILE, RUN_FILE, VERDICTS_FILE};
 use crate::execution::run::reading;
 pub use crate::execution::run::reading::RunDirectoryError;
 use crate::execution::run::record::{CellRecord, ExecutionPath, RECORD_SCHEMA};
@@ -219,7 +220,7 @@ impl RunDirectory {
         write_atomically(&self.path.join(VERDICTS_FILE), verdicts)?;
         self.description.extent = Some(Extent::of(&self.path, self.whole_bytes)?);
         self.description.finished = Some(jiff::Timestamp::now().to_string());
-        write_json(&self.path.join("run.json"), &self.description)
+        write_json(&self.path.join(RUN_FILE), &self.description)
     }
 }
 
@@ -259,7 +260,7 @@ impl Asked<'_> {
             finished: None,
             extent: None,
         };
-        write_json(&path.join("run.json"), &description)?;
+        write_json(&path.join(RUN_FILE), &description)?;
         Ok(description)
     }
 }
@@ -278,7 +279,7 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunDirectoryErr
 }
 
 pub(in crate::execution) fn read_description(path: &Path) -> Result<Option<RunDescription>, RunDirectoryError> {
-    let file = path.join("run.json");
+    let file = path.join(RUN_FILE);
     let Some(text) = reading::read(&file)? else { return Ok(None) };
     let malformed =
         |reason: serde_json::Error| RunDirectoryError::Malformed { path: file.clone(), reason: json_problem(&reason) };

@@ -4,13 +4,16 @@
 //! earlier length.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::execution::run::reading::{self, RunDirectoryError};
+
+/// The description's file in a run's directory.
+pub(in crate::execution) const RUN_FILE: &str = "run.json";
 
 /// The inputs' file in a run's directory.
 pub(in crate::execution) const INPUTS_FILE: &str = "inputs.json";
@@ -43,7 +46,7 @@ impl Extent {
     /// # Errors
     /// I/O errors of listing the files.
     pub(in crate::execution) fn of(run: &Path, record_bytes: u64) -> io::Result<Self> {
-        Ok(Self { record_bytes, files: files(run)? })
+        Ok(Self { record_bytes, files: files(run)?.len() as u64 })
     }
 
     /// Returns what can't be seen of the run in a directory; `None` if all of it can.
@@ -63,32 +66,54 @@ impl Extent {
         if seen < self.record_bytes {
             return Ok(Some(format!("{} of {} bytes of {RECORDS_FILE}", self.record_bytes - seen, self.record_bytes)));
         }
-        let seen = files(run)?;
+        let seen = files(run)?.len() as u64;
         Ok((seen < self.files).then(|| format!("{} of {} logs and other files", self.files - seen, self.files)))
     }
 }
 
-/// Returns the number of files beside a run's records. No link is followed.
-fn files(run: &Path) -> io::Result<u64> {
-    DIRECTORIES.iter().map(|name| files_below(&run.join(name), DEEPEST)).sum()
+/// Files of a finished run beside those in [`DIRECTORIES`].
+const FILES: [&str; 4] = [RUN_FILE, INPUTS_FILE, RECORDS_FILE, VERDICTS_FILE];
+
+/// Returns the paths of all files that a finished run consists of, relative to its directory.
+///
+/// # Errors
+/// I/O errors of listing the files.
+pub fn all_files(run: &Path) -> io::Result<Vec<PathBuf>> {
+    let of_directories = files(run)?.into_iter().filter_map(|file| Some(file.strip_prefix(run).ok()?.to_owned()));
+    Ok(FILES.iter().map(PathBuf::from).chain(of_directories).collect())
 }
 
-fn files_below(directory: &Path, depth: usize) -> io::Result<u64> {
+/// Tells whether a finished run may have a file of this path, which is relative to its directory and goes nowhere else.
+pub fn is_file(path: &Path) -> bool {
+    let parts = path.components().count();
+    match parts {
+        0 | 1 => FILES.iter().any(|name| path == Path::new(name)),
+        _ => parts <= DEEPEST + 1 && DIRECTORIES.iter().any(|name| path.starts_with(name)),
+    }
+}
+
+/// Returns the paths of the files beside a run's records. No link is followed.
+fn files(run: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    DIRECTORIES.iter().try_for_each(|name| files_below(&run.join(name), DEEPEST, &mut files))?;
+    Ok(files)
+}
+
+fn files_below(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     match fs::symlink_metadata(directory) {
         Ok(found) if found.is_dir() && depth > 0 => {}
         Err(error) if !is_absent(&error) => return Err(error),
-        _ => return Ok(0),
+        _ => return Ok(()),
     }
-    let mut files = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            files += files_below(&entry.path(), depth - 1)?;
+            files_below(&entry.path(), depth - 1, files)?;
         } else if kind.is_file() {
-            files += 1;
+            files.push(entry.path());
         }
     }
-    Ok(files)
+    Ok(())
 }

@@ -15,7 +15,7 @@ use crate::digest::Digest;
 use crate::execution::run::directory::{
     RunDescription, RunDirectoryError, RunRecord, each_record, is_run_id, latest, read_description,
 };
-use crate::execution::run::extent::{INPUTS_FILE, RECORDS_FILE};
+use crate::execution::run::extent::{INPUTS_FILE, RECORDS_FILE, RUN_FILE};
 use crate::execution::run::inputs::{INPUTS_SCHEMA, RunInputs};
 use crate::execution::run::reading;
 use crate::execution::run::record::CellRecord;
@@ -176,7 +176,7 @@ pub fn for_each_record<R: RunRecord>(path: &Path, take: impl FnMut(R)) -> Result
 pub fn describe(path: &Path) -> Result<RunDescription, RunDirectoryError> {
     match read_description(path)? {
         Some(description) => Ok(description),
-        None => Err(malformed(&path.join("run.json"), "it is missing")),
+        None => Err(malformed(&path.join(RUN_FILE), "it is missing")),
     }
 }
 

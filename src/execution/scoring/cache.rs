@@ -6,7 +6,8 @@
 //! A key is a digest of everything that decides an execution. One changed byte of a patch, limit, flag or tool gives
 //! another key. Results of infrastructure faults are never kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,13 +16,17 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::data_dir::shared::is_full;
-use crate::data_dir::write_below;
+use crate::data_dir::{DataDir, write_below};
 use crate::digest::{Digest, seal, unseal};
+use crate::execution::run::directory::RunDirectoryError;
+use crate::execution::run::reading;
 use crate::execution::run::record::{CellRecord, Measured};
 use crate::outcome::Outcome;
 use crate::task::TaskId;
 
 const CACHE_SCHEMA: u32 = 1;
+/// The file in a run's directory with the keys of the results that it used or made, one a line.
+pub const RESULT_KEYS: &str = "result-keys";
 /// The largest kept result, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
 
@@ -70,6 +75,8 @@ pub struct ResultCache {
     reading: bool,
     /// The entries that this run has written, by task.
     tasks: Arc<Mutex<BTreeMap<TaskId, Put>>>,
+    /// Where the keys of used and written results go.
+    keys: Option<Arc<Mutex<fs::File>>>,
 }
 
 /// The entries that a run has written for a task.
@@ -84,7 +91,71 @@ enum Put {
 impl ResultCache {
     /// Returns the cache below a data directory. Without `reading`, results are only written.
     pub fn new(root: PathBuf, reading: bool) -> Self {
-        Self { root, reading, tasks: Arc::default() }
+        Self { root, reading, tasks: Arc::default(), keys: None }
+    }
+
+    /// Returns the cache of a data directory.
+    pub fn of(data_dir: &DataDir, reading: bool) -> Self {
+        Self::new(data_dir.join("results"), reading)
+    }
+
+    /// Also appends the key of every result that is used or written to [`RESULT_KEYS`] in a run's directory.
+    ///
+    /// # Errors
+    /// I/O errors of opening the file.
+    pub fn listing_keys(self, run: &Path) -> std::io::Result<Self> {
+        let file = fs::OpenOptions::new().append(true).create(true).open(run.join(RESULT_KEYS))?;
+        Ok(Self { keys: Some(Arc::new(Mutex::new(file))), ..self })
+    }
+
+    /// Returns the keys that a run has listed.
+    ///
+    /// # Errors
+    /// [`RunDirectoryError`].
+    pub fn listed_keys(run: &Path) -> Result<BTreeSet<Digest>, RunDirectoryError> {
+        let text = reading::read(&run.join(RESULT_KEYS))?.unwrap_or_default();
+        let lines = text.split(|byte| *byte == b'\n');
+        // What a kill or a full disk left of a line is no key.
+        Ok(lines.filter_map(|line| Digest::from_hex(std::str::from_utf8(line).ok()?).ok()).collect())
+    }
+
+    fn list_key(&self, key: Digest) {
+        let Some(keys) = &self.keys else { return };
+        let line = format!("\n{}", key.hex());
+        // Without its key a result is not bundled, and the receiver computes it again.
+        if let Err(error) = keys.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes()) {
+            tracing::debug!("{error}");
+        }
+    }
+
+    /// Returns the file of a result with the digest of its content; `None` if there is none, or a damaged one.
+    ///
+    /// # Errors
+    /// I/O errors of reading the key's file.
+    pub fn sealed(&self, key: Digest) -> std::io::Result<Option<Vec<u8>>> {
+        let path = self.path(key);
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.len() <= MOST_BYTES => {
+                let bytes = fs::read(&path)?;
+                Ok(unseal(&bytes).is_some().then_some(bytes))
+            }
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(None),
+        }
+    }
+
+    /// Takes the file of another cache's result, unless this cache has one. Returns whether it was taken: not if it is damaged.
+    ///
+    /// # Errors
+    /// I/O errors of writing the key's file.
+    pub fn adopt(&self, key: Digest, sealed: &[u8]) -> std::io::Result<bool> {
+        if unseal(sealed).is_none() || self.sealed(key)?.is_some() {
+            return Ok(false);
+        }
+        let path = self.path(key);
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        write_below(&self.root, &path, sealed)?;
+        Ok(true)
     }
 
     fn path(&self, key: Digest) -> PathBuf {
@@ -126,7 +197,10 @@ impl ResultCache {
             return Ok(None);
         };
         match serde_json::from_slice(value) {
-            Ok(found) => Ok(Some(found)),
+            Ok(found) => {
+                self.list_key(key);
+                Ok(Some(found))
+            }
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "a kept result can't be understood and is made again");
                 Ok(None)
@@ -153,6 +227,7 @@ impl ResultCache {
             Put::Distrusted => return Ok(()),
         }
         self.write(key, value)?;
+        self.list_key(key);
         // Another job may have distrusted the task meanwhile, before this file could be removed.
         let distrusted = matches!(self.tasks().get(task), Some(Put::Distrusted));
         if distrusted { self.remove(key) } else { Ok(()) }
@@ -266,6 +341,34 @@ mod tests {
         assert_eq!(CachedResult::of(&record(None, outcome)), None);
         fs::write(cache.path(key), b"{").unwrap();
         assert_eq!(cache.get(key).unwrap(), None);
+    }
+
+    #[test]
+    fn a_run_lists_its_keys_and_another_cache_takes_their_results() {
+        let directory = tempfile::tempdir().unwrap();
+        let [here, there, run] = ["here", "there", "run"].map(|name| directory.path().join(name));
+        fs::create_dir(&run).unwrap();
+        let keys = [b"a", b"b", b"c"].map(|name| Digest::of(name));
+        ResultCache::new(here.clone(), true).put_value(&task(), keys[0], &1).unwrap();
+        ResultCache::new(here.clone(), true).put_value(&task(), keys[2], &3).unwrap();
+        let cache = ResultCache::new(here.clone(), true).listing_keys(&run).unwrap();
+        assert_eq!(cache.value::<u32>(keys[0]).unwrap(), Some(1));
+        cache.put_value(&task(), keys[1], &2).unwrap();
+        let resumed = ResultCache::new(here, true).listing_keys(&run).unwrap();
+        assert_eq!(resumed.value::<u32>(keys[0]).unwrap(), Some(1));
+        let mut file = fs::OpenOptions::new().append(true).open(run.join(RESULT_KEYS)).unwrap();
+        file.write_all(&keys[2].hex().as_bytes()[..40]).unwrap();
+        let listed = ResultCache::listed_keys(&run).unwrap();
+        assert_eq!(listed, BTreeSet::from([keys[0], keys[1]]));
+        let other = ResultCache::new(there, true);
+        for key in listed {
+            let sealed = cache.sealed(key).unwrap().unwrap();
+            assert!(!other.adopt(key, &sealed[..sealed.len() - 1]).unwrap());
+            assert!(other.adopt(key, &sealed).unwrap());
+            assert!(!other.adopt(key, &sealed).unwrap());
+        }
+        assert_eq!(keys.map(|key| other.value::<u32>(key).unwrap()), [Some(1), Some(2), None]);
+        assert_eq!(cache.sealed(Digest::of(b"d")).unwrap(), None);
     }
 
     #[test]
