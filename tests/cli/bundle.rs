@@ -255,7 +255,7 @@ fn what_does_not_fit_is_not_begun() {
     let maker = Maker::new();
     let bundle = maker.create("made.tar", &[]);
     let line = CommandLine::new();
-    let small = |place: &str| format!("mkdir -p {place} && mount -t tmpfs -o size=16k none {place}");
+    let small = |place: &str| format!("mkdir -p {place} && mount -t tmpfs -o size=12k none {place}");
     let place = line.path().join("data").display().to_string();
     let said = line.run_confined(&small(&place), &["bundle", "import", bundle.to_str().unwrap()]);
     assert!(said.starts_with("exit 3") && said.contains("of free space, and the bundle needs"), "{said}");
