@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use rustix::fs::statfs;
+use rustix::fs::{statfs, syncfs};
 use rustix::io::Errno;
 
 /// The advice for errors of a file system that [`is_gone`].
@@ -25,6 +25,18 @@ pub fn is_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{HostUnreachable, NotConnected, StaleNetworkFileHandle, TimedOut};
 
     matches!(error.kind(), StaleNetworkFileHandle | NotConnected | TimedOut | HostUnreachable)
+}
+
+/// Waits until everything that was written to a directory's shared file system has arrived there. NFS says only then that
+/// the disk was full. A local file system said so on writing.
+///
+/// # Errors
+/// I/O errors of what was written since the directory's file system was last waited for.
+pub fn wait_written(directory: &Path) -> io::Result<()> {
+    if !is_local(directory)? {
+        syncfs(fs_err::File::open(directory)?.file())?;
+    }
+    Ok(())
 }
 
 /// Tells whether a directory's file system belongs to this machine alone, so that its locks hold for everybody. On a shared

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::data_dir::shared::lacks_locks;
+use crate::data_dir::shared::{lacks_locks, wait_written};
 use crate::data_dir::{DataDir, write_atomically};
 use crate::digest::Digest;
 use crate::execution::run::extent::{Extent, INPUTS_FILE, RECORDS_FILE, RUN_FILE, VERDICTS_FILE};
@@ -217,6 +217,7 @@ impl RunDirectory {
     /// Errors of listing the run's files and of writing `verdicts.json` and `run.json`.
     pub fn finish(mut self, verdicts: &[u8]) -> Result<(), RunDirectoryError> {
         self.records.sync_data()?;
+        wait_written(&self.path)?;
         write_atomically(&self.path.join(VERDICTS_FILE), verdicts)?;
         self.description.extent = Some(Extent::of(&self.path, self.whole_bytes)?);
         self.description.finished = Some(jiff::Timestamp::now().to_string());
