@@ -354,6 +354,10 @@ impl Description {
         if let Some(missing) = named.find(|digest| !self.records().contains_key(digest)) {
             return Err(format!("record {missing} is named and not listed"));
         }
+        let ids = self.runs().iter().map(|run| &run.run_id);
+        if !ids.is_sorted_by(|one, next| one < next) {
+            return Err("its runs are not sorted, or one is there twice".to_owned());
+        }
         match self {
             Self::Scorer(description) => match &description.runner {
                 Some(runner) if !description.blobs.contains_key(&runner.jar) => {

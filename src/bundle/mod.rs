@@ -215,7 +215,7 @@ impl Failure for BundleError {
             }
             Self::Run { .. } => "name finished runs of the bundle's tasks; `runs list` shows what there is",
             Self::OtherRun { .. } => "remove that run with `runs remove`, or import into another `--data-dir`",
-            Self::NoSpace { .. } => "make space, or name another directory; `store gc` removes what nothing names",
+            Self::NoSpace { .. } => "make space, or name another directory; `store gc` removes unused blobs",
             Self::Signing(_) => "check that OpenSSH 8.2 or later is installed and that the key can be used",
             Self::Git { .. } => "check the repository with `git fsck`, the permissions and the free space",
             Self::Store(error) => return error.hint(),

@@ -43,7 +43,7 @@ enum BundleCommand {
         /// Leave out what this bundle has; whoever imports the new one must have imported this one
         #[arg(long, value_name = "BUNDLE")]
         base: Option<PathBuf>,
-        /// Put in a finished run of these tasks with its kept results, such as one of `gold`, or a validation that certifies tasks
+        /// Add a finished run of these tasks, with its kept results: an id, `latest`, or a path, which has a slash
         #[arg(long, value_name = "RUN")]
         run: Vec<String>,
         /// Sign with this key: `ssh-keygen -Y sign` gets it, so that a public key of an agent will do

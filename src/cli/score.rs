@@ -108,6 +108,8 @@ impl ScoreArguments {
 
 pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), CommandError> {
     let mut request = arguments.request()?;
+    let of_bundle = arguments.bundle.take(&mut request.selector, context)?;
+    let context = of_bundle.as_ref().unwrap_or(context);
     // Before anything is executed, so that a wrong name costs nothing.
     let certified_by = arguments.certified_by.as_deref().map(|run| certification_of(run, context)).transpose()?;
     if let Some(merged) = arguments.on.run(&request.selector, &request.run, context)? {
@@ -116,8 +118,6 @@ pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), C
             Some(MergedRun::Validation(_)) | None => Ok(()),
         };
     }
-    let of_bundle = arguments.bundle.take(&mut request.selector, context)?;
-    let context = of_bundle.as_ref().unwrap_or(context);
     let scratch = arguments.scratch.open(&request.selector, context)?;
     let context = scratch.as_ref().map_or(context, |scratch| &scratch.context);
     let ended = block_on(context, score(&request, context));

@@ -280,8 +280,10 @@ fn finished_runs_go_with_their_tasks() {
     assert!(said.starts_with("exit 0"), "{said}");
     let line = CommandLine::new();
     let import = ["bundle", "import", bundle.to_str().unwrap()];
-    let said = line.run(&import);
-    assert!(said.starts_with("exit 0") && said.contains(", 1 run and "), "{said}");
+    for more in [&["--dry-run"][..], &[]] {
+        let said = line.run(&[&import[..], more].concat());
+        assert!(said.starts_with("exit 0") && said.contains(", 1 run and "), "{said}");
+    }
     let run = "data/runs/all";
     let mut differ = Command::new("diff");
     differ
@@ -310,6 +312,7 @@ fn finished_runs_go_with_their_tasks() {
     };
     refused(&["--run", "all", "--limit", "1"], "is not among the bundle's");
     refused(&["--run", "none"], "there is no run `none`");
+    refused(&["--run", "all", "--run", "latest"], "it was named twice");
     refused(&["--run", "all", "--audience", "agent"], "holds no runs");
     let records = maker.line.path().join("data/runs/all/records.jsonl");
     let text = fs::read_to_string(&records).unwrap();

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use fs_err as fs;
 use testevo_sandbox::artifact::store::Store;
 use testevo_sandbox::bundle::description::{RepositoryContent, SCHEMA, ScorerDescription, SourceBlob};
 use testevo_sandbox::bundle::layout::INDEX;
 use testevo_sandbox::bundle::objects::ids;
-use testevo_sandbox::bundle::runs::{Member, PackedRun, pack, unpack};
+use testevo_sandbox::bundle::runs::{Expected, PackedRun, RunArchive, unpack};
 use testevo_sandbox::bundle::writing::{Content, NewBundle};
 use testevo_sandbox::bundle::{Described, Description, Layout, MadeKind};
 use testevo_sandbox::digest::Digest;
@@ -56,23 +57,24 @@ pub(super) const RUN: Target = Target {
         let mut packed = done(zstd::Encoder::new(Vec::new(), 1));
         done(packed.write_all(input));
         let (packed, place) = (done(packed.finish()), root().join("run"));
-        let _ = std::fs::remove_dir_all(&place);
-        done(std::fs::create_dir_all(&place));
-        let is_known = |path: &Path| path == Path::new("run.json") || path.starts_with("logs");
-        let checked = unpack(&packed[..], None, is_known);
-        let written = unpack(&packed[..], Some(&place), is_known);
+        let _ = fs::remove_dir_all(&place);
+        done(fs::create_dir_all(&place));
+        let is_file = |path: &Path| path == Path::new("run.json") || path.starts_with("logs");
+        let expected = Expected { is_file, most_result_bytes: 1 << 20 };
+        let checked = unpack(&packed[..], None, &expected);
+        let written = unpack(&packed[..], Some(&place), &expected);
         assert!(checked.is_ok() || written.is_err(), "what is refused must not be written as whole");
-        for entry in done(std::fs::read_dir(&place)) {
+        for entry in done(fs::read_dir(&place)) {
             let name = done(entry).file_name();
             assert!(name == "run" || name == "results", "{name:?} is no part of a run");
         }
     },
     seeds: || {
-        let members = [("run/run.json", "{}"), ("run/logs/a/b", "log")].map(|(path, text)| {
-            let member: (PathBuf, Member) = (path.into(), Member::Bytes(text.into()));
-            member
-        });
-        let packed = done(pack(&BTreeMap::from(members), Vec::new()));
+        let mut packed = done(RunArchive::new(Vec::new()));
+        for (path, text) in [("run/logs/a/b", "log"), ("run/run.json", "{}")] {
+            done(packed.add(Path::new(path), text.len() as u64, text.as_bytes()));
+        }
+        let packed = done(packed.finish());
         vec![done(zstd::decode_all(&packed[..]))]
     },
     words: TAR_WORDS,

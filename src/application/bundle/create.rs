@@ -8,6 +8,7 @@ use fs_err as fs;
 
 use super::bill::Bill;
 use super::parts::{NewFile, Parts};
+use super::runs::PackedRuns;
 use super::summary::Created;
 use super::workspaces::for_agents;
 use super::{Trust, check_space, open};
@@ -98,10 +99,12 @@ pub async fn create(request: &CreateRequest, context: &Context) -> Result<Partia
             let of_base = base.as_ref().map(|base| (&base.layout, &base.description));
             let mut made = for_scorers(&selected, &workbench, &mut parts, of_base, &mut created).await?;
             let of_bundle: BTreeSet<TaskId> = selected.iter().map(|task| task.id.clone()).collect();
-            let cache = ResultCache::of(&workbench.data_dir, true);
-            let packed = parts.runs(&runs, &of_bundle, (&cache, spool.path()))?;
-            (made.0.runs, created.results) = packed;
-            created.runs = made.0.runs.len();
+            let (cache, place) = (ResultCache::of(&workbench.data_dir, true), spool.path().to_owned());
+            let pack = blocking(move || PackedRuns::of(&runs, &of_bundle, &cache, &place));
+            let packed = context.until_interrupted(pack).await?;
+            parts.files.extend(packed.files);
+            (created.runs, created.results) = (packed.runs.len(), packed.results);
+            made.0.runs = packed.runs;
             (Description::Scorer(Box::new(made.0)), made.1)
         }
         Audience::Agent => {

@@ -92,12 +92,14 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
     let checked = Checked::read(&opened, &description)?;
     let missing = opened.missing(&workbench.store)?;
     if !context.options.dry_run {
-        check_space(workbench.data_dir.root(), missing.values().sum())?;
+        check_space(&workbench.data_dir.join("store"), missing.values().sum())?;
+        check_space(workbench.data_dir.root(), description.runs.iter().map(|run| run.size).sum())?;
     }
     let _held = hold(&checked, workbench).await?;
     let writes = writes(&checked, &opened.layout, request.replace, workbench)?;
     let mut imported = Imported::of(&opened, &missing);
     if context.options.dry_run {
+        imported.runs = UnpackedRuns::lacking(&description, &workbench.data_dir);
         return Ok(imported);
     }
     let (store, data_dir, events) = (workbench.store.clone(), workbench.data_dir.clone(), context.events.clone());
@@ -123,11 +125,12 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
                 events.warning(format!("{task} keeps the time class that is recorded here, which is not the bundle's"));
             }
         }
-        Ok((checked, runs))
+        // Nobody looks for runs and results of tasks that are not there yet.
+        Ok((checked, runs.take(&data_dir).map_err(CommandError::Runtime)?))
     };
-    let (checked, runs) = context.until_interrupted(blocking(take)).await?;
+    let (checked, taken) = context.until_interrupted(blocking(take)).await?;
+    (imported.runs, imported.results) = taken;
     finish(&checked, writes, workbench)?;
-    (imported.runs, imported.results) = runs.take(&workbench.data_dir).map_err(CommandError::Runtime)?;
     Ok(imported)
 }
 

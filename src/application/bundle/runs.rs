@@ -9,129 +9,163 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::Opened;
-use super::parts::{NewFile, Parts};
+use super::parts::NewFile;
 use crate::bundle::description::ScorerDescription;
-use crate::bundle::runs::{self, Member, PackedRun, RESULTS, RUN};
+use crate::bundle::runs::{Expected, PackedRun, RESULTS, RUN, RunArchive, UnpackError, unpack};
 use crate::bundle::{BundleError, Layout};
 use crate::data_dir::DataDir;
 use crate::digest::{Digest, HashingWriter};
 use crate::error::CommandError;
 use crate::execution::container::temporary::Spool;
-use crate::execution::run::directory::is_run_id;
-use crate::execution::run::extent::{all_files, is_file};
+use crate::execution::run::directory::{RunDescription, is_run_id};
+use crate::execution::run::extent::{all_files, is_file, open_file};
 use crate::execution::run::inputs::RunInputs;
 use crate::execution::run::list::{describe, missing, read_without_records};
-use crate::execution::scoring::cache::ResultCache;
+use crate::execution::scoring::cache::{MOST_BYTES, ResultCache};
 use crate::task::TaskId;
 
-/// Packs a finished run of some of the bundle's tasks, and returns it with the number of its kept results.
-pub(super) fn pack(
-    path: &Path,
-    tasks: &BTreeSet<TaskId>,
-    results: &ResultCache,
-    spool: &Path,
-) -> Result<(PackedRun, NewFile, usize), CommandError> {
-    let description = describe(path)?;
-    let run_id = description.run_id.clone();
-    let refused = |reason: String| BundleError::Run { run: run_id.clone(), reason };
-    if description.finished.is_none() {
-        return Err(refused("it has not finished".to_owned()).into());
-    }
-    if let Some(what) = missing(path, &description)? {
-        return Err(refused(format!("it lacks {what}")).into());
-    }
-    // Inputs of `score` have those of `validate` in them.
-    let inputs = read_without_records::<RunInputs>(path.to_owned())?.inputs;
-    let inputs = inputs.ok_or_else(|| refused("it has no inputs".to_owned()))?;
-    if let Some(task) = inputs.tasks.iter().find(|task| !tasks.contains(&task.id)) {
-        return Err(refused(format!("its task {} is not among the bundle's", task.id)).into());
-    }
-    let io = |error: std::io::Error| CommandError::from(refused(error.to_string()));
-    let files = all_files(path).map_err(io)?.into_iter();
-    let mut members: BTreeMap<PathBuf, Member> =
-        files.map(|file| (Path::new(RUN).join(&file), Member::File(path.join(file)))).collect();
-    let of_run = members.len();
-    for key in ResultCache::listed_keys(path)? {
-        if let Some(sealed) = results.sealed(key).map_err(io)? {
-            members.insert(Path::new(RESULTS).join(format!("{}.json", key.hex())), Member::Bytes(sealed));
-        }
-    }
-    let kept = members.len() - of_run;
-    let packed = spool.join(format!("run-{run_id}"));
-    let write = || -> std::io::Result<(Digest, u64)> {
-        let out = HashingWriter::new(BufWriter::new(fs::File::create(&packed)?));
-        let (buffer, digest, size) = runs::pack(&members, out)?.finish();
-        buffer.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        Ok((digest, size))
-    };
-    let (archive, size) = write().map_err(io)?;
-    let file = NewFile { size, path: packed, always: false };
-    Ok((PackedRun { run_id: run_id.clone(), archive, size }, file, kept))
+/// What archives of runs may hold.
+const EXPECTED: Expected = Expected { is_file, most_result_bytes: MOST_BYTES };
+
+/// Finished runs, packed.
+#[derive(Default)]
+pub(super) struct PackedRuns {
+    /// The runs, sorted.
+    pub(super) runs: Vec<PackedRun>,
+    /// Their archives.
+    pub(super) files: BTreeMap<Digest, NewFile>,
+    /// The number of kept results in them.
+    pub(super) results: usize,
 }
 
-impl Parts {
-    /// Adds finished runs of the bundle's tasks, and returns how many results are kept with them.
-    pub(super) fn runs(
-        &mut self,
+impl PackedRuns {
+    /// Packs finished runs of a bundle's tasks into files below `spool`.
+    pub(super) fn of(
         paths: &[PathBuf],
         tasks: &BTreeSet<TaskId>,
-        (results, spool): (&ResultCache, &Path),
-    ) -> Result<(Vec<PackedRun>, usize), CommandError> {
-        let (mut packed, mut kept) = (BTreeSet::new(), 0);
+        results: &ResultCache,
+        spool: &Path,
+    ) -> Result<Self, CommandError> {
+        let mut packed = Self::default();
         for path in paths {
-            let (run, file, of_run) = pack(path, tasks, results, spool)?;
-            self.files.insert(run.archive, file);
-            packed.insert(run);
-            kept += of_run;
+            packed.add(path, tasks, results, spool)?;
         }
-        Ok((packed.into_iter().collect(), kept))
+        packed.runs.sort();
+        Ok(packed)
+    }
+
+    fn add(
+        &mut self,
+        path: &Path,
+        tasks: &BTreeSet<TaskId>,
+        results: &ResultCache,
+        spool: &Path,
+    ) -> Result<(), CommandError> {
+        let description = describe(path)?;
+        let run_id = description.run_id.clone();
+        let refused = |reason: String| BundleError::Run { run: shortened(&run_id), reason };
+        if self.runs.iter().any(|run| run.run_id == run_id) {
+            return Err(refused("it was named twice".to_owned()).into());
+        }
+        check(path, &description, tasks)?.map_err(refused)?;
+        let file = spool.join(format!("run-{}", self.runs.len()));
+        let mut archive = RunArchive::new(HashingWriter::new(BufWriter::new(runtime(fs::File::create(&file))?)))
+            .map_err(CommandError::Runtime)?;
+        for key in ResultCache::listed_keys(path)? {
+            if let Some(sealed) = runtime(results.sealed(key))? {
+                let name = Path::new(RESULTS).join(format!("{}.json", key.hex()));
+                runtime(archive.add(&name, sealed.len() as u64, sealed.as_slice()))?;
+                self.results += 1;
+            }
+        }
+        for name in runtime(all_files(path))? {
+            if let Some((content, size)) = open_file(path, &name)? {
+                runtime(archive.add(&Path::new(RUN).join(name), size, content))?;
+            }
+        }
+        let (buffer, archive, size) = runtime(archive.finish())?.finish();
+        runtime(buffer.into_inner().map_err(std::io::IntoInnerError::into_error))?;
+        self.files.insert(archive, NewFile { size, path: file, always: false });
+        self.runs.push(PackedRun { run_id, archive, size });
+        Ok(())
     }
 }
 
-/// Runs of a bundle that the data directory lacks, unpacked and checked.
+/// Checks that a run has finished, is whole, and has no task but these. The inner error is what is wrong with it.
+fn check(
+    path: &Path,
+    description: &RunDescription,
+    tasks: &BTreeSet<TaskId>,
+) -> Result<Result<(), String>, CommandError> {
+    if !is_run_id(&description.run_id) {
+        return Ok(Err("its id is no run id".to_owned()));
+    }
+    if description.finished.is_none() {
+        return Ok(Err("it has not finished".to_owned()));
+    }
+    if description.extent.is_none() {
+        return Ok(Err("an earlier program made it, and did not record what it consists of".to_owned()));
+    }
+    if let Some(what) = missing(path, description)? {
+        return Ok(Err(format!("it lacks {what}")));
+    }
+    // Inputs of `score` have those of `validate` in them.
+    let Some(inputs) = read_without_records::<RunInputs>(path.to_owned())?.inputs else {
+        return Ok(Err("it has no inputs".to_owned()));
+    };
+    Ok(match inputs.tasks.iter().find(|task| !tasks.contains(&task.id)) {
+        Some(task) => Err(format!("its task {} is not among the bundle's", task.id)),
+        None => Ok(()),
+    })
+}
+
+/// Runs of a bundle, unpacked and checked.
 pub(super) struct UnpackedRuns {
     /// The directory of each, which goes with this value unless it was taken.
     runs: Vec<(String, Spool)>,
 }
 
 impl UnpackedRuns {
-    /// Unpacks and checks the runs of a bundle. A run that is there already, as the bundle has it, is left out.
+    /// Returns how many runs of a bundle the data directory lacks.
+    pub(super) fn lacking(description: &ScorerDescription, data_dir: &DataDir) -> usize {
+        description.runs.iter().filter(|run| !data_dir.join("runs").join(&run.run_id).exists()).count()
+    }
+
+    /// Unpacks and checks the runs of a bundle. One that the base of an incremental bundle has brought is left out.
     pub(super) fn of(
         layout: &Layout,
         description: &ScorerDescription,
         data_dir: &DataDir,
     ) -> Result<Self, CommandError> {
+        let of_repositories = description.repositories.values();
+        let tasks = of_repositories.flat_map(|content| content.tasks.iter().cloned()).collect();
         let mut unpacked = Vec::new();
         for packed in &description.runs {
             let run = packed.run_id.clone();
-            let malformed = |reason: String| layout.malformed(format!("run `{}`: {reason}", shortened(&run)));
-            if !is_run_id(&run) {
-                return Err(malformed("it has no name of a run".to_owned()).into());
-            }
             let there = data_dir.join("runs").join(&run);
-            if !layout.has(&packed.archive)? && there.exists() {
-                // The base of an incremental bundle has brought it.
-                continue;
-            }
             if !layout.has(&packed.archive)? {
+                if there.exists() {
+                    continue;
+                }
                 let name = layout.name().to_owned();
                 return Err(BundleError::Lacking { name, count: 1, first: packed.archive }.into());
             }
             layout.check_blob(&packed.archive, packed.size)?;
             let spool = Spool::create(&data_dir.temporary()).map_err(CommandError::Runtime)?;
+            let malformed = |reason: String| layout.malformed(format!("run `{run}`: {reason}"));
             let archive = layout.open_blob(&packed.archive, packed.size)?;
-            runs::unpack(archive, Some(spool.path()), is_file).map_err(malformed)?;
+            unpack(archive, Some(spool.path()), &EXPECTED).map_err(|error| match error {
+                UnpackError::Refused(reason) => malformed(reason).into(),
+                UnpackError::Writing(error) => CommandError::Runtime(error),
+            })?;
             let here = spool.path().join(RUN);
-            let found = describe(&here).map_err(|error| malformed(error.to_string()))?;
-            let lacks = missing(&here, &found).map_err(|error| malformed(error.to_string()))?;
-            if found.run_id != run || found.finished.is_none() || lacks.is_some() {
-                return Err(malformed("it is another run, or not whole".to_owned()).into());
+            let found = describe(&here)?;
+            if found.run_id != run {
+                return Err(malformed(format!("its archive is of run `{}`", shortened(&found.run_id))).into());
             }
-            if there.exists() {
-                let same = describe(&there).is_ok_and(|known| known == found);
-                if !same {
-                    return Err(BundleError::OtherRun { name: layout.name().to_owned(), run }.into());
-                }
+            check(&here, &found, &tasks)?.map_err(malformed)?;
+            if there.exists() && describe(&there)? != found {
+                return Err(BundleError::OtherRun { name: layout.name().to_owned(), run }.into());
             }
             unpacked.push((run, spool));
         }
@@ -171,19 +205,29 @@ fn results_below(directory: &Path) -> std::io::Result<Vec<(Digest, PathBuf)>> {
     Ok(found)
 }
 
+fn runtime<T>(result: std::io::Result<T>) -> Result<T, CommandError> {
+    result.map_err(CommandError::Runtime)
+}
+
 fn shortened(name: &str) -> String {
     name.chars().take(120).collect()
 }
 
 impl Opened {
-    /// Returns what is wrong with the archives of runs that the bundle has, in one line each.
+    /// Returns a line for each damaged archive of a run. Archives that only the base has are not looked at.
     pub(super) fn damaged_runs(&self) -> Result<Vec<String>, BundleError> {
         let mut damaged = Vec::new();
         for packed in self.description.runs() {
-            if self.layout.has(&packed.archive)?
-                && let Err(reason) = runs::unpack(self.layout.open_blob(&packed.archive, packed.size)?, None, is_file)
-            {
-                damaged.push(format!("run `{}`: {reason}", shortened(&packed.run_id)));
+            if !self.layout.has(&packed.archive)? {
+                continue;
+            }
+            let archive = match self.layout.open_blob(&packed.archive, packed.size) {
+                // Another size is told with the blobs.
+                Err(BundleError::Malformed { .. }) => continue,
+                opened => opened?,
+            };
+            if let Err(UnpackError::Refused(reason)) = unpack(archive, None, &EXPECTED) {
+                damaged.push(format!("run `{}`: {reason}", packed.run_id));
             }
         }
         Ok(damaged)

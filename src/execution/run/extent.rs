@@ -21,6 +21,9 @@ pub(in crate::execution) const INPUTS_FILE: &str = "inputs.json";
 /// The records' file in a run's directory.
 pub(in crate::execution) const RECORDS_FILE: &str = "records.jsonl";
 
+/// The file in a run's directory with the keys of the results that it used or made, one a line.
+pub(in crate::execution) const RESULT_KEYS: &str = "result-keys";
+
 /// The results' file in a finished run's directory.
 pub(in crate::execution) const VERDICTS_FILE: &str = "verdicts.json";
 
@@ -71,16 +74,28 @@ impl Extent {
     }
 }
 
-/// Files of a finished run beside those in [`DIRECTORIES`].
-const FILES: [&str; 4] = [RUN_FILE, INPUTS_FILE, RECORDS_FILE, VERDICTS_FILE];
+/// Files of a finished run beside those in [`DIRECTORIES`]. A run of `validate` has no [`RESULT_KEYS`].
+const FILES: [&str; 5] = [RUN_FILE, INPUTS_FILE, RECORDS_FILE, VERDICTS_FILE, RESULT_KEYS];
 
-/// Returns the paths of all files that a finished run consists of, relative to its directory.
+/// Returns the paths of all files that a finished run consists of, relative to its directory and sorted.
 ///
 /// # Errors
 /// I/O errors of listing the files.
 pub fn all_files(run: &Path) -> io::Result<Vec<PathBuf>> {
     let of_directories = files(run)?.into_iter().filter_map(|file| Some(file.strip_prefix(run).ok()?.to_owned()));
-    Ok(FILES.iter().map(PathBuf::from).chain(of_directories).collect())
+    let mut all: Vec<PathBuf> = FILES.iter().map(PathBuf::from).chain(of_directories).collect();
+    all.sort();
+    Ok(all)
+}
+
+/// Opens a file of a run, which may be a stranger's, and returns it with its size in bytes; `None` if there is none.
+///
+/// # Errors
+/// [`RunDirectoryError::Malformed`] for a path that is not a regular file, [`RunDirectoryError::Io`].
+pub fn open_file(run: &Path, file: &Path) -> Result<Option<(fs::File, u64)>, RunDirectoryError> {
+    let Some(file) = reading::open(&run.join(file))? else { return Ok(None) };
+    let size = file.metadata()?.len();
+    Ok(Some((file, size)))
 }
 
 /// Tells whether a finished run may have a file of this path, which is relative to its directory and goes nowhere else.

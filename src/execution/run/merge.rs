@@ -3,14 +3,14 @@
 //! Shards may come from other machines. They are joined only if they are parts of one selection, made in the same way, and complete.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::num::NonZeroU32;
 use std::path::Path;
 
 use fs_err as fs;
 
 use crate::error::{ExitStatus, Failure};
-use crate::execution::run::extent::{DEEPEST, DIRECTORIES};
+use crate::execution::run::extent::{DEEPEST, DIRECTORIES, RESULT_KEYS};
 use crate::execution::run::inputs::{RunInputs, ShardInputs};
 use crate::execution::run::reading::{self, RunDirectoryError};
 use crate::task::RepositoryName;
@@ -240,8 +240,9 @@ impl RunInputs {
 /// The largest file that is copied, in bytes: more than the logs of a submission may take.
 const MOST_FILE_BYTES: u64 = 256 << 20;
 
-/// Copies a shard's logs, sources and disputes into the directory of the merged run. Files that are there already stay. Links, other
-/// special files and files above 256 MiB are left out, because a shard may come from a stranger.
+/// Copies a shard's logs, sources and disputes into the directory of the merged run, and adds its result keys. Files that
+/// are there already stay. Links, other special files and files above 256 MiB are left out, because a shard may come from a
+/// stranger.
 ///
 /// # Errors
 /// [`RunDirectoryError::Full`], [`RunDirectoryError::Gone`], [`RunDirectoryError::Io`].
@@ -249,6 +250,10 @@ pub fn copy_files(shard: &Path, merged: &Path) -> Result<(), RunDirectoryError> 
     let copied = merged.join(".copied");
     for name in DIRECTORIES {
         copy_directory(&shard.join(name), &merged.join(name), (&copied, DEEPEST))?;
+    }
+    if let Some(keys) = reading::read(&shard.join(RESULT_KEYS))? {
+        let mut all = fs::OpenOptions::new().append(true).create(true).open(merged.join(RESULT_KEYS))?;
+        all.write_all(&keys)?;
     }
     match fs::remove_file(&copied) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),

@@ -19,16 +19,15 @@ use crate::data_dir::shared::is_full;
 use crate::data_dir::{DataDir, write_below};
 use crate::digest::{Digest, seal, unseal};
 use crate::execution::run::directory::RunDirectoryError;
+use crate::execution::run::extent::RESULT_KEYS;
 use crate::execution::run::reading;
 use crate::execution::run::record::{CellRecord, Measured};
 use crate::outcome::Outcome;
 use crate::task::TaskId;
 
 const CACHE_SCHEMA: u32 = 1;
-/// The file in a run's directory with the keys of the results that it used or made, one a line.
-pub const RESULT_KEYS: &str = "result-keys";
 /// The largest kept result, in bytes.
-const MOST_BYTES: u64 = 16 << 20;
+pub const MOST_BYTES: u64 = 16 << 20;
 
 /// A cached result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,7 +98,7 @@ impl ResultCache {
         Self::new(data_dir.join("results"), reading)
     }
 
-    /// Also appends the key of every result that is used or written to [`RESULT_KEYS`] in a run's directory.
+    /// Also appends the key of every result that is used or written to `result-keys` in a run's directory.
     ///
     /// # Errors
     /// I/O errors of opening the file.
@@ -144,7 +143,7 @@ impl ResultCache {
         }
     }
 
-    /// Takes the file of another cache's result, unless this cache has one. Returns whether it was taken: not if it is damaged.
+    /// Takes the file of another cache's result. Returns `false` for a damaged result, and for a key that has a result already.
     ///
     /// # Errors
     /// I/O errors of writing the key's file.

@@ -91,7 +91,10 @@ fn nothing_is_copied_by_way_of_links() {
     fs::write(shard.join("submissions/kept"), "second").unwrap();
     fs::create_dir_all(shard.join("disputes")).unwrap();
     fs::write(shard.join("disputes/t1.md"), "# A label").unwrap();
+    fs::write(shard.join(RESULT_KEYS), "\nb").unwrap();
+    fs::write(merged.join(RESULT_KEYS), "\na").unwrap();
     copy_files(&shard, &merged).unwrap();
+    assert_eq!(fs::read_to_string(merged.join(RESULT_KEYS)).unwrap(), "\na\nb");
     assert_eq!(fs::read_to_string(merged.join("disputes/t1.md")).unwrap(), "# A label");
     assert_eq!(fs::read_to_string(merged.join("logs/task/oo/stdout")).unwrap(), "printed");
     assert_eq!(fs::read_to_string(merged.join("submissions/kept")).unwrap(), "first");
