@@ -285,9 +285,9 @@ fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compil
             what.insert_str(0, &format!("{missing}\n"));
         }
         if !failed.messages.is_empty() {
-            // The causes come after them, and all of it has a limit.
+            // The first line alone is a reason elsewhere. The causes come last, and all of it has a limit.
             let said: String = describe(&failed.messages).trim_end().chars().take(1000).collect();
-            what.push_str(&format!(":\n{said}"));
+            what.push_str(&format!("\n{said}"));
         }
         return of_causes(seen, failed.causes.iter(), &what);
     }

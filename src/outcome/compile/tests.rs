@@ -269,7 +269,7 @@ fn errors_of_main_sources_are_told() {
     let told = detail(&[&mojo("mojo_failed", "g:a", "compile", &failed.replace('\n', "")), &ended(false)]);
     assert!(
         told.ends_with(
-            ":compile failed in g:a:\nSource option 5 is no longer supported. Use 7 or later.\n\
+            ":compile failed in g:a\nSource option 5 is no longer supported. Use 7 or later.\n\
              src/main/java/A.java:3: cannot find symbol\n  CompilationFailureException: Compilation failure"
         ),
         "{told}"
