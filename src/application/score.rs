@@ -171,6 +171,15 @@ pub async fn score<'a>(request: &ScoreRequest, context: &'a Context) -> Result<O
     Ok(Some(execute(request, &tasks, &predictions, (seed, &executed, shard), context).await?))
 }
 
+/// Returns the number of models that a request scores.
+///
+/// # Errors
+/// Errors of selections and predictions; an interrupt.
+pub async fn count_models(request: &ScoreRequest, context: &Context) -> Result<u64, CommandError> {
+    let selected = selection::tasks(&request.selector, context)?;
+    Ok(predictions(request, &selected, context).await?.models.len() as u64)
+}
+
 async fn predictions(
     request: &ScoreRequest,
     selected: &[Task],

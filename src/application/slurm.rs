@@ -5,11 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::Context;
 use super::merge::{self, MergedRun, merge};
 use super::selection;
+use super::shard::costs;
 use super::workbench::Workbench;
 use crate::cluster::ClusterError;
 use crate::cluster::script;
@@ -21,11 +23,17 @@ use crate::error::CommandError;
 use crate::event::RunningStage;
 use crate::execution::run::directory::{RunDirectoryError, is_run_id};
 use crate::execution::run::list::remove;
+use crate::manifest::jobs_at_once;
 use crate::output::counted;
+use crate::report::plan::{self, Workload};
+use crate::settings::SlurmSettings;
+use crate::task::Task;
 use crate::task::selector::Selector;
 
 /// Number of shards where neither the command line nor the settings give one.
 const SHARDS: NonZeroU32 = NonZeroU32::new(8).expect("eight is not zero");
+/// What a shard takes before its first task, in milliseconds: a job's start, and opening what it needs.
+const START_MS: u64 = 10_000;
 /// How often a shard is submitted before it is given up.
 const MOST_ATTEMPTS: usize = 3;
 /// How often in a row Slurm or the file system may fail to answer, for example while a controller is started again.
@@ -40,8 +48,10 @@ pub struct SlurmRequest {
     pub arguments: Vec<String>,
     /// The tasks.
     pub selector: Selector,
-    /// Number of shards; `None` for that of the settings.
+    /// Number of shards; `None` for that of the settings, or what recorded costs say.
     pub shards: Option<NonZeroU32>,
+    /// Recorded costs, and the number of models that are scored.
+    pub costs: Option<(PathBuf, u64)>,
     /// Name of the merged run.
     pub run_id: Option<String>,
     /// Whether shards that were submitted earlier by the same command are left alone.
@@ -56,9 +66,12 @@ pub struct SlurmRequest {
 /// # Errors
 /// [`ClusterError`]; errors of selections and of merging; an interrupt, after which the shards go on.
 pub async fn execute<'a>(request: &SlurmRequest, context: &'a Context) -> Result<Option<MergedRun<'a>>, CommandError> {
-    let tasks = selection::tasks(&request.selector, context)?.len();
-    let data_dir = context.data_dir()?;
-    let wanted = request.shards.or(context.options.slurm.shards).unwrap_or(SHARDS).get();
+    let selected = selection::tasks(&request.selector, context)?;
+    let (tasks, data_dir) = (selected.len(), context.data_dir()?);
+    let wanted = match request.shards.or(context.options.slurm.shards) {
+        Some(shards) => shards.get(),
+        None => planned(request, &selected, &context.options.slurm)?.get(),
+    };
     let shards = wanted.min(u32::try_from(tasks).unwrap_or(u32::MAX)).max(1);
     let new = found_or_new(request, shards, data_dir)?;
     let what = format!("{} of {}", counted(shards as usize, "shard", "shards"), counted(tasks, "task", "tasks"));
@@ -105,6 +118,15 @@ pub async fn execute<'a>(request: &SlurmRequest, context: &'a Context) -> Result
             Ok(None)
         }
     }
+}
+
+/// Returns the number of shards that recorded costs and the limits of each shard ask for.
+fn planned(request: &SlurmRequest, tasks: &[Task], settings: &SlurmSettings) -> Result<NonZeroU32, CommandError> {
+    let Some((file, models)) = &request.costs else { return Ok(SHARDS) };
+    let processors = settings.cpus.map_or(1, |cpus| cpus.get() as usize);
+    let jobs = jobs_at_once(processors, settings.memory_bytes()).get();
+    let workload = Workload { models: *models, jobs, start_ms: START_MS };
+    Ok(plan::shards(tasks, &costs(file)?.0, &workload, settings.time_ms()))
 }
 
 /// Ends the shards of a run on the cluster. What they have done stays.

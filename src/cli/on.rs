@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
@@ -26,7 +27,7 @@ pub(super) struct OnArguments {
     /// same path on its nodes
     #[arg(long, value_enum, value_name = "CLUSTER", group = "parts", conflicts_with = "bundle")]
     on: Option<Cluster>,
-    /// Number of shards [default: that of settings.toml, or 8]
+    /// Number of shards [default: that of settings.toml; else as `--weights` and the limits of settings.toml ask for, or 8]
     #[arg(long, value_name = "N", requires = "on", value_parser = positive::<NonZeroU32>)]
     shards: Option<NonZeroU32>,
     /// Return once the shards are submitted; the same command without it waits for them
@@ -42,6 +43,11 @@ pub(super) enum Cluster {
 }
 
 impl OnArguments {
+    /// Tells whether the number of shards follows from recorded costs, if there are any.
+    pub(super) fn plans(&self, context: &Context) -> bool {
+        self.on.is_some() && self.shards.or(context.options.slurm.shards).is_none()
+    }
+
     /// Executes the command on the cluster that is named. The outer value is `None` if none is, the inner one if there is
     /// no merged run yet.
     ///
@@ -51,6 +57,7 @@ impl OnArguments {
         &self,
         selector: &Selector,
         run: &RunChoice,
+        costs: Option<(PathBuf, u64)>,
         context: &'a Context,
     ) -> Result<Option<Option<MergedRun<'a>>>, CommandError> {
         let Some(Cluster::Slurm) = self.on else { return Ok(None) };
@@ -58,6 +65,7 @@ impl OnArguments {
             arguments: of_shards(std::env::args_os().skip(1))?,
             selector: selector.clone(),
             shards: self.shards,
+            costs,
             run_id: run.run_id.clone(),
             fresh: run.fresh,
             detach: self.detach,

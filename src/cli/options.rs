@@ -11,7 +11,7 @@ use clap::Args;
 use crate::application::Options;
 use crate::error::CommandError;
 use crate::host;
-use crate::manifest::{DEFAULT_MEMORY_MIB, MEMORY_PER_JOB};
+use crate::manifest::{DEFAULT_MEMORY_MIB, jobs_at_once};
 use crate::settings::{ColorChoice, EngineChoice, Settings};
 
 /// How progress and messages are written to stderr.
@@ -232,12 +232,7 @@ fn is_colored(choice: ColorChoice) -> bool {
 
 /// Returns min(cores, memory ÷ a job's default memory), at least 1.
 fn default_jobs() -> NonZeroUsize {
-    let cores = host::processors();
-    let by_memory = host::memory_bytes().map_or(cores.get(), |bytes| {
-        // A machine reports slightly less memory than its nominal size.
-        usize::try_from((bytes + MEMORY_PER_JOB / 8) / MEMORY_PER_JOB).unwrap_or(usize::MAX)
-    });
-    NonZeroUsize::new(cores.get().min(by_memory)).unwrap_or(NonZeroUsize::MIN)
+    jobs_at_once(host::processors().get(), host::memory_bytes())
 }
 
 #[cfg(test)]

@@ -85,6 +85,11 @@ pub(super) struct RunArguments {
 }
 
 impl RunArguments {
+    /// Returns the file of recorded costs.
+    pub(super) fn costs(&self) -> Option<&PathBuf> {
+        self.weights.as_ref()
+    }
+
     /// Returns the choice that the arguments mean.
     pub(super) fn choice(&self) -> RunChoice {
         let shard = self.shard.map(|shard| ShardChoice { shard, costs: self.weights.clone() });
@@ -139,7 +144,8 @@ impl From<SurefireChoice> for Surefire {
 
 pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
     let mut request = arguments.request()?;
-    if let Some(merged) = arguments.on.run(&request.selector, &request.run, context)? {
+    let costs = arguments.run.costs().map(|file| (file.clone(), 1));
+    if let Some(merged) = arguments.on.run(&request.selector, &request.run, costs, context)? {
         return match merged {
             Some(MergedRun::Validation(shown)) => {
                 write(&shown.validated, arguments.format)?;

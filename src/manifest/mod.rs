@@ -6,6 +6,7 @@
 mod file;
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,15 @@ pub const DEFAULT_MEMORY_MIB: u64 = 4096;
 
 /// The default memory of a job of `validate` or `score`, in bytes.
 pub const MEMORY_PER_JOB: u64 = DEFAULT_MEMORY_MIB << 20;
+
+/// Returns how many jobs fit into these processors and this memory in bytes, at least 1.
+pub fn jobs_at_once(processors: usize, memory_bytes: Option<u64>) -> NonZeroUsize {
+    let by_memory = memory_bytes.map_or(processors, |bytes| {
+        // A machine reports slightly less memory than its nominal size.
+        usize::try_from((bytes + MEMORY_PER_JOB / 8) / MEMORY_PER_JOB).unwrap_or(usize::MAX)
+    });
+    NonZeroUsize::new(processors.min(by_memory)).unwrap_or(NonZeroUsize::MIN)
+}
 
 /// Names [`JDK_MAJORS`] in a sentence.
 fn jdk_majors() -> String {

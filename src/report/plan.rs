@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 use serde::Serialize;
 
 use crate::task::Task;
-use crate::task::shard::{Costs, parts};
+use crate::task::shard::{Costs, MOST_SHARDS, parts};
 
 /// Version of the schema of [`Plan`].
 pub const PLAN_SCHEMA: u32 = 1;
@@ -84,6 +84,28 @@ pub fn plan(tasks: &[Task], costs: &Costs, workload: &Workload, nodes: &[NonZero
     }
 }
 
+/// Returns the number of shards up to which twice as many save a third of the time or more. It is larger where the longest
+/// shard would take more than half of its time limit, because nodes differ and costs are estimates.
+pub fn shards(tasks: &[Task], costs: &Costs, workload: &Workload, limit_ms: Option<u64>) -> NonZeroU32 {
+    let weights = costs.weights(tasks);
+    let most = u32::try_from(tasks.len()).unwrap_or(MOST_SHARDS).clamp(1, MOST_SHARDS);
+    let number = |shards: u32| NonZeroU32::new(shards).unwrap_or(NonZeroU32::MIN);
+    let wall_ms = |shards: u32| estimate(tasks, &weights, workload, number(shards)).wall_ms;
+    let mut shards = 1;
+    while 2 * shards <= most && wall_ms(shards) as f64 >= LEAST_GAIN * wall_ms(2 * shards) as f64 {
+        shards *= 2;
+    }
+    while shards < most && limit_ms.is_some_and(|limit| wall_ms(shards) > limit / 2) {
+        let more = (2 * shards).min(most);
+        // A group of tasks that stay together is what takes so long.
+        if wall_ms(more) >= wall_ms(shards) {
+            break;
+        }
+        shards = more;
+    }
+    number(shards)
+}
+
 fn estimate(tasks: &[Task], weights: &[u64], workload: &Workload, nodes: NonZeroU32) -> Estimate {
     let jobs = workload.jobs.max(1);
     let (mut wall_ms, mut work_ms) = (0, 0_u64);
@@ -145,6 +167,22 @@ mod tests {
         assert_eq!((plan.tasks, plan.recorded, plan.bend), (4, 4, NonZeroU32::new(2)));
         let last = &plan.estimates[2];
         assert_eq!((last.core_ms, last.busy), (520, 240.0 / 520.0));
+    }
+
+    #[test]
+    fn shards_are_as_many_as_pay_and_as_the_time_limit_needs() {
+        let ids = ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8"];
+        let tasks: Vec<Task> = ids.into_iter().zip('1'..).map(|(id, revision)| task(id, revision)).collect();
+        let costs = Costs { schema: 1, milliseconds: ids.map(|id| (id.parse().unwrap(), 100)).into() };
+        let of = |models, start_ms, limit_ms| {
+            shards(&tasks, &costs, &Workload { models, jobs: 1, start_ms }, limit_ms).get()
+        };
+        // 1, 2, 4 and 8 shards take 800, 400, 200 and 100 without a start, and 1800, 1400, 1200 and 1100 with it.
+        assert_eq!([of(1, 0, None), of(1, 0, Some(1))], [8, 8]);
+        assert_eq!([of(1, 1000, None), of(1, 1000, Some(3600)), of(1, 1000, Some(2600))], [1, 1, 4]);
+        // Ten models take ten times as long.
+        assert_eq!(of(10, 1000, Some(6000)), 8);
+        assert_eq!(shards(&[], &costs, &Workload { models: 1, jobs: 1, start_ms: 0 }, None).get(), 1);
     }
 
     #[test]
