@@ -39,7 +39,7 @@ pub const MEMORY_PER_JOB: u64 = DEFAULT_MEMORY_MIB << 20;
 pub fn jobs_at_once(processors: usize, memory_bytes: Option<u64>) -> NonZeroUsize {
     let by_memory = memory_bytes.map_or(processors, |bytes| {
         // A machine reports slightly less memory than its nominal size.
-        usize::try_from((bytes + MEMORY_PER_JOB / 8) / MEMORY_PER_JOB).unwrap_or(usize::MAX)
+        usize::try_from(bytes.saturating_add(MEMORY_PER_JOB / 8) / MEMORY_PER_JOB).unwrap_or(usize::MAX)
     });
     NonZeroUsize::new(processors.min(by_memory)).unwrap_or(NonZeroUsize::MIN)
 }

@@ -7,8 +7,10 @@ use std::process::Command;
 
 use fs_err as fs;
 use serde_json::Value;
-use testevo_sandbox::bundle::objects;
+use testevo_sandbox::bundle::runs::{PackedRun, RunArchive};
+use testevo_sandbox::bundle::{Description, Layout, objects};
 use testevo_sandbox::data_dir::DataDir;
+use testevo_sandbox::digest::Digest;
 use testevo_sandbox::lock::{JdkLock, LockFile as _, ToolchainLock};
 use testevo_sandbox::sample::SampleRepository;
 use testevo_sandbox::task::{RepositoryName, Revision};
@@ -248,6 +250,65 @@ fn a_task_of_another_version_is_refused_and_replaced_on_request() {
     let said = line.run(&[&import[..], &["--replace"]].concat());
     assert!(said.starts_with("exit 0"), "{said}");
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
+}
+
+/// Replaces the archive and the id of the one run in a bundle, so that every digest is right.
+fn with_run(bundle: &Path, run_id: &str, archive: &[u8]) {
+    let layout = Layout::open(bundle).unwrap();
+    let index = layout.read("index.json", 1 << 20).unwrap().unwrap();
+    let (mut description, _) = Description::read(&layout, &index).unwrap();
+    let Description::Scorer(scorer) = &mut description else { panic!("it is for agents") };
+    let blob = |bytes: &[u8]| bundle.join("blobs/sha256").join(Digest::of(bytes).hex());
+    fs::write(blob(archive), archive).unwrap();
+    scorer.runs =
+        vec![PackedRun { run_id: run_id.to_owned(), archive: Digest::of(archive), size: archive.len() as u64 }];
+    let [text, manifest, index] = description.render(&[]).unwrap();
+    fs::write(blob(&text), &text).unwrap();
+    fs::write(blob(&manifest), &manifest).unwrap();
+    fs::write(bundle.join("index.json"), index).unwrap();
+}
+
+#[test]
+fn strange_runs_are_refused() {
+    let maker = Maker::new();
+    maker.run(&["score", "--predictions", "empty", "--run-id", "all", "--engine", "native"]);
+    let run = maker.line.path().join("data/runs/all");
+    let packed = |change: &dyn Fn(Value) -> Value| {
+        let mut archive = RunArchive::new(Vec::new()).unwrap();
+        for name in ["inputs.json", "records.jsonl", "run.json", "verdicts.json"] {
+            let mut bytes = fs::read(run.join(name)).unwrap();
+            if name == "run.json" {
+                bytes = change(serde_json::from_slice(&bytes).unwrap()).to_string().into_bytes();
+            }
+            archive.add(&Path::new("run").join(name), bytes.len() as u64, bytes.as_slice()).unwrap();
+        }
+        archive.finish().unwrap()
+    };
+    let without = |key: &'static str| {
+        move |mut run: Value| {
+            run.as_object_mut().unwrap().remove(key);
+            run
+        }
+    };
+    let mut more = RunArchive::new(Vec::new()).unwrap();
+    more.add(Path::new("run/.lock"), 0, &b""[..]).unwrap();
+    for (number, (run_id, archive, expected)) in [
+        ("../escaped", packed(&|run| run), "`../escaped` is no run id"),
+        ("other", packed(&|run| run), "its archive is of run `all`"),
+        ("all", packed(&without("finished")), "it has not finished"),
+        ("all", packed(&without("extent")), "did not record what it consists of"),
+        ("all", packed(&|_| Value::from("text")), "can't be read"),
+        // It has none of what was handed in.
+        ("all", packed(&|run| run), "logs and other files"),
+        ("all", more.finish().unwrap(), "is no file of a run"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let bundle = maker.create(&format!("strange-{number}"), &["--run", "all"]);
+        with_run(&bundle, run_id, &archive);
+        refused(&bundle, &[], 4, expected);
+    }
 }
 
 #[test]

@@ -95,6 +95,7 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
         check_space(&workbench.data_dir.join("store"), missing.values().sum())?;
         check_space(workbench.data_dir.root(), description.runs.iter().map(|run| run.size).sum())?;
     }
+    UnpackedRuns::check_ids(&opened.layout, &description)?;
     let _held = hold(&checked, workbench).await?;
     let writes = writes(&checked, &opened.layout, request.replace, workbench)?;
     let mut imported = Imported::of(&opened, &missing);

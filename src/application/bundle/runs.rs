@@ -17,11 +17,12 @@ use crate::data_dir::DataDir;
 use crate::digest::{Digest, HashingWriter};
 use crate::error::CommandError;
 use crate::execution::container::temporary::Spool;
-use crate::execution::run::directory::{RunDescription, is_run_id};
+use crate::execution::run::directory::{RunDescription, RunDirectoryError, is_run_id};
 use crate::execution::run::extent::{all_files, is_file, open_file};
 use crate::execution::run::inputs::RunInputs;
 use crate::execution::run::list::{describe, missing, read_without_records};
 use crate::execution::scoring::cache::{MOST_BYTES, ResultCache};
+use crate::output::escape;
 use crate::task::TaskId;
 
 /// What archives of runs may hold.
@@ -96,7 +97,7 @@ fn check(
     path: &Path,
     description: &RunDescription,
     tasks: &BTreeSet<TaskId>,
-) -> Result<Result<(), String>, CommandError> {
+) -> Result<Result<(), String>, RunDirectoryError> {
     if !is_run_id(&description.run_id) {
         return Ok(Err("its id is no run id".to_owned()));
     }
@@ -126,12 +127,20 @@ pub(super) struct UnpackedRuns {
 }
 
 impl UnpackedRuns {
-    /// Returns how many runs of a bundle the data directory lacks.
+    /// Checks that the ids of a bundle's runs can name directories.
+    pub(super) fn check_ids(layout: &Layout, description: &ScorerDescription) -> Result<(), BundleError> {
+        match description.runs.iter().find(|run| !is_run_id(&run.run_id)) {
+            Some(run) => Err(layout.malformed(format!("`{}` is no run id", escape(&shortened(&run.run_id))))),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns how many runs of a bundle, whose ids were checked, the data directory lacks.
     pub(super) fn lacking(description: &ScorerDescription, data_dir: &DataDir) -> usize {
         description.runs.iter().filter(|run| !data_dir.join("runs").join(&run.run_id).exists()).count()
     }
 
-    /// Unpacks and checks the runs of a bundle. One that the base of an incremental bundle has brought is left out.
+    /// Unpacks and checks the runs of a bundle, whose ids were checked. One that the base of an incremental bundle has brought is left out.
     pub(super) fn of(
         layout: &Layout,
         description: &ScorerDescription,
@@ -159,11 +168,16 @@ impl UnpackedRuns {
                 UnpackError::Writing(error) => CommandError::Runtime(error),
             })?;
             let here = spool.path().join(RUN);
-            let found = describe(&here)?;
+            let inside = |error: RunDirectoryError| match error {
+                RunDirectoryError::Io(_) | RunDirectoryError::Full(_) | RunDirectoryError::Gone(_) => error.into(),
+                _ => CommandError::from(malformed(error.to_string())),
+            };
+            let found = describe(&here).map_err(inside)?;
             if found.run_id != run {
-                return Err(malformed(format!("its archive is of run `{}`", shortened(&found.run_id))).into());
+                let other = shortened(&found.run_id);
+                return Err(malformed(format!("its archive is of run `{}`", escape(&other))).into());
             }
-            check(&here, &found, &tasks)?.map_err(malformed)?;
+            check(&here, &found, &tasks).map_err(inside)?.map_err(malformed)?;
             if there.exists() && describe(&there)? != found {
                 return Err(BundleError::OtherRun { name: layout.name().to_owned(), run }.into());
             }
@@ -227,7 +241,7 @@ impl Opened {
                 opened => opened?,
             };
             if let Err(UnpackError::Refused(reason)) = unpack(archive, None, &EXPECTED) {
-                damaged.push(format!("run `{}`: {reason}", packed.run_id));
+                damaged.push(format!("run `{}`: {reason}", escape(&shortened(&packed.run_id))));
             }
         }
         Ok(damaged)
