@@ -14,9 +14,11 @@ use super::selection;
 use super::shard::costs;
 use super::workbench::Workbench;
 use crate::cluster::ClusterError;
+use crate::cluster::accounts::accounted;
+use crate::cluster::ended::Ended;
 use crate::cluster::script;
 use crate::cluster::sharded_run::{Asked, ShardedRun, ShardedRunDirectory};
-use crate::cluster::shards::{Fate, Seen, fate, has_finished, look};
+use crate::cluster::shards::{Fate, MOST_LOOKS, Seen, fate, has_finished, look};
 use crate::cluster::slurm::{self, Job, Listed};
 use crate::data_dir::{DataDir, write_atomically};
 use crate::error::CommandError;
@@ -98,6 +100,7 @@ pub async fn execute<'a>(request: &SlurmRequest, context: &'a Context) -> Result
         looks: BTreeMap::new(),
         done: BTreeSet::new(),
         told: String::new(),
+        unaccounted: false,
     };
     watch.go_on()?;
     let watched = context.until_interrupted(watch.until_done(request.detach)).await;
@@ -203,6 +206,8 @@ struct Watch<'a> {
     done: BTreeSet<u32>,
     /// Why shards wait, as it was told last.
     told: String,
+    /// Whether accounts failed to answer.
+    unaccounted: bool,
 }
 
 impl<'a> Watch<'a> {
@@ -269,7 +274,7 @@ impl<'a> Watch<'a> {
             }
             if let Some(listed) = listed {
                 self.tell(&listed, &left, &mut running, &stage);
-                let lost = self.lost(&listed, &left)?;
+                let lost = self.lost(&listed, &left).await?;
                 if !lost.is_empty() {
                     self.submit(lost).await?;
                     pause = LOOKS[0];
@@ -303,17 +308,17 @@ impl<'a> Watch<'a> {
         Ok(left)
     }
 
-    /// Returns the elements of this run's jobs that wait or run.
+    /// Returns the elements of this run's jobs that Slurm knows.
     fn of_this_run(&self, mut listed: Vec<Listed>) -> Vec<Listed> {
         let is_own = |one: &Listed| self.sharded.attempts.iter().any(|attempt| attempt.name == one.name);
-        listed.retain(|one| one.is_alive() && is_own(one));
+        listed.retain(is_own);
         listed
     }
 
     /// Tells which shards run, and why others wait.
     fn tell(&mut self, listed: &[Listed], left: &BTreeMap<u32, Seen>, running: &mut Vec<u32>, stage: &RunningStage) {
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-        for one in listed.iter().filter(|one| left.contains_key(&one.shard)) {
+        for one in listed.iter().filter(|one| one.is_alive() && left.contains_key(&one.shard)) {
             if one.is_pending() {
                 *reasons.entry(&one.reason).or_default() += 1;
             } else if !running.contains(&one.shard) {
@@ -333,10 +338,10 @@ impl<'a> Watch<'a> {
     }
 
     /// Returns the unfinished shards that Slurm does not have, and that can be submitted again.
-    fn lost(&mut self, listed: &[Listed], left: &BTreeMap<u32, Seen>) -> Result<Vec<u32>, ClusterError> {
+    async fn lost(&mut self, listed: &[Listed], left: &BTreeMap<u32, Seen>) -> Result<Vec<u32>, ClusterError> {
         let mut lost = Vec::new();
         for (&shard, seen) in left {
-            if listed.iter().any(|one| one.shard == shard) {
+            if listed.iter().any(|one| one.shard == shard && one.is_alive()) {
                 self.looks.remove(&shard);
                 continue;
             }
@@ -347,8 +352,13 @@ impl<'a> Watch<'a> {
             }
             let (looks, since) = self.looks.entry(shard).or_insert_with(|| (0, Instant::now()));
             *looks += 1;
+            let (looks, since) = (*looks, since.elapsed());
+            let ended = match looks < MOST_LOOKS {
+                true => None,
+                false => self.end_of(shard, listed).await,
+            };
             let (run, log) = (self.sharded.run_id.clone(), self.directory.log(shard));
-            match fate(seen, self.directory.exit_code(shard)?, *looks, since.elapsed()) {
+            match fate(seen, self.directory.exit_code(shard)?, ended.as_ref(), looks, since) {
                 Fate::Waits => continue,
                 Fate::Failed(status) => {
                     let words = self.directory.last_words(shard);
@@ -361,17 +371,38 @@ impl<'a> Watch<'a> {
                     };
                     return Err(ClusterError::Late { run, shard, seconds: since.as_secs(), what });
                 }
-                Fate::Lost if attempts >= MOST_ATTEMPTS => {
-                    return Err(ClusterError::Lost { run, shard, attempts, log });
-                }
                 Fate::Lost => {}
             }
+            if attempts >= MOST_ATTEMPTS {
+                return Err(ClusterError::Lost { run, shard, attempts, ended, log });
+            }
             let attempt = attempts + 1;
-            let text = format!("shard {shard} was lost, and is submitted again: attempt {attempt} of {MOST_ATTEMPTS}");
+            let why = ended.map(|ended| format!(" ({ended})")).unwrap_or_default();
+            let text =
+                format!("shard {shard} was lost{why}, and is submitted again: attempt {attempt} of {MOST_ATTEMPTS}");
             self.context.events.warning(text);
             lost.push(shard);
         }
         Ok(lost)
+    }
+
+    /// Returns how Slurm ended the last job of a shard, if that is known. Where only accounts could tell and they fail, that is
+    /// a warning: the shard's files say enough to go on.
+    async fn end_of(&mut self, shard: u32, listed: &[Listed]) -> Option<Ended> {
+        let attempt = self.sharded.attempts.iter().rfind(|attempt| attempt.shards.contains(&shard))?;
+        let of_attempt = |one: &&Listed| one.shard == shard && one.name == attempt.name;
+        if let Some(one) = listed.iter().find(of_attempt) {
+            return one.ended();
+        }
+        let number = attempt.number.as_ref().filter(|_| !self.unaccounted)?;
+        match accounted(number, &attempt.name, shard).await {
+            Ok(ended) => ended,
+            Err(error) => {
+                self.unaccounted = true;
+                self.context.events.warning(format!("how Slurm ended shard {shard} is not known: {error}"));
+                None
+            }
+        }
     }
 
     /// Gives shards to Slurm. The attempt is written down first: after a kill its job is found again by its name.
@@ -411,6 +442,10 @@ impl<'a> Watch<'a> {
         }
         match submitted {
             Ok(number) => {
+                if let Some(attempt) = self.sharded.attempts.last_mut() {
+                    attempt.number = Some(number.clone());
+                    self.directory.write(&self.sharded)?;
+                }
                 let what = counted(shards.len(), "shard", "shards");
                 let elsewhere = match avoided.is_empty() {
                     true => String::new(),

@@ -1,5 +1,7 @@
 //! Clusters: what Slurm is told and asked by its own clients, and the records of sharded runs.
 
+pub mod accounts;
+pub mod ended;
 pub mod script;
 pub mod sharded_run;
 pub mod shards;
@@ -8,6 +10,7 @@ pub mod slurm;
 use std::io;
 use std::path::PathBuf;
 
+use self::ended::Ended;
 use crate::data_dir::shared::{GONE_HINT, is_gone};
 use crate::error::{ExitStatus, Failure};
 
@@ -61,7 +64,7 @@ pub enum ClusterError {
         log: PathBuf,
     },
     /// A shard was lost too often.
-    #[error("shard {shard} of run `{run}` was lost {attempts} times")]
+    #[error("shard {shard} of run `{run}` was lost {attempts} times{}", last(.ended))]
     Lost {
         /// The run.
         run: String,
@@ -69,6 +72,8 @@ pub enum ClusterError {
         shard: u32,
         /// How often it was submitted.
         attempts: usize,
+        /// How Slurm ended it the last time, if that is known.
+        ended: Option<Ended>,
         /// Its log.
         log: PathBuf,
     },
@@ -120,6 +125,11 @@ pub enum ClusterError {
     Gone(#[source] io::Error),
 }
 
+/// Returns what an error adds about a job's end.
+fn last(ended: &Option<Ended>) -> String {
+    ended.as_ref().map(|ended| format!(", the last time because {ended}")).unwrap_or_default()
+}
+
 impl From<io::Error> for ClusterError {
     fn from(error: io::Error) -> Self {
         match is_gone(&error) {
@@ -164,6 +174,7 @@ impl Failure for ClusterError {
                 "look with `scontrol ping` whether the controller runs; the same command goes on where it stopped"
             }
             Self::Answer { .. } => "look whether this is Slurm's own client, and of version 20.02 or later",
+            Self::Lost { ended: Some(ended), .. } if ended.hint().is_some() => return ended.hint().map(str::to_owned),
             Self::Shard { log, .. } | Self::Lost { log, .. } => {
                 return Some(format!("read `{}`; the same command goes on where it stopped", log.display()));
             }

@@ -54,6 +54,9 @@ pub struct Asked {
 pub struct Attempt {
     /// The job's name, which no other job has.
     pub name: String,
+    /// Its number, once the scheduler took it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<String>,
     /// Its shards.
     pub shards: Vec<u32>,
     /// Nodes that it does not use: they lost one of the shards before.
@@ -95,7 +98,8 @@ impl ShardedRun {
         let (root, number) = (data_dir.root().display().to_string(), self.attempts.len() + 1);
         let unique = Digest::of(format!("{root}\n{}\n{number}\n{now}", self.run_id).as_bytes()).to_string();
         let unique: String = unique.chars().rev().take(8).collect();
-        self.attempts.push(Attempt { name: format!("testevo-{}-{number}-{unique}", self.run_id), shards, avoided });
+        let name = format!("testevo-{}-{number}-{unique}", self.run_id);
+        self.attempts.push(Attempt { name, number: None, shards, avoided });
         &self.attempts[self.attempts.len() - 1]
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::ClusterError;
+use super::ended::Ended;
 use crate::data_dir::DataDir;
 use crate::execution::run::directory::RunDirectoryError;
 use crate::execution::run::list::{describe, find, missing};
@@ -51,7 +52,7 @@ pub fn has_finished(data_dir: &DataDir, run_id: &str) -> Result<bool, ClusterErr
 }
 
 /// How often Slurm may know nothing of an unfinished shard before anything follows.
-const MOST_LOOKS: u32 = 3;
+pub const MOST_LOOKS: u32 = 3;
 /// How long a job's exit code may stay unseen before its shard counts as lost. NFS keeps what it knows of a directory for a
 /// minute.
 const UNSEEN: Duration = Duration::from_secs(75);
@@ -71,9 +72,10 @@ pub enum Fate {
     Late(Duration),
 }
 
-/// Returns what follows for a shard without a job. `exit` is the exit code of its last job, if that can be seen; `looks` is how
-/// often in a row it was found without a job, the first time this long ago.
-pub fn fate(seen: &Seen, exit: Option<u8>, looks: u32, since: Duration) -> Fate {
+/// Returns what follows for a shard without a job. `exit` is the exit code of its last job, if that can be seen, and `ended` how
+/// Slurm ended that job, if it tells; `looks` is how often in a row the shard was found without a job, the first time this long
+/// ago.
+pub fn fate(seen: &Seen, exit: Option<u8>, ended: Option<&Ended>, looks: u32, since: Duration) -> Fate {
     match (seen, exit) {
         // Codes 0 and 1 mean that the run has its results, so a new attempt would do nothing.
         (Seen::Partly(_) | Seen::Whole, _) | (Seen::Unfinished, Some(0 | 1)) => match since < LATE {
@@ -84,7 +86,7 @@ pub fn fate(seen: &Seen, exit: Option<u8>, looks: u32, since: Duration) -> Fate 
         // Bad arguments, inputs, locks or engines are the same at the next attempt.
         (Seen::Unfinished, Some(status @ (2 | 4..=7))) => Fate::Failed(status),
         (Seen::Unfinished, Some(_)) => Fate::Lost,
-        (Seen::Unfinished, None) => match since < UNSEEN {
+        (Seen::Unfinished, None) => match since < UNSEEN && !ended.is_some_and(Ended::was_killed) {
             true => Fate::Waits,
             false => Fate::Lost,
         },
@@ -112,7 +114,18 @@ mod tests {
             (&partly, None, 99, minutes, Fate::Waits),
             (&partly, Some(2), 99, long, Fate::Late(long)),
         ] {
-            assert_eq!(fate(seen, exit, looks, since), expected, "{seen:?} {exit:?} {looks} {since:?}");
+            assert_eq!(fate(seen, exit, None, looks, since), expected, "{seen:?} {exit:?} {looks} {since:?}");
         }
+        let ended = |state: &str| Ended { state: state.to_owned(), node: None };
+        for (state, looks, expected) in [
+            ("TIMEOUT", 3, Fate::Lost),
+            ("TIMEOUT", 2, Fate::Waits),
+            ("COMPLETED", 9, Fate::Waits),
+            ("FAILED", 9, Fate::Waits),
+        ] {
+            assert_eq!(fate(&Seen::Unfinished, None, Some(&ended(state)), looks, soon), expected, "{state} {looks}");
+        }
+        // Its script had written this before.
+        assert_eq!(fate(&Seen::Unfinished, Some(0), Some(&ended("TIMEOUT")), 9, soon), Fate::Waits);
     }
 }

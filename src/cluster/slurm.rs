@@ -1,4 +1,4 @@
-//! Slurm's own clients: `sbatch`, `squeue` and `scancel`.
+//! Slurm's own clients: `sbatch`, `squeue`, `sinfo` and `scancel`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -9,6 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
 use super::ClusterError;
+use super::ended::Ended;
 use crate::settings::SlurmSettings;
 
 /// The most bytes of an answer that are read. A line of `squeue` has about a hundred.
@@ -46,6 +47,8 @@ pub struct Listed {
     pub state: String,
     /// Why it waits, as Slurm names it.
     pub reason: String,
+    /// The node where it runs or ran; empty for none.
+    pub node: String,
 }
 
 impl Listed {
@@ -64,6 +67,12 @@ impl Listed {
             "REVOKED",
         ];
         !ENDED.contains(&self.state.as_str())
+    }
+
+    /// Returns how the element ended; `None` while it has not.
+    pub fn ended(&self) -> Option<Ended> {
+        let node = Some(self.node.clone()).filter(|node| is_node(node));
+        (!self.is_alive()).then(|| Ended { state: self.state.clone(), node })
     }
 
     /// Tells whether the element waits for its start.
@@ -135,13 +144,13 @@ pub(super) fn is_node(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(fits) && !text.starts_with(['.', '-'])
 }
 
-/// Returns the user's array elements that Slurm knows.
+/// Returns the user's array elements that Slurm knows. Those that have ended it knows for some minutes.
 ///
 /// # Errors
 /// [`ClusterError`] of the client.
 pub async fn list() -> Result<Vec<Listed>, ClusterError> {
     const CLIENT: &str = "squeue";
-    let arguments = ["--noheader", "--array", "--me", "--format=%i|%T|%j|%r"].map(OsString::from);
+    let arguments = ["--noheader", "--array", "--me", "--states=all", "--format=%i|%T|%j|%r|%N"].map(OsString::from);
     let answer = call(CLIENT, &arguments, None).await?;
     let lines = answer.lines().filter(|line| !line.trim().is_empty());
     // The user's other jobs, which may be no arrays and have any name, are left out.
@@ -165,11 +174,13 @@ pub async fn cancel(names: &[&str]) -> Result<(), ClusterError> {
 fn parse(line: &str) -> Option<Option<Listed>> {
     let mut fields = line.trim().splitn(3, '|');
     let (id, state, rest) = (fields.next()?, fields.next()?, fields.next()?);
-    // Any job may have a `|` in its name, but no reason has.
-    let (name, reason) = rest.rsplit_once('|')?;
+    // Any job may have a `|` in its name, but no reason and no node has.
+    let mut fields = rest.rsplitn(3, '|');
+    let (node, reason, name) = (fields.next()?, fields.next()?, fields.next()?);
     let Some((_, element)) = id.split_once('_') else { return Some(None) };
     let Ok(shard) = element.parse() else { return Some(None) };
-    Some(Some(Listed { name: name.to_owned(), shard, state: state.to_owned(), reason: reason.to_owned() }))
+    let [name, state, reason, node] = [name, state, reason, node].map(str::to_owned);
+    Some(Some(Listed { name, shard, state, reason, node }))
 }
 
 /// Returns numbers as `sbatch --array` has them: `1-3,7`. They are sorted.
@@ -197,7 +208,11 @@ fn literal(path: &Path) -> OsString {
 }
 
 /// Runs a client to its end and returns its stdout.
-async fn call(client: &'static str, arguments: &[OsString], input: Option<&str>) -> Result<String, ClusterError> {
+pub(super) async fn call(
+    client: &'static str,
+    arguments: &[OsString],
+    input: Option<&str>,
+) -> Result<String, ClusterError> {
     let limit = Duration::from_secs(CLIENT_SECONDS);
     match tokio::time::timeout(limit, answer(client, arguments, input)).await {
         Ok(answer) => answer,
@@ -243,7 +258,7 @@ async fn beginning(pipe: Option<impl tokio::io::AsyncRead + Unpin>) -> std::io::
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn unknown(client: &'static str, answer: &str) -> ClusterError {
+pub(super) fn unknown(client: &'static str, answer: &str) -> ClusterError {
     ClusterError::Answer { client, answer: answer.trim().chars().take(200).collect() }
 }
 
@@ -253,11 +268,11 @@ mod tests {
 
     #[test]
     fn lines_of_the_queue_are_read() {
-        let element = parse("12_3|RUNNING|testevo-run-1|None").unwrap().unwrap();
+        let element = parse("12_3|RUNNING|testevo-run-1|None|n1").unwrap().unwrap();
         assert_eq!((element.shard, element.name.as_str(), element.is_alive()), (3, "testevo-run-1", true));
-        assert_eq!(parse("12|RUNNING|a|b|c|None").unwrap(), None);
-        assert!(parse("12_4|PENDING|x|Resources").unwrap().unwrap().is_pending());
-        assert!(!parse("12_4|NODE_FAIL|x|NodeDown").unwrap().unwrap().is_alive());
+        assert_eq!(parse("12|RUNNING|a|b|c|None|n1").unwrap(), None);
+        assert!(parse("12_4|PENDING|x|Resources|").unwrap().unwrap().is_pending());
+        assert!(!parse("12_4|NODE_FAIL|a|x|NodeDown|n1").unwrap().unwrap().is_alive());
         assert_eq!(parse("slurm_load_jobs error"), None);
     }
 

@@ -17,8 +17,17 @@ struct Cluster {
 
 impl Cluster {
     fn start() -> Self {
+        Self::begin("start")
+    }
+
+    /// Starts a cluster that keeps accounts of its jobs.
+    fn with_accounts() -> Self {
+        Self::begin("account")
+    }
+
+    fn begin(action: &str) -> Self {
         let cluster = Self { directory: tempfile::tempdir().unwrap() };
-        cluster.script(&["start"], &[]);
+        cluster.script(&[action], &[]);
         cluster
     }
 
@@ -148,6 +157,27 @@ fn shards_on_slurm_are_a_whole_run() {
     assert_eq!(code, Some(2), "{said}");
 }
 
+#[test]
+fn accounts_tell_how_a_forgotten_job_ended() {
+    let (repository, workshop) = demonstration::given();
+    remove_runs(&workshop, "accounts-");
+    let cluster = Cluster::with_accounts();
+    let selected = repository.name.to_string();
+    let validate = ["validate", "--no-confirm", "--format", "json", &selected, "--run-id", "accounts-merged"];
+    let on_slurm = [&validate[..], &["--on", "slurm", "--shards", "1"]].concat();
+    let settings = workshop.data_dir.join("settings.toml");
+    fs::write(&settings, "[slurm]\noptions = [\"--hold\"]\n").unwrap();
+    cluster.run(&workshop, &[&on_slurm[..], &["--detach"]].concat());
+    fs::remove_file(&settings).unwrap();
+    let job = cluster.ask("squeue", &["--noheader", "--format=%F"]).trim().to_owned();
+    cluster.ask("scancel", &[&job]);
+    wait_until("the controller forgets the job", || {
+        cluster.ask("squeue", &["--noheader", "--states=all"]).trim().is_empty().then_some(())
+    });
+    let said = cluster.run(&workshop, &on_slurm);
+    assert!(said.contains("shard 1 was lost (Slurm says CANCELLED), and is submitted again"), "{said}");
+}
+
 /// Gold and the submissions of each category, a shard for each task: a node goes in the middle, it and another can't write one
 /// shard's results, the third has a full disk.
 #[test]
@@ -185,7 +215,7 @@ fn full_what_nodes_can_not_do_is_done_elsewhere() {
     fs::remove_file(&settings).unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("shard 1 was lost") && said.contains(", away from n1"), "{said}");
+    assert!(said.contains("shard 1 was lost (Slurm says FAILED on n1)") && said.contains(", away from n1"), "{said}");
     assert_eq!(results(&workshop, "hard-merged"), expected, "{said}");
     assert_eq!(runs(&workshop, "hard-merged"), ["hard-merged"]);
 }

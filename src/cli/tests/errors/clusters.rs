@@ -2,10 +2,12 @@
 
 use super::{disk, path, text};
 use crate::cluster::ClusterError;
+use crate::cluster::ended::Ended;
 use crate::error::CommandError;
 
 pub(super) fn of_clusters() -> Vec<CommandError> {
     let run = || text("run");
+    let ended = |state| Some(Ended { state: text(state), node: Some(text("n1")) });
     super::all([
         ClusterError::NoClient { client: "sbatch", source: std::io::ErrorKind::NotFound.into() },
         ClusterError::Refused { client: "sbatch", words: text("invalid partition specified: nowhere") },
@@ -14,7 +16,10 @@ pub(super) fn of_clusters() -> Vec<CommandError> {
         ClusterError::Answer { client: "squeue", answer: text("?") },
         ClusterError::Shard { run: run(), shard: 3, status: 2, words: text("no lock"), log: path() },
         ClusterError::Shard { run: run(), shard: 3, status: 7, words: text("no engine"), log: path() },
-        ClusterError::Lost { run: run(), shard: 3, attempts: 3, log: path() },
+        ClusterError::Lost { run: run(), shard: 3, attempts: 3, ended: None, log: path() },
+        ClusterError::Lost { run: run(), shard: 3, attempts: 3, ended: ended("NODE_FAIL"), log: path() },
+        ClusterError::Lost { run: run(), shard: 3, attempts: 3, ended: ended("TIMEOUT"), log: path() },
+        ClusterError::Lost { run: run(), shard: 3, attempts: 3, ended: ended("OUT_OF_MEMORY"), log: path() },
         ClusterError::Late { run: run(), shard: 3, seconds: 300, what: text("4 of 12 logs and other files") },
         ClusterError::Cancelled { run: run() },
         ClusterError::Other { run: run() },

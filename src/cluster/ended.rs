@@ -1,0 +1,42 @@
+//! How Slurm ended a shard's job.
+
+use std::fmt;
+
+/// How Slurm ended an element of a job's array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The state, as Slurm names it, such as `TIMEOUT`.
+    pub state: String,
+    /// The node where it ran, if it ran on one.
+    pub node: Option<String>,
+}
+
+impl Ended {
+    /// Tells whether Slurm ended the job, so that its script left no exit code.
+    pub fn was_killed(&self) -> bool {
+        !matches!(self.state.as_str(), "COMPLETED" | "FAILED")
+    }
+
+    /// Returns what to do against another end of this kind; `None` where only the log tells.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self.state.as_str() {
+            "TIMEOUT" | "DEADLINE" => Some(
+                "give each shard more `time` below [slurm] in settings.toml, or name more shards; the same command goes on where \
+                 it stopped",
+            ),
+            "OUT_OF_MEMORY" => Some(
+                "give each shard more `memory` below [slurm] in settings.toml; the same command goes on where it stopped",
+            ),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.node {
+            Some(node) => write!(f, "Slurm says {} on {node}", self.state),
+            None => write!(f, "Slurm says {}", self.state),
+        }
+    }
+}
