@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,8 @@ use crate::output::counted;
 const MOST_BYTES: u64 = 4 << 20;
 /// How often Slurm may know nothing of a job without an answer before the node counts as silent.
 const LOOKS_UNTIL_LOST: u32 = 5;
+/// How long a job may wait for its node, which may be busy.
+const PATIENCE: Duration = Duration::from_secs(600);
 /// The time between two looks.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Checks that shards do not need: they use no network.
@@ -60,7 +62,7 @@ struct Answer {
 /// # Errors
 /// [`ClusterError`]; an interrupt.
 pub async fn nodes(context: &Context) -> Result<Vec<Node>, CommandError> {
-    let nodes = slurm::nodes(&context.options.slurm).await?;
+    let (nodes, unavailable) = slurm::nodes(&context.options.slurm).await?;
     if context.options.dry_run {
         context.events.message(format!("would look at {}", counted(nodes.len(), "node", "nodes")));
         return Ok(Vec::new());
@@ -79,7 +81,16 @@ pub async fn nodes(context: &Context) -> Result<Vec<Node>, CommandError> {
     if asked.is_err() {
         slurm::cancel(&names).await?;
     }
-    asked
+    let mut found = asked?;
+    // A job for such a node would wait until somebody makes it available.
+    found.extend(unavailable.into_iter().map(|(node, state)| {
+        let detail = format!("Slurm gives it no jobs: it is {state}");
+        let advice = Some(format!("`scontrol show node {node}` tells why"));
+        let check = NodeCheck { check: "slurm".to_owned(), status: "fail".to_owned(), detail, advice };
+        Node { node, status: "fail".to_owned(), checks: vec![check] }
+    }));
+    found.sort_by(|one, other| one.node.cmp(&other.node));
+    Ok(found)
 }
 
 async fn ask(
@@ -111,17 +122,24 @@ async fn ask(
     }
     let stage = context.events.stage("nodes", Some(waiting.len() as u64), 0);
     let mut looks: BTreeMap<String, u32> = BTreeMap::new();
-    let mut found = Vec::new();
+    let (mut found, begun) = (Vec::new(), Instant::now());
     while !waiting.is_empty() {
         let listed = slurm::list().await?;
         for (node, name) in waiting.clone() {
             let answer = read(&directory.join(&node).join("answer")).map_err(io)?;
-            let alive = listed.iter().any(|one| one.name == name && one.is_alive());
+            let job = listed.iter().find(|one| one.name == name && one.is_alive());
             let looked = looks.entry(node.clone()).or_default();
-            *looked = if alive { 0 } else { *looked + 1 };
-            if answer.is_none() && *looked < LOOKS_UNTIL_LOST {
+            *looked = if job.is_some() { 0 } else { *looked + 1 };
+            let pending = job.filter(|one| one.is_pending() && begun.elapsed() > PATIENCE);
+            if answer.is_none() && *looked < LOOKS_UNTIL_LOST && pending.is_none() {
                 continue;
             }
+            let busy = pending.map(|one| NodeCheck {
+                check: "job".to_owned(),
+                status: "warn".to_owned(),
+                detail: format!("its job did not start within {} minutes: {}", PATIENCE.as_secs() / 60, one.reason),
+                advice: Some("ask again when the node is free".to_owned()),
+            });
             let silent = || NodeCheck {
                 check: "job".to_owned(),
                 status: "fail".to_owned(),
@@ -130,11 +148,14 @@ async fn ask(
             };
             let checks = match answer {
                 Some(bytes) => checks(&bytes).unwrap_or_else(|| vec![silent()]),
-                None => vec![silent()],
+                None => vec![busy.unwrap_or_else(silent)],
             };
             let status = ["fail", "warn"].into_iter().find(|status| checks.iter().any(|check| check.status == *status));
             let status = status.unwrap_or("ok").to_owned();
             waiting.remove(&node);
+            if pending.is_some() {
+                slurm::cancel(&[&name]).await?;
+            }
             stage.item_started(&node);
             stage.item_finished(&node, status.clone(), status == "fail");
             found.push(Node { node, status, checks });
@@ -143,7 +164,6 @@ async fn ask(
             tokio::time::sleep(PAUSE).await;
         }
     }
-    found.sort_by(|one, other| one.node.cmp(&other.node));
     Ok(found)
 }
 

@@ -146,6 +146,11 @@ impl Scratch {
 /// Makes the node's data directory. Returns the locks that no other process sets it up, and that this one uses it.
 fn prepare(shared: &Path, root: &Path) -> io::Result<(fs::File, fs::File)> {
     fs::create_dir_all(root)?;
+    // In a directory for everybody somebody else may have made it, with layers of their own.
+    let owner = std::os::unix::fs::MetadataExt::uid(&fs::symlink_metadata(root)?);
+    if owner != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other(format!("`{}` belongs to another user", root.display())));
+    }
     let held = |name, operation| -> io::Result<fs::File> {
         let file = fs::File::create(root.join(name))?;
         flock(&file, operation)?;
@@ -179,9 +184,13 @@ fn make_room(
     let needed = needed_bytes(shared, root, tasks);
     let found = statvfs(root)?;
     let free = found.f_bavail.saturating_mul(found.f_frsize);
+    let used = if most_bytes.is_some() { bytes_below(&store)? } else { 0 };
     Ok(match most_bytes {
         _ if free < needed => Some(format!("{} are free on its disk, and {} are needed", size(free), size(needed))),
-        Some(most) if most < needed => Some(format!("it may take {}, and {} are needed", size(most), size(needed))),
+        Some(most) if most < used.saturating_add(needed) => {
+            let [most, used, needed] = [most, used, needed].map(size);
+            Some(format!("it may take {most}, has {used} that others may use, and {needed} more are needed"))
+        }
         _ => None,
     })
 }

@@ -23,7 +23,7 @@ pub(super) struct PlanArguments {
     #[arg(long, value_name = "FILE")]
     costs: PathBuf,
     /// Models that are scored
-    #[arg(long, value_name = "M", default_value = "1")]
+    #[arg(long, value_name = "M", default_value = "1", value_parser = models)]
     models: NonZeroU32,
     /// Numbers of nodes; each executes one shard, with `--jobs` tasks at once
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4,8,16,32", value_parser = nodes)]
@@ -34,6 +34,15 @@ pub(super) struct PlanArguments {
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
+}
+
+/// The most models of a plan.
+const MOST_MODELS: u32 = 100_000;
+
+/// Parses a number of models.
+fn models(text: &str) -> Result<NonZeroU32, String> {
+    let models = text.parse::<NonZeroU32>().ok().filter(|models| models.get() <= MOST_MODELS);
+    models.ok_or_else(|| format!("it is no number from 1 to {MOST_MODELS}"))
 }
 
 /// Parses a number of nodes.

@@ -28,11 +28,24 @@ pub async fn accounted(number: &str, name: &str, shard: u32) -> Result<Option<En
     for line in answer.lines().filter(|line| !line.trim().is_empty()) {
         let (listed, of) = parse(line).ok_or_else(|| unknown(CLIENT, line))?;
         // A controller that lost its state counts from one again.
-        if listed.name == name && of == element {
+        if listed.name == name && is_of(of, number, shard) {
             ended = listed.ended();
         }
     }
     Ok(ended)
+}
+
+/// Tells whether an id of `sacct` is of this element: `7_2`, or `7_[1-3,5]` for elements that were never started.
+fn is_of(id: &str, number: &str, shard: u32) -> bool {
+    let Some((job, elements)) = id.split_once('_') else { return false };
+    let elements = elements.trim_start_matches('[').trim_end_matches(']');
+    let holds = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let bound = |text: &str| text.parse::<u32>().ok();
+        bound(first).zip(bound(last)).is_some_and(|(first, last)| (first..=last).contains(&shard))
+    };
+    // `%4` after the ranges bounds how many run at once.
+    job == number && elements.split('%').next().is_some_and(|ranges| ranges.split(',').any(holds))
 }
 
 /// Returns the element of a line of `sacct`, and its number with that of its job.
@@ -57,5 +70,8 @@ mod tests {
         assert_eq!(ended("2_1|RUNNING|n3|cc"), None);
         assert_eq!(parse("2_1|RUNNING|n3"), None);
         assert_eq!(parse("2_1|RUNNING|n3|a|b").unwrap().0.name, "a|b");
+        let of = |id: &str| is_of(id, "7", 3);
+        assert!(of("7_3") && of("7_[1-4]") && of("7_[1,3%2]") && of("7_[3-3]"));
+        assert!(!of("7_4") && !of("8_3") && !of("7") && !of("7_[1-2,4-9%3]") && !of("7_3.batch"));
     }
 }

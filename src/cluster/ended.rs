@@ -12,17 +12,22 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Tells whether Slurm ended the job, so that its script left no exit code.
+    /// Tells whether Slurm ended the job before its script did. After `OUT_OF_MEMORY` the script may have gone on, since the
+    /// kernel ends one process.
     pub fn was_killed(&self) -> bool {
-        !matches!(self.state.as_str(), "COMPLETED" | "FAILED")
+        matches!(self.state.as_str(), "NODE_FAIL" | "BOOT_FAIL" | "TIMEOUT" | "DEADLINE" | "PREEMPTED" | "CANCELLED")
+    }
+
+    /// Tells whether the same job could do better on another node.
+    pub fn is_the_nodes_fault(&self) -> bool {
+        !matches!(self.state.as_str(), "TIMEOUT" | "DEADLINE" | "PREEMPTED" | "CANCELLED" | "OUT_OF_MEMORY")
     }
 
     /// Returns what to do against another end of this kind; `None` where only the log tells.
     pub fn hint(&self) -> Option<&'static str> {
         match self.state.as_str() {
             "TIMEOUT" | "DEADLINE" => Some(
-                "give each shard more `time` below [slurm] in settings.toml, or name more shards; the same command goes on where \
-                 it stopped",
+                "give each shard more `time` below [slurm] in settings.toml; the same command goes on where it stopped",
             ),
             "OUT_OF_MEMORY" => Some(
                 "give each shard more `memory` below [slurm] in settings.toml; the same command goes on where it stopped",

@@ -33,6 +33,14 @@ pub enum ClusterError {
         /// Its own words.
         words: String,
     },
+    /// A client did not reach the controller, which may have what it was told all the same.
+    #[error("Slurm's `{client}` did not reach the controller: {words}")]
+    Unreached {
+        /// The client.
+        client: &'static str,
+        /// Its own words.
+        words: String,
+    },
     /// A client did not end in time.
     #[error("Slurm's `{client}` gave no answer within {seconds} seconds")]
     Silent {
@@ -127,7 +135,7 @@ pub enum ClusterError {
 
 /// Returns what an error adds about a job's end.
 fn last(ended: &Option<Ended>) -> String {
-    ended.as_ref().map(|ended| format!(", the last time because {ended}")).unwrap_or_default()
+    ended.as_ref().map(|ended| format!("; of the last time {ended}")).unwrap_or_default()
 }
 
 impl From<io::Error> for ClusterError {
@@ -147,6 +155,7 @@ impl Failure for ClusterError {
             Self::Malformed { .. } => ExitStatus::Mismatch,
             Self::Cancelled { .. } => ExitStatus::Interrupted,
             Self::Refused { .. }
+            | Self::Unreached { .. }
             | Self::Silent { .. }
             | Self::Answer { .. }
             | Self::Lost { .. }
@@ -170,7 +179,7 @@ impl Failure for ClusterError {
             Self::Refused { client: "sbatch", .. } => {
                 "ask for what the cluster has below [slurm] in settings.toml; the same command goes on where it stopped"
             }
-            Self::Refused { .. } | Self::Silent { .. } => {
+            Self::Refused { .. } | Self::Unreached { .. } | Self::Silent { .. } => {
                 "look with `scontrol ping` whether the controller runs; the same command goes on where it stopped"
             }
             Self::Answer { .. } => "look whether this is Slurm's own client, and of version 20.02 or later",

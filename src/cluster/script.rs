@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::sharded_run::ShardedRun;
+use crate::manifest::MEMORY_PER_JOB;
 use crate::settings::SlurmSettings;
 
 /// The digits of the shard that runs, in a script.
@@ -30,10 +31,17 @@ pub fn render(
     if let Some(gib) = settings.scratch_gib {
         scratch.push_str(&format!("export TESTEVO_SANDBOX_SCRATCH_GIB={gib}\n"));
     }
+    // As `jobs_at_once` counts.
+    let (per_job, spare) = (MEMORY_PER_JOB >> 20, (MEMORY_PER_JOB / 8) >> 20);
     format!(
         "#!/bin/sh\n\
-         # The allocation says how much may run at once, not the machine.\n\
+         # The allocation says how much may run at once, not the machine: its processors, and its memory in MiB.\n\
          TESTEVO_SANDBOX_JOBS=\"${{SLURM_CPUS_PER_TASK:-${{SLURM_CPUS_ON_NODE:-1}}}}\"\n\
+         memory=\"${{SLURM_MEM_PER_NODE:-$((${{SLURM_MEM_PER_CPU:-0}} * TESTEVO_SANDBOX_JOBS))}}\"\n\
+         if [ \"$memory\" -gt 0 ] && [ \"$TESTEVO_SANDBOX_JOBS\" -gt $(((memory + {spare}) / {per_job})) ]; then\n\
+         TESTEVO_SANDBOX_JOBS=$(((memory + {spare}) / {per_job}))\n\
+         if [ \"$TESTEVO_SANDBOX_JOBS\" = 0 ]; then TESTEVO_SANDBOX_JOBS=1; fi\n\
+         fi\n\
          TESTEVO_SANDBOX_DATA_DIR={data_dir}\n\
          export TESTEVO_SANDBOX_JOBS TESTEVO_SANDBOX_DATA_DIR\n\
          {scratch}shard={directory}/\"shard-{SHARD}\"\n\
@@ -95,6 +103,14 @@ mod tests {
         assert!(render(&quoted).contains("\nexport TESTEVO_SANDBOX_SCRATCH='$SLURM_JOB_TMP/of me'\n"));
         let script = render(&replaced);
         let mut shell = Command::new("sh");
+        for (memory, jobs) in [("16384", "4"), ("100000", "5"), ("2000", "1"), ("0", "5"), ("7700", "2")] {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &script]).env("SLURM_ARRAY_TASK_ID", "7").env("SLURM_CPUS_ON_NODE", "5");
+            shell.env("SLURM_MEM_PER_NODE", memory).env_remove("SLURM_CPUS_PER_TASK").env_remove("SLURM_MEM_PER_CPU");
+            shell.status().unwrap();
+            assert_eq!(fs::read_to_string(&said).unwrap().lines().rev().nth(2), Some(jobs), "{memory}");
+        }
+        shell.env_remove("SLURM_MEM_PER_NODE").env_remove("SLURM_MEM_PER_CPU");
         shell
             .args(["-c", &script])
             .env("SLURM_ARRAY_TASK_ID", "7")

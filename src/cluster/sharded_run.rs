@@ -1,6 +1,6 @@
 //! The record of a run whose shards are on a cluster, by which the same command finds them again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::digest::Digest;
 use crate::output::json_problem;
 
 /// The version of a record's schema.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 /// The largest record, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
 /// How much of a log's end is read for its last line, in bytes.
@@ -34,8 +34,9 @@ pub struct ShardedRun {
     pub shards: u32,
     /// What was given to the scheduler.
     pub attempts: Vec<Attempt>,
-    /// How many of these were made before the shards were last cancelled.
-    pub before_cancel: usize,
+    /// For a shard, how many of these no longer count: it was cancelled, or a later command tries it anew.
+    #[serde(default)]
+    pub anew: BTreeMap<u32, usize>,
 }
 
 /// A command, as it was typed but for what concerns the cluster and the run's name.
@@ -67,7 +68,7 @@ pub struct Attempt {
 impl ShardedRun {
     /// Returns a run without attempts.
     pub fn new(run_id: String, asked: Asked, shards: u32) -> Self {
-        Self { schema: SCHEMA, run_id, asked, shards, attempts: Vec::new(), before_cancel: 0 }
+        Self { schema: SCHEMA, run_id, asked, shards, attempts: Vec::new(), anew: BTreeMap::new() }
     }
 
     /// Returns the beginning of the ids of the shards' runs.
@@ -80,16 +81,26 @@ impl ShardedRun {
         format!("{}{shard}", self.run_prefix())
     }
 
-    /// Returns how often a shard was given to the scheduler, since it was last cancelled.
-    pub fn attempts_of(&self, shard: u32) -> usize {
-        self.attempts.iter().skip(self.before_cancel).filter(|attempt| attempt.shards.contains(&shard)).count()
+    /// Counts the attempts at a shard from here on.
+    pub fn count_anew(&mut self, shard: u32) {
+        self.anew.insert(shard, self.attempts.len());
     }
 
-    /// Returns the nodes that attempts at any of these shards avoided, since they were last cancelled.
+    /// Returns the attempts at a shard that count.
+    fn counted(&self, shard: u32) -> impl Iterator<Item = &Attempt> {
+        let before = self.anew.get(&shard).copied().unwrap_or_default();
+        self.attempts.iter().skip(before).filter(move |attempt| attempt.shards.contains(&shard))
+    }
+
+    /// Returns how often a shard was given to the scheduler, as far as that counts.
+    pub fn attempts_of(&self, shard: u32) -> usize {
+        self.counted(shard).count()
+    }
+
+    /// Returns the nodes that attempts at any of these shards avoided, as far as they count.
     pub fn avoided_for(&self, shards: &[u32]) -> BTreeSet<String> {
-        let attempts = self.attempts.iter().skip(self.before_cancel);
-        let of_shards = attempts.filter(|attempt| attempt.shards.iter().any(|shard| shards.contains(shard)));
-        of_shards.flat_map(|attempt| attempt.avoided.iter().cloned()).collect()
+        let attempts = shards.iter().flat_map(|shard| self.counted(*shard));
+        attempts.flat_map(|attempt| attempt.avoided.iter().cloned()).collect()
     }
 
     /// Adds an attempt at these shards. Its name differs from those of other runs, users and data directories.

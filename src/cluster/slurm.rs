@@ -1,5 +1,6 @@
 //! Slurm's own clients: `sbatch`, `squeue`, `sinfo` and `scancel`.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Stdio;
@@ -16,6 +17,10 @@ use crate::settings::SlurmSettings;
 const MOST_ANSWER_BYTES: u64 = 32 << 20;
 /// How long a client may take, in seconds. Clients themselves wait for a busy controller.
 const CLIENT_SECONDS: u64 = 120;
+
+/// What clients say that did not reach the controller, or not its answer.
+const UNREACHED: [&str; 4] =
+    ["Unable to contact slurm controller", "Socket timed out", "Connection refused", "Zero Bytes were transmitted"];
 
 /// What `sbatch` is given.
 #[derive(Clone, Copy, Debug)]
@@ -98,17 +103,17 @@ pub async fn submit(job: Job<'_>, settings: &SlurmSettings) -> Result<String, Cl
         format!("--array={}", ranges(job.shards)).into(),
         "--nodes=1".into(),
         "--ntasks=1".into(),
+        // Shards are submitted again by us, bounded and away from nodes that lost them.
+        "--no-requeue".into(),
         // A shard that is started again continues its run, so its log goes on, too.
         "--open-mode=append".into(),
         output,
         directory,
     ];
     arguments.extend(job.node.map(|node| format!("--nodelist={node}").into()));
-    if !job.avoided.is_empty() {
-        arguments.push(format!("--exclude={}", job.avoided.join(",")).into());
-    }
-    // The user's options come last, because the last one of a kind counts.
-    arguments.extend(settings.arguments().into_iter().map(OsString::from));
+    // The user's options come later, because the last one of a kind counts.
+    let of_user = settings.arguments();
+    arguments.extend(excluding(job.avoided, &of_user));
     let answer = call(CLIENT, &arguments, Some(job.script)).await?;
     let number = answer.trim().split(';').next().unwrap_or_default();
     match !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -117,25 +122,34 @@ pub async fn submit(job: Job<'_>, settings: &SlurmSettings) -> Result<String, Cl
     }
 }
 
-/// Returns the nodes that answer Slurm, sorted: those of the settings' partition if there is one.
+/// Returns the nodes that take jobs, sorted, and those that do not, each with its state: all of the settings' partition if there
+/// is one.
 ///
 /// # Errors
 /// [`ClusterError`] of the client.
-pub async fn nodes(settings: &SlurmSettings) -> Result<Vec<String>, ClusterError> {
+pub async fn nodes(settings: &SlurmSettings) -> Result<(Vec<String>, BTreeMap<String, String>), ClusterError> {
     const CLIENT: &str = "sinfo";
-    let mut arguments = ["--noheader", "--Node", "--responding", "--format=%N"].map(OsString::from).to_vec();
+    let mut arguments = ["--noheader", "--Node", "--format=%N|%T"].map(OsString::from).to_vec();
     arguments.extend(settings.partition.as_ref().map(|partition| format!("--partition={partition}").into()));
     let answer = call(CLIENT, &arguments, None).await?;
-    let mut nodes = Vec::new();
-    for node in answer.lines().map(str::trim).filter(|node| !node.is_empty()) {
-        if !is_node(node) {
-            return Err(unknown(CLIENT, node));
+    let (mut nodes, mut unavailable) = (Vec::new(), BTreeMap::new());
+    for line in answer.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (node, state) =
+            line.split_once('|').filter(|(node, _)| is_node(node)).ok_or_else(|| unknown(CLIENT, line))?;
+        match takes_jobs(state) {
+            true => nodes.push(node.to_owned()),
+            false => drop(unavailable.insert(node.to_owned(), state.to_owned())),
         }
-        nodes.push(node.to_owned());
     }
     nodes.sort();
     nodes.dedup();
-    Ok(nodes)
+    Ok((nodes, unavailable))
+}
+
+/// Tells whether a node in this state runs jobs now or soon. `*` after a state means that the node does not answer.
+fn takes_jobs(state: &str) -> bool {
+    let known = ["idle", "mixed", "allocated", "completing", "planned"].iter().any(|one| state.starts_with(one));
+    known && !state.ends_with('*')
 }
 
 /// Tells whether a text can be a node's name, which becomes a directory's and stands in lists.
@@ -181,6 +195,17 @@ fn parse(line: &str) -> Option<Option<Listed>> {
     let Ok(shard) = element.parse() else { return Some(None) };
     let [name, state, reason, node] = [name, state, reason, node].map(str::to_owned);
     Some(Some(Listed { name, shard, state, reason, node }))
+}
+
+/// Returns a user's options, and at their end the nodes that they and we exclude.
+fn excluding(avoided: &[String], of_user: &[String]) -> Vec<OsString> {
+    let mut options: Vec<OsString> = of_user.iter().map(OsString::from).collect();
+    if !avoided.is_empty() {
+        let excluded = of_user.iter().rev().find_map(|option| option.strip_prefix("--exclude="));
+        let nodes: Vec<&str> = excluded.into_iter().chain(avoided.iter().map(String::as_str)).collect();
+        options.push(format!("--exclude={}", nodes.join(",")).into());
+    }
+    options
 }
 
 /// Returns numbers as `sbatch --array` has them: `1-3,7`. They are sorted.
@@ -245,7 +270,11 @@ async fn answer(
             let words: Vec<&str> =
                 err.lines().chain(out.lines()).map(str::trim).filter(|line| !line.is_empty()).collect();
             let words = if words.is_empty() { "it gave no reason".to_owned() } else { words.join("; ") };
-            Err(ClusterError::Refused { client, words: words.chars().take(600).collect() })
+            let words: String = words.chars().take(600).collect();
+            match UNREACHED.iter().any(|beginning| words.contains(beginning)) {
+                true => Err(ClusterError::Unreached { client, words }),
+                false => Err(ClusterError::Refused { client, words }),
+            }
         }
     }
 }
@@ -282,11 +311,29 @@ mod tests {
         assert_eq!(literal(Path::new("/a%b")), OsString::from("/a%%b"));
     }
 
+    #[test]
+    fn nodes_take_jobs_in_some_states() {
+        assert!(["idle", "mixed", "allocated", "allocated+", "idle~", "completing"].into_iter().all(takes_jobs));
+        assert!(!["idle*", "down", "down*", "drained", "draining", "maint", "unknown"].into_iter().any(takes_jobs));
+    }
+
+    #[test]
+    fn nodes_that_users_exclude_stay_excluded() {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let user = texts(&["--exclude=node7", "--qos=low"]);
+        assert_eq!(excluding(&texts(&["n1", "n2"]), &user), ["--exclude=node7", "--qos=low", "--exclude=node7,n1,n2"]);
+        assert_eq!(excluding(&[], &user), ["--exclude=node7", "--qos=low"]);
+        assert_eq!(excluding(&texts(&["n1"]), &[]), ["--exclude=n1"]);
+    }
+
     #[tokio::test]
     async fn a_failure_is_told_in_the_clients_words() {
         let error =
             call("sh", &["-c".into(), "echo no such partition >&2; exit 1".into()], Some("")).await.unwrap_err();
         assert_eq!(error.to_string(), "Slurm's `sh` failed: no such partition");
+        let script = "echo 'sbatch: error: Socket timed out on send/recv operation' >&2; exit 1";
+        let error = call("sh", &["-c".into(), script.into()], None).await.unwrap_err();
+        assert!(matches!(error, ClusterError::Unreached { .. }), "{error}");
         let error = call("no-such-client", &[], None).await.unwrap_err();
         assert!(matches!(error, ClusterError::NoClient { .. }), "{error}");
     }

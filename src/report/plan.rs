@@ -1,7 +1,7 @@
 //! How long a scoring run takes on several nodes, simulated from recorded costs.
 //!
-//! Shards are those that `score --shard K/N` executes, one per node. A node works on its tasks in the order of the selection,
-//! several at once. Nodes do not wait for each other.
+//! Shards are those that `score --shard K/N` executes, one per node. A node works on several of its tasks at once. Nodes do not
+//! wait for each other: each is free once its shard is done.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -37,7 +37,7 @@ pub struct Estimate {
     pub nodes: NonZeroU32,
     /// Wall time until the last node is done, in milliseconds.
     pub wall_ms: u64,
-    /// Wall times of all nodes' jobs together, in milliseconds: what the nodes cost.
+    /// Each node's wall time, times the tasks at once, of all nodes together, in milliseconds: what the nodes cost.
     pub core_ms: u64,
     /// The share of that in which tasks are executed.
     pub busy: f64,
@@ -84,9 +84,10 @@ pub fn plan(tasks: &[Task], costs: &Costs, workload: &Workload, nodes: &[NonZero
     }
 }
 
-/// Returns the number of shards up to which twice as many save a third of the time or more. It is larger where the longest
-/// shard would take more than half of its time limit, because nodes differ and costs are estimates.
-pub fn shards(tasks: &[Task], costs: &Costs, workload: &Workload, limit_ms: Option<u64>) -> NonZeroU32 {
+/// Returns the number of shards up to which twice as many save a third of the time or more, and the longest one's time in
+/// milliseconds. The number is larger where that would be more than half of the time limit, because nodes differ and costs are
+/// estimates.
+pub fn shards(tasks: &[Task], costs: &Costs, workload: &Workload, limit_ms: Option<u64>) -> (NonZeroU32, u64) {
     let weights = costs.weights(tasks);
     let most = u32::try_from(tasks.len()).unwrap_or(MOST_SHARDS).clamp(1, MOST_SHARDS);
     let number = |shards: u32| NonZeroU32::new(shards).unwrap_or(NonZeroU32::MIN);
@@ -103,12 +104,12 @@ pub fn shards(tasks: &[Task], costs: &Costs, workload: &Workload, limit_ms: Opti
         }
         shards = more;
     }
-    number(shards)
+    (number(shards), wall_ms(shards))
 }
 
 fn estimate(tasks: &[Task], weights: &[u64], workload: &Workload, nodes: NonZeroU32) -> Estimate {
     let jobs = workload.jobs.max(1);
-    let (mut wall_ms, mut work_ms) = (0, 0_u64);
+    let (mut wall_ms, mut node_ms, mut work_ms) = (0, 0_u64, 0_u64);
     for part in parts(tasks, nodes, weights) {
         let mut workers: BinaryHeap<Reverse<u64>> = vec![Reverse(workload.start_ms); jobs].into();
         for at in part {
@@ -119,9 +120,10 @@ fn estimate(tasks: &[Task], weights: &[u64], workload: &Workload, nodes: NonZero
                 }
             }
         }
-        wall_ms = workers.into_iter().map(|Reverse(end)| end).max().unwrap_or_default().max(wall_ms);
+        let end = workers.into_iter().map(|Reverse(end)| end).max().unwrap_or_default();
+        (wall_ms, node_ms) = (end.max(wall_ms), node_ms.saturating_add(end));
     }
-    let core_ms = wall_ms.saturating_mul(u64::from(nodes.get())).saturating_mul(jobs as u64);
+    let core_ms = node_ms.saturating_mul(jobs as u64);
     let busy = if core_ms == 0 { 0.0 } else { work_ms as f64 / core_ms as f64 };
     Estimate { nodes, wall_ms, core_ms, busy }
 }
@@ -166,7 +168,8 @@ mod tests {
         assert_eq!(walls, [250, 130, 130]);
         assert_eq!((plan.tasks, plan.recorded, plan.bend), (4, 4, NonZeroU32::new(2)));
         let last = &plan.estimates[2];
-        assert_eq!((last.core_ms, last.busy), (520, 240.0 / 520.0));
+        // The four nodes take 130, 90, 50 and 10.
+        assert_eq!((last.core_ms, last.busy), (280, 240.0 / 280.0));
     }
 
     #[test]
@@ -175,14 +178,19 @@ mod tests {
         let tasks: Vec<Task> = ids.into_iter().zip('1'..).map(|(id, revision)| task(id, revision)).collect();
         let costs = Costs { schema: 1, milliseconds: ids.map(|id| (id.parse().unwrap(), 100)).into() };
         let of = |models, start_ms, limit_ms| {
-            shards(&tasks, &costs, &Workload { models, jobs: 1, start_ms }, limit_ms).get()
+            shards(&tasks, &costs, &Workload { models, jobs: 1, start_ms }, limit_ms).0.get()
         };
         // 1, 2, 4 and 8 shards take 800, 400, 200 and 100 without a start, and 1800, 1400, 1200 and 1100 with it.
-        assert_eq!([of(1, 0, None), of(1, 0, Some(1))], [8, 8]);
+        assert_eq!(of(1, 0, None), 8);
         assert_eq!([of(1, 1000, None), of(1, 1000, Some(3600)), of(1, 1000, Some(2600))], [1, 1, 4]);
         // Ten models take ten times as long.
         assert_eq!(of(10, 1000, Some(6000)), 8);
-        assert_eq!(shards(&[], &costs, &Workload { models: 1, jobs: 1, start_ms: 0 }, None).get(), 1);
+        let none = shards(&[], &costs, &Workload { models: 1, jobs: 1, start_ms: 0 }, None);
+        assert_eq!(none, (NonZeroU32::MIN, 0));
+        // Four tasks of one revision stay together, whatever the limit.
+        let together: Vec<Task> = ids[..4].iter().map(|id| task(id, '1')).collect();
+        let workload = Workload { models: 1, jobs: 1, start_ms: 0 };
+        assert_eq!(shards(&together, &costs, &workload, Some(100)).1, 400);
     }
 
     #[test]

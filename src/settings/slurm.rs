@@ -51,7 +51,13 @@ impl SlurmSettings {
             _ => return None,
         };
         let hours = days.checked_mul(24)?.checked_add(hours)?;
-        hours.checked_mul(60)?.checked_add(minutes)?.checked_mul(60)?.checked_add(seconds)?.checked_mul(1000)
+        hours
+            .checked_mul(60)?
+            .checked_add(minutes)?
+            .checked_mul(60)?
+            .checked_add(seconds)?
+            .checked_mul(1000)
+            .filter(|time| *time > 0)
     }
 
     /// Returns the memory of a shard in bytes; `None` if there is no limit, or in a form that only Slurm knows.
@@ -94,7 +100,8 @@ mod tests {
         let time = |text: &str| SlurmSettings { time: Some(text.to_owned()), ..Default::default() }.time_ms();
         let seconds = ["90", "1:30", "8:00:00", "1-2", "1-2:03", "1-02:03:04"].map(|text| time(text).unwrap() / 1000);
         assert_eq!(seconds, [5400, 90, 28_800, 93_600, 93_780, 93_784]);
-        assert_eq!(["", "UNLIMITED", "1:2:3:4", "-1", "99999999999999999999"].map(time), [None; 5]);
+        // Slurm takes 0 for no limit.
+        assert_eq!(["", "UNLIMITED", "1:2:3:4", "-1", "99999999999999999999", "0"].map(time), [None; 6]);
         let memory = |text: &str| SlurmSettings { memory: Some(text.to_owned()), ..Default::default() }.memory_bytes();
         assert_eq!(["16G", "2048", "1T", "1024K"].map(memory), [16 << 30, 2 << 30, 1 << 40, 1 << 20].map(Some));
         assert_eq!(["", "0", "G", "1.5G", "16GB"].map(memory), [None; 5]);

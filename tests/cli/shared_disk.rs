@@ -113,6 +113,28 @@ impl Place {
         (read("inputs.json"), read("records.jsonl"), fs::read_dir(run.join("logs")).unwrap().count())
     }
 
+    /// Executes both shards of a run on another machine, whose results a script copies.
+    fn execute_elsewhere(&self, run: &str) {
+        let elsewhere = self.line.path().join("elsewhere");
+        DataDir::open(&elsewhere).unwrap();
+        for number in [1, 2] {
+            self.execute(&elsewhere, &format!("{run}-shard-{number}"), number);
+        }
+    }
+
+    /// Writes a stand-in for one of Slurm's clients, which starts in the working directory.
+    fn client(&self, name: &str, script: &str) {
+        let place = self.line.path().display();
+        self.line.write(&format!("bin/{name}"), &format!("#!/bin/sh\nset -e\ncd '{place}'\n{script}"));
+        let path = self.line.path().join("bin").join(name);
+        fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Returns `PATH` with the stand-ins first.
+    fn path(&self) -> String {
+        format!("{}:{}", self.line.path().join("bin").display(), std::env::var("PATH").unwrap())
+    }
+
     fn runs(&self) -> Vec<String> {
         let runs = fs::read_dir(self.behind.join("runs")).unwrap();
         let mut names: Vec<String> = runs.map(|run| run.unwrap().file_name().into_string().unwrap()).collect();
@@ -242,27 +264,18 @@ fn with_locks_of_one_machine_only_its_own_dead_are_swept() {
 fn late_parts_are_waited_for_and_not_submitted_again() {
     let place = Place::new();
     let line = &place.line;
-    let elsewhere = line.path().join("elsewhere");
-    DataDir::open(&elsewhere).unwrap();
-    for number in [1, 2] {
-        place.execute(&elsewhere, &format!("all-shard-{number}"), number);
-    }
-    let client = |name: &str, script: &str| {
-        line.write(&format!("bin/{name}"), &format!("#!/bin/sh\nset -e\ncd '{}'\n{script}", line.path().display()));
-        let path = line.path().join("bin").join(name);
-        fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    };
-    client(
+    place.execute_elsewhere("all");
+    place.client(
         "sbatch",
         "cat > /dev/null; echo x >> submitted; cp -r elsewhere/runs/all-shard-* behind/runs\n\
          for shard in 1 2; do echo 0 > behind/sharded/all/shard-$shard.exit; done\necho 7\n",
     );
-    client("squeue", "echo x >> asked; rm -f gone; if [ $(wc -l < asked) = 3 ]; then touch gone; fi\n");
+    place.client("squeue", "echo x >> asked; rm -f gone; if [ $(wc -l < asked) = 3 ]; then touch gone; fi\n");
     // After three looks without it, a shard used to be lost.
     place.disk.hide("runs/all-shard-2/run.json", 3);
     place.disk.shorten("runs/all-shard-1/records.jsonl", 0);
     place.disk.hide("runs/all-shard-1/verdicts.json", 3);
-    let path = format!("{}:{}", line.path().join("bin").display(), std::env::var("PATH").unwrap());
+    let path = place.path();
     let command = ["validate", "--on", "slurm", "--shards", "2", "--run-id", "all"];
     std::thread::scope(|scope| {
         let said = scope.spawn(|| line.run_with(&[("PATH", &path)], &command));
@@ -277,6 +290,61 @@ fn late_parts_are_waited_for_and_not_submitted_again() {
     });
     assert_eq!(place.merged("all").2, 3);
     assert!(!place.behind.join("sharded/all").exists());
+}
+
+/// Without accounts, `sacct` says so and fails. Nobody is bothered with that. Here it brings the results, too.
+#[test]
+fn a_cluster_without_accounts_is_asked_in_vain() {
+    let place = Place::new();
+    place.execute_elsewhere("all");
+    place.client("sbatch", "cat > /dev/null; echo 7\n");
+    place.client("squeue", "");
+    place.client(
+        "sacct",
+        "echo x >> asked; if [ $(wc -l < asked) = 2 ]; then cp -r elsewhere/runs/all-shard-* behind/runs; fi\n\
+         echo 'Slurm accounting storage is disabled' >&2; exit 1\n",
+    );
+    let command = ["validate", "--on", "slurm", "--shards", "2", "--run-id", "all"];
+    let said = place.line.run_with(&[("PATH", &place.path())], &command);
+    assert!(!said.contains("warning") && !said.contains("accounting"), "{said}");
+    assert_eq!(fs::read_to_string(place.line.path().join("asked")).unwrap(), "x\nx\n", "once for each shard");
+    assert_eq!(place.runs(), ["all"], "{said}");
+}
+
+/// The accounts say that Slurm ended each of three jobs. After a change of the settings the same command tries anew.
+#[test]
+fn what_made_shards_fail_may_be_mended() {
+    let place = Place::new();
+    place.execute_elsewhere("all");
+    place.client(
+        "sbatch",
+        "cat > /dev/null; echo \"$@\" >> submitted; for word; do case $word in --job-name=*) echo ${word#*=} > name;; esac; done\n\
+         case $(wc -l < submitted) in 4) for shard in 1 2; do echo 2 > behind/sharded/all/shard-$shard.exit; done;;\n\
+         5) cp -r elsewhere/runs/all-shard-* behind/runs;; esac; echo 7\n",
+    );
+    place.client("squeue", "");
+    place.client("sacct", "echo \"7_[1-2]|TIMEOUT|n1|$(cat name)\"\n");
+    let command = ["validate", "--on", "slurm", "--run-id", "all"];
+    let run = |expected: i32| {
+        let said = place.line.run_with(&[("PATH", &place.path())], &command);
+        assert!(said.starts_with(&format!("exit {expected}\n")), "{said}");
+        said
+    };
+    let said = run(3);
+    assert!(
+        said.contains("shard 1 of run `all` was lost 3 times; of the last time Slurm says TIMEOUT on n1"),
+        "{said}"
+    );
+    assert!(said.contains("hint: give each shard more `time`"), "{said}");
+    // The settings may name another number of shards by now.
+    place.line.write("data/settings.toml", "[slurm]\ntime = \"2:00:00\"\nshards = 1\n");
+    let said = run(2);
+    assert!(said.contains("shard 1 of run `all` failed with exit code 2"), "{said}");
+    run(0);
+    assert_eq!(place.runs(), ["all"]);
+    let submitted = fs::read_to_string(place.line.path().join("submitted")).unwrap();
+    assert_eq!(submitted.lines().count(), 5);
+    assert!(submitted.lines().all(|line| !line.contains("--exclude") && line.contains("--array=1-2")), "{submitted}");
 }
 
 /// The shard's own result does not matter: it has no images, and its scratch is there before it looks for any.

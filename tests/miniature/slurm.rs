@@ -79,6 +79,8 @@ impl Drop for Cluster {
 
 /// Removes what earlier tests left of these runs.
 fn remove_runs(workshop: &Workshop, beginning: &str) {
+    // A test that failed may have left its settings.
+    let _ = fs::remove_file(workshop.data_dir.join("settings.toml"));
     for part in ["runs", "sharded"] {
         let Ok(entries) = fs::read_dir(workshop.data_dir.join(part)) else { continue };
         for entry in entries.map(|entry| entry.unwrap()) {
@@ -164,7 +166,7 @@ fn accounts_tell_how_a_forgotten_job_ended() {
     let cluster = Cluster::with_accounts();
     let selected = repository.name.to_string();
     let validate = ["validate", "--no-confirm", "--format", "json", &selected, "--run-id", "accounts-merged"];
-    let on_slurm = [&validate[..], &["--on", "slurm", "--shards", "1"]].concat();
+    let on_slurm = [&validate[..], &["--on", "slurm", "--shards", "3"]].concat();
     let settings = workshop.data_dir.join("settings.toml");
     fs::write(&settings, "[slurm]\noptions = [\"--hold\"]\n").unwrap();
     cluster.run(&workshop, &[&on_slurm[..], &["--detach"]].concat());
@@ -175,7 +177,11 @@ fn accounts_tell_how_a_forgotten_job_ended() {
         cluster.ask("squeue", &["--noheader", "--states=all"]).trim().is_empty().then_some(())
     });
     let said = cluster.run(&workshop, &on_slurm);
-    assert!(said.contains("shard 1 was lost (Slurm says CANCELLED), and is submitted again"), "{said}");
+    for shard in 1..=3 {
+        let lost = format!("shard {shard} was lost (Slurm says CANCELLED), and is submitted again");
+        assert!(said.contains(&lost), "{said}");
+    }
+    assert_eq!(runs(&workshop, "accounts-merged"), ["accounts-merged"]);
 }
 
 /// Gold and the submissions of each category, a shard for each task: a node goes in the middle, it and another can't write one
@@ -231,14 +237,18 @@ fn full_what_a_lost_node_did_is_done_elsewhere() {
     cluster.run(&workshop, &[&score[..], &["lost-whole"]].concat());
     let expected = results(&workshop, "lost-whole");
     let on_slurm = [&score[..], &["lost-merged", "--on", "slurm", "--shards", "3"]].concat();
-    let child = cluster.command(&workshop, &on_slurm).spawn().unwrap();
+    let mut command = cluster.command(&workshop, &on_slurm);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let records = workshop.data_dir.join("runs/lost-merged-shard-2/records.jsonl");
     wait_until("shard 2 has a record", || fs::metadata(&records).ok().filter(|file| file.len() > 0));
     let nodes = cluster.ask("squeue", &["--noheader", "--array", "--format=%K %N"]);
     let node = nodes.lines().find_map(|line| line.trim().strip_prefix("2 ")).unwrap().trim().to_owned();
     cluster.script(&["lose"], &[&node]);
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains(&format!("shard 2 was lost (Slurm says NODE_FAIL on {node})")), "{said}");
+    assert!(said.contains(&format!(", away from {node}")), "{said}");
     assert_eq!(results(&workshop, "lost-merged"), expected);
     assert_eq!(runs(&workshop, "lost-merged"), ["lost-merged"]);
 }

@@ -98,9 +98,14 @@ fn what_is_more_than_the_limit_goes_unless_another_process_uses_it() {
         fs::write(&old, vec![0; 2 << 20]).unwrap();
     };
     fill();
-    let second = place.open("scratch", limit).unwrap().unwrap();
+    assert!(place.open("scratch", limit).unwrap().is_none());
     assert!(old.exists(), "the first one may use it");
-    drop((scratch, second));
+    let told = place.told();
+    assert!(
+        told.contains("it may take 1.0 GiB, has 2.0 MiB that others may use, and 1.0 GiB more are needed"),
+        "{told}"
+    );
+    drop(scratch);
     place.open("scratch", limit).unwrap().unwrap();
     assert!(!old.exists());
     assert_eq!(place.told(), "");
@@ -108,7 +113,10 @@ fn what_is_more_than_the_limit_goes_unless_another_process_uses_it() {
     // Without room the data directory itself is used.
     assert!(place.open("scratch", Some(1)).unwrap().is_none());
     let told = place.told();
-    assert!(told.contains("it may take 0.0 MiB, and 1.0 GiB are needed"), "{told}");
+    assert!(
+        told.contains("it may take 0.0 MiB, has 0.0 MiB that others may use, and 1.0 GiB more are needed"),
+        "{told}"
+    );
     fs::write(place.directory.path().join("file"), "").unwrap();
     assert!(place.open("file/x", None).unwrap().is_none());
     assert!(place.told().contains("is not used, the data directory is: "));

@@ -11,7 +11,8 @@ pub(super) fn of_clusters() -> Vec<CommandError> {
     super::all([
         ClusterError::NoClient { client: "sbatch", source: std::io::ErrorKind::NotFound.into() },
         ClusterError::Refused { client: "sbatch", words: text("invalid partition specified: nowhere") },
-        ClusterError::Refused { client: "squeue", words: text("unable to contact slurm controller") },
+        ClusterError::Refused { client: "squeue", words: text("invalid user") },
+        ClusterError::Unreached { client: "sbatch", words: text("Socket timed out on send/recv operation") },
         ClusterError::Silent { client: "squeue", seconds: 120 },
         ClusterError::Answer { client: "squeue", answer: text("?") },
         ClusterError::Shard { run: run(), shard: 3, status: 2, words: text("no lock"), log: path() },

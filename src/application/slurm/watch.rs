@@ -1,0 +1,412 @@
+//! Looks at a run's shards until all are done: in Slurm's queue, and in the files of their runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use super::super::Context;
+use super::super::merge::{self, MergedRun, merge};
+use crate::cluster::ClusterError;
+use crate::cluster::accounts::accounted;
+use crate::cluster::ended::Ended;
+use crate::cluster::script;
+use crate::cluster::sharded_run::{ShardedRun, ShardedRunDirectory};
+use crate::cluster::shards::{Fate, MOST_LOOKS, Seen, fate, has_finished, look};
+use crate::cluster::slurm::{self, Job, Listed};
+use crate::data_dir::{DataDir, write_atomically};
+use crate::error::CommandError;
+use crate::event::RunningStage;
+use crate::execution::run::directory::RunDirectoryError;
+use crate::execution::run::list::remove;
+use crate::output::counted;
+
+/// How often a shard is submitted before it is given up.
+const MOST_ATTEMPTS: usize = 3;
+/// How often in a row Slurm or the file system may fail to answer, for example while a controller is started again.
+const MOST_SILENT_LOOKS: u32 = 20;
+/// The time between two looks at the beginning, and the longest.
+const LOOKS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
+
+/// Returns the pause after the next look.
+fn longer(pause: Duration) -> Duration {
+    pause.mul_f32(1.3).min(LOOKS[1])
+}
+
+/// The shards of a run, as they are looked at again and again.
+pub(super) struct Watch<'a> {
+    context: &'a Context,
+    data_dir: &'a DataDir,
+    directory: ShardedRunDirectory,
+    sharded: ShardedRun,
+    /// How often in a row an unfinished shard was found neither waiting nor running, and since when.
+    looks: BTreeMap<u32, (u32, Instant)>,
+    /// Shards that were seen whole.
+    done: BTreeSet<u32>,
+    /// Why shards wait, as it was told last.
+    told: String,
+    /// How Slurm ended the last job of a shard, once that was asked.
+    ended: BTreeMap<u32, Option<Ended>>,
+    /// Whether the accounts failed to answer. They are not asked again: nothing depends on them.
+    unaccounted: bool,
+    /// Whether the queue was seen.
+    begun: bool,
+}
+
+impl<'a> Watch<'a> {
+    /// Writes the record of a new run, or takes up one that was begun, perhaps cancelled.
+    pub(super) fn begin(
+        context: &'a Context,
+        data_dir: &'a DataDir,
+        directory: ShardedRunDirectory,
+        mut sharded: ShardedRun,
+    ) -> Result<Self, ClusterError> {
+        if directory.is_cancelled() {
+            (1..=sharded.shards).for_each(|shard| sharded.count_anew(shard));
+        }
+        directory.write(&sharded)?;
+        directory.set_cancelled(false)?;
+        Ok(Self {
+            context,
+            data_dir,
+            directory,
+            sharded,
+            looks: BTreeMap::new(),
+            done: BTreeSet::new(),
+            told: String::new(),
+            ended: BTreeMap::new(),
+            unaccounted: false,
+            begun: false,
+        })
+    }
+
+    /// Removes the record of a run of which nothing was submitted.
+    pub(super) fn remove_unsubmitted(&self) -> Result<(), ClusterError> {
+        match self.sharded.attempts.is_empty() {
+            true => self.directory.remove(),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until all shards are done, or with `detach` until all are submitted. Returns whether they are done.
+    pub(super) async fn until_done(&mut self, detach: bool) -> Result<bool, CommandError> {
+        let (total, mut left) = (u64::from(self.sharded.shards), self.left()?);
+        let stage = self.context.events.stage("shards", Some(total), total - left.len() as u64);
+        let mut running: Vec<u32> = Vec::new();
+        let (mut pause, mut silent, mut blind) = (LOOKS[0], 0, 0);
+        loop {
+            // Slurm first: a job that ends between the two looks has written its files by the second.
+            let listed = match slurm::list().await {
+                Ok(listed) => {
+                    silent = 0;
+                    Some(self.of_this_run(listed))
+                }
+                Err(error @ ClusterError::NoClient { .. }) => return Err(error.into()),
+                // Nothing is lost by an end while nothing is submitted.
+                Err(error) if silent >= MOST_SILENT_LOOKS || self.sharded.attempts.is_empty() => {
+                    return Err(error.into());
+                }
+                Err(error) => {
+                    if silent == 0 {
+                        self.context.events.warning(format!("{error}; it is asked again"));
+                    }
+                    silent += 1;
+                    None
+                }
+            };
+            if self.directory.is_cancelled() {
+                return Err(ClusterError::Cancelled { run: self.sharded.run_id.clone() }.into());
+            }
+            let now_left = match self.left() {
+                Err(error @ (ClusterError::Gone(_) | ClusterError::Io(_))) if blind < MOST_SILENT_LOOKS => {
+                    self.is_blind(&error, &mut blind);
+                    tokio::time::sleep(pause).await;
+                    pause = longer(pause);
+                    continue;
+                }
+                now_left => now_left?,
+            };
+            for shard in left.keys().filter(|shard| !now_left.contains_key(shard)) {
+                if !running.contains(shard) {
+                    stage.item_started(&format!("shard {shard}"));
+                }
+                stage.item_finished(&format!("shard {shard}"), "done", false);
+            }
+            left = now_left;
+            if left.is_empty() {
+                return Ok(true);
+            }
+            if let Some(listed) = listed {
+                self.tell(&listed, &left, &mut running, &stage);
+                let submitted = match self.lost(&listed, &left).await {
+                    Ok(lost) if lost.is_empty() => Ok(false),
+                    Ok(lost) => self.submit(lost).await.map(|()| true),
+                    Err(error) => Err(error),
+                };
+                match submitted {
+                    Err(error @ ClusterError::Gone(_)) if blind < MOST_SILENT_LOOKS => {
+                        self.is_blind(&error, &mut blind);
+                    }
+                    Err(error) => return Err(error.into()),
+                    Ok(true) => (pause, blind) = (LOOKS[0], 0),
+                    Ok(false) if detach && left.keys().all(|shard| !self.looks.contains_key(shard)) => {
+                        return Ok(false);
+                    }
+                    Ok(false) => blind = 0,
+                }
+            } else {
+                blind = 0;
+            }
+            tokio::time::sleep(pause).await;
+            pause = longer(pause);
+        }
+    }
+
+    /// Counts a look at which the file system did not answer, and tells the first one.
+    fn is_blind(&self, error: &ClusterError, blind: &mut u32) {
+        if *blind == 0 {
+            self.context.events.warning(format!("{error}; it is looked for again"));
+        }
+        *blind += 1;
+    }
+
+    /// Returns the shards whose runs are not seen whole, with what is seen of them.
+    fn left(&mut self) -> Result<BTreeMap<u32, Seen>, ClusterError> {
+        // An unmounted file system shows an empty directory without an error. Only the absence of this record tells.
+        if self.directory.read()?.is_none() {
+            let record = self.directory.path().display();
+            return Err(ClusterError::Gone(std::io::Error::other(format!("the record in `{record}` is not there"))));
+        }
+        // After a kill while merging, the merged run has finished, and shards may be gone.
+        if has_finished(self.data_dir, &self.sharded.run_id)? {
+            return Ok(BTreeMap::new());
+        }
+        let mut left = BTreeMap::new();
+        for shard in (1..=self.sharded.shards).filter(|shard| !self.done.contains(shard)).collect::<Vec<_>>() {
+            match look(self.data_dir, &self.sharded.run_of(shard))? {
+                Seen::Whole => drop(self.done.insert(shard)),
+                seen => drop(left.insert(shard, seen)),
+            }
+        }
+        Ok(left)
+    }
+
+    /// Returns the elements of this run's jobs that Slurm knows.
+    fn of_this_run(&self, mut listed: Vec<Listed>) -> Vec<Listed> {
+        let is_own = |one: &Listed| self.sharded.attempts.iter().any(|attempt| attempt.name == one.name);
+        listed.retain(is_own);
+        listed
+    }
+
+    /// Tells which shards run, and why others wait.
+    fn tell(&mut self, listed: &[Listed], left: &BTreeMap<u32, Seen>, running: &mut Vec<u32>, stage: &RunningStage) {
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        for one in listed.iter().filter(|one| one.is_alive() && left.contains_key(&one.shard)) {
+            if one.is_pending() {
+                *reasons.entry(&one.reason).or_default() += 1;
+            } else if !running.contains(&one.shard) {
+                running.push(one.shard);
+                stage.item_started(&format!("shard {}", one.shard));
+            }
+        }
+        let reasons = reasons.into_iter().map(|(reason, count)| match count {
+            1 => format!("1 shard waits ({reason})"),
+            count => format!("{count} shards wait ({reason})"),
+        });
+        let text = reasons.collect::<Vec<_>>().join(", ");
+        if text != self.told && !text.is_empty() {
+            self.context.events.message(text.clone());
+        }
+        self.told = text;
+    }
+
+    /// Returns the unfinished shards that Slurm does not have, and that can be submitted again, each with the node that lost it,
+    /// if it is to be avoided.
+    async fn lost(
+        &mut self,
+        listed: &[Listed],
+        left: &BTreeMap<u32, Seen>,
+    ) -> Result<Vec<(u32, Option<String>)>, ClusterError> {
+        let is_alive = |shard: u32| listed.iter().any(|one| one.shard == shard && one.is_alive());
+        if !self.begun {
+            self.begun = true;
+            // What made an earlier command give up may be mended by now.
+            for &shard in left.keys().filter(|shard| !is_alive(**shard)) {
+                let anew = match self.directory.exit_code(shard)? {
+                    Some(0 | 1) => false,
+                    Some(2 | 4..=7) => true,
+                    _ => self.sharded.attempts_of(shard) >= MOST_ATTEMPTS,
+                };
+                if anew {
+                    self.sharded.count_anew(shard);
+                }
+            }
+        }
+        let (mut lost, mut told) = (Vec::new(), Vec::new());
+        for (&shard, seen) in left {
+            if is_alive(shard) {
+                self.looks.remove(&shard);
+                continue;
+            }
+            let attempts = self.sharded.attempts_of(shard);
+            if attempts == 0 {
+                lost.push((shard, None));
+                continue;
+            }
+            let (looks, since) = self.looks.entry(shard).or_insert_with(|| (0, Instant::now()));
+            *looks += 1;
+            let (looks, since) = (*looks, since.elapsed());
+            let exit = self.directory.exit_code(shard)?;
+            let ended = match looks >= MOST_LOOKS && *seen == Seen::Unfinished && !matches!(exit, Some(0 | 1)) {
+                true => self.end_of(shard, listed, exit.is_none()).await,
+                false => None,
+            };
+            let (run, log) = (self.sharded.run_id.clone(), self.directory.log(shard));
+            match fate(seen, exit, ended.as_ref(), looks, since) {
+                Fate::Waits => continue,
+                Fate::Failed(status) => {
+                    let words = self.directory.last_words(shard);
+                    return Err(ClusterError::Shard { run, shard, status, words, log });
+                }
+                Fate::Late(since) => {
+                    let what = match seen {
+                        Seen::Partly(what) => what.clone(),
+                        Seen::Unfinished | Seen::Whole => format!("the run {}", self.sharded.run_of(shard)),
+                    };
+                    return Err(ClusterError::Late { run, shard, seconds: since.as_secs(), what });
+                }
+                Fate::Lost if attempts >= MOST_ATTEMPTS => {
+                    return Err(ClusterError::Lost { run, shard, attempts, ended, log });
+                }
+                Fate::Lost => {}
+            }
+            let (attempt, why) = (attempts + 1, ended.as_ref().map(|ended| format!(" ({ended})")).unwrap_or_default());
+            told.push(format!(
+                "shard {shard} was lost{why}, and is submitted again: attempt {attempt} of {MOST_ATTEMPTS}"
+            ));
+            // A node without space or with a broken disk would lose the shard again; a limit has nothing to do with its node.
+            let node = match ended.as_ref().is_none_or(Ended::is_the_nodes_fault) {
+                true => self.directory.node(shard)?.or(ended.and_then(|ended| ended.node)),
+                false => None,
+            };
+            lost.push((shard, node));
+        }
+        told.into_iter().for_each(|text| self.context.events.warning(text));
+        Ok(lost)
+    }
+
+    /// Returns how Slurm ended the last job of a shard, if that is known: from the queue, or with `ask` from the accounts. Where
+    /// these fail, that is a warning: the shard's files say enough to go on.
+    async fn end_of(&mut self, shard: u32, listed: &[Listed], ask: bool) -> Option<Ended> {
+        let attempt = self.sharded.attempts.iter().rfind(|attempt| attempt.shards.contains(&shard))?;
+        let of_attempt = |one: &&Listed| one.shard == shard && one.name == attempt.name;
+        if let Some(one) = listed.iter().find(of_attempt) {
+            return one.ended();
+        }
+        if let Some(asked) = self.ended.get(&shard) {
+            return asked.clone();
+        }
+        let number = attempt.number.as_ref().filter(|_| ask && !self.unaccounted)?;
+        let ended = match accounted(number, &attempt.name, shard).await {
+            Ok(ended) => ended,
+            Err(error) => {
+                self.unaccounted = true;
+                self.context.events.warning(format!("how Slurm ended shard {shard} is not known: {error}"));
+                None
+            }
+        };
+        self.ended.insert(shard, ended.clone());
+        ended
+    }
+
+    /// Gives shards to Slurm. The attempt is written down first: after a kill its job is found again by its name.
+    async fn submit(&mut self, lost: Vec<(u32, Option<String>)>) -> Result<(), ClusterError> {
+        let shards: Vec<u32> = lost.iter().map(|(shard, _)| *shard).collect();
+        let mut avoided = self.sharded.avoided_for(&shards);
+        avoided.extend(lost.into_iter().filter_map(|(_, node)| node));
+        for shard in &shards {
+            self.looks.remove(shard);
+            self.ended.remove(shard);
+            self.directory.forget_end(*shard)?;
+        }
+        let mut avoided: Vec<String> = avoided.into_iter().collect();
+        let program = std::env::current_exe().map_err(ClusterError::Io)?;
+        let places = (self.data_dir.root(), self.directory.path());
+        let script = script::render(&self.sharded, &program, places, &self.context.options.slurm);
+        // For people who look for what ran.
+        write_atomically(&self.directory.path().join("shard.sh"), script.as_bytes()).map_err(ClusterError::from)?;
+        let name = self.sharded.add_attempt(shards.clone(), avoided.clone(), self.data_dir).name.clone();
+        if let Err(error) = self.directory.write(&self.sharded) {
+            self.sharded.attempts.pop();
+            return Err(error);
+        }
+        let submit = async |avoided: &[String]| {
+            let job = Job {
+                name: &name,
+                shards: &shards,
+                node: None,
+                avoided,
+                directory: self.sharded.asked.directory.as_ref(),
+                logs: self.directory.path(),
+                script: &script,
+            };
+            slurm::submit(job, &self.context.options.slurm).await
+        };
+        let mut submitted = submit(&avoided).await;
+        // There may be no other node.
+        if !avoided.is_empty() && matches!(submitted, Err(ClusterError::Refused { .. })) {
+            avoided.clear();
+            submitted = submit(&avoided).await;
+        }
+        match submitted {
+            Ok(number) => {
+                if let Some(attempt) = self.sharded.attempts.last_mut() {
+                    attempt.number = Some(number.clone());
+                    self.directory.write(&self.sharded)?;
+                }
+                let what = counted(shards.len(), "shard", "shards");
+                let elsewhere = match avoided.is_empty() {
+                    true => String::new(),
+                    false => format!(", away from {}", avoided.join(", ")),
+                };
+                self.context.events.message(format!("submitted {what} as job {number}{elsewhere}"));
+            }
+            // The controller may have the job: it is looked for by its name.
+            Err(error @ (ClusterError::Unreached { .. } | ClusterError::Silent { .. })) => {
+                self.context.events.warning(format!("{error}; it may have the job, which is looked for"));
+            }
+            Err(error) => {
+                // Nothing was submitted, so this is no attempt.
+                if matches!(error, ClusterError::Refused { .. } | ClusterError::NoClient { .. }) {
+                    self.sharded.attempts.pop();
+                    self.directory.write(&self.sharded)?;
+                }
+                return Err(error);
+            }
+        }
+        if self.directory.is_cancelled() {
+            slurm::cancel(&[&name]).await?;
+        }
+        Ok(())
+    }
+
+    /// Merges the shards, and removes what the merged run has of them.
+    pub(super) fn merged(self) -> Result<MergedRun<'a>, CommandError> {
+        let Self { context, data_dir, directory, sharded, .. } = self;
+        let shards = || (1..=sharded.shards).map(|shard| sharded.run_of(shard));
+        let run_id = sharded.run_id.clone();
+        let merged = match has_finished(data_dir, &run_id)? {
+            true => merge::merged(&run_id, context)?,
+            false => match merge(&shards().collect::<Vec<_>>(), Some(run_id.clone()), context)? {
+                Some(merged) => merged,
+                None => return Err(ClusterError::NotSubmitted { run: run_id }.into()),
+            },
+        };
+        for shard in shards() {
+            match remove(data_dir, &shard, false) {
+                Ok(_) | Err(RunDirectoryError::Unknown(_)) => {}
+                Err(error) => context.events.warning(format!("the run {shard} is merged, but stays: {error}")),
+            }
+        }
+        directory.remove()?;
+        Ok(merged)
+    }
+}
