@@ -183,7 +183,7 @@ impl ToolchainLock {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct JdkLock {
-    /// Major version: 8, 11, 17 or 21.
+    /// Major version: one of [`crate::manifest::JDK_MAJORS`].
     pub major: u32,
     /// Its packages, sorted by name.
     pub packages: Vec<DebianPackage>,

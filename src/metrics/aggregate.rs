@@ -228,6 +228,19 @@ pub fn segment(date: &str) -> String {
     }
 }
 
+impl Figures {
+    /// Returns the mean over tasks of the share of methods in the category, percent.
+    pub fn percent_of(&self, category: Category) -> Option<f64> {
+        match category {
+            Category::Success => self.success_percent,
+            Category::Redundant => self.redundant_percent,
+            Category::ExecFail => self.exec_fail_percent,
+            Category::CmplFail => self.cmpl_fail_percent,
+            Category::HrnsFail => self.hrns_fail_percent,
+        }
+    }
+}
+
 fn figures(tasks: &[&TaskScore]) -> Figures {
     let methods: usize = tasks.iter().map(|task| task.methods.len()).sum();
     let judged: usize = tasks.iter().map(|task| scored(task).count()).sum();

@@ -10,6 +10,7 @@ use crate::task::Track;
 
 /// The paper's categories, of which every scored method is in exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
     /// Passes on new code; for generation it also fails or does not compile on old code.

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use fs_err as fs;
 use serde_json::{Value, json};
+use testevo_sandbox::metrics::category::Category;
 use testevo_sandbox::sample::Miniature;
 use testevo_sandbox::task::Side;
 
@@ -235,8 +236,8 @@ fn trials_are_scored_on_the_host_and_become_predictions() {
     assert!(!outside.exists(), "no link is followed");
     let category = |trial: &Path| {
         let table = fs::read_to_string(trial.join("verifier/report.csv")).unwrap();
-        let categories = ["Success", "Redundant", "ExecFail", "CmplFail", "HrnsFail"];
-        categories
+        Category::ALL
+            .map(Category::name)
             .into_iter()
             .find(|category| table.contains(&format!(",{category},")))
             .unwrap_or_else(|| panic!("{table}"))

@@ -69,3 +69,13 @@ fn errors_of_another_method_keep_the_category_and_are_no_strict_success() {
         assert_eq!((verdict.paper_verdict, verdict.strict_success), (Some(Category::Success), strict), "{repeats:?}");
     }
 }
+
+#[test]
+fn all_has_every_category() {
+    let schema = schemars::schema_for!(Category);
+    let variants = schema.get("oneOf").and_then(serde_json::Value::as_array).unwrap();
+    assert_eq!(
+        Category::ALL.map(|category| serde_json::json!(category)).to_vec(),
+        variants.iter().map(|one| one["const"].clone()).collect::<Vec<_>>()
+    );
+}

@@ -181,7 +181,7 @@ async fn this_machine_locks_the_builtin_policy() {
     for (jdks, mode) in [
         (vec![8], LockMode::Keep),
         (vec![8], LockMode::Keep),
-        (vec![8, 11, 17, 21], LockMode::Keep),
+        (crate::manifest::JDK_MAJORS.to_vec(), LockMode::Keep),
         (vec![8], LockMode::Check),
         (vec![8], LockMode::Update),
     ] {

@@ -28,7 +28,7 @@
 
   function mixBar(row) {
     const scored = row.mix.map(value => value ?? 0);
-    const bar = make("div", { class: "mix", role: "img", "aria-label": categories.slice(0, 5).map((name, index) => `${name} ${shown(row.mix[index])} %`).join(", ") });
+    const bar = make("div", { class: "mix", role: "img", "aria-label": categories.slice(0, -1).map((name, index) => `${name} ${shown(row.mix[index])} %`).join(", ") });
     scored.forEach((value, index) => {
       if (!value) return;
       const part = make("i", { class: categories[index], title: `${categories[index]} ${shown(value)} %: ${meanings[categories[index]]}` }, value >= 12 ? value.toFixed(0) : "");
@@ -138,7 +138,7 @@
       make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "differences" }, make("table", { class: "matrix" }, make("thead", {}, head), make("tbody", {}, body)))));
   }
 
-  const legend = () => make("ul", { class: "legend" }, categories.slice(0, 5).map(name => make("li", {}, make("span", { class: "box " + name }), `${name}: ${meanings[name]}`)));
+  const legend = () => make("ul", { class: "legend" }, categories.slice(0, -1).map(name => make("li", {}, make("span", { class: "box " + name }), `${name}: ${meanings[name]}`)));
   const choice = (place, name, options, chosen, pick) => {
     for (const [value, label, off] of options) {
       const input = make("input", { type: "radio", name, value, disabled: off, checked: value === chosen });

@@ -83,7 +83,11 @@ fn policy(script: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::metrics::category::Category;
+    use crate::report::score::formats::table::COLUMNS;
 
     #[test]
     fn the_pages_ask_nobody_for_anything() {
@@ -94,6 +98,23 @@ mod tests {
         }
         let policy = policy(INDEX_SCRIPT);
         assert!(policy.starts_with("default-src 'none';") && !policy.contains("unsafe"), "{policy}");
+    }
+
+    /// The page shows a category by its first letter, and takes order, names and meanings from its script.
+    #[test]
+    fn the_page_and_the_tables_have_every_category() {
+        let mut names = Category::ALL.map(Category::name).to_vec();
+        for ((heading, ..), name) in COLUMNS.iter().zip(&names) {
+            assert_eq!(*heading, format!("{name}%"));
+        }
+        names.push("unscored");
+        assert!(INDEX_SCRIPT.contains(&format!("const categories = {names:?};")), "common.js lacks {names:?}");
+        for name in &names {
+            assert!(INDEX_SCRIPT.contains(&format!("{name}: \"")), "common.js lacks the meaning of {name}");
+            assert!(STYLE.contains(&format!(".{name} {{")), "style.css lacks {name}");
+        }
+        let letters: BTreeSet<_> = names.iter().map(|name| name.to_uppercase().chars().next()).collect();
+        assert_eq!(letters.len(), names.len(), "two of {names:?} begin with one letter");
     }
 
     #[test]
