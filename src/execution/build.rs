@@ -29,6 +29,7 @@ use crate::execution::container::{Environment, container};
 use crate::execution::executor::Executor;
 use crate::execution::fault::{Fault, engine_fault, not_done};
 use crate::execution::module::ModuleArguments;
+use crate::execution::request::OtherText;
 use crate::execution::run::logs::CellLogs;
 use crate::java::reach::Place;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
@@ -46,8 +47,8 @@ pub(super) struct BuildRequest<'a> {
     /// The target file, relative to the tree. Errors in any other file are not the target's. `None` for a build without
     /// a target file.
     pub(super) target_file: Option<&'a str>,
-    /// A text that replaces a source: path relative to the tree, and text.
-    pub(super) other_text: Option<(&'a str, &'a str)>,
+    /// A text that replaces a source while it is compiled.
+    pub(super) other_text: Option<OtherText<'a>>,
     pub(super) logs: &'a CellLogs,
 }
 

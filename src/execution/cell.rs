@@ -209,7 +209,7 @@ fn build_request<'a>(request: &CellRequest<'a>, module: &'a ModuleArguments, log
         tree: request.input.archive.path(),
         module,
         target_file: Some(&request.input.test_file),
-        other_text: request.other_text.map(|other| (other.path, other.text)),
+        other_text: request.other_text,
         logs,
     }
 }

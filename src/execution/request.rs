@@ -35,6 +35,8 @@ pub struct OtherText<'a> {
     pub path: &'a str,
     /// The replacing text.
     pub text: &'a str,
+    /// The source's own bytes, which stand there again once the text is compiled.
+    pub original: &'a [u8],
 }
 
 /// One cell to execute.

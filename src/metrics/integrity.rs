@@ -46,7 +46,7 @@ pub enum Reason {
     LooksAtBytes,
     /// With an empty body it passes, covers as much and kills as many mutants.
     BodyTestsNothing,
-    /// It passes and covers no line of its focal methods.
+    /// It passes and covers no line of its focal methods, or fails under the coverage agent.
     NoFocalCoverage,
     /// It mentions the scorer's means of measurement.
     Mentions,
@@ -93,7 +93,7 @@ impl Reason {
             Self::SurvivesCanary => "it passes where every focal method throws an error",
             Self::LooksAtBytes => "it does not pass on the same code in other bytes",
             Self::BodyTestsNothing => "with an empty body it passes, covers and kills as much",
-            Self::NoFocalCoverage => "it covers no line of its focal methods",
+            Self::NoFocalCoverage => "it covers no line of its focal methods, or does not pass under JaCoCo",
             Self::Mentions => "it mentions what the scorer measures with",
             Self::Swallows => "its file has members that can turn a failure into a pass",
             Self::NoReport => "it passes and left no report",

@@ -8,6 +8,7 @@ use crate::execution::container::environment;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::{HOME, MAVEN_REPOSITORY, PROJECT, RECORDER, RECORDING, TREE};
 use crate::execution::module::ModuleArguments;
+use crate::execution::request::OtherText;
 
 /// Relative to each module: Maven resolves this path against the module that it builds. So every module of the reactor
 /// writes a file of its own, and only the task's module's file is read.
@@ -113,28 +114,30 @@ pub struct CompileSteps {
     pub archive: usize,
 }
 
-/// Returns the program of a compile container. `other_text` (path relative to the tree, and text) is written to the
-/// tree before Maven begins.
+/// Returns the program of a compile container. The other text stands in the tree while Maven runs, and no longer: a test must
+/// not read from sources that it meets a mutant.
 pub fn compile_program(
     settings: &MavenSettings<'_>,
     module: &ModuleArguments,
     limits: &ExecutionLimits,
-    other_text: Option<(&str, &str)>,
+    other_text: Option<OtherText<'_>>,
 ) -> (Program, CompileSteps) {
     let command = maven_command(settings, module, true, &COMPILE_GOALS, limits.compile_command);
     let mut steps = vec![
         Step::MakeDirectory { path: HOME.to_owned() },
         Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() },
     ];
-    let written = |(path, text): (&str, &str)| Step::Write { path: format!("{PROJECT}/{path}"), content: text.into() };
-    steps.extend(other_text.map(written));
+    let write = |path: &str, content: &[u8]| Step::Write { path: format!("{PROJECT}/{path}"), content: content.into() };
+    steps.extend(other_text.map(|other| write(other.path, other.text.as_bytes())));
     let maven = steps.len();
     steps.extend([
         Step::Run(command),
         Step::SendFile { path: RECORDING.to_owned(), max_bytes: 32 << 20 },
         Step::SendFile { path: class_path_file(module), max_bytes: 1 << 20 },
-        Step::SendArchive { root: PROJECT.to_owned(), max_bytes: limits.compile_scratch_bytes },
     ]);
+    steps.extend(other_text.map(|other| write(other.path, other.original)));
+    let archive = steps.len();
+    steps.extend([Step::SendArchive { root: PROJECT.to_owned(), max_bytes: limits.compile_scratch_bytes }]);
     let program = Program { schema: PROGRAM_SCHEMA, door_port: None, steps };
-    (program, CompileSteps { maven, recording: maven + 1, class_path: maven + 2, archive: maven + 3 })
+    (program, CompileSteps { maven, recording: maven + 1, class_path: maven + 2, archive })
 }

@@ -120,7 +120,10 @@ async fn emptied(
         let swapped = SwappedTree { masked: Arc::clone(&swapped.masked), built };
         let logs = logs.below("emptied")?;
         let way = MutantRunner::Direct { direct, swapped: &swapped, class, logs: &logs };
-        let request = mutate.of_method(&one.method);
+        // Its set-up takes as long as that of the whole method.
+        let passing = mutate.passing_with(&executed.records);
+        let took = passing.iter().find(|passing| passing.method == one.method).and_then(|passing| passing.launch_ms);
+        let request = mutate.of_method(&one.method, took);
         let before = executed.mutated.iter().find(|(method, _)| *method == one.method);
         let killed = before.and_then(|(_, before)| before.as_ref().ok()).map(Mutated::killed);
         let launched = survives(way, (executor, cell.executed.identity.environment), &request, killed.as_ref()).await;

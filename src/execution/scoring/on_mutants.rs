@@ -99,14 +99,14 @@ impl MutationRequest<'_> {
         self.passing.iter().cloned().chain(passed).collect()
     }
 
-    /// Returns a request for one method that is not launched on new code now.
-    pub(super) fn of_method(&self, method: &MethodId) -> Self {
+    /// Returns a request for one method that is not launched on new code now, where it took so long.
+    pub(super) fn of_method(&self, method: &MethodId, launch_ms: Option<u64>) -> Self {
         let own = self.focal.mutated(method);
         Self {
             task_id: self.task_id.clone(),
             focal: self.focal.clone(),
             files: self.files.clone(),
-            passing: vec![Passing { method: method.clone(), launch_ms: None, own }],
+            passing: vec![Passing { method: method.clone(), launch_ms, own }],
             ..*self
         }
     }
@@ -377,12 +377,15 @@ async fn rebuilt(
 ) -> std::io::Result<OnMutants> {
     let path = &on.mutants.set.path;
     let unmutated = match unmutated(on.source).filter(|_| on.met.iter().any(|met| !met.is_empty())) {
-        Some(text) => reference::run(executor, cell, methods, OtherText { number: 0, path, text: &text }).await?,
+        Some(text) => {
+            let other = OtherText { number: 0, path, text: &text, original: on.source };
+            reference::run(executor, cell, methods, other).await?
+        }
         None => Vec::new(),
     };
     let mut became = Vec::new();
     for (number, text, methods) in on.each(methods) {
-        let mutant = OtherText { number, path, text };
+        let mutant = OtherText { number, path, text, original: on.source };
         became.push(match methods.is_empty() {
             true => Vec::new(),
             false => reference::run(executor, cell, &methods, mutant).await?,

@@ -69,9 +69,13 @@ fn root_and_name<'a>(path: &'a str, directory: &str) -> Option<(&'a str, &'a str
     (root.is_empty() || root.ends_with('/')).then_some((root, name))
 }
 
-/// Tells whether a source root is one of tests in Maven's layout: `src/test/java`, `src/integration-test/java`.
+/// Tells whether a source root is one of tests: in Maven's layout `src/test/java`, `src/integration-test/java`, else `test`. A
+/// module's name says nothing: `test-utils/src/main/java` is production code.
 fn is_of_tests(root: &str) -> bool {
-    root.split('/').any(|part| part.to_lowercase().contains("test"))
+    let below = root.rsplit_once("src/").filter(|(before, _)| before.is_empty() || before.ends_with('/'));
+    let part = below.map_or(root, |(_, below)| below.split('/').next().unwrap_or(below));
+    let is_test = |word: &str| word.starts_with("test") || word.ends_with("test") || word.ends_with("tests");
+    part.split('/').any(|part| part.to_lowercase().split(['-', '_']).any(is_test))
 }
 
 #[cfg(test)]
@@ -87,6 +91,7 @@ mod tests {
             "core/src/main/java/a/b/c/Deeper.java",
             "core/src/main/java/a/Shallow.java",
             "core/src/test/java/a/b/Helper.java",
+            "attestation/src/main/java/a/b/Latest.java",
             "it/src/integration-test/java/a/b/Far.java",
             "core/src/main/resources/a/b/Text.txt",
             TEST,
@@ -107,6 +112,7 @@ mod tests {
             ("package a.b; class FocalTest {} class F\\u006fcal {}", &["a.b.Focal"]),
             ("package a.b; class FocalTest {} interface Other {} enum Focal {}", &["a.b.Focal", "a.b.Other"]),
             ("package a.b; class FocalTest {} class Focal$Inner {}", &["a.b.Focal$Inner"]),
+            ("package a.b; class FocalTest {} class Latest {}", &["a.b.Latest"]),
             ("package a.b; class FocalTest { class Focal {} class Focal2 { class Focal {} } }", &[]),
             ("package a.b; class FocalTest { void m() { class Focal {} new Object() {}; } }", &[]),
             ("package a.b; class FocalTest {} class Deeper {} class Shallow {} class Text {}", &[]),
