@@ -58,12 +58,25 @@ fn a_need_beyond_the_limit_ends_a_command_before_it_writes() {
         let (start, rest) = said.split_once("which takes ").unwrap_or_else(|| panic!("{said}"));
         format!("{start}which takes …{}", rest.split_once(" MiB").unwrap().1)
     };
-    assert_snapshot!(limited(&["--max-disk", "8"]), @"");
-    assert_snapshot!(limited(&["--max-disk", "8", "--dry-run"]), @"");
+    assert_snapshot!(limited(&["--max-disk", "8"]), @"
+    exit 3
+    ---- stderr
+    needs about 10.0 GiB of disk: 5.0 GiB to fetch, 5.0 GiB for layers
+    error: about 10.0 GiB are needed in the data directory `[DIRECTORY]/data`, which takes … and may take 8.0 GiB
+    hint: allow more with `--max-disk`, or make space: `runs rm` removes runs, `images prune` unused layers, `store gc --min-age 0` also what was used today
+    ");
+    assert_snapshot!(limited(&["--max-disk", "8", "--dry-run"]), @"
+    exit 3
+    ---- stderr
+    would fetch 2 files (5.0 GiB) and compose the image of first/one
+    would need about 10.0 GiB of disk: 5.0 GiB to fetch, 5.0 GiB for layers
+    error: about 10.0 GiB are needed in the data directory `[DIRECTORY]/data`, which takes … and may take 8.0 GiB
+    hint: allow more with `--max-disk`, or make space: `runs rm` removes runs, `images prune` unused layers, `store gc --min-age 0` also what was used today
+    ");
     assert_eq!(files(&line.path().join("data")), before);
 
-    // Sizes in locks may be anything.
-    locked(&line, &[u64::MAX, u64::MAX]);
+    // Sizes in locks may be the largest numbers of TOML, whose sum is no `u64`.
+    locked(&line, &[i64::MAX as u64; 3]);
     assert!(limited(&["--max-disk", "8"]).starts_with("exit 3\n"));
     let without = line.run(&build);
     assert!(without.starts_with("exit 3\n") && without.contains("are free on its disk"), "{without}");
@@ -84,7 +97,13 @@ fn the_limit_comes_from_flag_environment_and_settings() {
     let variable = [("TESTEVO_SANDBOX_MAX_DISK", "2")];
     assert_eq!(limit(&variable, &[]), 2u64 << 30);
     assert_eq!(limit(&variable, &["--max-disk", "1"]), 1u64 << 30);
-    assert_snapshot!(line.run(&["store", "gc", "--max-disk", "0"]), @"");
+    assert_snapshot!(line.run(&["store", "gc", "--max-disk", "0"]), @"
+    exit 2
+    ---- stderr
+    error: invalid value '0' for '--max-disk <GIB>': it is no whole number from 1 on
+
+    For more information, try '--help'.
+    ");
     line.write("data/settings.toml", "max_disk = 0\n");
     assert!(line.run(&["store", "gc"]).starts_with("exit 2\n"));
 }
