@@ -7,6 +7,7 @@
 
 pub mod parts;
 pub mod shared;
+pub mod size;
 mod temporary;
 
 use std::io;

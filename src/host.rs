@@ -71,11 +71,15 @@ fn kibibytes(file: &str, field: &str) -> Option<u64> {
 /// Returns the bytes that this user may still write on the file system of `path`, or of its nearest existing ancestor.
 ///
 /// # Errors
-/// I/O errors of the file system query on `path`.
+/// I/O errors of the file system query on `path`; [`io::ErrorKind::Unsupported`] if the file system does not tell.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let existing = path.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/"));
     let found = rustix::fs::statvfs(existing)?;
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    match found.f_blocks {
+        // Some file systems of networks and programs answer with zeros.
+        0 => Err(io::Error::new(io::ErrorKind::Unsupported, "its file system does not tell its size")),
+        _ => Ok(found.f_bavail.saturating_mul(found.f_frsize)),
+    }
 }
 
 #[cfg(test)]
@@ -97,5 +101,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let free = free_bytes(&directory.path().join("not/there/yet")).unwrap();
         assert!(free > 0);
+        let untold = free_bytes(Path::new("/proc/self")).unwrap_err();
+        assert_eq!(untold.kind(), io::ErrorKind::Unsupported);
     }
 }

@@ -42,7 +42,7 @@ impl Failure for SettingsError {
         let hint = match self {
             Self::Io(_) => "check the file's permissions, and that its file system answers",
             Self::Malformed { .. } => {
-                "known keys: engine, jobs, git_mirror, offline, color, check_valid_until, and the tables [origins] and [slurm]"
+                "known keys: engine, jobs, max_disk, git_mirror, offline, color, check_valid_until, and the tables [origins] and [slurm]"
             }
         };
         Some(hint.to_owned())
@@ -57,6 +57,8 @@ pub struct Settings {
     pub engine: Option<EngineChoice>,
     /// As `--jobs`.
     pub jobs: Option<std::num::NonZeroUsize>,
+    /// As `--max-disk`, in GiB.
+    pub max_disk: Option<std::num::NonZeroU32>,
     /// As `--git-mirror`.
     pub git_mirror: Option<String>,
     /// As `--offline`.

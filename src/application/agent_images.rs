@@ -45,13 +45,21 @@ pub(super) fn preview(
     catalog: &Catalog,
     manifest: &RepositoryManifest,
 ) -> Result<(), CommandError> {
-    let files = catalog.missing_inputs_of(&inputs(workbench, manifest)?.0)?.len();
+    let files = catalog.missing_inputs_of(&recipe(workbench, manifest)?)?.len();
     let fetch = match files {
         0 => String::new(),
         _ => format!("fetch {} and ", counted(files, "file", "files")),
     };
     workbench.context.events.message(format!("would {fetch}compose the image for agents of {}", manifest.repository));
     Ok(())
+}
+
+/// Returns the image's recipe.
+///
+/// # Errors
+/// As [`compose`], but for those of fetching and composing.
+pub(super) fn recipe(workbench: &Workbench<'_>, manifest: &RepositoryManifest) -> Result<ImageRecipe, CommandError> {
+    Ok(inputs(workbench, manifest)?.0)
 }
 
 fn inputs(

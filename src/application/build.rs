@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use super::disk::Needs;
 use super::failures::Failures;
 use super::selection::{self, by_repository};
 use super::workbench::{Workbench, blocking, environment, sets_of};
@@ -123,6 +124,7 @@ pub async fn build<'a>(request: &BuildRequest, context: &'a Context) -> Result<O
         return Ok(None);
     }
     let workbench = Workbench::open(context)?;
+    ensure_room(request, &chosen, &workbench).await?;
     let catalog = Catalog::open(&workbench.data_dir)?;
     let (mut engine, mut failures) = (None, Failures::new(chosen.len(), context));
     let one = async |repository: &_, tasks: &Vec<Task>| {
@@ -133,6 +135,21 @@ pub async fn build<'a>(request: &BuildRequest, context: &'a Context) -> Result<O
         engine.close().await?;
     }
     Ok(Some(BuildReport { built: built?, failures }))
+}
+
+/// Checks that there is room for the images.
+async fn ensure_room(
+    request: &BuildRequest,
+    chosen: &BTreeMap<RepositoryName, Vec<Task>>,
+    workbench: &Workbench<'_>,
+) -> Result<(), CommandError> {
+    let mut needs = Needs::new(workbench).await;
+    for repository in chosen.keys() {
+        if let Ok(manifest) = workbench.manifest(repository) {
+            needs.image(&manifest, request.proof != ProofLevel::None, request.agent);
+        }
+    }
+    needs.ensure().await
 }
 
 /// Returns the repositories to build, with the tasks for their proofs. Without a proof, locks are enough and tasks need

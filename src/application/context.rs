@@ -28,6 +28,8 @@ pub struct Options {
     pub jobs: NonZeroUsize,
     /// The data directory; it may not exist yet.
     pub data_dir: PathBuf,
+    /// The most bytes that the data directory may take on its disk; `None` for no limit.
+    pub max_disk: Option<u64>,
     /// Template of paths of local git repositories.
     pub git_mirror: Option<String>,
     /// Addresses of origins by name.
@@ -171,6 +173,7 @@ pub(super) mod tests {
             strict_isolation: false,
             jobs: NonZeroUsize::MIN,
             data_dir: data_dir.to_owned(),
+            max_disk: None,
             git_mirror: None,
             origins: BTreeMap::new(),
             offline: true,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::disk::Needs;
 use super::failures::Failures;
 use super::locks::LockInProgress;
 use super::selection::{self, by_repository};
@@ -154,6 +155,9 @@ pub async fn lock<'a>(request: &LockRequest, context: &'a Context) -> Result<Opt
     }
     let workbench = Workbench::open(context)?;
     let groups = by_repository(&tasks);
+    if mode != Mode::Check {
+        ensure_room(groups.keys(), &workbench).await?;
+    }
     let mut failures = Failures::new(groups.len(), context);
     let mut wanted = Vec::new();
     for (repository, tasks) in &groups {
@@ -187,6 +191,18 @@ pub async fn lock<'a>(request: &LockRequest, context: &'a Context) -> Result<Opt
         locked?
     };
     Ok(Some(LockReport { locked, mode, failures }))
+}
+
+/// Checks that there is room for what is known of repositories before they are resolved.
+async fn ensure_room(
+    repositories: impl Iterator<Item = &RepositoryName>,
+    workbench: &Workbench<'_>,
+) -> Result<(), CommandError> {
+    let mut needs = Needs::new(workbench).await;
+    for manifest in repositories.filter_map(|repository| workbench.manifest(repository).ok()) {
+        needs.resolving(&manifest);
+    }
+    needs.ensure().await
 }
 
 async fn check(

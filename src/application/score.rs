@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Context;
+use super::disk::Needs;
 use super::failures::Failures;
 use super::focal::keep as keep_focal;
 use super::readiness::tell_unready;
@@ -34,7 +35,7 @@ use crate::submission::predictions::{Predictions, Selection, Several, read as re
 use crate::submission::{Content, EMPTY, GOLD};
 use crate::task::file::load_all;
 use crate::task::selector::Selector;
-use crate::task::{RepositoryName, Task, TaskId};
+use crate::task::{Cell, RepositoryName, Task, TaskId, Track};
 
 /// The most warnings of a kind.
 const MOST_TOLD: usize = 20;
@@ -166,6 +167,7 @@ pub async fn score<'a>(request: &ScoreRequest, context: &'a Context) -> Result<O
     if context.options.dry_run {
         preview(&tasks, &predictions, request, context);
         tell_unready(&tasks, |repository| executed.contains(repository), "scored", context).await?;
+        ensure_room(request, &tasks, &predictions, &Workbench::open(context)?).await?;
         return Ok(None);
     }
     Ok(Some(execute(request, &tasks, &predictions, (seed, &executed, shard), context).await?))
@@ -277,11 +279,30 @@ fn preview(tasks: &[Task], predictions: &Predictions, request: &ScoreRequest, co
 
 /// Returns the repositories that need executions.
 fn executed(tasks: &[Task], predictions: &Predictions) -> BTreeSet<RepositoryName> {
-    let something = |task: &&Task| {
-        let found = predictions.models.values().filter_map(|model| model.get(&task.id));
-        found.into_iter().any(|prediction| prediction.content != Content::Nothing)
+    tasks.iter().filter(|task| is_executed(task, predictions)).map(|task| task.repository.clone()).collect()
+}
+
+fn is_executed(task: &Task, predictions: &Predictions) -> bool {
+    let found = predictions.models.values().filter_map(|model| model.get(&task.id));
+    found.into_iter().any(|prediction| prediction.content != Content::Nothing)
+}
+
+/// Checks that there is room for what the submissions take.
+async fn ensure_room(
+    request: &ScoreRequest,
+    tasks: &[Task],
+    predictions: &Predictions,
+    workbench: &Workbench<'_>,
+) -> Result<(), CommandError> {
+    let cells = |task: &Task| match (request.path, task.track) {
+        (ExecutionPath::Direct, Track::TestUpdate) => [Cell::Nn].as_slice(),
+        (ExecutionPath::Direct, Track::TestGeneration) => &[Cell::Oo, Cell::Nn],
+        (ExecutionPath::Maven, _) => &[],
     };
-    tasks.iter().filter(something).map(|task| task.repository.clone()).collect()
+    let mut needs = Needs::new(workbench).await;
+    needs.tasks(tasks.iter().filter(|task| is_executed(task, predictions)), request.surefire, cells).await?;
+    needs.run(predictions.models.values().map(BTreeMap::len).sum());
+    needs.ensure().await
 }
 
 async fn execute<'a>(
@@ -292,6 +313,7 @@ async fn execute<'a>(
     context: &'a Context,
 ) -> Result<EndedScoring<'a>, CommandError> {
     let workbench = Workbench::open(context)?;
+    ensure_room(request, tasks, predictions, &workbench).await?;
     // Without executions neither an engine nor an image is needed.
     let engine = if executed.is_empty() { None } else { Some(workbench.engine().await?) };
     let engine_for = |repository: &RepositoryName| engine.as_deref().filter(|_| executed.contains(repository));

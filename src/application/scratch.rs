@@ -9,16 +9,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use rustix::fs::{Access, FlockOperation, access, flock, statvfs};
+use rustix::fs::{Access, FlockOperation, access, flock};
 
 use super::Context;
 use super::context::Options;
+use super::disk::not_unpacked;
 use super::selection::{self, by_repository};
 use crate::artifact::store::UPSTREAM;
 use crate::data_dir::DataDir;
+use crate::data_dir::size::size_on_disk;
 use crate::digest::Digest;
 use crate::error::{CommandError, ExitStatus, Failure};
 use crate::execution::time_class::TimeClasses;
+use crate::host::free_bytes;
 use crate::image::BuiltImage;
 use crate::output::size;
 use crate::task::selector::Selector;
@@ -99,7 +102,9 @@ impl Scratch {
                 return Ok(None);
             }
         };
-        let own = context.with_options(Options { data_dir: root.clone(), ..context.options.clone() });
+        // The scratch has a limit of its own.
+        let options = Options { data_dir: root.clone(), max_disk: None, ..context.options.clone() };
+        let own = context.with_options(options);
         let data_dir = match own.data_dir() {
             Ok(data_dir) => data_dir.clone(),
             Err(error) => {
@@ -173,7 +178,7 @@ fn make_room(
     let store = root.join("store");
     if let Some(most) = most_bytes {
         if flock(in_use, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            let used = bytes_below(&store)?;
+            let used = size_on_disk(&store)?;
             if used > 0 && used.saturating_add(needed_bytes(shared, root, tasks)) > most {
                 fs::remove_dir_all(&store)?;
                 link(shared, root)?;
@@ -182,9 +187,8 @@ fn make_room(
         flock(in_use, FlockOperation::LockShared)?;
     }
     let needed = needed_bytes(shared, root, tasks);
-    let found = statvfs(root)?;
-    let free = found.f_bavail.saturating_mul(found.f_frsize);
-    let used = if most_bytes.is_some() { bytes_below(&store)? } else { 0 };
+    let free = free_bytes(root).unwrap_or(u64::MAX);
+    let used = if most_bytes.is_some() { size_on_disk(&store)? } else { 0 };
     Ok(match most_bytes {
         _ if free < needed => Some(format!("{} are free on its disk, and {} are needed", size(free), size(needed))),
         Some(most) if most < used.saturating_add(needed) => {
@@ -258,27 +262,7 @@ fn needed_bytes(shared: &Path, root: &Path, tasks: &[Task]) -> u64 {
         let Some(built) = fs::read(path).ok().and_then(|bytes| BuiltImage::parse(&bytes).ok()) else { continue };
         layers.extend(built.image.layers.iter().map(|layer| (layer.diff_id, layer.uncompressed_size)));
     }
-    let unpacked = root.join("store/unpacked");
-    let missing = layers.iter().filter(|(diff_id, _)| !unpacked.join(diff_id.hex()).exists());
-    missing.map(|(_, bytes)| bytes).sum::<u64>() + WORKING_BYTES
-}
-
-/// Returns the bytes of all files below a directory; 0 if there is none.
-fn bytes_below(directory: &Path) -> io::Result<u64> {
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        entries => entries?,
-    };
-    let mut bytes = 0;
-    for entry in entries {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        bytes += match metadata.is_dir() {
-            true => bytes_below(&entry.path())?,
-            false => metadata.len(),
-        };
-    }
-    Ok(bytes)
+    not_unpacked(&root.join("store"), &layers).saturating_add(WORKING_BYTES)
 }
 
 #[cfg(test)]

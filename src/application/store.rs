@@ -8,15 +8,15 @@ use fs_err as fs;
 
 use super::Context;
 use super::archives::ArchiveOutput;
+use super::disk::{DiskUse, GivenUp, give_up, give_up_layers};
 use super::workbench::{Workbench, blocking, present};
 use crate::artifact::made::{PrunePolicy, prune};
 use crate::artifact::store::Store;
 use crate::data_dir::write_atomically;
+use crate::digest::Digest;
 use crate::engine::native::{VerifiedLayers, verify_layers};
 use crate::error::CommandError;
-use crate::execution::build::prepared::Prepared;
-use crate::execution::sharing::ClassArchive;
-use crate::garbage::{Garbage, Verified, collect, verify as verify_blobs};
+use crate::garbage::{Verified, verify as verify_blobs};
 use crate::lock::archive::{LockArchive, LockArchiveError};
 use crate::lock::{LockFile, LockFileError, MismatchError, ToolchainLock};
 use crate::manifest::{ManifestError, RepositoryManifest};
@@ -93,31 +93,60 @@ pub fn verify(repair: bool, context: &Context) -> Result<VerifiedStore, CommandE
 
 /// What a collection of garbage removed, or would remove.
 pub struct CollectedGarbage {
-    /// Blobs.
-    pub garbage: Garbage,
-    /// Number of pruned revisions.
-    pub prepared: usize,
-    /// Number of pruned class archives.
-    pub class_archives: usize,
+    /// Blobs, prepared revisions and class archives.
+    pub given_up: GivenUp,
     /// Number of pruned records of released files.
     pub released: usize,
+    /// Unpacked layers that went for `--max-disk`, with their bytes.
+    pub layers: Vec<(Digest, u64)>,
+    /// What the data directory takes now, if there is a limit.
+    pub disk: Option<DiskUse>,
 }
 
+impl CollectedGarbage {
+    /// Warns if the data directory takes more than it may.
+    pub fn tell(&self, context: &Context) {
+        let Some(disk) = self.disk.as_ref().filter(|disk| disk.excess() > 0) else { return };
+        let parts: Vec<String> =
+            disk.parts.iter().take(MOST_PARTS).map(|(part, bytes)| format!("{part} {}", size(*bytes))).collect();
+        context.events.warning(format!(
+            "the data directory takes {} and may take {}; its largest parts: {}",
+            size(disk.used),
+            size(disk.limit),
+            parts.join(", ")
+        ));
+    }
+}
+
+/// The most parts of a data directory that a warning names.
+const MOST_PARTS: usize = 5;
+
 /// Prunes prepared revisions, class archives and records of released files by the policy, then removes all blobs that no record names. Blobs
-/// younger than the policy's `always` stay.
+/// younger than the policy's `always` stay. With a limit of the data directory's size, more goes until it is kept: what
+/// was used longest ago, and at last unpacked layers. Runs, locks, manifests and tasks stay in any case.
 ///
 /// # Errors
-/// [`GarbageError`](crate::garbage::GarbageError), [`CommandError::Runtime`] for records that can't be listed or removed.
+/// [`GarbageError`](crate::garbage::GarbageError), [`CommandError::Runtime`] for records that can't be listed or removed,
+/// [`EngineError`](crate::engine::EngineError).
 pub fn collect_garbage(policy: &PrunePolicy, context: &Context) -> Result<CollectedGarbage, CommandError> {
     let (workbench, dry_run) = (Workbench::open(context)?, context.options.dry_run);
-    let store = &workbench.store;
-    // Done first, so that the blobs of pruned revisions count as garbage.
-    let prepared = prune::<Prepared>(store, policy, dry_run).map_err(CommandError::Runtime)?;
+    let measure = |limit| DiskUse::measure(&workbench, limit);
+    let mut disk = context.options.max_disk.map(measure).transpose()?;
     // Class archives and released files are small compared with revisions, so their size is not limited.
     let small = PrunePolicy { most_bytes: u64::MAX, ..*policy };
-    let class_archives = prune::<ClassArchive>(store, &small, dry_run).map_err(CommandError::Runtime)?;
-    let released = prune::<Released>(store, &small, dry_run).map_err(CommandError::Runtime)?;
-    Ok(CollectedGarbage { garbage: collect(store, policy.always, dry_run)?, prepared, class_archives, released })
+    let released = prune::<Released>(&workbench.store, &small, dry_run).map_err(CommandError::Runtime)?.removed;
+    let excess = disk.as_ref().map_or(0, DiskUse::excess);
+    let given_up = give_up(&workbench.store, policy, excess, dry_run)?;
+    let mut layers = Vec::new();
+    if let Some(disk) = &mut disk {
+        disk.now(&workbench, dry_run, given_up.bytes)?;
+        match give_up_layers(&workbench, disk.excess(), dry_run)? {
+            Some(removed) => layers = removed,
+            None => context.events.warning("unpacked layers stay: another process runs containers from them"),
+        }
+        disk.now(&workbench, dry_run, layers.iter().map(|(_, bytes)| bytes).sum())?;
+    }
+    Ok(CollectedGarbage { given_up, released, layers, disk })
 }
 
 /// What is exported, and where to.

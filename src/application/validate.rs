@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::Context;
+use super::disk::Needs;
 use super::disputes::{self, Disputes};
 use super::failures::Failures;
 use super::readiness::tell_unready;
@@ -26,7 +27,7 @@ use crate::outcome::label::{TaskClass, cells_of};
 use crate::output::counted;
 use crate::report::validation::{ValidationSummary, summarize};
 use crate::task::selector::Selector;
-use crate::task::{RepositoryName, Task, TaskId};
+use crate::task::{Cell, RepositoryName, Task, TaskId};
 
 /// What is validated, and how.
 #[derive(Clone, Debug)]
@@ -145,7 +146,18 @@ async fn preview(request: &ValidateRequest, tasks: &[Task], context: &Context) -
         counted(groups.len(), "repository", "repositories"),
         request.repeats
     ));
-    tell_unready(tasks, |_| true, "validated", context).await
+    tell_unready(tasks, |_| true, "validated", context).await?;
+    ensure_room(request, tasks, &Workbench::open(context)?).await
+}
+
+/// Checks that there is room for what the tasks take.
+async fn ensure_room(request: &ValidateRequest, tasks: &[Task], workbench: &Workbench<'_>) -> Result<(), CommandError> {
+    let direct = request.confirm || request.paths.contains(&ExecutionPath::Direct);
+    let cells = |_: &Task| if direct { [Cell::Oo, Cell::Nn].as_slice() } else { &[] };
+    let mut needs = Needs::new(workbench).await;
+    needs.tasks(tasks, request.surefire, cells).await?;
+    needs.run(tasks.len());
+    needs.ensure().await
 }
 
 async fn execute<'a>(
@@ -155,6 +167,7 @@ async fn execute<'a>(
     context: &'a Context,
 ) -> Result<Validated<'a>, CommandError> {
     let workbench = Workbench::open(context)?;
+    ensure_room(request, tasks, &workbench).await?;
     let engine = workbench.engine().await?;
     let mut opened = Repositories::open(&workbench, tasks, request.surefire, |_| Some(engine.as_ref())).await?;
     let failures = match opened.failures(tasks, context, ("validated", shard.is_some())) {

@@ -119,6 +119,15 @@ impl<'a> Workbench<'a> {
         Ok(engine)
     }
 
+    /// Tells whether containers will run from layers that are unpacked in the store, as those of the built-in engine do.
+    pub(crate) async fn unpacks_layers(&self) -> bool {
+        match self.context.options.engine {
+            EngineChoice::Native => true,
+            EngineChoice::Docker | EngineChoice::Podman => false,
+            EngineChoice::Auto => self.daemon(&Daemon::Any).await.is_err(),
+        }
+    }
+
     async fn daemon(&self, daemon: &Daemon) -> Result<DockerEngine, EngineError> {
         let directory = self.data_dir.temporary();
         DockerEngine::connect(daemon, self.data_dir.owner(), &own_executable()?, &directory).await

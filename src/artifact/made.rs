@@ -317,15 +317,35 @@ pub struct PrunePolicy {
     pub most_bytes: u64,
 }
 
-/// Removes descriptions of things and returns their number. Their blobs become garbage of the store. An unreadable
-/// description is removed as well, because it would be made again.
+/// What pruning did, or would do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Number of removed things.
+    pub removed: usize,
+    /// Bytes of the others' blobs. Blobs that several share count once.
+    pub kept_bytes: u64,
+}
+
+/// Marks a description as used now, so that pruning keeps it. A missing description is no error.
+///
+/// # Errors
+/// I/O errors of the description's file.
+pub fn mark_used<T: Described>(store: &Store, key: Digest) -> io::Result<()> {
+    match fs::File::open(path::<T>(store, key)).and_then(|file| file.file().set_modified(SystemTime::now())) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes descriptions of things. Their blobs become garbage of the store. An unreadable description is removed as
+/// well, because it would be made again.
 ///
 /// # Errors
 /// I/O errors of listing, reading and removing descriptions.
-pub fn prune<T: Described>(store: &Store, keeping: &PrunePolicy, dry_run: bool) -> io::Result<usize> {
+pub fn prune<T: Described>(store: &Store, keeping: &PrunePolicy, dry_run: bool) -> io::Result<Pruned> {
     let entries = match fs::read_dir(store.root().join(T::KIND.directory)) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Pruned::default()),
         Err(error) => return Err(error),
     };
     let mut found = Vec::new();
@@ -338,11 +358,11 @@ pub fn prune<T: Described>(store: &Store, keeping: &PrunePolicy, dry_run: bool) 
         }
     }
     found.sort();
-    let (now, mut counted, mut kept, mut removed) = (SystemTime::now(), BTreeSet::new(), 0u64, 0);
+    let (now, mut counted, mut pruned) = (SystemTime::now(), BTreeSet::new(), Pruned::default());
     // The most recently used first.
     for (used, path) in found.into_iter().rev() {
         let unused = now.duration_since(used).unwrap_or_default();
-        let blobs = read::<T>(&fs::read(&path)?).map(|description| description.blobs);
+        let blobs = read::<T>(&fs::read(&path)?).map(|description| BTreeSet::from_iter(description.blobs));
         let mut bytes = 0;
         for digest in blobs.iter().flatten().filter(|digest| !counted.contains(*digest)) {
             bytes += match fs::metadata(store.path(digest)) {
@@ -351,15 +371,16 @@ pub fn prune<T: Described>(store: &Store, keeping: &PrunePolicy, dry_run: bool) 
                 Err(error) => return Err(error),
             };
         }
-        let fits = blobs.is_some() && unused < keeping.age && kept.saturating_add(bytes) <= keeping.most_bytes;
+        let fits =
+            blobs.is_some() && unused < keeping.age && pruned.kept_bytes.saturating_add(bytes) <= keeping.most_bytes;
         if fits || unused < keeping.always {
-            kept = kept.saturating_add(bytes);
+            pruned.kept_bytes = pruned.kept_bytes.saturating_add(bytes);
             counted.extend(blobs.into_iter().flatten());
         } else if dry_run || remove_unused(&path, used)? {
-            removed += 1;
+            pruned.removed += 1;
         }
     }
-    Ok(removed)
+    Ok(pruned)
 }
 
 /// Removes a description unless it was used since `used`. Tells whether it was removed.

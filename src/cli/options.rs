@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -76,6 +76,16 @@ pub struct GlobalArguments {
     /// Where everything is kept [default: $XDG_DATA_HOME/testevo-sandbox]
     #[arg(long, global = true, value_name = "DIRECTORY", env = "TESTEVO_SANDBOX_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
+    /// The most that the data directory may take; commands make room, or do not begin [default: what its disk has free]
+    #[arg(
+        long,
+        global = true,
+        value_name = "GIB",
+        env = "TESTEVO_SANDBOX_MAX_DISK",
+        hide_env_values = true,
+        value_parser = positive::<NonZeroU32>
+    )]
+    max_disk: Option<NonZeroU32>,
     /// Local git repositories to read instead of cloning, with {owner} and {name} in the path
     #[arg(long, global = true, value_name = "TEMPLATE", env = "TESTEVO_SANDBOX_GIT_MIRROR", hide_env_values = true)]
     git_mirror: Option<String>,
@@ -146,6 +156,7 @@ impl GlobalArguments {
             strict_isolation: self.require_isolation == RequiredIsolation::Strict,
             jobs: self.jobs.or(settings.jobs).unwrap_or_else(default_jobs),
             data_dir,
+            max_disk: self.max_disk.or(settings.max_disk).map(|gib| u64::from(gib.get()) << 30),
             git_mirror: self.git_mirror.or(settings.git_mirror),
             origins,
             offline: self.offline || switch("TESTEVO_SANDBOX_OFFLINE") || settings.offline.unwrap_or(false),

@@ -10,6 +10,7 @@ use super::completions;
 use super::interrupts::block_on;
 use super::stdout;
 use crate::application::Context;
+use crate::application::disk::GivenUp;
 use crate::application::store::{
     CollectedGarbage, ExportRequest, ImportRequest, ImportSource, VerifiedStore, collect_garbage, export, import,
     verify,
@@ -36,7 +37,8 @@ enum StoreCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
-    /// Remove blobs that no lock, image or run names any more; with --dry-run only say which
+    /// Remove blobs that no lock, image or run names any more; with --dry-run only say which. With --max-disk remove also
+    /// what was used longest ago and is made again when needed, until the data directory takes no more than that
     Gc {
         /// Keep what is younger: a command that runs may be about to name it
         #[arg(long, value_name = "HOURS", default_value_t = 24)]
@@ -85,7 +87,10 @@ pub(super) fn run(arguments: &StoreArguments, context: &Context) -> Result<(), C
                 age: Duration::from_secs(prepared_days.saturating_mul(86_400)),
                 most_bytes: prepared_gib.saturating_mul(1 << 30),
             };
-            write_garbage(&collect_garbage(&policy, context)?, *format, context.options.dry_run)
+            let collected = collect_garbage(&policy, context)?;
+            write_garbage(&collected, *format, context.options.dry_run)?;
+            collected.tell(context);
+            Ok(())
         }
         StoreCommand::Export { names, output } => {
             let request = ExportRequest { names: names.clone(), output: stdout::or_file(output) };
@@ -131,11 +136,13 @@ fn write_verified(verified: &VerifiedStore, format: OutputFormat) -> Result<(), 
 }
 
 fn write_garbage(collected: &CollectedGarbage, format: OutputFormat, dry_run: bool) -> Result<(), CommandError> {
-    let CollectedGarbage { garbage, prepared, class_archives, released } = collected;
+    let CollectedGarbage { given_up, released, layers, disk } = collected;
+    let GivenUp { garbage, prepared, class_archives, .. } = given_up;
     match format {
         OutputFormat::Json => stdout::json(&json!({
             "schema": 1, "removed": garbage.blobs, "bytes": garbage.bytes, "young": garbage.young,
             "used": garbage.used, "prepared": prepared, "class_archives": class_archives, "released": released, "dry_run": dry_run,
+            "layers": layers.iter().map(|(layer, _)| layer).collect::<Vec<_>>(), "disk": disk,
         })),
         OutputFormat::Text => {
             let verb = if dry_run { "would be removed" } else { "removed" };
@@ -150,9 +157,14 @@ fn write_garbage(collected: &CollectedGarbage, format: OutputFormat, dry_run: bo
                 (prepared, "prepared revision", "prepared revisions"),
                 (class_archives, "class archive", "class archives"),
                 (released, "record of a released file", "records of released files"),
+                (&layers.len(), "unpacked layer", "unpacked layers"),
             ];
             for (count, one, many) in given_up.into_iter().filter(|(count, ..)| **count > 0) {
                 stdout::line(&format!("{} {verb}", counted(*count, one, many)))?;
+            }
+            if let Some(disk) = disk {
+                let would = if dry_run { "would take" } else { "takes" };
+                stdout::line(&format!("the data directory {would} {} of {}", size(disk.used), size(disk.limit)))?;
             }
             Ok(())
         }

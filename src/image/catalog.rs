@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::compose::{LayerRecord, missing_inputs, record_path, records_directory};
+use super::compose::{LayerRecord, PlannedLayer, missing_inputs, planned_layers, record_path, records_directory};
 use super::layer::Layer;
 use super::recipe::{ImageRecipe, RECIPE_VERSION};
 use super::{Image, ImageError, Used};
@@ -203,6 +203,26 @@ impl Catalog {
     /// [`ImageError::Json`].
     pub fn missing_inputs_of(&self, recipe: &ImageRecipe) -> Result<BTreeSet<Digest>, ImageError> {
         missing_inputs(recipe, &self.store)
+    }
+
+    /// Returns the layers that a recipe asks for, whether or not they are composed.
+    ///
+    /// # Errors
+    /// [`ImageError::Json`].
+    pub fn planned_layers(&self, recipe: &ImageRecipe) -> Result<Vec<PlannedLayer>, ImageError> {
+        planned_layers(recipe, &self.store)
+    }
+
+    /// Returns the diff ids of the layers whose blobs the store has. They can be unpacked at any time.
+    ///
+    /// # Errors
+    /// [`ImageError::Io`], [`ImageError::Catalog`].
+    pub fn layers_with_blobs(&self) -> Result<BTreeSet<Digest>, ImageError> {
+        let images = self.all()?.into_iter().flat_map(|built| [Some(built.image), built.agent]).flatten();
+        let recorded = self.layer_records()?.into_iter().map(|record| record.layer);
+        let all = images.flat_map(|image| image.layers).chain(recorded);
+        let whole = all.filter(|layer| self.store.size(&layer.digest).is_ok_and(|size| size == layer.size));
+        Ok(whole.map(|layer| layer.diff_id).collect())
     }
 
     /// Returns all built images, sorted by repository.

@@ -160,15 +160,31 @@ fn lies_on_base(kind: LayerKind) -> bool {
     matches!(kind, LayerKind::Jdk | LayerKind::Tools | LayerKind::Agent)
 }
 
+/// A layer that a recipe asks for.
+#[derive(Clone, Debug)]
+pub struct PlannedLayer {
+    /// Digest of its recipe.
+    pub recipe: Digest,
+    /// The layer, if the store has it.
+    pub finished: Option<Layer>,
+    /// Digests of the files that it is composed from.
+    pub inputs: BTreeSet<Digest>,
+}
+
+/// Returns the layers of an image, whether or not they are composed.
+pub(crate) fn planned_layers(recipe: &ImageRecipe, store: &Store) -> Result<Vec<PlannedLayer>, ImageError> {
+    let planned = recipe.layers.iter().zip(recipe_digests(recipe)?).map(|(layer, recipe)| PlannedLayer {
+        recipe,
+        finished: remembered(store, &recipe).map(|record| record.layer),
+        inputs: layer.sources.iter().filter_map(Source::digest).collect(),
+    });
+    Ok(planned.collect())
+}
+
 /// Returns the digests of the inputs for composing the image that the store lacks.
 pub(crate) fn missing_inputs(recipe: &ImageRecipe, store: &Store) -> Result<BTreeSet<Digest>, ImageError> {
-    let mut missing = BTreeSet::new();
-    for (layer, key) in recipe.layers.iter().zip(recipe_digests(recipe)?) {
-        if remembered(store, &key).is_none() {
-            missing.extend(layer.sources.iter().filter_map(Source::digest).filter(|digest| !store.contains(digest)));
-        }
-    }
-    Ok(missing)
+    let unfinished = planned_layers(recipe, store)?.into_iter().filter(|layer| layer.finished.is_none());
+    Ok(unfinished.flat_map(|layer| layer.inputs).filter(|digest| !store.contains(digest)).collect())
 }
 
 /// Returns the identity of a toolchain's image before it is composed: the digest of everything that decides its bytes.

@@ -40,7 +40,9 @@ use serde::{Deserialize, Serialize};
 
 pub use builder::ImageBuilder;
 pub use catalog::{BuiltImage, Catalog, LoadedImage, LockDigests, Pruned};
-pub use compose::{LayerRecord, compose, compose_recipe, read_index, toolchain_recipe_digest, with_layer};
+pub use compose::{
+    LayerRecord, PlannedLayer, compose, compose_recipe, read_index, toolchain_recipe_digest, with_layer,
+};
 pub(crate) use compose::{keep_layer, remembered as remembered_layer};
 pub use config::{agent_environment, agent_tag, environment, layer_title, ready_tag, tag, task_tag, verifier_tag};
 #[cfg(test)]

@@ -319,7 +319,7 @@ fn what_does_not_fit_is_not_begun() {
     let small = |place: &str| format!("mkdir -p {place} && mount -t tmpfs -o size=12k none {place}");
     let place = line.path().join("data").display().to_string();
     let said = line.run_confined(&small(&place), &["bundle", "import", bundle.to_str().unwrap()]);
-    assert!(said.starts_with("exit 3") && said.contains("of free space, and the bundle needs"), "{said}");
+    assert!(said.starts_with("exit 3") && said.contains("are free on its disk"), "{said}");
     let place = maker.line.path().join("small").display().to_string();
     let mirror = maker.mirror.clone();
     let create = ["bundle", "create", "-o", "small/made.tar", "--git-mirror", &mirror];

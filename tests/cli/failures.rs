@@ -441,9 +441,11 @@ fn a_full_disk_leaves_nothing_half_written() {
     lock.files[0].sha256 = digest;
     lock.files[0].size = jar.len() as u64;
     lock.store(&lock_path(&line)).unwrap();
-    // A file system of its own, that goes with the process; no privilege is needed for it.
+    // A file system of its own, that goes with the process; no privilege is needed for it. Its space is enough for what
+    // the command expects, and too little for the small files beside that.
     let program = assert_cmd::cargo::cargo_bin("testevo-sandbox");
-    let script = "mount -t tmpfs -o size=1m tmpfs small && cp -r data small/ && \"$0\" \"$@\" --data-dir small/data; \
+    let script = "mount -t tmpfs -o size=4m tmpfs small && cp -r data small/ && \
+                  mount -o remount,size=$(($(du -sk small | cut -f1) + 776))k small && \"$0\" \"$@\" --data-dir small/data; \
                   code=$?; find small/data/images small/data/tmp -type f >left 2>/dev/null; exit $code";
     fs::create_dir(line.path().join("small")).unwrap();
     let output = std::process::Command::new("unshare")

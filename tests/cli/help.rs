@@ -169,9 +169,9 @@ fn wrong_arguments_are_explained() {
       |
     1 | job = 3
       | ^^^
-    unknown field `job`, expected one of `engine`, `jobs`, `git_mirror`, `offline`, `color`, `check_valid_until`, `origins`, `slurm`
+    unknown field `job`, expected one of `engine`, `jobs`, `max_disk`, `git_mirror`, `offline`, `color`, `check_valid_until`, `origins`, `slurm`
 
-    hint: known keys: engine, jobs, git_mirror, offline, color, check_valid_until, and the tables [origins] and [slurm]
+    hint: known keys: engine, jobs, max_disk, git_mirror, offline, color, check_valid_until, and the tables [origins] and [slurm]
     ");
     line.write("data/settings.toml", "");
     line.write("data/version", "99\n");

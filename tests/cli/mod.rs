@@ -3,6 +3,7 @@
 mod agent_bundle;
 mod bundle;
 mod completions;
+mod disk;
 mod doctor;
 mod failures;
 mod formats;

@@ -24,12 +24,14 @@ fn lock_says_what_it_would_resolve() {
     ---- stderr
     would resolve 1 of 1 set of build files of testevo/sample
     would resolve the toolchain with Java 21
+    would need about 64.0 MiB of disk: 64.0 MiB to fetch
     ");
     assert_snapshot!(run(&[]), @r"
     exit 0
     ---- stderr
     would fetch testevo/sample: its build files are not here yet
     would resolve the toolchain with Java 21
+    would need about 64.0 MiB of disk: 64.0 MiB to fetch
     ");
     assert!(run(&["--offline"]).starts_with("exit 5\n"));
     assert_eq!(contents(&line), before);
@@ -103,6 +105,7 @@ fn validate_says_what_comes_first() {
     would fetch first/one, whose sources are not here yet
     warning: second/two has no lock: run `testevo-sandbox lock second/two` first
     would fetch second/two, whose sources are not here yet
+    would need about 1.5 MiB of disk: 1.5 MiB for the run
     ");
     stored(&line);
     assert!(line.run(&BUILD).starts_with("exit 0\n"));

@@ -95,7 +95,7 @@ fn only_garbage_goes() {
     assert_snapshot!(line.run(&["store", "gc", "--min-age", "0", "--format", "json"]), @r#"
     exit 0
     ---- stdout
-    {"bytes":16,"class_archives":0,"dry_run":false,"prepared":0,"released":0,"removed":["sha256:576dd080bf7394bb172e12308b368b1acd5e1bc98e61de6c14432a94a95e0ddf"],"schema":1,"used":1,"young":0}
+    {"bytes":16,"class_archives":0,"disk":null,"dry_run":false,"layers":[],"prepared":0,"released":0,"removed":["sha256:576dd080bf7394bb172e12308b368b1acd5e1bc98e61de6c14432a94a95e0ddf"],"schema":1,"used":1,"young":0}
     "#);
     assert!(!store.contains(&garbage) && store.contains(&jar));
 }

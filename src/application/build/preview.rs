@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BuildRequest, ProofLevel, needed, selection_digest};
+use super::{BuildRequest, ProofLevel, ensure_room, needed, selection_digest};
 use crate::application::failures::Failures;
 use crate::application::readiness::sources;
 use crate::application::workbench::{Workbench, items, sets_of};
@@ -33,7 +33,7 @@ pub(super) async fn build_images(
                 let (toolchain, lock) = (workbench.toolchain()?, workbench.lock_for(&manifest)?);
                 let missing = catalog.missing_inputs(&toolchain, &lock)?;
                 let items = items(&missing, &toolchain, &lock)?;
-                let bytes: u64 = items.iter().map(|item| item.size).sum();
+                let bytes = items.iter().map(|item| item.size).fold(0, u64::saturating_add);
                 let files = counted(items.len(), "file", "files");
                 let fetch = format!("fetch {files} ({}) and ", size(bytes));
                 let fetch = if items.is_empty() { "" } else { &fetch };
@@ -68,5 +68,5 @@ pub(super) async fn build_images(
         Ok(())
     };
     failures.each(chosen, tell).await?;
-    failures.settle("built", Ok(()))
+    failures.settle("built", ensure_room(request, chosen, &workbench).await)
 }

@@ -16,6 +16,7 @@ use crate::application::Context;
 use crate::application::archives::ArchiveOutput;
 use crate::application::failures::{Failures, Partial};
 use crate::application::merge::paths;
+use crate::application::revisions::prepared_key;
 use crate::application::selection::{by_repository, tasks};
 use crate::application::workbench::{Workbench, blocking, environment, whole_builds};
 use crate::artifact::made;
@@ -27,7 +28,7 @@ use crate::canonical_json::canonical_json;
 use crate::digest::{Digest, HashingWriter};
 use crate::error::CommandError;
 use crate::event::EventSink;
-use crate::execution::build::prepared::{self, Prepared, RevisionInput};
+use crate::execution::build::prepared::Prepared;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::temporary::Spool;
 use crate::execution::container::{Environment, ToolJars};
@@ -331,11 +332,8 @@ fn made_of(
     for task in tasks {
         for cell in [Cell::Oo, Cell::Nn] {
             let failed = |reason| BundleError::Git { repository: task.repository.clone(), doing: "read", reason };
-            let facts = trees.facts(task, cell).map_err(failed)?;
-            // A revision without the file's module is not built.
-            let Some(module) = facts.module else { continue };
-            let revision = RevisionInput { tree: facts.tree, module };
-            let key = prepared::key_by((jars, identity(), limits), environment, &revision);
+            let key = prepared_key((task, cell), trees, environment, (jars, limits)).map_err(failed)?;
+            let Some(key) = key else { continue };
             if found.contains_key(&key) {
                 continue;
             }

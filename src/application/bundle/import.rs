@@ -13,8 +13,9 @@ use fs_err as fs;
 
 use super::runs::UnpackedRuns;
 use super::summary::Imported;
-use super::{Opened, Trust, check_space, directory_of, images, open};
+use super::{Opened, Trust, directory_of, images, open};
 use crate::application::Context;
+use crate::application::disk::Needs;
 use crate::application::store::refuse_other;
 use crate::application::workbench::{Workbench, blocking, present};
 use crate::artifact::made;
@@ -90,11 +91,11 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
         );
     }
     let checked = Checked::read(&opened, &description)?;
+    let mut needs = Needs::new(workbench).await;
+    needs.bundle(&opened.missing(&workbench.store)?, description.runs.iter().map(|run| run.size));
+    needs.ensure().await?;
+    // What no record names may have gone to make room.
     let missing = opened.missing(&workbench.store)?;
-    if !context.options.dry_run {
-        check_space(&workbench.data_dir.join("store"), missing.values().sum())?;
-        check_space(workbench.data_dir.root(), description.runs.iter().map(|run| run.size).sum())?;
-    }
     UnpackedRuns::check_ids(&opened.layout, &description)?;
     let _held = hold(&checked, workbench).await?;
     let writes = writes(&checked, &opened.layout, request.replace, workbench)?;

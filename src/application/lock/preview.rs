@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{LockRequest, Mode, java, missing_sets};
+use super::{LockRequest, Mode, ensure_room, java, missing_sets};
 use crate::application::Context;
 use crate::application::failures::Failures;
 use crate::application::readiness::sources;
@@ -53,5 +53,5 @@ pub(super) async fn lock(request: &LockRequest, tasks: &[Task], context: &Contex
     if (request.agent || locked) && (update || !locked) {
         events.message("would resolve the tools of agents");
     }
-    failures.settle("locked", Ok(()))
+    failures.settle("locked", ensure_room(groups.keys(), &workbench).await)
 }

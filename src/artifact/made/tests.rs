@@ -162,7 +162,7 @@ fn the_old_the_unreadable_and_the_least_used_are_pruned() {
     let place = Place::new();
     let hour = Duration::from_secs(3600);
     let keeping = |most_bytes| PrunePolicy { always: hour / 2, age: 40 * hour, most_bytes };
-    assert_eq!(prune::<Thing>(&place.store, &keeping(0), false).unwrap(), 0);
+    assert_eq!(prune::<Thing>(&place.store, &keeping(0), false).unwrap().removed, 0);
     let old = place.describe("old", &[1], 50 * hour);
     let large = place.describe("large", &[80], 3 * hour);
     let torn = place.describe("torn", &[2], 2 * hour);
@@ -173,9 +173,9 @@ fn the_old_the_unreadable_and_the_least_used_are_pruned() {
     let young = place.describe("young", &[70], Duration::ZERO);
     let other = place.store.root().join("things/other.json");
     fs::write(&other, "{}").unwrap();
-    assert_eq!(prune::<Thing>(&place.store, &keeping(1000), true).unwrap(), 2);
+    assert_eq!(prune::<Thing>(&place.store, &keeping(1000), true).unwrap().removed, 2);
     assert!(old.exists());
-    assert_eq!(prune::<Thing>(&place.store, &keeping(140), false).unwrap(), 3);
+    assert_eq!(prune::<Thing>(&place.store, &keeping(140), false).unwrap().removed, 3);
     let there = [&old, &large, &torn, &shared, &recent, &young, &other].map(|path| path.exists());
     assert_eq!(there, [false, false, false, true, true, true, true]);
 }

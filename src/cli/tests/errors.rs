@@ -15,6 +15,7 @@ use self::locks::{of_locks, of_resolution};
 use self::submissions::of_submissions_and_reports;
 use crate::agent::AgentError;
 use crate::agent::harbor::trials::TrialError;
+use crate::application::disk::DiskError;
 use crate::application::scratch::ScratchError;
 use crate::application::shell::ShellError;
 use crate::artifact::fetch::{FetchError, FetchManyError};
@@ -400,6 +401,10 @@ fn others() -> Vec<CommandError> {
         ShellError::ScriptTooLarge,
     ]));
     errors.extend(all([ScratchError::Inside { path: path(), data_dir: path() }]));
+    errors.extend(all([
+        DiskError::Full { data_dir: path(), needed: 3 << 30, free: 1 << 30 },
+        DiskError::Limit { data_dir: path(), needed: 3 << 30, used: 1 << 30, limit: 2 << 30 },
+    ]));
     errors.extend(all([
         AuditError::Nothing(text("task-1")),
         AuditError::Search(text("too many patterns")),

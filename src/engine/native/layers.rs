@@ -32,6 +32,7 @@ pub use self::soundness::{DamagedFile, VerifiedLayers};
 use super::super::{EngineError, EngineImage, ImageRemoval};
 use super::inventory::{self, Checked};
 use super::{mounts::STAGE, unpack};
+use crate::data_dir::size::size_on_disk;
 use crate::data_dir::{Owner, write_atomically};
 use crate::digest::Digest;
 use crate::event::EventSink;
@@ -279,7 +280,7 @@ impl Layers {
         if dry_run {
             let mut found = Vec::new();
             for (layer, path) in self.trees(&superfluous)? {
-                found.push((layer, size_of_tree(&path).map_err(removing)?));
+                found.push((layer, size_on_disk(&path).map_err(removing)?));
             }
             return Ok(Some(found));
         }
@@ -377,7 +378,7 @@ fn removing(source: io::Error) -> EngineError {
 fn remove_doomed(doomed: &BTreeMap<Digest, PathBuf>) -> Result<Vec<(Digest, u64)>, EngineError> {
     let mut removed = Vec::new();
     for (layer, path) in doomed {
-        let bytes = size_of_tree(path).map_err(removing)?;
+        let bytes = size_on_disk(path).map_err(removing)?;
         remove_tree(path).map_err(removing)?;
         removed.push((*layer, bytes));
     }
@@ -398,24 +399,6 @@ fn remove_tree(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
-}
-
-/// Returns the bytes that a tree's files take on the disk.
-fn size_of_tree(path: &Path) -> io::Result<u64> {
-    use std::os::unix::fs::MetadataExt as _;
-    let mut bytes = 0;
-    let mut open = vec![path.to_owned()];
-    while let Some(directory) = open.pop() {
-        for entry in fs::read_dir(&directory)? {
-            let entry = entry?;
-            let found = entry.metadata()?;
-            bytes += found.blocks() * 512 / found.nlink().max(1);
-            if found.is_dir() {
-                open.push(entry.path());
-            }
-        }
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

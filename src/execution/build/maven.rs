@@ -127,15 +127,16 @@ pub fn compile_program(
         Step::MakeDirectory { path: HOME.to_owned() },
         Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() },
     ];
-    let write = |path: &str, content: &[u8]| Step::Write { path: format!("{PROJECT}/{path}"), content: content.into() };
-    steps.extend(other_text.map(|other| write(other.path, other.text.as_bytes())));
+    let write = |path: &str, content: &str| Step::Write { path: format!("{PROJECT}/{path}"), content: content.into() };
+    steps.extend(other_text.map(|other| write(other.path, other.text)));
     let maven = steps.len();
     steps.extend([
         Step::Run(command),
         Step::SendFile { path: RECORDING.to_owned(), max_bytes: 32 << 20 },
         Step::SendFile { path: class_path_file(module), max_bytes: 1 << 20 },
     ]);
-    steps.extend(other_text.map(|other| write(other.path, other.original)));
+    // A source in another encoding differs here, and does so in the launch on the text that mutants start from.
+    steps.extend(other_text.map(|other| write(other.path, &String::from_utf8_lossy(other.original))));
     let archive = steps.len();
     steps.extend([Step::SendArchive { root: PROJECT.to_owned(), max_bytes: limits.compile_scratch_bytes }]);
     let program = Program { schema: PROGRAM_SCHEMA, door_port: None, steps };
