@@ -22,5 +22,6 @@ mod schedulers;
 mod score;
 mod settings;
 mod shared_disk;
+mod slurm;
 mod store;
 mod tasks;

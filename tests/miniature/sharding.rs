@@ -17,8 +17,8 @@ pub(super) fn results(workshop: &Workshop, run: &str) -> (Value, Value) {
     (read("inputs.json"), serde_json::from_str(&verdicts.to_string().replace(run, "RUN")).unwrap())
 }
 
-/// Executes a command as a whole and in two shards, merges these, and compares the two.
-fn check(workshop: &Workshop, repository: &SampleRepository, command: &[&str]) -> [String; 4] {
+/// Executes a command as a whole and in two shards, which have more arguments, merges these, and compares the two.
+fn check(workshop: &Workshop, repository: &SampleRepository, command: &[&str], of_shards: &[&str]) -> [String; 4] {
     let name = command[0];
     let [whole, one, two, merged] = ["whole", "one", "two", "merged"].map(|part| format!("{name}-{part}"));
     for run in [&whole, &one, &two, &merged] {
@@ -30,11 +30,11 @@ fn check(workshop: &Workshop, repository: &SampleRepository, command: &[&str]) -
     let selected = repository.name.to_string();
     let execute = |more: &[&str]| workshop.run(&[command, &["--format", "json", &selected], more].concat());
     execute(&["--run-id", &whole]);
-    execute(&["--run-id", &two, "--shard", "2/2"]);
+    execute(&[of_shards, &["--run-id", &two, "--shard", "2/2"]].concat());
     let (code, output) = workshop.try_run(&["runs", "merge", &two]);
     assert_eq!(code, Some(4), "{output}");
     assert!(output.contains("of 2 shards, these are missing: 1"), "{output}");
-    execute(&["--run-id", &one, "--shard", "1/2"]);
+    execute(&[of_shards, &["--run-id", &one, "--shard", "1/2"]].concat());
     // One of them as another machine would give it.
     let path = workshop.data_dir.join("runs").join(&two);
     workshop.run(&["runs", "merge", &one, path.to_str().unwrap(), "--run-id", &merged]);
@@ -49,7 +49,7 @@ fn check(workshop: &Workshop, repository: &SampleRepository, command: &[&str]) -
 #[test]
 fn merged_shards_are_a_whole_run() {
     let (repository, workshop) = demonstration::given();
-    let [whole, one, _, merged] = check(&workshop, &repository, &["validate", "--no-confirm"]);
+    let [whole, one, _, merged] = check(&workshop, &repository, &["validate", "--no-confirm"], &[]);
     for (runs, message) in [
         (vec![&*whole], "is no shard"),
         (vec![&*one, &*one], "are both shard 1/2"),
@@ -64,8 +64,16 @@ fn merged_shards_are_a_whole_run() {
     assert!(written.status.success());
     fs::write(costs.path(), &written.stdout).unwrap();
     let costs = costs.path().to_str().unwrap();
-    workshop.run(&["validate", "--dry-run", "--shard", "1/2", "--weights", costs]);
-    let [.., scored] = check(&workshop, &repository, &["score", "--predictions", "gold", "--no-mutation"]);
+    let gold = ["score", "--predictions", "gold", "--no-mutation"];
+    let [unsharded, .., scored] = check(&workshop, &repository, &gold, &["--weights", costs]);
+    for format in ["text", "markdown", "json", "csv"] {
+        let report = |run: &str| {
+            let output = workshop.command(&["report", run, "--format", format]).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap().replace(run, "RUN")
+        };
+        assert_eq!(report(&scored), report(&unsharded), "{format}");
+    }
     let (code, output) = workshop.try_run(&["runs", "merge", &one, &scored]);
     assert_eq!(code, Some(4), "{output}");
     assert!(output.contains("commands differ"), "{output}");
