@@ -24,10 +24,10 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         });
     }
     let mut numbers = Numbers(3);
-    let pairs: Vec<(f64, f64)> = (0..275).map(|_| (numbers.share(), numbers.share())).collect();
+    let pairs: Vec<(usize, f64, f64)> = (0..275).map(|task| (task % 40, numbers.share(), numbers.share())).collect();
     group.throughput(Throughput::Elements(pairs.len() as u64));
-    group.bench_function("paired interval of 275 tasks", |bencher| {
-        bencher.iter(|| bootstrap::paired(black_box(&pairs)).unwrap());
+    group.bench_function("paired intervals of 275 tasks in 40 repositories", |bencher| {
+        bencher.iter(|| bootstrap::paired(black_box(&pairs).iter().copied()).unwrap());
     });
     let failed = Outcome::ExecFail(ExecReason::Assertion);
     let repeats: Vec<([Outcome; 3], [OnOldCode; 3])> = (0..10_000)

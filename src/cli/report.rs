@@ -168,8 +168,8 @@ pub(super) fn write(runs: &ScoringRuns, format: OutputFormat) -> Result<(), Comm
 
 /// Writes a report for people.
 pub(super) fn print_text(report: &ScoreReport, models: &[ScoredModel]) -> Result<(), CommandError> {
-    for run in report.runs.iter().filter(|run| !run.complete) {
-        stdout::line(&format!("incomplete: run {} of {}", run.run_id, run.model))?;
+    for (model, lacks) in models.iter().filter_map(|model| Some((model, notes::lacks(model)?))) {
+        stdout::line(&format!("incomplete: run {} of {}: {lacks}", model.run_id, model.model))?;
     }
     let mut out = Table::with_headings(&table::headings());
     for row in table::rows(report) {
@@ -183,27 +183,20 @@ pub(super) fn print_text(report: &ScoreReport, models: &[ScoredModel]) -> Result
     }
     let mut lines = String::new();
     for comparison in &report.comparisons {
-        let [low, high] = comparison.interval;
+        let by_repositories = comparison.interval_repositories.map(table::between);
         lines.push_str(&format!(
-            "{} {} beside {} {}, {}: {:+.1} points of success, 95 % interval {:+.1} to {:+.1}, {}\n",
+            "{} {} beside {} {}, {}: {:+.1} points of success, {}, 95 % interval {}{}, {}\n",
             comparison.run.0,
             comparison.run.1,
             comparison.base.0,
             comparison.base.1,
             table::track_name(comparison.track),
             comparison.success_percent_difference,
-            low,
-            high,
+            if comparison.significant { "significant" } else { "not significant" },
+            table::between(comparison.interval),
+            by_repositories.map(|interval| format!(", by repositories {interval}")).unwrap_or_default(),
             counted(comparison.tasks, "task", "tasks"),
         ));
-    }
-    for model in models {
-        for scored in &model.tasks {
-            for method in scored.methods.iter().filter(|method| method.verdict.paper_verdict.is_none()) {
-                let reason = method.unscored_reason(scored.task.track, model.finished);
-                lines.push_str(&format!("unscored: {} {} {}: {reason}\n", model.model, scored.task.id, method.method));
-            }
-        }
     }
     for note in notes::notes(report, models) {
         lines.push_str(&format!("{note}\n"));

@@ -4,6 +4,8 @@
 //!
 //! The random numbers are equal in every report, so that equal runs give equal bytes.
 
+use std::collections::BTreeMap;
+
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
@@ -62,11 +64,42 @@ fn index(random: u32, number: u64) -> usize {
     usize::try_from((u64::from(random) * number) >> 32).unwrap_or_default()
 }
 
-/// Returns the mean difference of pairs, and its 95 % interval.
-pub fn paired(pairs: &[(f64, f64)]) -> Option<(f64, [f64; 2])> {
-    let differences: Vec<f64> = pairs.iter().map(|(one, other)| one - other).collect();
-    let mean = differences.iter().sum::<f64>() / differences.len() as f64;
-    interval(&differences).map(|interval| (mean, interval))
+/// The difference of two means over the same tasks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The mean difference.
+    pub mean: f64,
+    /// Number of tasks.
+    pub tasks: usize,
+    /// Its 95 % interval by resampling tasks.
+    pub interval: [f64; 2],
+    /// Its 95 % interval by resampling groups and their tasks; `None` for one group.
+    pub interval_groups: Option<[f64; 2]>,
+}
+
+impl Difference {
+    /// Tells whether no known interval contains zero.
+    ///
+    /// Tasks of one repository correlate, so the interval by tasks alone is too narrow where a lead comes from a few
+    /// repositories. The interval by groups alone is unreliable where there are few groups: with two groups of equal
+    /// sign it never contains zero. Each covers the other's weakness. For a single group only the interval by tasks is
+    /// known, and a significant difference is one of that group.
+    pub fn is_significant(&self) -> bool {
+        let intervals = [Some(self.interval), self.interval_groups];
+        intervals.into_iter().flatten().all(|[low, high]| low > 0.0 || high < 0.0)
+    }
+}
+
+/// Returns the difference of pairs, each with its group; `None` for fewer than two pairs.
+pub fn paired<G: Ord>(pairs: impl IntoIterator<Item = (G, f64, f64)>) -> Option<Difference> {
+    let (mut all, mut groups) = (Vec::new(), BTreeMap::<G, Vec<f64>>::new());
+    for (group, one, other) in pairs {
+        all.push(one - other);
+        groups.entry(group).or_default().push(one - other);
+    }
+    let interval = interval(&all)?;
+    let interval_groups = clustered_interval(groups.values().map(Vec::as_slice));
+    Some(Difference { mean: all.iter().sum::<f64>() / all.len() as f64, tasks: all.len(), interval, interval_groups })
 }
 
 #[cfg(test)]
@@ -102,8 +135,27 @@ mod tests {
 
     #[test]
     fn pairs_are_compared_task_by_task() {
-        let pairs: Vec<(f64, f64)> = (0..50).map(|n| (f64::from(n) + 1.0, f64::from(n))).collect();
-        assert_eq!(paired(&pairs), Some((1.0, [1.0, 1.0])));
-        assert_eq!(paired(&[]), None);
+        let pairs = (0..50).map(|n| (0, f64::from(n) + 1.0, f64::from(n)));
+        let found = paired(pairs).unwrap();
+        assert_eq!(found, Difference { mean: 1.0, tasks: 50, interval: [1.0; 2], interval_groups: None });
+        assert!(found.is_significant(), "one group has no interval by groups");
+        assert_eq!(paired([(0, 1.0, 0.0)]), None);
+    }
+
+    #[test]
+    fn a_lead_in_one_group_alone_is_not_significant() {
+        // Forty of a hundred tasks are won, all of them in one of five groups or in every group alike.
+        let lead =
+            |wins: fn(u32) -> bool| paired((0..100).map(|n| (n / 20, if wins(n) { 100.0 } else { 0.0 }, 0.0))).unwrap();
+        let (one, alike) = (lead(|n| n < 20), lead(|n| n % 5 == 0));
+        assert_eq!((one.mean, alike.mean), (20.0, 20.0));
+        assert!(one.interval[0] > 0.0 && one.interval_groups.unwrap()[0] == 0.0, "{one:?}");
+        assert!(alike.interval_groups.unwrap()[0] > 0.0, "{alike:?}");
+        assert_eq!([one, alike].map(|difference| difference.is_significant()), [false, true]);
+        // Two groups of equal sign: tasks decide.
+        let few = paired([(0, 1.0, 0.0), (0, 0.0, 0.0), (1, 1.0, 0.0), (1, 0.0, 9.0)]).unwrap();
+        assert!(!few.is_significant(), "{few:?}");
+        let other_way = paired((0..20).map(|n| (n % 4, 0.0, f64::from(n) + 1.0))).unwrap();
+        assert!(other_way.mean < 0.0 && other_way.is_significant(), "{other_way:?}");
     }
 }

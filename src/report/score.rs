@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::error::{ExitStatus, Failure};
 use crate::execution::run::directory::RunDirectoryError;
 use crate::metrics::aggregate::{TaskScore, TrackFigures, success_rates, track_figures};
-use crate::metrics::bootstrap::{clustered_interval, paired};
+use crate::metrics::bootstrap::paired;
 use crate::metrics::category::Flaky;
 use crate::task::{MethodId, RepositoryName, TaskId, Track};
 
@@ -33,7 +33,7 @@ pub use instances::Instances;
 pub use period::Period;
 pub use published::AgentMeans;
 pub use samples::{PassAt, SampledModel};
-pub use scored::{ScoredMethod, ScoredModel, ScoredTask, read, read_of};
+pub use scored::{RunFacts, ScoredMethod, ScoredModel, ScoredTask, read, read_of};
 
 /// Version of the report's schema.
 pub const REPORT_SCHEMA: u32 = 1;
@@ -186,6 +186,8 @@ pub struct Comparison {
     pub interval: [f64; 2],
     /// Its 95 % interval by resampling repositories and their tasks; `None` for one repository.
     pub interval_repositories: Option<[f64; 2]>,
+    /// Whether no known interval contains zero.
+    pub significant: bool,
 }
 
 /// Returns the models of which there are several samples, where runs of models of one name are samples as well.
@@ -266,21 +268,17 @@ fn compare(
         of_track.filter_map(|score| Some((score.id.clone(), rate(score)?))).collect()
     };
     let (base_rates, rates) = (by_task(base_scores), by_task(scores));
-    let (mut pairs, mut differences) = (Vec::new(), BTreeMap::<&RepositoryName, Vec<f64>>::new());
-    for (id, (repository, rate)) in &rates {
-        let Some((_, base_rate)) = base_rates.get(id) else { continue };
-        pairs.push((*rate, *base_rate));
-        differences.entry(repository).or_default().push(rate - base_rate);
-    }
-    let (difference, interval) = paired(&pairs)?;
+    let both = rates.iter().filter_map(|(id, (repository, rate))| Some((repository, *rate, base_rates.get(id)?.1)));
+    let difference = paired(both)?;
     let named = |model: &ScoredModel| (model.run_id.clone(), model.model.clone());
     Some(Comparison {
         run: named(model),
         base: named(base),
         track,
-        tasks: pairs.len(),
-        success_percent_difference: difference,
-        interval,
-        interval_repositories: clustered_interval(differences.values().map(Vec::as_slice)),
+        tasks: difference.tasks,
+        success_percent_difference: difference.mean,
+        interval: difference.interval,
+        interval_repositories: difference.interval_groups,
+        significant: difference.is_significant(),
     })
 }

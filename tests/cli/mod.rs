@@ -13,6 +13,7 @@ mod import;
 mod interrupts;
 mod lock;
 mod page;
+mod pictures;
 mod preview;
 mod proxy;
 mod registry;

@@ -21,89 +21,7 @@ const STRANGE: &str =
     "</script></pre><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">&lt;\u{2028}";
 
 /// Loads the pages, uses them as a reader does, and writes down what is to be seen.
-const READER: &str = r##"<!DOCTYPE html>
-<iframe src="page.html" id="page" width="1200" height="900"></iframe>
-<iframe src="pages/index.html" id="index" width="1200" height="900"></iframe>
-<iframe src="pages/tasks/t0007.html" id="alone" width="1200" height="900"></iframe>
-<pre id="seen">nothing</pre>
-<script>
-const frame = document.getElementById("page");
-addEventListener("load", () => {
-  const seen = {};
-  try {
-    const page = frame.contentDocument;
-    const texts = (place, what) => [...place.querySelectorAll(what)].map(one => one.textContent);
-    const input = (id, value) => { const field = page.getElementById(id); field.value = value; field.dispatchEvent(new Event("input")); };
-    // The events of the browser come when this script is over; what they do is asked for at once.
-    const go = hash => { frame.contentWindow.location.hash = hash; frame.contentWindow.dispatchEvent(new HashChangeEvent("hashchange")); };
-    const ids = () => texts(page, "#tasks tbody tr a");
-    const fits = document => document.documentElement.scrollWidth <= document.documentElement.clientWidth;
-    const hidden = (document, what) => [...document.querySelectorAll(what)].filter(one => one.getBoundingClientRect().right > document.documentElement.clientWidth).length;
-    seen.ranking = [...page.querySelectorAll("table.ranking")].map(table => [...table.tBodies[0].querySelectorAll("tr[data-run]")].map(row => ({ run: Number(row.dataset.run), success: row.querySelector(".rate b").textContent, mix: row.querySelector(".mix").getAttribute("aria-label"), said: row.textContent })));
-    const published = () => [...page.querySelectorAll("table.ranking")].map(table => [...table.querySelectorAll("tr.published")].map(row => [...row.cells].map(cell => cell.textContent)));
-    const order = [...page.querySelectorAll("table.ranking")].map(table => [...table.tBodies[0].rows].map(row => Number((row.querySelector(".rate b") || row).textContent)));
-    const strict = page.querySelector("#reading input[value=strict]");
-    seen.published = [published(), order, (strict.click(), published().map(rows => rows.map(cells => cells[2]))), texts(page, ".note").filter(text => text.startsWith("Rows marked published")).length];
-    page.querySelector("#reading input[value=paper]").click();
-    seen.gold = page.querySelectorAll("table.ranking .range u").length;
-    seen.certified = [...page.querySelectorAll("table.ranking")].map(table => [...table.querySelectorAll("tr[data-run]")].map(row => [Number(row.dataset.run), row.querySelector(".certified b").textContent]));
-    seen.leftOut = [...page.querySelectorAll("details.left-out")].map(one => ({ said: one.querySelector("summary").textContent, reasons: texts(one, "dt").map((text, index) => [text.split(":")[0], texts(one.querySelectorAll("dd")[index], "a")]) }));
-    seen.charts = ["#costs svg circle", "#costs svg .front", "#curves svg circle"].map(what => page.querySelectorAll(what).length);
-    seen.measures = [...page.querySelectorAll("#measure input:enabled")].map(choice => { choice.click(); return page.querySelectorAll("#curves svg circle").length; });
-    seen.notes = texts(page, "#notes li");
-    seen.sheets = [...page.querySelectorAll("details.sheet")].map(one => {
-      one.open = true;
-      const table = one.querySelector("table");
-      const heads = texts(table, "th");
-      const column = heads.indexOf("Success%");
-      const values = () => column === -1 ? [] : [...table.tBodies[0].rows].map(row => row.cells[column].textContent);
-      const button = table.querySelectorAll("th")[column === -1 ? 0 : column].querySelector("button");
-      button.click(); const up = values(); button.click(); const down = values();
-      return { title: one.querySelector("summary").textContent, up, down };
-    });
-    seen.wide = [390, 1024, 1400, 1600].map(width => { frame.width = width; return [fits(page), ["table.ranking", "#tasks", "table.sheet"].map(what => hidden(page, what + " td"))]; });
-    frame.width = 1200;
-
-    seen.tasks = ids();
-    input("by-text", "t0007"); seen.filtered = ids(); seen.address = frame.contentWindow.location.hash; input("by-text", "");
-    input("by-outcome", "CmplFail"); input("by-model", "1"); seen.failing = ids(); seen.letters = texts(page, "#tasks tbody tr td:nth-child(7)");
-    input("by-outcome", ""); input("by-model", ""); input("by-reason", "compile_fail(target_file)"); seen.reason = ids().length; input("by-reason", "");
-    go("#tasks?text=t0003"); seen.linked = ids(); go("#tasks?");
-    const opened = document => {
-      const task = document.getElementById("task");
-      const empty = [...task.querySelectorAll("h1, h2, h3")].filter(one => !one.textContent.trim() || !one.nextElementSibling || /^H[123]$/.test(one.nextElementSibling.tagName));
-      for (const button of task.querySelectorAll("tr.fold button")) button.click();
-      const code = task.querySelector(".focal td.text");
-      return {
-        title: document.title, name: texts(task, "h1"), launches: texts(task, ".launch").length, failures: texts(task, ".failure").length, empty: empty.map(one => one.textContent),
-        covered: texts(task, "td.covered").length, missed: texts(task, "td.missed").length, source: texts(task, ".focal td.text"), around: texts(task, "tr.around").length,
-        kept: code ? getComputedStyle(code).whiteSpace : null, mutants: texts(task, "tr.mutant"),
-        added: texts(task, ".diff tr.added").length, removed: texts(task, ".diff tr.removed").length, diffs: texts(task, ".tabs button"), start: texts(task, "p.start"), logs: texts(task, "details.log pre"),
-      };
-    };
-    const before = frame.contentWindow.history.length;
-    seen.opened = seen.tasks.map(id => { go("#task=" + id); return { ...opened(page), hidden: page.getElementById("overview").hidden }; });
-    seen.steps = frame.contentWindow.history.length - before;
-    seen.narrow = [390, 1024, 1600].map(width => { frame.width = width; return fits(page); });
-    go("#task=gone"); seen.back = [page.getElementById("overview").hidden, page.title];
-
-    const alone = document.getElementById("alone");
-    const tabs = alone.contentDocument.querySelectorAll(".tabs button");
-    tabs[1].click(); seen.alone = opened(alone.contentDocument); seen.pressed = tabs[1].getAttribute("aria-pressed");
-    seen.around = [...alone.contentDocument.querySelectorAll("#crumbs a")].map(link => link.getAttribute("href"));
-    alone.width = 390; seen.phone = fits(alone.contentDocument);
-    seen.links = [...document.getElementById("index").contentDocument.querySelectorAll("#tasks a")].map(link => link.getAttribute("href"));
-
-    seen.title = page.title;
-    seen.elements = [...new Set([frame, alone].flatMap(one => [...one.contentDocument.querySelectorAll("*")].map(one => one.localName)))].sort();
-    seen.requests = frame.contentWindow.performance.getEntriesByType("resource").map(one => one.name);
-    const foreign = page.createElement("script"); foreign.textContent = "document.title = 'foreign'";
-    page.body.append(foreign); seen.after = page.title;
-  } catch (error) { seen.error = String(error) + error.stack; }
-  document.getElementById("seen").textContent = JSON.stringify(seen);
-});
-</script>
-"##;
+const READER: &str = include_str!("page/reader.html");
 
 fn names(values: &Value) -> Vec<String> {
     let values = values.as_array().unwrap_or_else(|| panic!("{values}"));
@@ -194,13 +112,27 @@ fn shows_the_overview(seen: &Value, shown: &str) {
             assert!(row["mix"].as_str().unwrap().starts_with(&format!("Success {success} %, Redundant")), "{row}");
         }
         assert!(rows.iter().any(|row| row["said"].as_str().unwrap().contains(&format!("one {shown}"))), "{rows:?}");
-        assert!(rows.last().unwrap()["said"].as_str().unwrap().contains("significant"), "{rows:?}");
     }
+    shows_ranks(seen);
     assert_eq!(seen["gold"], 9, "gold is a line in every row, over all and, of models, over certified tasks");
     let counts = |what: &str| -> Vec<u64> {
         seen[what].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).collect()
     };
     assert!(matches!(counts("charts")[..], [4, 2, dots] if dots > 0), "{:?}", seen["charts"]);
+    assert_eq!(seen["goldlines"], json!([1, 1, 1, 1]), "gold is a line in every chart");
+    for lines in seen["lines"].as_array().unwrap() {
+        assert!(lines.as_array().unwrap().len() == 2 && lines[0] != lines[1], "{lines}");
+    }
+    let facts = seen["facts"].as_str().unwrap();
+    for fact in [
+        "Run r1, 20",
+        "docker 20.10.24",
+        "seed 7",
+        "coverage, mutants",
+        concat!("testevo-sandbox ", env!("CARGO_PKG_VERSION")),
+    ] {
+        assert!(facts.contains(fact), "{fact}: {facts}");
+    }
     let measures = counts("measures");
     // Clean success is not known without controls.
     assert!(measures.len() == 3 && measures.iter().all(|dots| *dots > 0), "{measures:?}");
@@ -263,12 +195,51 @@ fn shows_the_overview(seen: &Value, shown: &str) {
         "{letters:?}"
     );
     assert!(matches!(seen["reason"].as_u64(), Some(1..12)), "{}", seen["reason"]);
+    assert_eq!(seen["old"], json!(["test_generation"]), "only there a pass on old code counts");
+    let success = &seen["success"];
+    assert_eq!(success[0], success[1]);
+    // In the tenth task gold alone succeeds, and in the sixth it does not.
+    let tenth = "t0009".to_owned();
+    assert!(names(&success[0]).len() == 11 && !names(&success[0]).contains(&tenth), "{success}");
+    assert_eq!(seen["successOfGold"], 11, "where gold is the chosen model it counts");
+    for order in seen["orders"].as_array().unwrap() {
+        assert_eq!(order[0], order[1], "without gold");
+    }
+    assert_eq!(seen["named"], json!([format!("one {shown}"), format!("one {shown}")]), "a link has names, not places");
+    assert_eq!(names(&seen["refused"]), ["t0007"]);
+    // A closed task's link has the focus again, in the list as it was.
+    assert_eq!(seen["focus"], json!(["task", "#tasks?text=t0003", "t0003", "t0003"]));
+    assert_eq!(seen["scrollers"], json!([0, 0]), "what scrolls can be reached with the keyboard, and has a name");
+    assert_eq!(seen["skips"], json!([["skip", true], ["skip", true]]));
+}
+
+/// Ranks, and the intervals that decide them.
+fn shows_ranks(seen: &Value) {
+    for (track, matrix) in seen["ranking"].as_array().unwrap().iter().zip(seen["matrix"].as_array().unwrap()) {
+        let rows = track.as_array().unwrap();
+        for (place, row) in rows.iter().enumerate() {
+            let leads = |other: &Value| {
+                let cell = &other[place];
+                cell[0] == "sure" && cell[1].as_str().unwrap().starts_with('+')
+            };
+            let better = matrix.as_array().unwrap().iter().filter(|other| leads(other)).count();
+            assert_eq!(row["rank"], (better + 1).to_string(), "{row} {matrix}");
+            let ends = names(&row["ends"]);
+            assert_eq!(ends.len(), if place == 0 { 0 } else { 2 }, "{row}");
+            assert!(ends.iter().skip(1).all(|text| text.starts_with("by repositories ")), "{row}");
+            // Every outcome is told by its initial, and none by its colour alone.
+            for segment in row["segments"].as_array().unwrap() {
+                let (initial, text) = (segment[0].as_str().unwrap(), segment[1].as_str().unwrap());
+                assert!(text.is_empty() || text.starts_with(initial), "{row}");
+            }
+        }
+    }
 }
 
 fn shows_published_agents(seen: &Value, shown: &str) {
     let [rows, order, strict, notes] = [0, 1, 2, 3].map(|part| &seen[part]);
     let name = format!("{shown}published 2 tasks");
-    let cells = ["–", &name, "62.5", "–", "–", "6338", "– on pass 75.0", "–", "–"];
+    let cells = ["–", &name, "62.5", "–", "–", "S63E38", "– on pass 75.0", "–", "–"];
     assert_eq!(rows, &json!([[cells], []]), "the agent without a task of these days is left out");
     let successes: Vec<f64> = order[0].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
     assert!(successes.len() == 3 && successes.is_sorted_by(|one, other| one >= other), "{successes:?}");
@@ -328,11 +299,15 @@ fn shows_the_tasks(seen: &Value, shown: &str) {
         let (source, mutants) = (names(&task["source"]), names(&task["mutants"]));
         assert_eq!((source.len(), number(task, "around"), &task["kept"]), (27, 6, &Value::from("pre")), "{task}");
         assert!(source[3].starts_with("    List<String> names(") && source[4].contains(shown), "{source:?}");
+        let number_of = names(&task["name"])[0].strip_prefix('t').unwrap().parse::<usize>().unwrap();
+        let left = names(&task["left"]);
+        assert_eq!(left.len(), usize::from(number_of % 5 == 3), "{task}");
+        assert!(left.iter().all(|mutant| mutant.contains(".java:30 Mutant ")), "{left:?}");
         assert!(mutants.len() == 10 && mutants.iter().any(|mutant| mutant.contains("killed by")), "{mutants:?}");
         assert!(number(task, "added") > 0 && number(task, "removed") > 0, "{task}");
         assert!(names(&task["logs"])[0].contains(shown), "{task}");
         // Generation tasks are those with odd numbers, and only they have a file whose compilation is looked at.
-        let index: usize = names(&task["name"])[0].strip_prefix('t').unwrap().parse().unwrap();
+        let index = number_of;
         let said = |how: &str| vec![format!("The file that it starts from {how} on new code.")];
         let expected = match (index.is_multiple_of(2), starts_compile(index)) {
             (true, _) => Vec::new(),
@@ -350,7 +325,9 @@ fn shows_the_tasks(seen: &Value, shown: &str) {
     }
     let diffs = names(&alone["diffs"]);
     assert!(diffs.contains(&"Against the developers' file".to_owned()) && seen["pressed"] == "true", "{diffs:?}");
-    assert_eq!(names(&seen["around"]), ["../index.html#explorer", "t0006.html", "t0008.html"]);
+    let around = ["../index.html#tasks?text=t00", "t0006.html#from=tasks?text=t00", "t0008.html#from=tasks?text=t00"];
+    assert_eq!(names(&seen["around"]), around, "the list's filter goes along");
+    assert_eq!(names(&seen["kept"]), ["tasks/t0007.html#from=tasks?text=t0007"]);
     assert_eq!(seen["phone"], true);
     let links: Vec<String> = (0..12).map(|task| format!("tasks/t{task:04}.html")).collect();
     assert_eq!(names(&seen["links"]), links);
@@ -399,28 +376,4 @@ pub(super) fn browse(file: &Path, directory: &Path, arguments: &[String]) -> (St
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{browser}: {}\n{said}", output.status);
     (String::from_utf8_lossy(&output.stdout).into_owned(), said)
-}
-
-/// Writes a report of invented models, and takes the pictures of the documentation.
-#[test]
-#[ignore = "writes docs/images"]
-fn pictures_of_the_report() {
-    let line = CommandLine::new();
-    let names = ["atlas-large", "birch-2", "cedar-mini", "dune-coder", "elm-small", "fjord-pro"];
-    let models = names.iter().map(|name| (*name).to_owned()).chain(["gold".to_owned()]).collect();
-    ScoredRun { run_id: "sample", models, tasks: 240, strange: "" }.write(&line.path().join("data"));
-    let report = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
-    if report.exists() {
-        fs::remove_dir_all(&report).unwrap();
-    }
-    let said = line.run(&["report", "sample", "--format", "html", "--output", report.to_str().unwrap()]);
-    assert!(said.starts_with("exit 0\n"), "{said}");
-    let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images");
-    fs::create_dir_all(&images).unwrap();
-    for (page, picture, size) in
-        [("index.html", "report.png", "1180,1080"), ("tasks/t0007.html", "report-task.png", "1180,1250")]
-    {
-        let arguments = [format!("--screenshot={}", images.join(picture).display()), format!("--window-size={size}")];
-        browse(&report.join(page), line.path(), &arguments);
-    }
 }

@@ -155,11 +155,27 @@ fn runs_stand_side_by_side_over_the_tasks_that_both_have() {
             assert!((difference - mean).abs() < 1e-9, "{mean}: {one}");
             let [low, high] = [0, 1].map(|end| one["interval"][end].as_f64().unwrap());
             assert!(low <= difference && difference <= high, "{one}");
+            // Significant is what both intervals are sure of.
+            let sure = |ends: &Value| ends.is_null() || ends[0].as_f64() > Some(0.0) || ends[1].as_f64() < Some(0.0);
+            let significant = sure(&one["interval"]) && sure(&one["interval_repositories"]);
+            assert_eq!(one["significant"], significant, "{one}");
             // The fixture's first models do the same in every run, and only they.
             assert_eq!((low, high) == (0.0, 0.0), *model == "one", "{one}");
         }
         let text = report(&line, runs, "text");
         assert_eq!(text.matches(&format!(" beside {} {}, ", base[0], base[1])).count(), expected.len(), "{text}");
+        let markdown = report(&line, runs, "markdown");
+        for one in comparisons {
+            let between =
+                |ends: &Value| format!("{:+.1} to {:+.1}", ends[0].as_f64().unwrap(), ends[1].as_f64().unwrap());
+            let (tasks, repositories) = (between(&one["interval"]), between(&one["interval_repositories"]));
+            let [said, cell] =
+                if one["significant"] == true { ["significant", "yes"] } else { ["not significant", "no"] };
+            let line = format!(" of success, {said}, 95 % interval {tasks}, by repositories {repositories}, ");
+            assert!(text.contains(&line), "{line}: {text}");
+            let row = format!(" | {tasks} | {repositories} | {cell} |\n");
+            assert!(markdown.contains(&row), "{row}: {markdown}");
+        }
     }
 }
 

@@ -230,16 +230,48 @@ fn what_an_unfinished_run_has_not_executed_is_told_as_such() {
         !(is_of("t0000") || is_of("t0001") && record["code"] == "old")
     });
     let show = || line.run(&["runs", "show", "first"]);
-    assert!(show().contains("unscored: one t0000 a.T0#m0: not executed on new code\n"), "{}", show());
+    let text = show();
+    assert!(text.contains("first one: 1 method unscored, not executed on new code: t0000 a.T0#m0\n"), "{text}");
+    assert!(text.contains("incomplete: run first of one: 3 methods are unscored\n"), "{text}");
     let description = run.join("run.json");
     let mut value: Value = serde_json::from_slice(&fs::read(&description).unwrap()).unwrap();
     value["finished"] = Value::Null;
     fs::write(&description, value.to_string()).unwrap();
     let text = show();
-    let [new, old] = ["new", "old"].map(|side| format!("not executed on {side} code yet: the run is not finished\n"));
-    assert!(text.contains(&format!("unscored: one t0000 a.T0#m0: {new}")), "{text}");
-    assert!(text.lines().any(|line| line.contains(" t0001 ") && format!("{line}\n").ends_with(&old)), "{text}");
+    let said = |methods: &str, side: &str, names: &str| {
+        format!("first one: {methods} unscored, not executed on {side} code yet: the run is not finished: {names}\n")
+    };
+    assert!(text.contains(&said("1 method", "new", "t0000 a.T0#m0")), "{text}");
+    assert!(text.contains(&said("2 methods", "old", "t0001 a.T1#m0, t0001 a.T1#m1")), "{text}");
+    let lacks = "first one: the run is not finished, 3 methods are unscored";
+    let page = line.run(&["report", "first", "--format", "html"]);
+    assert!(page.contains(&format!("\"incomplete\":[\"{lacks}\"")), "the page says what is missing");
     // The list counts what is there.
     let text = line.run(&["runs", "list"]);
     assert!(text.contains("one, two") && text.contains(" methods, ") && text.contains("unfinished"), "{text}");
+}
+
+#[test]
+fn unscored_methods_are_grouped_by_reason() {
+    let line = CommandLine::new();
+    line.run(&["runs", "list"]);
+    let models = vec!["one".to_owned()];
+    let run = ScoredRun { run_id: "first", models, tasks: 12, strange: "" }.write(&line.path().join("data"));
+    // One task keeps its launches on new code, and is one of generation.
+    change_records(&run, |record| {
+        let is_other = record["model"] != "one" || record["record"] != "execution";
+        is_other || record["task_id"] == "t0001" && record["code"] == "new"
+    });
+    let text = line.run(&["report", "first"]);
+    let unscored: Vec<&str> = text.lines().filter(|line| line.contains(" unscored, ")).collect();
+    // Twelve tasks have twenty-four methods, two of them in the task that is left.
+    assert_eq!(
+        unscored,
+        [
+            "first one: 22 methods unscored, not executed on new code: t0000 a.T0#m0, t0002 a.T2#m0, t0002 a.T2#m1, \
+             t0002 a.T2#m2, t0003 a.T3#m0, t0004 a.T4#m0, t0004 a.T4#m1, t0005 a.T5#m0, t0005 a.T5#m1, t0005 a.T5#m2, \
+             and 12 more",
+            "first one: 2 methods unscored, not executed on old code: t0001 a.T1#m0, t0001 a.T1#m1",
+        ]
+    );
 }

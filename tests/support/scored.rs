@@ -121,7 +121,10 @@ impl ScoredRun<'_> {
             redundant: 5,
             compile_failed: 10,
             capped_out: 5,
-            kept: mutants(number).map(|id| KeptMutant { id, line: 5 }).collect(),
+            kept: mutants(number)
+                .enumerate()
+                .map(|(index, id)| KeptMutant { id, line: mutant_line(number, index) })
+                .collect(),
             dead_lines: Vec::new(),
         };
         let record = MutantsRecord { schema: SCORE_SCHEMA, task_id: task.id.clone(), sets: vec![set] };
@@ -336,6 +339,11 @@ pub(crate) fn task(number: usize) -> Task {
 /// Tells whether the file that a generation task starts from compiles: that of every other one does.
 pub(crate) fn starts_compile(task: usize) -> bool {
     task % 4 == 1
+}
+
+/// Returns the line of a task's mutant. In every fifth task the last one lies below the focal method.
+fn mutant_line(task: usize, mutant: usize) -> usize {
+    if task % 5 == 3 && mutant == 9 { 30 } else { 5 }
 }
 
 /// Returns a patch for every task, of which no more is said than that there is one.

@@ -139,6 +139,8 @@ fn gold(tasks: &[OfTask<'_>]) -> ScoredModel {
         model: "gold".to_owned(),
         sample_of: None,
         complete: true,
+        facts: Arc::default(),
+        lost: 0,
         tasks: tasks.iter().map(task).collect(),
         missing: Vec::new(),
         unknown: Vec::new(),

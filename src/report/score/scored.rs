@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::gathered::{Gathered, OfModel, Reference, put_coverage, put_mutation};
 use super::{COMMAND, Instances, Period, ReportError};
 use crate::digest::Digest;
+use crate::execution::run::directory::RunDescription;
 use crate::execution::run::list::{RunState, StoredRun, describe, for_each_record, read_without_records};
 use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
 use crate::execution::scoring::record::{
@@ -37,6 +38,10 @@ pub struct ScoredModel {
     pub finished: bool,
     /// Whether the run ended, every method could be judged, and no measurement was lost.
     pub complete: bool,
+    /// What the run says of itself.
+    pub facts: Arc<RunFacts>,
+    /// Number of tasks whose measurements were lost.
+    pub lost: usize,
     /// The selected tasks, sorted by id.
     pub tasks: Vec<ScoredTask>,
     /// Selected tasks without a submission.
@@ -49,6 +54,41 @@ pub struct ScoredModel {
     pub not_selected: usize,
     /// Repeated predictions of all the run's models.
     pub repeated: usize,
+}
+
+/// What a run says of itself, for its readers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFacts {
+    /// Start of the run, RFC 3339.
+    pub started: String,
+    /// End of the run, RFC 3339; `None` while unfinished.
+    pub finished: Option<String>,
+    /// Seed of the order of executions.
+    pub seed: u64,
+    /// Launches of every method.
+    pub repeats: u32,
+    /// What was measured of methods that pass: coverage, mutants, controls.
+    pub measured: Vec<&'static str>,
+    /// Identity of the program's executions; `None` if nothing was executed, and in runs of earlier programs.
+    pub identity: Option<Digest>,
+    /// Protections that the engine could not give.
+    pub isolation_missing: Vec<String>,
+}
+
+impl RunFacts {
+    fn of(description: &RunDescription, inputs: &ScoreInputs) -> Self {
+        let tools = inputs.run.tools.as_ref();
+        let asked = [("coverage", inputs.coverage), ("mutants", inputs.mutation), ("controls", inputs.controls)];
+        Self {
+            started: description.started.clone(),
+            finished: description.finished.clone(),
+            seed: inputs.seed,
+            repeats: inputs.run.repeats,
+            measured: asked.into_iter().filter(|(_, asked)| *asked).map(|(name, _)| name).collect(),
+            identity: tools.map(|tools| tools.identity),
+            isolation_missing: tools.map(|tools| tools.isolation_missing.clone()).unwrap_or_default(),
+        }
+    }
 }
 
 /// One task of a model.
@@ -138,8 +178,9 @@ fn scored_models(
     mut gathered: Gathered,
     period: &Period,
 ) -> Result<Vec<ScoredModel>, ReportError> {
-    let run_id = run.description.run_id;
+    let run_id = run.description.run_id.clone();
     let mut inputs = run.inputs.ok_or_else(|| ReportError::NoInputs(run_id.clone()))?;
+    let facts = Arc::new(RunFacts::of(&run.description, &inputs));
     if !period.is_unbounded() {
         inputs.run.tasks.retain(|task| period.has(task));
         if inputs.run.tasks.is_empty() {
@@ -166,13 +207,13 @@ fn scored_models(
             gathered: &gathered,
             reference: &reference,
         };
-        let mut whole = true;
+        let mut lost = 0;
         let tasks: Vec<ScoredTask> = tasks
             .iter()
             .map(|task| {
                 let jdk = inputs.jdks.get(&task.repository).copied().unwrap_or_default();
                 let (scored, is_whole) = context.scored_task(task, jdk, records.remove(&task.id).unwrap_or_default());
-                whole &= is_whole;
+                lost += usize::from(!is_whole);
                 let image = inputs.run.images.get(&task.repository).copied();
                 ScoredTask { image, ..scored }
             })
@@ -187,7 +228,9 @@ fn scored_models(
             model,
             sample_of,
             finished: run.state == RunState::Finished,
-            complete: judged && whole && run.state == RunState::Finished,
+            complete: judged && lost == 0 && run.state == RunState::Finished,
+            facts: Arc::clone(&facts),
+            lost,
             instances: Instances::of(&handed_in.submissions, &tasks),
             tasks,
             missing: handed_in.missing,

@@ -1,21 +1,21 @@
 //! Markdown: the table of figures, then comparisons, the other tables, and incomplete, missing, unknown and uncertain
 //! results.
 
-use super::notes::notes;
-use super::table::{Sheet, headings, rows, sheets, track_name};
+use super::notes::{lacks, notes};
+use super::table::{Sheet, between, headings, rows, sheets, track_name};
 use crate::output::visible;
 use crate::report::score::{ScoreReport, ScoredModel};
 
 /// Returns the report as Markdown.
 pub fn render(report: &ScoreReport, models: &[ScoredModel]) -> String {
     let mut text = String::new();
-    for run in report.runs.iter().filter(|run| !run.complete) {
-        text.push_str(&format!("**incomplete**: run {} of {}\n\n", cell(&run.run_id), cell(&run.model)));
+    for (model, lacks) in models.iter().filter_map(|model| Some((model, lacks(model)?))) {
+        text.push_str(&format!("**incomplete**: run {} of {}: {lacks}\n\n", cell(&model.run_id), cell(&model.model)));
     }
     text.push_str(&table(&headings(), 3, &rows(report)));
     if !report.comparisons.is_empty() {
-        text.push_str("\n| run | beside | track | tasks | Success% difference | 95 % interval |\n");
-        text.push_str("|---|---|---|--:|--:|--:|\n");
+        text.push_str("\n| run | beside | track | tasks | Success% difference | 95 % interval | by repositories | significant |\n");
+        text.push_str("|---|---|---|--:|--:|--:|--:|---|\n");
     }
     for comparison in &report.comparisons {
         let named = |(run, model): &(String, String)| cell(&format!("{run} {model}"));
@@ -26,7 +26,9 @@ pub fn render(report: &ScoreReport, models: &[ScoredModel]) -> String {
                 track_name(comparison.track).to_owned(),
                 comparison.tasks.to_string(),
                 format!("{:+.1}", comparison.success_percent_difference),
-                format!("{:+.1} to {:+.1}", comparison.interval[0], comparison.interval[1]),
+                between(comparison.interval),
+                comparison.interval_repositories.map_or_else(|| "–".to_owned(), between),
+                if comparison.significant { "yes" } else { "no" }.to_owned(),
             ]
             .into_iter(),
         ));

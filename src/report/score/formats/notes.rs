@@ -62,6 +62,7 @@ pub fn of_model(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
         notes.push(format!("{who}: nothing for {number} as HrnsFail: {names}"));
     }
     notes.extend(harness_reasons(model).map(|reasons| format!("{who}: methods that count as HrnsFail: {reasons}")));
+    notes.extend(unscored(model).into_iter().map(|unscored| format!("{who}: {unscored}")));
     if run.unknown_count > 0 {
         let number = counted(run.unknown_count, "prediction for an unknown task", "predictions for unknown tasks");
         let places = model.unknown.iter().map(|unknown| format!("{} in {}", unknown.id, unknown.place));
@@ -87,6 +88,48 @@ pub fn of_model(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
     if without_cost > 0 {
         let number = counted(without_cost, "task has no cost and counts", "tasks have no cost and count");
         notes.push(format!("{who}: {number} as within every cap"));
+    }
+    notes
+}
+
+/// Returns what an incomplete model lacks; `None` for a complete one.
+pub fn lacks(model: &ScoredModel) -> Option<String> {
+    let methods = model.tasks.iter().flat_map(|scored| &scored.methods);
+    let unscored = methods.filter(|method| method.verdict.paper_verdict.is_none()).count();
+    let mut lacks = Vec::new();
+    if !model.finished {
+        lacks.push("the run is not finished".to_owned());
+    }
+    if unscored > 0 {
+        lacks.push(format!("{} unscored", counted(unscored, "method is", "methods are")));
+    }
+    if model.lost > 0 {
+        lacks.push(format!("measurements of {} are missing", counted(model.lost, "task", "tasks")));
+    }
+    (!model.complete).then(|| lacks.join(", "))
+}
+
+/// Returns the methods without a verdict by reason, most first. Reasons beyond the first ten are counted.
+fn unscored(model: &ScoredModel) -> Vec<String> {
+    let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for scored in &model.tasks {
+        for method in scored.methods.iter().filter(|method| method.verdict.paper_verdict.is_none()) {
+            let reason = method.unscored_reason(scored.task.track, model.finished);
+            reasons.entry(reason).or_default().push(format!("{} {}", scored.task.id, method.method));
+        }
+    }
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by(|(one, names), (other, more)| more.len().cmp(&names.len()).then_with(|| one.cmp(other)));
+    let rest = reasons.split_off(reasons.len().min(MOST_NAMED));
+    let methods = |names: &[String]| counted(names.len(), "method", "methods");
+    let shown = reasons.iter().map(|(reason, names)| {
+        format!("{} unscored, {}: {}", methods(names), escape(reason), first(names.len(), names.iter()))
+    });
+    let mut notes: Vec<String> = shown.collect();
+    if !rest.is_empty() {
+        let names: Vec<String> = rest.iter().flat_map(|(_, names)| names.clone()).collect();
+        let more = counted(rest.len(), "other reason", "other reasons");
+        notes.push(format!("{} unscored for {more}: {}", methods(&names), first(names.len(), names.iter())));
     }
     notes
 }

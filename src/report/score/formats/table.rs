@@ -268,6 +268,11 @@ pub fn shown(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
 }
 
+/// Returns the ends of a difference's interval.
+pub fn between([low, high]: [f64; 2]) -> String {
+    format!("{low:+.1} to {high:+.1}")
+}
+
 /// Returns a track's name in tables.
 pub fn track_name(track: Track) -> &'static str {
     match track {

@@ -14,6 +14,10 @@ function chart(place, height, label, draw) {
   redraw();
   new ResizeObserver(redraw).observe(place);
 }
+// A mark in the shape of its model: a circle, a square, a triangle, a diamond, or a triangle upside down.
+const shapes = [r => `m${-r},0a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 ${-2 * r},0z`, r => `m${-r},${-r}h${2 * r}v${2 * r}h${-2 * r}z`,
+  r => `m0,${-1.2 * r}l${1.2 * r},${2.2 * r}h${-2.4 * r}z`, r => `m0,${-1.4 * r}l${1.4 * r},${1.4 * r}l${-1.4 * r},${1.4 * r}l${-1.4 * r},${-1.4 * r}z`, r => `m0,${1.2 * r}l${1.2 * r},${-2.2 * r}h${-2.4 * r}z`];
+const mark = (place, x, y, radius, kind, said) => svg("path", { class: "mark" + kind, d: `M${x},${y}` + shapes[Number((/k(\d)/.exec(colours[place]) || [0, 0])[1])](radius) }, hover(said));
 // Round steps, at most `most` of them, up to `top`.
 function ticks(top, most) {
   const raw = top / most;
@@ -22,7 +26,9 @@ function ticks(top, most) {
   return Array.from({ length: Math.floor(top / step + 1e-9) + 1 }, (_, index) => index * step);
 }
 // The address of a task's page.
-const addressOf = task => page.inline ? "#task=" + encodeURIComponent(task) : "tasks/" + encodeURIComponent(task) + ".html";
+// The address of the index that the explorer's filters stand for; a task's own page leads back to it.
+let listed = "";
+const addressOf = task => page.inline ? "#task=" + encodeURIComponent(task) : "tasks/" + encodeURIComponent(task) + ".html" + (listed ? "#from=" + listed : "");
 const dollars = value => "$" + (value >= 100 ? value.toFixed(0) : value.toFixed(2));
 
 // Cost against success: the front is made of the models that no other beats in both.
@@ -33,7 +39,9 @@ function costChart(place, standing, reading) {
     .sort((one, other) => one.cost - other.cost);
   const gold = standing.rows.find(row => page.runs[row.run].gold && row.readings[reading]);
   const top = Math.max(...points.map(row => row.cost)) * 1.15 || 1;
-  const highest = Math.min(100, 10 * Math.ceil((Math.max(...points.map(row => row.readings[reading].high ?? row.readings[reading].percent)) + 5) / 10));
+  // Gold has no cost, so it is no point, but its line is part of the chart.
+  const values = [...points, ...(gold ? [gold] : [])].map(row => row.readings[reading]);
+  const highest = Math.min(100, 10 * Math.ceil((Math.max(...values.map(value => value.high ?? value.percent)) + 5) / 10));
   const height = 300;
   chart(place, height, "cost against success, " + standing.track, width => {
     const x = cost => 44 + cost / top * (width - 60);
@@ -42,7 +50,7 @@ function costChart(place, standing, reading) {
     for (const value of ticks(highest, 5)) parts.push(svg("line", { class: "grid", x1: 44, x2: width - 10, y1: y(value), y2: y(value) }), svg("text", { x: 38, y: y(value) + 4, "text-anchor": "end" }, String(value)));
     for (const value of ticks(top, width < 420 ? 3 : 6)) parts.push(svg("text", { x: x(value), y: height - 26, "text-anchor": "middle" }, dollars(value)));
     parts.push(svg("text", { x: width - 10, y: height - 6, "text-anchor": "end" }, "mean cost of a task"), svg("text", { x: 4, y: 12 }, "Success, %"));
-    if (gold && gold.readings[reading].percent <= highest) {
+    if (gold) {
       const at = y(gold.readings[reading].percent);
       parts.push(svg("line", { class: "goldline", x1: 44, x2: width - 10, y1: at, y2: at }), svg("text", { class: "goldtext", x: width - 12, y: at - 5, "text-anchor": "end" }, "gold " + shown(gold.readings[reading].percent)));
     }
@@ -61,7 +69,7 @@ function costChart(place, standing, reading) {
       const said = `${name}: ${shown(percent)} %` + (known(low) ? ` (${shown(low)} to ${shown(high)})` : "") + `, ${dollars(row.cost)} a task`;
       parts.push(svg("g", { class: colours[row.run] },
         known(low) ? svg("line", { class: "whisker", x1: left, x2: left, y1: y(low), y2: y(Math.min(high, highest)) }) : null,
-        svg("circle", { cx: left, cy: at, r: front.includes(row) ? 6.5 : 5 }, hover(said)),
+        mark(row.run, left, at, front.includes(row) ? 6.5 : 5, "", said),
         svg("text", { class: "label", x: end ? left - 10 : left + 10, y: at + 4 + offset, "text-anchor": end ? "end" : "start" }, short)));
     }
     return parts;
@@ -91,7 +99,7 @@ function curveChart(place, track, measure, only) {
       const d = line.map((one, index) => (index ? "L" : "M") + x(one.segment) + "," + y(one[measure])).join("");
       const faint = only !== null && only !== place ? " faint" : "";
       parts.push(svg("g", { class: colours[place] + faint }, svg("path", { class: run.gold ? "goldline" : "line", d, fill: "none" }),
-        line.map(one => svg("circle", { class: one.few ? "few" : null, cx: x(one.segment), cy: y(one[measure]), r: 3.5 }, hover(`${runName(place)}, ${one.segment}: ${shown(one[measure])} % over ${one.methods} methods`)))));
+        line.map(one => mark(place, x(one.segment), y(one[measure]), 3.5, one.few ? " few" : "", `${runName(place)}, ${one.segment}: ${shown(one[measure])} % over ${one.methods} methods`))));
     });
     return parts;
   });

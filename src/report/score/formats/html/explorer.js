@@ -10,7 +10,8 @@
   const options = {
     track: values(task => [task.track]).map(name => [name, name]),
     outcome: categories.map(name => [name, name]),
-    model: page.runs.map((_, place) => [String(place), runName(place)]),
+    // Names, not places: a link stays right when another report has other models.
+    model: page.runs.map((_, place) => [runName(place), runName(place)]),
     repository: values(task => [task.repository]).map(name => [name, name]),
     jdk: values(task => [task.jdk], true).map(number => [String(number), String(number)]),
     reason: values(task => task.models.flatMap(one => one.why)).map(name => [name, name]),
@@ -21,15 +22,19 @@
     const input = name === "text" ? make("input", { type: "search", autocomplete: "off" }) : make("select", {});
     input.id = "by-" + name;
     if (options[name]) input.append(...(name === "order" ? [] : [make("option", { value: "" }, "all")]), ...options[name].map(([value, text]) => make("option", { value }, text)));
-    input.addEventListener("input", () => { most = step; remember(); show(); });
+    input.addEventListener("input", () => { most = step; list(); show(); remember(); });
     inputs[name] = input;
     document.getElementById("filters").append(make("label", {}, label, input));
   }
   document.getElementById("letters").append(...categories.map(name => make("li", {}, letters(name[0].toUpperCase()), " " + name)), make("li", { class: "muted" }, "A letter for each test method"));
 
   const successes = one => [...one.is].filter(letter => letter === "S").length / one.is.length;
-  const spread = task => { const rates = task.models.map(successes); return Math.max(...rates) - Math.min(...rates); };
-  const hard = task => task.models.reduce((sum, one) => sum + successes(one), 0) / task.models.length;
+  // Gold competes with no model. It counts where it is chosen, or alone in the report.
+  const competes = page.runs.some(run => !run.gold);
+  const rivals = task => task.models.filter(one => !competes || !page.runs[one.run].gold);
+  const spread = task => { const rates = rivals(task).map(successes); return rates.length ? Math.max(...rates) - Math.min(...rates) : 0; };
+  // A task that no model has stands last.
+  const hard = task => { const rates = rivals(task).map(successes); return rates.length ? rates.reduce((sum, rate) => sum + rate, 0) / rates.length : 2; };
   const rank = task => task.segment === "Older" ? "" : task.segment;
   const orders = {
     repository: (one, other) => one.repository.localeCompare(other.repository),
@@ -46,7 +51,8 @@
     const fits = page.tasks.filter(task => {
       if (wanted && !(task.task + " " + task.repository).toLowerCase().includes(wanted)) return false;
       if ((track && task.track !== track) || (repository && task.repository !== repository) || (jdk && String(task.jdk) !== jdk)) return false;
-      const of = model ? task.models.filter(one => String(one.run) === model) : task.models;
+      if (!model && !letter && !reason) return true;
+      const of = model ? task.models.filter(one => runName(one.run) === model) : rivals(task);
       // One and the same model has to show both outcome and reason.
       return of.some(one => (!letter || one.is.includes(letter)) && (!reason || one.why.includes(reason)));
     });
@@ -70,13 +76,19 @@
   }
   document.getElementById("more").addEventListener("click", () => { most += step; show(); });
 
-  function remember() {
+  function list() {
     const query = new URLSearchParams(chosen()).toString();
-    history.replaceState(null, "", "#" + (query ? "tasks?" + query : "explorer"));
+    listed = query ? "tasks?" + query : "";
+  }
+  // A browser may refuse, as some do for files and for many changes at once. Filters work all the same.
+  function remember() {
+    try { history.replaceState(null, "", "#" + (listed || "explorer")); } catch (error) { return; }
   }
   // What the address says: a task, a choice of tasks, or a place in the page.
   const places = new Map(page.tasks.map((task, place) => [task.task, place]));
   let scrolled = 0;
+  // What had the focus when a task opened, and that task.
+  let [origin, opened] = [null, null];
   function route(event) {
     const address = location.hash.slice(1);
     const [kind, rest] = [address.slice(0, address.search(/[=?]/) + 1), address.slice(address.search(/[=?]/) + 1)];
@@ -86,10 +98,14 @@
     if (kind === "task=") try { name = decodeURIComponent(rest); } catch (error) { name = null; }
     const task = page.inline && name !== null && places.has(name) ? stored("t" + places.get(name)) : null;
     if (task) {
-      if (!overview.hidden) scrolled = scrollY;
+      if (!overview.hidden) {
+        scrolled = scrollY;
+        origin = document.activeElement;
+      }
+      opened = task.task;
       overview.hidden = true;
       place.hidden = false;
-      const back = make("a", { href: "#explorer" }, "← All tasks");
+      const back = make("a", { href: "#" + (listed || "explorer") }, "← All tasks");
       back.addEventListener("click", event => { if (history.length > 1 && place.dataset.from) { event.preventDefault(); history.back(); } });
       place.replaceChildren(make("nav", { class: "crumbs" }, back));
       place.dataset.from = event ? "list" : "";
@@ -109,11 +125,20 @@
       for (const [field, input] of Object.entries(inputs)) input.value = query.get(field) || "";
       for (const input of Object.values(inputs)) if (input.selectedIndex === -1) input.selectedIndex = 0;
     }
+    list();
     show();
+    if (back) refocus();
     if (back && scrolled) scrollTo(0, scrolled);
     else if (kind === "tasks?") document.getElementById("explorer").scrollIntoView();
   }
+  // The link that opened a task has the focus again. The table's links are new ones by then.
+  function refocus() {
+    const links = [...table.querySelectorAll("a")];
+    const there = origin && origin !== document.body && origin.isConnected ? origin : links.find(link => link.textContent === opened);
+    (there || document.getElementById("h-explorer")).focus({ preventScroll: true });
+  }
   addEventListener("hashchange", route);
+  list();
   show();
   route(null);
 }

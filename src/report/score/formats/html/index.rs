@@ -5,12 +5,14 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use super::super::notes::lacks;
 use super::script::script_json;
 use super::standing::standings;
 use super::{ByTask, table_name};
 use crate::metrics::aggregate::{mean, segment};
 use crate::report::score::{AgentMeans, Certified, ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
 use crate::submission::GOLD;
+use crate::task::Track;
 
 /// Writes the data as one JSON value. `inline` tells whether the page contains the tasks' own data.
 ///
@@ -23,10 +25,12 @@ pub(super) fn write(
     tasks: &ByTask<'_>,
     inline: bool,
 ) -> io::Result<()> {
-    let incomplete = report.runs.iter().filter(|run| !run.complete);
-    let incomplete: Vec<String> = incomplete.map(|run| format!("{} {}", run.run_id, run.model)).collect();
+    let lacking = |model: &ScoredModel| Some(format!("{} {}: {}", model.run_id, model.model, lacks(model)?));
+    let incomplete: Vec<String> = models.iter().filter_map(lacking).collect();
     write!(out, "{{\"inline\":{inline},\"incomplete\":")?;
     script_json(out, &incomplete)?;
+    out.write_all(b",\"facts\":")?;
+    script_json(out, &facts(models))?;
     out.write_all(b",\"runs\":")?;
     script_json(out, &runs(models))?;
     out.write_all(b",\"standings\":")?;
@@ -51,6 +55,35 @@ pub(super) fn write(
 pub(super) fn runs(models: &[ScoredModel]) -> Vec<Value> {
     let run = |model: &ScoredModel| json!({ "run": model.run_id, "model": model.model, "gold": model.model == GOLD });
     models.iter().map(run).collect()
+}
+
+/// Returns where the figures come from: the program that adds them up, and each run once.
+fn facts(models: &[ScoredModel]) -> Value {
+    let mut runs: Vec<(&ScoredModel, BTreeSet<&str>)> = Vec::new();
+    for model in models {
+        let methods = model.tasks.iter().flat_map(|scored| &scored.methods);
+        let launches = methods.flat_map(|method| method.new.iter().chain(&method.old));
+        let engines = launches.map(|record| record.measured.engine.as_str()).filter(|engine| !engine.is_empty());
+        match runs.iter_mut().find(|(known, _)| known.path == model.path) {
+            Some((_, known)) => known.extend(engines),
+            None => runs.push((model, engines.collect())),
+        }
+    }
+    let run = |(model, engines): &(&ScoredModel, BTreeSet<&str>)| {
+        let facts = &*model.facts;
+        json!({
+            "run": model.run_id,
+            "started": facts.started,
+            "finished": facts.finished,
+            "seed": facts.seed,
+            "repeats": facts.repeats,
+            "measured": facts.measured,
+            "identity": facts.identity,
+            "missing": facts.isolation_missing,
+            "engines": engines,
+        })
+    };
+    json!({ "program": concat!("testevo-sandbox ", env!("CARGO_PKG_VERSION")), "runs": runs.iter().map(run).collect::<Vec<_>>() })
 }
 
 fn certified(certified: &Certified) -> Value {
@@ -121,12 +154,17 @@ fn letter(method: &ScoredMethod) -> char {
     method.verdict.paper_verdict.and_then(|category| category.name().chars().next()).unwrap_or('U')
 }
 
-/// Returns the names of everything that kept a task's methods from a success, and of the findings against its tests.
+/// Returns the names of everything that kept a task's methods from a success, of outcomes on old code where these count,
+/// and of the findings against its tests.
 fn reasons(scored: &ScoredTask) -> BTreeSet<String> {
     let mut reasons = BTreeSet::new();
     for method in &scored.methods {
         let new = method.new.iter().filter(|record| record.outcome.reason().is_some());
         reasons.extend(new.map(|record| record.outcome.to_string()));
+        // On old code a pass is what keeps a generated test from a success, and a failure's reason tells why it is one.
+        if scored.task.track == Track::TestGeneration {
+            reasons.extend(method.old.iter().map(|record| format!("old code: {}", record.outcome)));
+        }
         reasons.extend(method.verdict.reasons.iter().map(|reason| reason.name().to_owned()));
     }
     reasons

@@ -6,24 +6,42 @@
     clean: "Success of tests without any finding against their integrity; only where controls were launched.",
     strict: "Every repeat passes, failures on old code are attributable, and no finding is proof of tampering.",
   };
-  if (page.incomplete.length) { const place = document.getElementById("incomplete"); place.hidden = false; place.textContent = "Incomplete: " + page.incomplete.join(", "); }
+  if (page.incomplete.length) { const place = document.getElementById("incomplete"); place.hidden = false; place.textContent = "Incomplete. " + page.incomplete.join(". ") + "."; }
   const models = page.runs.filter(run => !run.gold).length;
   document.getElementById("summary").textContent = `${number(models, "model", "models")}, ${number(page.tasks.length, "task", "tasks")}, ${page.runs.length - models ? "with the developers' tests (gold) as a reference" : "gold not scored as a model"}`;
+
+  // Where the figures come from.
+  {
+    const { program, runs } = page.facts;
+    const day = run => run.started.slice(0, 10);
+    const one = run => [`Run ${run.run}`, day(run), ...run.engines, `seed ${run.seed}`].join(", ");
+    const place = document.getElementById("facts");
+    place.firstElementChild.append(runs.map(one).join("; "));
+    place.append(make("div", {}, runs.map(run => facts([["Run", run.run], ["Began", run.started], ["Ended", run.finished || "not yet"], ["Engine", run.engines.join(", ") || "none: nothing was launched"],
+      ["Seed of the order", String(run.seed)], ["Launches of a method", String(run.repeats)], ["Measured", run.measured.join(", ") || "outcomes only"],
+      ["Program that executed", run.identity && mono(run.identity)], ["Protections missing", run.missing.length ? run.missing.join(", ") : null]])),
+      facts([["Report by", program]])));
+  }
 
   // The pairs hold each difference once; the other way round it has the other sign.
   const pairOf = (standing, reading, one, other) => {
     const found = standing.pairs[reading].find(pair => (pair.one === one && pair.other === other) || (pair.one === other && pair.other === one));
     if (!found) return null;
-    return found.one === one ? found : { one, other, difference: -found.difference, low: -found.high, high: -found.low, tasks: found.tasks };
+    if (found.one === one) return found;
+    const repositories = found.repositories && [-found.repositories[1], -found.repositories[0]];
+    return { ...found, one, other, difference: -found.difference, low: -found.high, high: -found.low, repositories };
   };
-  const sure = pair => pair !== null && (pair.low > 0 || pair.high < 0);
   const signed = value => (value > 0 ? "+" : value < 0 ? "−" : "±") + Math.abs(value).toFixed(1);
+
+  // An interval does not break.
+  const ends = ([low, high]) => `${signed(low)}\u00a0to\u00a0${signed(high)}`;
+  const intervals = pair => [make("small", {}, ends([pair.low, pair.high])), ...(pair.repositories ? [make("small", {}, "by repositories " + ends(pair.repositories))] : [])];
 
   function ranked(standing, reading) {
     const rows = standing.rows.filter(row => !page.runs[row.run].gold && row.readings[reading]);
     rows.sort((one, other) => other.readings[reading].percent - one.readings[reading].percent);
-    // A model shares its rank with every better one that is not better for certain.
-    return rows.map(row => ({ row, rank: 1 + rows.filter(other => { const pair = pairOf(standing, reading, other.run, row.run); return pair && pair.low > 0; }).length }));
+    // A rank is one more than the number of significantly better models.
+    return rows.map(row => ({ row, rank: 1 + rows.filter(other => { const pair = pairOf(standing, reading, other.run, row.run); return pair && pair.significant && pair.difference > 0; }).length }));
   }
 
   function mixBar(row) {
@@ -31,7 +49,8 @@
     const bar = make("div", { class: "mix", role: "img", "aria-label": categories.slice(0, -1).map((name, index) => `${name} ${shown(row.mix[index])} %`).join(", ") });
     scored.forEach((value, index) => {
       if (!value) return;
-      const part = make("i", { class: categories[index], title: `${categories[index]} ${shown(value)} %: ${meanings[categories[index]]}` }, value >= 12 ? value.toFixed(0) : "");
+      // The initial tells outcomes apart without colours. The number wraps out of sight where there is no room.
+      const part = make("i", { class: categories[index], title: `${categories[index]} ${shown(value)} %: ${meanings[categories[index]]}` }, value >= 7 ? [make("b", {}, categories[index][0]), make("span", {}, value.toFixed(0))] : "");
       part.style.width = value + "%";
       bar.append(part);
     });
@@ -86,7 +105,7 @@
         cell("Model", "", named(row.run)),
         cell("Success %", "rate", rate(value, at, colours[row.run])),
         certified ? cell("Certified tasks", "rate certified", rate(certifiedOf(row, reading), certifiedAt && certifiedAt.percent, colours[row.run])) : null,
-        cell("Against the best", "number", pair ? [signed(pair.difference), make("small", { title: `95 % interval ${signed(pair.low)} to ${signed(pair.high)} over ${pair.tasks} tasks` }, sure(pair) ? "  significant" : "  not significant")] : "–"),
+        cell("Against the best", "number", pair ? [signed(pair.difference), make("small", {}, pair.significant ? "  significant" : "  not significant"), make("div", { class: "ends" }, intervals(pair))] : "–"),
         cell("Outcomes", "", mixBar(row)),
         cell("Coverage / gold", "number", beside(row.coverage, row.coverage_gold, 1)),
         cell("Mutation / gold", "number", beside(row.mutation, row.mutation_gold, 3)),
@@ -99,7 +118,7 @@
     const made = make("table", { class: "cards ranking" }, make("thead", {}, make("tr", {}, heads.map(([text, kind]) => make("th", { scope: "col", class: kind }, text)))), make("tbody", {}, body.map(([, row]) => row)));
     const note = standing.rows[0] ? `${number(standing.rows[0].tasks, "task", "tasks")}, ${number(standing.rows[0].methods, "method", "methods")}. ` : "";
     return make("div", { class: "panel" }, make("h3", {}, standing.track),
-      body.length ? make("div", { class: "scroll" }, made) : make("p", { class: "muted" }, "No model has this value."),
+      body.length ? make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "ranking, " + standing.track }, made) : make("p", { class: "muted" }, "No model has this value."),
       make("p", { class: "note" }, note + readingNotes[reading] + (known(at) ? ` Dashed line: the developers' tests (gold), ${shown(at)} %.` : "")),
       published.length ? make("p", { class: "note" }, "Rows marked published: values of the published leaderboard over its own tasks, not measured here. They have no rank, interval, significance, clean or strict success, certified tasks or cost. Their coverage and mutation score are over methods that pass on new code, as CovOnPass and MutOnPass in All figures.") : null,
       certified ? leftOut(standing) : null,
@@ -131,14 +150,14 @@
     const head = make("tr", {}, make("th", {}, "row minus column"), rows.map(row => make("th", { scope: "col" }, make("span", { class: "sideways" }, runName(row.run)))));
     const body = rows.map(one => make("tr", {}, make("th", { scope: "row" }, runName(one.run)), rows.map(other => {
       const pair = one === other ? null : pairOf(standing, reading, one.run, other.run);
-      return make("td", { class: sure(pair) ? "sure" : null, title: pair ? `${signed(pair.low)} to ${signed(pair.high)} over ${pair.tasks} tasks` : null }, pair ? signed(pair.difference) : "·");
+      return make("td", { class: pair && pair.significant ? "sure" : null }, pair ? [signed(pair.difference), make("div", { class: "ends" }, intervals(pair), make("small", {}, number(pair.tasks, "task", "tasks")))] : "·");
     })));
     return make("details", { class: "more" }, make("summary", {}, "Every pair of models"), make("div", {},
-      make("p", { class: "note" }, "Difference in percentage points over the tasks that both have. Bold: its 95 % interval (resampled tasks) excludes 0; not corrected for the number of comparisons. A model shares its rank with better ones that are not significantly better."),
+      make("p", { class: "note" }, "Difference in percentage points over the tasks that both have, with its 95 % intervals: by resampling tasks, and by resampling repositories and their tasks, because tasks of one repository correlate. Bold: significant, as both exclude 0. A report of one repository has the first interval alone. Not corrected for the number of comparisons. A model's rank is one more than the number of models that are significantly better."),
       make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "differences" }, make("table", { class: "matrix" }, make("thead", {}, head), make("tbody", {}, body)))));
   }
 
-  const legend = () => make("ul", { class: "legend" }, categories.slice(0, -1).map(name => make("li", {}, make("span", { class: "box " + name }), `${name}: ${meanings[name]}`)));
+  const legend = () => make("ul", { class: "legend" }, categories.slice(0, -1).map(name => make("li", {}, make("span", { class: "box " + name, "aria-hidden": "true" }, name[0]), `${name}: ${meanings[name]}`)));
   const choice = (place, name, options, chosen, pick) => {
     for (const [value, label, off] of options) {
       const input = make("input", { type: "radio", name, value, disabled: off, checked: value === chosen });

@@ -11,10 +11,13 @@ use crate::metrics::aggregate::{Figures, mean};
 use crate::metrics::bootstrap::{interval, paired};
 use crate::metrics::category::{Category, Integrity};
 use crate::report::score::{Certified, ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
-use crate::task::{MethodId, TaskId, Track};
+use crate::task::{MethodId, RepositoryName, TaskId, Track};
 
 /// Why tasks and methods are not certified.
 type Excluded<'a> = BTreeMap<(&'a TaskId, Option<&'a MethodId>), &'static str>;
+
+/// Each scored task's repository and share of methods that succeed, percent.
+type Rates<'a> = BTreeMap<&'a TaskId, (&'a RepositoryName, f64)>;
 
 /// A reading of success.
 struct Reading {
@@ -52,6 +55,9 @@ struct Pair {
     difference: f64,
     low: f64,
     high: f64,
+    /// The interval by resampling repositories and their tasks; `None` for one repository.
+    repositories: Option<[f64; 2]>,
+    significant: bool,
     tasks: usize,
 }
 
@@ -65,7 +71,7 @@ pub(super) fn standings(report: &ScoreReport, models: &[ScoredModel]) -> Vec<Val
 
 fn standing(report: &ScoreReport, models: &[ScoredModel], track: Track, excluded: &Excluded<'_>) -> Value {
     let mut rows = Vec::new();
-    let mut rates: Vec<Vec<(usize, BTreeMap<&TaskId, f64>)>> = READINGS.iter().map(|_| Vec::new()).collect();
+    let mut rates: Vec<Vec<(usize, Rates<'_>)>> = READINGS.iter().map(|_| Vec::new()).collect();
     for (place, (run, model)) in report.runs.iter().zip(models).enumerate() {
         let Some(figures) = run.tracks.get(&track).map(|figures| &figures.all) else { continue };
         let mut readings = BTreeMap::new();
@@ -93,11 +99,11 @@ fn standing(report: &ScoreReport, models: &[ScoredModel], track: Track, excluded
 }
 
 /// Returns a reading with its interval; `None` if it is not known.
-fn value(reading: &Reading, figures: &Figures, of_tasks: &BTreeMap<&TaskId, f64>) -> Option<Value> {
+fn value(reading: &Reading, figures: &Figures, of_tasks: &Rates<'_>) -> Option<Value> {
     let percent = (reading.percent)(figures)?;
     let [low, high] = match reading.name {
         "paper" => figures.success_percent_interval,
-        _ => interval(&of_tasks.values().copied().collect::<Vec<_>>()),
+        _ => interval(&of_tasks.values().map(|(_, rate)| *rate).collect::<Vec<_>>()),
     }
     .map_or([None; 2], |ends| ends.map(Some));
     Some(json!({ "percent": percent, "low": low, "high": high }))
@@ -135,7 +141,7 @@ fn of_tasks<'a>(
     track: Track,
     succeeds: fn(&ScoredMethod) -> bool,
     excluded: &Excluded<'_>,
-) -> BTreeMap<&'a TaskId, f64> {
+) -> Rates<'a> {
     let rate = |scored: &ScoredTask| {
         let counts = |method: &MethodId| {
             ![None, Some(method)].iter().any(|which| excluded.contains_key(&(&scored.task.id, *which)))
@@ -145,18 +151,18 @@ fn of_tasks<'a>(
         mean(judged.map(|method| Some(if succeeds(method) { 100.0 } else { 0.0 })))
     };
     let tasks = model.tasks.iter().filter(|scored| scored.task.track == track);
-    tasks.filter_map(|scored| Some((&scored.task.id, rate(scored)?))).collect()
+    tasks.filter_map(|scored| Some((&scored.task.id, (&scored.task.repository, rate(scored)?)))).collect()
 }
 
-fn pairs(rates: &[(usize, BTreeMap<&TaskId, f64>)]) -> Vec<Pair> {
+fn pairs(rates: &[(usize, Rates<'_>)]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (index, (one, of_one)) in rates.iter().enumerate() {
         for (other, of_other) in rates.iter().skip(index + 1) {
-            let both: Vec<(f64, f64)> =
-                of_one.iter().filter_map(|(task, rate)| Some((*rate, *of_other.get(task)?))).collect();
-            if let Some((difference, [low, high])) = paired(&both) {
-                pairs.push(Pair { one: *one, other: *other, difference, low, high, tasks: both.len() });
-            }
+            let both = of_one.iter().filter_map(|(task, (group, rate))| Some((*group, *rate, of_other.get(task)?.1)));
+            let Some(found) = paired(both) else { continue };
+            let ([low, high], repositories) = (found.interval, found.interval_groups);
+            let (difference, significant, tasks) = (found.mean, found.is_significant(), found.tasks);
+            pairs.push(Pair { one: *one, other: *other, difference, low, high, repositories, significant, tasks });
         }
     }
     pairs

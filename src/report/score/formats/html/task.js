@@ -8,7 +8,10 @@ function showTask(task, place) {
   if (task.start && task.start.detail) place.append(failure(task.start.detail, task));
   if (task.gold_failed) place.append(make("p", { class: "warn" }, "The developers' test of this task fails on new code, where its label says that it passes."));
   place.append(make("section", { class: "panel", "aria-label": "models side by side" }, make("h2", {}, several ? "Models side by side" : "Result"), sideBySide(task)));
-  if (task.focal.length) place.append(make("section", {}, make("h2", {}, "Focal methods: coverage and mutants"), task.focal.map((focal, index) => showFocal(task, focal, index))));
+  const sources = task.focal.map(focal => stored("a" + focal.source));
+  if (task.focal.length) place.append(make("section", {}, make("h2", {}, "Focal methods: coverage and mutants"), task.focal.map((focal, index) => showFocal(task, focal, index, sources[index]))));
+  const left = task.mutants.map((mutant, at) => ({ ...mutant, place: at })).filter(mutant => !task.focal.some((focal, index) => showsLine(focal, sources[index], mutant)));
+  if (left.length) place.append(make("section", { class: "leftover" }, make("h2", {}, "Mutants whose line is not shown"), make("ul", {}, left.map(mutant => make("li", { class: "mutant" }, mono(`${mutant.path}:${mutant.line}`), " ", onMutant(task, mutant))))));
   for (const one of task.models) place.append(showModel(task, one));
 }
 const mono = text => make("span", { class: "mono" }, text);
@@ -33,8 +36,12 @@ function sideBySide(task) {
   return make("table", { class: "cards beside" }, make("thead", {}, make("tr", {}, heads.map(name => make("th", { scope: "col", class: ["Coverage / gold", "Mutants killed", "Cost"].includes(name) ? "number" : null }, name)))), make("tbody", {}, rows));
 }
 
+// Tells whether a mutant's line stands in a focal method's source as shown.
+function showsLine(focal, source, mutant) {
+  return source !== null && mutant.path === focal.path && mutant.line >= focal.first && mutant.line <= focal.last && mutant.line >= focal.from && mutant.line < focal.from + source.length;
+}
 // A focal method with its surroundings: a gutter says which models cover a line, mutants stand below theirs.
-function showFocal(task, focal, index) {
+function showFocal(task, focal, index, source) {
   const part = make("div", {}, make("h3", {}, mono(`${focal.path}:${focal.first}–${focal.last}`)));
   const measured = task.models.map(one => {
     const there = one.methods.filter(method => method.covered && method.covered[index]);
@@ -43,7 +50,6 @@ function showFocal(task, focal, index) {
     const others = there.filter(method => method.own && !method.own.includes(index)).map(method => method.method);
     return { run: one.run, lines, covered, there, others };
   }).filter(one => one.there.length);
-  const source = stored("a" + focal.source);
   if (!measured.length) part.append(make("p", { class: "muted" }, "Coverage of this method was not measured: no method passed, or coverage was off."));
   if (measured.length) part.append(make("p", { class: "note" }, "Covered lines: " + measured.map(one => `${runName(one.run)} ${one.covered.size} of ${one.lines.size}`).join(", ") + "."));
   const others = [...new Set(measured.flatMap(one => one.others))];

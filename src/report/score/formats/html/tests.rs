@@ -23,3 +23,98 @@ fn headings_break_before_capitals_only() {
     assert_eq!(breakable("CovOnPass"), "Cov<wbr>On<wbr>Pass");
     assert_eq!(breakable("JDK <b>"), "JDK &lt;b&gt;");
 }
+
+/// Texts and what they stand on, as the style has them.
+const TEXTS: [(&str, &str); 33] = [
+    ("ink", "ground"),
+    ("ink", "surface"),
+    ("ink", "sunken"),
+    ("ink", "added"),
+    ("ink", "removed"),
+    ("ink", "mutant"),
+    ("muted", "ground"),
+    ("muted", "surface"),
+    ("muted", "sunken"),
+    ("muted", "added"),
+    ("muted", "mutant"),
+    ("accent", "ground"),
+    ("accent", "surface"),
+    ("accent", "sunken"),
+    ("accent", "mutant"),
+    // Buttons that are pressed.
+    ("surface", "accent"),
+    ("warn", "warn-ground"),
+    ("gold", "ground"),
+    ("gold", "surface"),
+    ("added-ink", "added"),
+    ("removed-ink", "removed"),
+    ("removed-ink", "sunken"),
+    ("removed-ink", "surface"),
+    ("covered", "surface"),
+    ("covered", "added"),
+    ("missed", "surface"),
+    ("missed", "added"),
+    ("success-ink", "success"),
+    ("redundant-ink", "redundant"),
+    ("exec-ink", "exec"),
+    ("compile-ink", "compile"),
+    ("harness-ink", "harness"),
+    ("unscored-ink", "unscored"),
+];
+
+/// Segments of the bar of outcomes. Any two can be neighbours, because those between may be missing.
+const SEGMENTS: [&str; 6] = ["success", "redundant", "exec", "compile", "harness", "unscored"];
+
+/// The colours of the two schemes.
+fn schemes() -> [BTreeMap<&'static str, &'static str>; 2] {
+    let (light, dark) = include_str!("colours.css").split_once("prefers-color-scheme: dark").unwrap();
+    [light, dark].map(|scheme| {
+        let declared = scheme.split("--").skip(1).filter_map(|rest| rest.split_once(':'));
+        declared.map(|(name, rest)| (name, rest.split_once(';').unwrap().0.trim())).collect()
+    })
+}
+
+/// Returns the contrast ratio of two colours as WCAG 2 defines it.
+fn contrast(one: &str, other: &str) -> f64 {
+    let luminance = |colour: &str| {
+        let part = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+    };
+    let (one, other) = (luminance(one) + 0.05, luminance(other) + 0.05);
+    one.max(other) / one.min(other)
+}
+
+#[test]
+fn texts_have_contrast_and_outcomes_differ_in_more_than_hue() {
+    assert!((contrast("#000000", "#ffffff") - 21.0).abs() < 1e-9);
+    for (scheme, name) in schemes().iter().zip(["light", "dark"]) {
+        let ratio = |one: &str, other: &str| contrast(scheme[one], scheme[other]);
+        for (text, ground) in TEXTS {
+            assert!(ratio(text, ground) >= 4.5, "{name}: {text} on {ground}: {}", ratio(text, ground));
+        }
+        for (place, one) in SEGMENTS.iter().enumerate() {
+            for other in &SEGMENTS[place + 1..] {
+                assert!(ratio(one, other) >= 1.5, "{name}: {one} beside {other}: {}", ratio(one, other));
+            }
+        }
+        // Lines, marks and links of models.
+        for model in 0..10 {
+            let model = format!("c{model}");
+            assert!(ratio(&model, "surface") >= 4.5, "{name}: {model}: {}", ratio(&model, "surface"));
+        }
+    }
+}
+
+#[test]
+fn every_colour_of_a_text_is_looked_at() {
+    // Each name that the style gives a text, but for those of models, is in the list above.
+    let style = include_str!("style.css");
+    let texts = ["{ color: var(--", "; color: var(--"].into_iter().flat_map(|mark| style.split(mark).skip(1));
+    for (name, _) in texts.filter_map(|rest| rest.split_once(')')) {
+        let models = name.len() == 2 && name.starts_with('c');
+        assert!(models || TEXTS.iter().any(|(text, _)| *text == name), "{name}");
+    }
+}
