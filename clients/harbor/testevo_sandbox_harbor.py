@@ -14,6 +14,7 @@ testevo-sandbox's own. A fault of the machine gives no reward.
 import asyncio
 import os
 import shlex
+import shutil
 import tempfile
 import uuid
 
@@ -63,6 +64,11 @@ class HostVerifier(BaseVerifier):
             os.unlink(path)
         except FileNotFoundError:
             pass
+        except IsADirectoryError:
+            shutil.rmtree(path, ignore_errors=True)
+            # What can't be removed, for its files are another user's, is moved away.
+            if os.path.lexists(path):
+                os.rename(path, f"{path}.{uuid.uuid4().hex}")
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as file:
             file.write(content)
 

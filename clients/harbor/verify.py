@@ -14,6 +14,7 @@ import errno
 import json
 import os
 import shlex
+import shutil
 import stat
 import subprocess
 import sys
@@ -72,7 +73,8 @@ def target(path):
     except FileNotFoundError:
         return None
     except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+        # A socket, a device without a driver, or a link.
+        if error.errno not in (errno.ENXIO, errno.ENODEV, errno.ELOOP, errno.ENOTDIR):
             raise
         return refused(path, error.strerror)
     with open(file, "rb") as file:
@@ -123,10 +125,13 @@ def keep(name, text):
 
 
 def forget(name):
+    path = os.path.join(LOGS, name)
     try:
-        os.unlink(os.path.join(LOGS, name))
+        os.unlink(path)
     except FileNotFoundError:
         pass
+    except IsADirectoryError:
+        shutil.rmtree(path)
 
 
 if __name__ == "__main__":

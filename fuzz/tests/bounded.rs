@@ -68,6 +68,9 @@ targets! {
     bundle
     objects
     run
+    audit
+    workspace
+    trial
     control
     packages
     release

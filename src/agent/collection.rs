@@ -24,6 +24,9 @@ const MOST_COMPARED_BYTES: u64 = 1 << 30;
 /// The most changed files that are listed.
 const MOST_LISTED: usize = 1000;
 
+/// Why a listing is incomplete if a directory can't be listed.
+const UNREADABLE: &str = "a directory can't be read";
+
 /// What an agent left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
@@ -41,7 +44,8 @@ pub struct Collected {
 /// [`AgentError::NoWorkspace`], [`AgentError::Refused`], [`AgentError::Io`].
 pub fn collect(task: &Task, workspace: &Path, start: &RevisionTree) -> Result<Collected, AgentError> {
     let no_workspace = || AgentError::NoWorkspace { task: task.id.clone(), path: workspace.to_owned() };
-    let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // To read a file below a directory, no right to list the directory is needed.
+    let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     // The user named this path, so links on it are the user's.
     let workspace = match openat(CWD, workspace, directory, Mode::empty()) {
         Err(Errno::NOENT | Errno::NOTDIR) => return Err(no_workspace()),
@@ -60,7 +64,10 @@ pub fn collect(task: &Task, workspace: &Path, start: &RevisionTree) -> Result<Co
         bytes: 0,
         collected: &mut collected,
     };
-    listing.directory(project, "")?;
+    match openat(&project, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(project) => listing.directory(project, ""),
+        Err(_) => listing.collected.incomplete = Some(UNREADABLE),
+    }
     listing.deleted();
     collected.ignored.sort();
     Ok(collected)
@@ -129,9 +136,16 @@ struct Listing<'a> {
 
 impl Listing<'_> {
     /// Lists changes below a directory of the starting tree. Directories that the tree lacks are listed, not entered.
-    fn directory(&mut self, directory: OwnedFd, path: &str) -> Result<(), AgentError> {
-        for entry in Dir::read_from(&directory).map_err(std::io::Error::from)? {
-            let entry = entry.map_err(std::io::Error::from)?;
+    fn directory(&mut self, directory: OwnedFd, path: &str) {
+        let Ok(entries) = Dir::read_from(&directory) else {
+            self.collected.incomplete = Some(UNREADABLE);
+            return;
+        };
+        for entry in entries {
+            let Ok(entry) = entry else {
+                self.collected.incomplete = Some(UNREADABLE);
+                return;
+            };
             let name = entry.file_name().to_bytes();
             if matches!(name, b"." | b"..") || (path.is_empty() && name == b".git") {
                 continue;
@@ -139,7 +153,7 @@ impl Listing<'_> {
             self.entries += 1;
             if self.entries > MOST_ENTRIES || self.collected.ignored.len() >= MOST_LISTED {
                 self.collected.incomplete = Some("there are too many files");
-                return Ok(());
+                return;
             }
             let Ok(name) = std::str::from_utf8(name) else {
                 self.list("added", &format!("{path}{}", String::from_utf8_lossy(name)));
@@ -153,12 +167,13 @@ impl Listing<'_> {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 match openat(&directory, name, flags, Mode::empty()) {
                     // Descriptors are open as deep as the starting tree is, which is bounded.
-                    Ok(below) => self.directory(below, &format!("{path}/"))?,
+                    Ok(below) => self.directory(below, &format!("{path}/")),
+                    Err(Errno::ACCESS) => self.collected.incomplete = Some(UNREADABLE),
                     Err(_) => self.list("no directory any more", &path),
                 }
             } else if let Some(expected) = self.start.entry(&path) {
                 self.seen.insert(path.clone().into_bytes());
-                if !self.is_same(&directory, name, &expected)? {
+                if !self.is_same((&directory, name), &path, &expected) {
                     self.list("changed", &path);
                 }
             } else if entry.file_type() == FileType::Directory {
@@ -167,34 +182,42 @@ impl Listing<'_> {
                 self.list("added", &path);
             }
         }
-        Ok(())
     }
 
-    fn is_same(&mut self, directory: &OwnedFd, name: &str, expected: &TreeEntry) -> Result<bool, AgentError> {
+    fn is_same(&mut self, (directory, name): (&OwnedFd, &str), path: &str, expected: &TreeEntry) -> bool {
         let found = rustix::fs::statat(directory, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
-        let Ok(found) = found else { return Ok(false) };
+        let Ok(found) = found else { return false };
         let kind = FileType::from_raw_mode(found.st_mode);
         let content = match (expected.kind, kind) {
             (EntryKind::Symlink, FileType::Symlink) => match rustix::fs::readlinkat(directory, name, Vec::new()) {
                 Ok(target) => target.into_bytes(),
-                Err(_) => return Ok(false),
+                Err(_) => return false,
             },
             (EntryKind::File | EntryKind::Executable, FileType::RegularFile) => {
                 let size = u64::try_from(found.st_size).unwrap_or(u64::MAX);
+                // A file of another size is another one, and need not be read.
+                if self
+                    .start
+                    .size(path.as_bytes(), expected)
+                    .is_ok_and(|known| known.is_some_and(|known| known as u64 != size))
+                {
+                    return false;
+                }
                 if self.bytes.saturating_add(size) > MOST_COMPARED_BYTES {
                     self.collected.incomplete = Some("the files are too large to compare them all");
-                    return Ok(true);
+                    return true;
                 }
                 self.bytes += size;
-                let Ok(file) = open_below(directory, name.as_bytes()) else { return Ok(false) };
+                let Ok(file) = open_below(directory, name.as_bytes()) else { return false };
                 let mut bytes = Vec::new();
-                std::fs::File::from(file).take(size).read_to_end(&mut bytes)?;
+                if std::fs::File::from(file).take(size).read_to_end(&mut bytes).is_err() {
+                    return false;
+                }
                 bytes
             }
-            _ => return Ok(false),
+            _ => return false,
         };
-        let id = git2::Oid::hash_object(git2::ObjectType::Blob, &content)?;
-        Ok(id.to_string() == expected.id())
+        git2::Oid::hash_object(git2::ObjectType::Blob, &content).is_ok_and(|id| id.to_string() == expected.id())
     }
 
     /// Lists files of the starting tree that were not seen.

@@ -11,6 +11,7 @@ mod instructions;
 pub mod packing;
 mod tree;
 
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,8 @@ pub(crate) use instructions::quoted;
 pub const PROJECT: &str = "project";
 /// The file of facts in a workspace.
 pub const TASK_FILE: &str = "task.json";
+/// What stands between a task and a process in the name of a workspace that is being written.
+const UNFINISHED: &str = ".unfinished-";
 /// Version of [`TaskFile`].
 pub const TASK_FILE_SCHEMA: u32 = 1;
 
@@ -257,7 +260,11 @@ fn appear<T>(
     check_free(task, output)?;
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(parent)?;
-    let unfinished = parent.join(format!(".{task}.unfinished-{}", std::process::id()));
+    let unfinished = parent.join(format!(".{task}{UNFINISHED}{}", std::process::id()));
+    // A killed process with the same id left it: in containers, ids are few.
+    if fs::symlink_metadata(&unfinished).is_ok_and(|found| found.is_dir()) {
+        fs::remove_dir_all(&unfinished)?;
+    }
     fs::create_dir(&unfinished)?;
     let written = write(&unfinished).and_then(|written| {
         if rustix::process::geteuid().is_root() {
@@ -271,6 +278,12 @@ fn appear<T>(
         // The error of writing is the one to report.
         let _ = fs::remove_dir_all(&unfinished);
     })
+}
+
+/// Returns the task whose workspace a killed process left unfinished under this name; `None` for any other name.
+pub(crate) fn unfinished_task(name: &OsStr) -> Option<&str> {
+    let (task, process) = name.to_str()?.strip_prefix('.')?.rsplit_once(UNFINISHED)?;
+    process.parse::<u32>().is_ok().then_some(task)
 }
 
 /// Checks that a workspace can be written to a path: nothing is there, or an empty directory.

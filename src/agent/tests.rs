@@ -1,6 +1,7 @@
 //! Workspaces hold the starting tree and nothing later; what an agent leaves in them is collected without following anything.
 
 mod harbor;
+mod rights;
 
 use std::os::unix::fs::symlink;
 

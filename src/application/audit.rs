@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::Context;
 use super::selection::{by_repository, tasks};
 use super::workbench::{Workbench, blocking};
-use crate::agent::{TASK_FILE, TaskFile};
+use crate::agent::{TASK_FILE, TaskFile, unfinished_task};
 use crate::artifact::store::Store;
 use crate::audit::{AuditError, AuditLimits, AuditReport, Hunt, Scanner, Secret};
 use crate::bundle::Layout;
@@ -33,6 +33,8 @@ pub struct AuditRequest {
     pub subjects: Vec<String>,
     /// The tasks whose answers must not be there; `None` for each workspace's own task, and for all tasks elsewhere.
     pub tasks: Option<Selector>,
+    /// Bundles that audited bundles were based on.
+    pub bases: Vec<PathBuf>,
 }
 
 /// An audited workspace, directory, file or image.
@@ -64,8 +66,8 @@ pub(super) enum Content {
     Paths { paths: Vec<PathBuf>, base: PathBuf },
     /// Texts by their names.
     Texts(Vec<(String, Vec<u8>)>),
-    /// Blobs of a bundle by their names, with their sizes in bytes.
-    Blobs { layout: Arc<Layout>, blobs: Vec<(String, Digest, u64)> },
+    /// Blobs of a bundle or its bases by their names, with their sizes in bytes.
+    Blobs { layouts: Arc<[Layout]>, blobs: Vec<(String, Digest, u64)> },
 }
 
 impl Unit {
@@ -83,11 +85,17 @@ impl Unit {
                     scanner.reader(name, &mut bytes.as_slice());
                 }
             }
-            Content::Blobs { layout, blobs } => {
+            Content::Blobs { layouts, blobs } => {
                 for (name, digest, size) in blobs {
-                    match layout.has(digest)? {
-                        true => scanner.reader(name, &mut layout.open_blob(digest, *size)?),
-                        false => scanner.not_looked_at(name, "it is not in the bundle, but in its base"),
+                    let mut holder = None;
+                    for layout in layouts.iter() {
+                        if holder.is_none() && layout.has(digest)? {
+                            holder = Some(layout);
+                        }
+                    }
+                    match holder {
+                        Some(layout) => scanner.reader(name, &mut layout.open_blob(digest, *size)?),
+                        None => scanner.not_looked_at(name, "it is not in the bundle, but in its base"),
                     }
                 }
             }
@@ -114,7 +122,7 @@ pub async fn audit(
     };
     let mut units = Vec::new();
     for subject in &request.subjects {
-        units.extend(units_of(subject, &all, wanted.as_ref(), &workbench)?);
+        units.extend(units_of((subject, &request.bases), &all, wanted.as_ref(), &workbench)?);
     }
     let mut hunts: BTreeMap<BTreeSet<RepositoryName>, Arc<Hunt>> = BTreeMap::new();
     for unit in units {
@@ -158,7 +166,7 @@ pub(super) async fn hunt<'a>(
 
 /// Returns the parts of a subject that are audited each for itself: workspaces, or the whole.
 fn units_of(
-    subject: &str,
+    (subject, bases): (&str, &[PathBuf]),
     all: &[Task],
     wanted: Option<&BTreeSet<TaskId>>,
     workbench: &Workbench<'_>,
@@ -170,12 +178,17 @@ fn units_of(
     {
         let of_repository = all.iter().filter(|task| task.repository == repository).map(|task| task.id.clone());
         let own = wanted.cloned().unwrap_or_else(|| of_repository.collect());
-        let content = of_image(&built.image, &workbench.store)?;
-        return Ok(vec![Unit { subject: subject.to_owned(), content, own, task_id: None }]);
+        let images = [(&built.image, subject.to_owned())].into_iter();
+        let images = images.chain(built.agent.iter().map(|image| (image, format!("{subject}: image for agents"))));
+        let unit = |(image, subject)| {
+            let content = of_image(image, &workbench.store)?;
+            Ok(Unit { subject, content, own: own.clone(), task_id: None })
+        };
+        return images.map(unit).collect();
     }
     let is_workspace = |path: &Path| own_task(path, all);
     if is_workspace(&path).is_none()
-        && let Some(units) = bundled::units(&path, all, wanted)?
+        && let Some(units) = bundled::units((&path, bases), all, wanted)?
     {
         return Ok(units);
     }
@@ -186,6 +199,11 @@ fn units_of(
     } else if fs::metadata(&path).map_err(AuditError::Io)?.is_dir() {
         for entry in fs::read_dir(&path).map_err(AuditError::Io)? {
             let entry = entry.map_err(AuditError::Io)?;
+            if unfinished_task(&entry.file_name()).is_some_and(|task| all.iter().any(|known| known.id.as_str() == task))
+            {
+                // A killed command left it. No agent gets it, and it may lack its `task.json`.
+                continue;
+            }
             let found = entry.file_type().map_err(AuditError::Io)?.is_dir().then(|| is_workspace(&entry.path()));
             match found.flatten() {
                 Some(task) => units.push((entry.path(), Some(task))),

@@ -13,7 +13,10 @@ pub mod unpack;
 pub mod verify;
 mod workspaces;
 
+use std::io;
 use std::path::{Path, PathBuf};
+
+use fs_err as fs;
 
 pub use self::summary::{Created, Imported};
 use super::Context;
@@ -46,7 +49,12 @@ impl Trust {
             return Ok(self.allowed_signers.clone());
         }
         let default = context.data_dir()?.join(ALLOWED_SIGNERS);
-        Ok(default.exists().then_some(default))
+        // A link that leads nowhere was meant as a file of signers, so reading it must fail.
+        match fs::symlink_metadata(&default) {
+            Ok(_) => Ok(Some(default)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(CommandError::Runtime(error)),
+        }
     }
 }
 

@@ -14,39 +14,43 @@ const ENGINE: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Returns each run's place with what it decodes to. A run may begin within a longer word, so each run is decoded from each of
-/// its first four characters.
-pub(super) fn decoded(content: &[u8]) -> Vec<(usize, Vec<u8>)> {
-    let mut found = Vec::new();
+/// Calls `each` with what each run decodes to and its place. A run may begin within a longer word, so each run is decoded from each
+/// of its first four characters. One decoding is in memory at a time.
+pub(super) fn decoded(content: &[u8], each: &mut dyn FnMut(usize, &[u8])) {
     let mut at = 0;
     while at < content.len() {
         if !is_letter(content[at]) {
             at += 1;
             continue;
         }
-        let (start, mut run) = (at, Vec::new());
-        while let Some(&byte) = content.get(at) {
-            match byte {
-                b'-' => run.push(b'+'),
-                b'_' => run.push(b'/'),
-                byte if is_letter(byte) => run.push(byte),
-                b'\n' | b'\r' => {}
-                _ => break,
-            }
+        let start = at;
+        let mut letters = 0;
+        while let Some(byte) = content.get(at).filter(|byte| is_letter(**byte) || is_break(**byte)) {
+            letters += usize::from(!is_break(*byte));
             at += 1;
         }
-        if run.len() >= LEAST {
-            for skipped in 0..4 {
-                let run = &run[skipped..];
-                // Whole groups decode whatever follows them; a last group of one character holds no byte.
-                let whole = if run.len() % 4 == 1 { run.len() - 1 } else { run.len() };
-                if let Ok(bytes) = ENGINE.decode(&run[..whole]) {
-                    found.push((start + skipped, bytes));
-                }
+        if letters < LEAST {
+            continue;
+        }
+        let plain = content[start..at].iter().filter(|byte| !is_break(**byte)).map(|byte| match byte {
+            b'-' => b'+',
+            b'_' => b'/',
+            byte => *byte,
+        });
+        let run: Vec<u8> = plain.collect();
+        for skipped in 0..4 {
+            let run = &run[skipped..];
+            // Whole groups decode whatever follows them; a last group of one character holds no byte.
+            let whole = if run.len() % 4 == 1 { run.len() - 1 } else { run.len() };
+            if let Ok(bytes) = ENGINE.decode(&run[..whole]) {
+                each(start + skipped, &bytes);
             }
         }
     }
-    found
+}
+
+fn is_break(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\r')
 }
 
 fn is_letter(byte: u8) -> bool {

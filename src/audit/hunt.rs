@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::artifacts::{OwnArtifact, own_artifacts};
+use super::changes::changes;
 use super::normal::{normal, place};
 use super::{AuditError, Kind};
 use crate::java::Unit;
@@ -18,6 +19,9 @@ const ANCHOR_BYTES: usize = 40;
 const LEAST_METHOD_BYTES: usize = 48;
 /// The shortest file.
 const LEAST_FILE_BYTES: usize = 60;
+
+/// Findings beside which a changed part of the same file tells nothing.
+const TEXTS: [Kind; 3] = [Kind::TestFile, Kind::TestText, Kind::MethodText];
 
 /// The answer of one task.
 #[derive(Clone, Debug)]
@@ -89,8 +93,10 @@ impl Hunt {
     /// # Errors
     /// [`AuditError::Nothing`] if no answer differs from its starting file, [`AuditError::Search`].
     pub fn new(secrets: Vec<Secret>) -> Result<Self, AuditError> {
-        let needles: Vec<Needle> =
-            secrets.iter().enumerate().flat_map(|(task, secret)| needles(task, secret)).collect();
+        let mut needles: Vec<Needle> = Vec::new();
+        for (task, secret) in secrets.iter().enumerate() {
+            needles.extend(self::needles(task, secret)?);
+        }
         if needles.is_empty() {
             let tasks: Vec<&str> = secrets.iter().map(|secret| secret.task.as_str()).collect();
             return Err(AuditError::Nothing(tasks.join(", ")));
@@ -145,6 +151,10 @@ impl Hunt {
                 hits.push(Hit { task, kind: needle.kind, offset: place(content, start), detail });
             }
         }
+        // One change is enough, and none is needed where more was found.
+        let mut told: BTreeSet<TaskId> = BTreeSet::new();
+        told.extend(hits.iter().filter(|hit| TEXTS.contains(&hit.kind)).map(|hit| hit.task.clone()));
+        hits.retain(|hit| hit.kind != Kind::ChangedText || told.insert(hit.task.clone()));
         hits
     }
 
@@ -192,8 +202,8 @@ fn is_new(secret: &Secret) -> bool {
     secret.start.as_ref() != Some(&secret.test)
 }
 
-/// Returns what is searched for of a task: the file's text, and each method that the starting file does not have.
-fn needles(task: usize, secret: &Secret) -> Vec<Needle> {
+/// Returns what is searched for of a task: the file's text, each method that the starting file does not have, and changed parts.
+fn needles(task: usize, secret: &Secret) -> Result<Vec<Needle>, AuditError> {
     let start = secret.start.as_deref().map(normal).unwrap_or_default();
     let whole = normal(&secret.test);
     let is_known = |text: &[u8]| start.windows(text.len().max(1)).any(|window| window == text);
@@ -219,5 +229,11 @@ fn needles(task: usize, secret: &Secret) -> Vec<Needle> {
             }
         }
     }
-    needles
+    if let Some(before) = &secret.start {
+        let changes = changes(before, &secret.test).map_err(|error| AuditError::Search(error.message().to_owned()))?;
+        for change in changes {
+            add(Kind::ChangedText, &format!("{} from line {}", secret.class, change.line), change.text);
+        }
+    }
+    Ok(needles)
 }

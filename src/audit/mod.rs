@@ -6,12 +6,14 @@
 
 mod artifacts;
 mod base64;
+mod changes;
 mod hunt;
 mod normal;
 mod packs;
 mod places;
 mod scanner;
 mod streams;
+mod unix_ar;
 
 use std::io;
 use std::time::Duration;
@@ -99,6 +101,8 @@ pub enum Kind {
     TestText,
     /// A method of the developers' test file that the starting file lacks or has in another form.
     MethodText,
+    /// Changed lines of the developers' test file, where nothing more of it was found.
+    ChangedText,
     /// A class file of the target file's class, or of one nested in it.
     ClassFile,
     /// The full id of the new revision's commit.
@@ -109,9 +113,9 @@ pub enum Kind {
     Reference,
     /// A reflog.
     Reflog,
-    /// A git repository names a remote.
+    /// A git repository names a remote, or takes its configuration from another file.
     Remote,
-    /// A git repository takes objects from another directory.
+    /// A git repository takes objects from another directory, or lies in one.
     Alternates,
     /// A jar of the project's own in a Maven cache, not older than the new revision.
     LaterArtifact,
@@ -124,6 +128,7 @@ impl Kind {
             Self::TestFile => "test_file",
             Self::TestText => "test_text",
             Self::MethodText => "method_text",
+            Self::ChangedText => "changed_text",
             Self::ClassFile => "class_file",
             Self::CommitId => "commit_id",
             Self::Commits => "commits",

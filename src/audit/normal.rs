@@ -67,26 +67,17 @@ pub(super) fn unescaped(content: &[u8]) -> Option<Vec<u8>> {
 
 /// Returns the content with the entities of HTML and XML replaced; `None` if there are none.
 pub(super) fn without_entities(content: &[u8]) -> Option<Vec<u8>> {
-    const ENTITIES: [(&[u8], u8); 7] = [
-        (b"&lt;", b'<'),
-        (b"&gt;", b'>'),
-        (b"&quot;", b'"'),
-        (b"&#34;", b'"'),
-        (b"&#39;", b'\''),
-        (b"&apos;", b'\''),
-        (b"&amp;", b'&'),
-    ];
     let mut plain = Vec::new();
     let mut rest = content;
     let mut any = false;
     while let Some(at) = rest.iter().position(|byte| *byte == b'&') {
         plain.extend_from_slice(&rest[..at]);
         rest = &rest[at..];
-        match ENTITIES.iter().find(|(entity, _)| rest.starts_with(entity)) {
-            Some((entity, byte)) => {
+        match entity(rest) {
+            Some((character, length)) => {
                 any = true;
-                plain.push(*byte);
-                rest = &rest[entity.len()..];
+                plain.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                rest = &rest[length..];
             }
             None => {
                 plain.push(b'&');
@@ -96,4 +87,105 @@ pub(super) fn without_entities(content: &[u8]) -> Option<Vec<u8>> {
     }
     plain.extend_from_slice(rest);
     any.then_some(plain)
+}
+
+/// Returns the character of the entity that a text begins with, and the entity's length in bytes.
+fn entity(text: &[u8]) -> Option<(char, usize)> {
+    const NAMED: [(&str, char); 6] =
+        [("lt", '<'), ("gt", '>'), ("quot", '"'), ("apos", '\''), ("amp", '&'), ("nbsp", ' ')];
+    // Zeros may stand before the number.
+    const MOST_BYTES: usize = 16;
+    let end = text.iter().take(MOST_BYTES).position(|byte| *byte == b';')?;
+    let name = std::str::from_utf8(text.get(1..end)?).ok()?;
+    let character = match name.strip_prefix('#') {
+        Some(number) => {
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+                None => number.parse().ok()?,
+            };
+            char::from_u32(code)?
+        }
+        None => NAMED.iter().find(|(known, _)| *known == name)?.1,
+    };
+    Some((character, end + 1))
+}
+
+/// How a patch marks its lines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    /// In the first column.
+    First,
+    /// After blanks, or after marks of comments and quotations.
+    Later,
+}
+
+/// Returns the new side of patches in a content: lines that a patch removes are left out, and the others lose their mark. There is a
+/// text for patches at the beginnings of lines, and one for indented, quoted or commented out patches. Empty if no patch removes a line.
+pub(super) fn patched(content: &[u8]) -> Vec<Vec<u8>> {
+    const LOOKED_AT: usize = 8 << 10;
+    if content[..content.len().min(LOOKED_AT)].contains(&0) {
+        return Vec::new();
+    }
+    [Marks::First, Marks::Later].into_iter().filter_map(|marks| new_side(content, marks)).collect()
+}
+
+fn new_side(content: &[u8], marks: Marks) -> Option<Vec<u8>> {
+    let lines = || content.split_inclusive(|byte| *byte == b'\n');
+    let is = |line, mark| marked(line, marks).is_some_and(|rest| rest[0] == mark);
+    let (mut removes, mut adds) = (false, false);
+    for line in lines() {
+        removes |= is(line, b'-');
+        adds |= is(line, b'+') || is(line, b'@');
+        if removes && adds {
+            let left = lines().filter(|line| !is(line, b'-') && !is(line, b'\\'));
+            return Some(left.flat_map(|line| without_mark(line, marks)).copied().collect());
+        }
+    }
+    None
+}
+
+/// Returns a line from its mark on, if it has one.
+fn marked(line: &[u8], marks: Marks) -> Option<&[u8]> {
+    let place = match marks {
+        Marks::First => 0,
+        Marks::Later => {
+            line.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'>' | b'|' | b'#' | b'/' | b'*'))?
+        }
+    };
+    let rest = line.get(place..)?;
+    let is_mark =
+        matches!(rest.first(), Some(b'-' | b'+')) || rest.starts_with(b"@@") || rest.starts_with(b"\\ No newline");
+    (is_mark && (marks == Marks::First || place > 0)).then_some(rest)
+}
+
+fn without_mark(line: &[u8], marks: Marks) -> &[u8] {
+    match marked(line, marks) {
+        Some(rest) => &rest[1..],
+        None if marks == Marks::First => line.strip_prefix(b" ").unwrap_or(line),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entities_are_resolved() {
+        let text = b"&#x27;a&#39; &#0039;&#X3C;&lt;&amp;lt; &#xE9;&; &#; &#xzz; &unknown; & b";
+        let plain = without_entities(text).unwrap();
+        assert_eq!(String::from_utf8(plain).unwrap(), "'a' '<<&lt; \u{e9}&; &#; &#xzz; &unknown; & b");
+        assert_eq!(without_entities(b"a && b"), None);
+    }
+
+    #[test]
+    fn removed_lines_are_left_out() {
+        let patch = b"@@ -1,3 +1,3 @@\n a\n-b\n+c\n  d\n\\ No newline at end of file\n";
+        assert_eq!(patched(patch), [b"@ -1,3 +1,3 @@\na\nc\n d\n".to_vec()]);
+        let quoted = b"> -b\n> +c\n> a\n";
+        assert_eq!(patched(quoted), [b"c\n> a\n".to_vec()]);
+        // A list is no patch.
+        assert!(patched(b"- one\n- two\n  and\n").is_empty());
+        assert!(patched(b"-\0\n+\n").is_empty());
+    }
 }

@@ -15,6 +15,22 @@ pub(super) struct Object {
 }
 
 impl Object {
+    /// Takes an inflated loose object apart. Gives back what is none.
+    pub(super) fn loose(mut plain: Vec<u8>) -> Result<Self, Vec<u8>> {
+        let head = plain.iter().take(40).position(|byte| *byte == 0);
+        let text = head.and_then(|end| std::str::from_utf8(&plain[..end]).ok());
+        let kind = text.and_then(|text| ObjectType::from_str(text.split_once(' ')?.0));
+        let (Some(head), Some(kind)) = (head, kind) else { return Err(plain) };
+        let content = plain.split_off(head + 1);
+        match Oid::hash_object(kind, &content) {
+            Ok(id) => Ok(Self { kind, id: id.to_string(), content }),
+            Err(_) => {
+                plain.extend(content);
+                Err(plain)
+            }
+        }
+    }
+
     /// Returns the ids of a commit's parents.
     pub(super) fn parents(&self) -> Vec<String> {
         let text = String::from_utf8_lossy(&self.content).into_owned();
@@ -28,22 +44,16 @@ pub(super) fn is_zlib(content: &[u8]) -> bool {
     matches!(content, [0x78, flags, ..] if (0x7800 + u16::from(*flags)) % 31 == 0)
 }
 
-/// Reads a loose object of at most `most` bytes.
-///
-/// # Errors
-/// The reason why it is none.
-pub(super) fn loose(content: &[u8], most: u64) -> Result<Object, String> {
+/// Returns what a stream of zlib inflates to, at most `most` bytes and one, and why that is not all.
+pub(super) fn inflated(content: &[u8], most: u64) -> (Vec<u8>, Option<String>) {
     let mut plain = Vec::new();
-    ZlibDecoder::new(content).take(most + 1).read_to_end(&mut plain).map_err(|error| error.to_string())?;
-    if plain.len() as u64 > most {
-        return Err("it is too large".to_owned());
-    }
-    let head = plain.iter().take(40).position(|byte| *byte == 0).ok_or("it is no object of git")?;
-    let text = String::from_utf8_lossy(&plain[..head]).into_owned();
-    let kind = text.split_once(' ').and_then(|(kind, _)| ObjectType::from_str(kind)).ok_or("it is no object of git")?;
-    let content = plain.split_off(head + 1);
-    let id = Oid::hash_object(kind, &content).map_err(|error| error.message().to_owned())?.to_string();
-    Ok(Object { kind, id, content })
+    let read = ZlibDecoder::new(content).take(most + 1).read_to_end(&mut plain);
+    let failed = match read {
+        Err(error) => Some(error.to_string()),
+        Ok(_) if plain.len() as u64 > most => Some(format!("it has more than {most} bytes")),
+        Ok(_) => None,
+    };
+    (plain, failed)
 }
 
 /// Returns where a pack begins in a content: at its start, or after the head of a bundle.

@@ -34,29 +34,47 @@ impl Repositories {
 
     /// Notes what a file says if it belongs to a repository, and returns what is wrong with it alone.
     pub(super) fn file(&mut self, place: &str, content: &[u8]) -> Option<Fact> {
-        let path = format!("/{place}");
+        let whole = format!("/{place}");
+        // A directory above a repository may have the name of one in it.
+        let path = whole.rfind("/.git/").map_or(whole.as_str(), |at| &whole[at..]);
         let name = path.rsplit(['/', '!']).next().unwrap_or_default().to_owned();
         let fact = |kind, detail: &str| Some((kind, place.to_owned(), detail.to_owned()));
-        if path.contains("/objects/") && is_object_file(&path) {
+        if path.contains("/objects/") && is_object_file(path) {
             self.0.entry(directory_of(place).to_owned()).or_default().has_objects = true;
         }
         if path.ends_with("/objects/info/alternates") && !content.trim_ascii().is_empty() {
             return fact(Kind::Alternates, String::from_utf8_lossy(content.trim_ascii()).lines().next()?);
         }
-        let is_reference =
-            ["/refs/heads/", "/refs/tags/", "/refs/remotes/", "/refs/stash", "/refs/notes/", "/refs/pull/"]
-                .iter()
-                .any(|part| path.contains(part));
+        let is_reference = path.contains("/refs/");
         if path.contains("/logs/HEAD") || (path.contains("/logs/") && is_reference) {
             let text = String::from_utf8_lossy(content);
-            let line = text.lines().rev().find(|line| ids(line).count() >= 2)?;
-            return fact(Kind::Reflog, &line.chars().take(200).collect::<String>());
+            // A log's first line, of a clone too, has an old id of zeros.
+            if let Some(line) = text.lines().rev().find(|line| words(line).count() >= 2) {
+                return fact(Kind::Reflog, &line.chars().take(200).collect::<String>());
+            }
         }
-        if name == "config" && content.windows(8).any(|window| window == b"[remote ") {
-            return fact(Kind::Remote, "the configuration names a remote");
+        if path.contains("/reftable/") && content.starts_with(b"REFT") {
+            return fact(Kind::Reference, "a table of references");
         }
-        let is_head = ["HEAD", "FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "packed-refs", "shallow"];
-        if is_reference || is_head.contains(&name.as_str()) {
+        if matches!(name.as_str(), "config" | "config.worktree") {
+            let text = String::from_utf8_lossy(content).to_lowercase();
+            let has = |section: &str| text.lines().any(|line| line.trim_start().starts_with(section));
+            if has("[remote ") || has("[remote.") || has("[remote\t") || has("[url ") {
+                return fact(Kind::Remote, "the configuration names a remote");
+            }
+            // Files of other programs have sections of this name, too.
+            if (has("[include]") || has("[includeif")) && (path.contains("/.git/") || has("[core]")) {
+                return fact(Kind::Remote, "the configuration includes another file");
+            }
+        }
+        if name == ".git" && content.starts_with(b"gitdir:") {
+            return fact(Kind::Alternates, String::from_utf8_lossy(content.trim_ascii()).lines().next()?);
+        }
+        if name == "commondir" && path.contains("/.git/") {
+            return fact(Kind::Alternates, String::from_utf8_lossy(content.trim_ascii()).lines().next()?);
+        }
+        let is_head = name.ends_with("HEAD") || matches!(name.as_str(), "packed-refs" | "shallow");
+        if is_reference || is_head {
             let repository = self.0.entry(directory_of(place).to_owned()).or_default();
             let text = String::from_utf8_lossy(content);
             let left = MOST_REMEMBERED.saturating_sub(repository.references.len());
@@ -105,14 +123,22 @@ fn is_object_file(path: &str) -> bool {
 /// Returns the git directory that a place lies in.
 fn directory_of(place: &str) -> &str {
     let parts = ["/objects/", "/refs/", "/logs/"];
-    match parts.iter().filter_map(|part| place.find(part)).min() {
-        Some(end) => &place[..end],
-        None => place.rfind(['/', '!']).map_or("", |end| &place[..end]),
+    // A directory above a repository may have such a name as well.
+    let begin = place.rfind("/.git/").map(|at| at + "/.git".len());
+    let rest = &place[begin.unwrap_or_default()..];
+    match (parts.iter().filter_map(|part| rest.find(part)).min(), begin) {
+        (Some(end), _) => &place[..begin.unwrap_or_default() + end],
+        (None, Some(end)) => &place[..end],
+        (None, None) => place.rfind(['/', '!']).map_or("", |end| &place[..end]),
     }
 }
 
-/// Returns the ids of 40 hexadecimal digits in a line.
+/// Returns the words of a line that have the form of ids: 40 or 64 hexadecimal digits.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !c.is_ascii_hexdigit()).filter(|word| matches!(word.len(), 40 | 64))
+}
+
+/// Returns the ids in a line. One of zeros stands for none.
 fn ids(line: &str) -> impl Iterator<Item = &str> {
-    let words = line.split(|c: char| !c.is_ascii_hexdigit());
-    words.filter(|word| word.len() == 40 && word.bytes().any(|byte| byte != b'0'))
+    words(line).filter(|word| word.bytes().any(|byte| byte != b'0'))
 }

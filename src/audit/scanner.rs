@@ -1,24 +1,32 @@
 //! Walks directories, archives and encodings within limits, and hands every content to the [`Hunt`].
 
+mod archives;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
-use std::io::{BufReader, Cursor, Read};
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
 use fs_err as fs;
+use liblzma::read::XzDecoder;
+use liblzma::stream::Stream;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 
 use super::hunt::{Hit, Hunt};
-use super::normal::{unescaped, without_entities};
+use super::normal::{patched, unescaped, without_entities};
 use super::packs::{self, Object};
 use super::places::Repositories;
 use super::streams::{Format, HEAD_BYTES, Meter, Metered};
-use super::{AuditError, AuditLimits, AuditReport, Finding, NotLookedAt, base64};
+use super::{AuditError, AuditLimits, AuditReport, Finding, Kind, NotLookedAt, base64};
 use crate::task::TaskId;
 use crate::workspace::class_file::ClassFacts;
 
+/// The bytes that a damaged stream of zlib must hold to count as one.
+const LEAST_INFLATED_BYTES: u64 = 4 << 10;
+/// The most memory for decompressing xz; `xz -9` needs 65 MiB.
+const MOST_XZ_MEMORY: u64 = 72 << 20;
 /// The bytes at a zip archive's end that hold its directory's place.
 const ZIP_END_BYTES: usize = 66 << 10;
 
@@ -179,10 +187,13 @@ impl<'a> Scanner<'a> {
                 let mut plain = self.metered(flate2::read::MultiGzDecoder::new(&mut whole));
                 self.stream(&format!("{place}!gzip"), &mut plain, depth + 1);
             }
-            Format::Xz => {
-                let mut plain = self.metered(liblzma::read::XzDecoder::new_multi_decoder(&mut whole));
-                self.stream(&format!("{place}!xz"), &mut plain, depth + 1);
-            }
+            Format::Xz => match Stream::new_stream_decoder(MOST_XZ_MEMORY, liblzma::stream::CONCATENATED) {
+                Ok(stream) => {
+                    let mut plain = self.metered(XzDecoder::new_stream(&mut whole, stream));
+                    self.stream(&format!("{place}!xz"), &mut plain, depth + 1);
+                }
+                Err(error) => self.skip(place, error),
+            },
             Format::Zstd => match zstd::stream::read::Decoder::new(&mut whole) {
                 Ok(decoder) => {
                     let mut plain = self.metered(decoder);
@@ -207,54 +218,10 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn tar(&mut self, place: &str, reader: &mut dyn Read, depth: usize) {
-        let mut archive = tar::Archive::new(BufReader::new(reader));
-        archive.set_ignore_zeros(true);
-        let entries = match archive.entries() {
-            Ok(entries) => entries,
-            Err(error) => return self.skip(place, error),
-        };
-        for entry in entries {
-            let mut entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => return self.skip(place, error),
-            };
-            let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-            let below = format!("{place}!{}", name.trim_start_matches("./"));
-            if let Some(target) = entry.link_name_bytes() {
-                let target = target.into_owned();
-                self.content(&below, &target, depth + 1);
-            }
-            self.stream(&below, &mut entry, depth + 1);
-            if self.over(&below) {
-                return;
-            }
-        }
-    }
-
-    fn ar(&mut self, place: &str, reader: &mut dyn Read, depth: usize) {
-        let mut archive = ar::Archive::new(reader);
-        while let Some(entry) = archive.next_entry() {
-            let mut entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => return self.skip(place, error),
-            };
-            let below = format!("{place}!{}", String::from_utf8_lossy(entry.header().identifier()));
-            self.stream(&below, &mut entry, depth + 1);
-        }
-    }
-
     /// Looks at a content that is in memory.
     fn content(&mut self, place: &str, content: &[u8], depth: usize) {
         self.report.bytes += content.len() as u64;
-        for hit in self.hunt.texts(content, true) {
-            self.hit(hit, place);
-        }
-        for (plain, how) in [(unescaped(content), "unescaped"), (without_entities(content), "entities")] {
-            for hit in plain.iter().flat_map(|plain| self.hunt.texts(plain, false)).collect::<Vec<_>>() {
-                self.hit(hit, &format!("{place}!{how}"));
-            }
-        }
+        self.texts(place, content);
         if let Some((kind, place, detail)) = self.repositories.file(place, content) {
             self.add(None, kind, place, 0, detail);
         }
@@ -265,7 +232,6 @@ impl<'a> Scanner<'a> {
                 self.hit(hit, place);
             }
         }
-        let encoded = base64::decoded(content);
         let is_zip = content.starts_with(b"PK\x03\x04") || {
             let end = &content[content.len().saturating_sub(ZIP_END_BYTES)..];
             end.windows(4).any(|window| window == b"PK\x05\x06")
@@ -277,9 +243,9 @@ impl<'a> Scanner<'a> {
             }
             return;
         }
-        for (offset, plain) in encoded {
-            self.decoded(&format!("{place}!base64@{offset}"), &plain, depth);
-        }
+        base64::decoded(content, &mut |offset, plain| {
+            self.decoded(&format!("{place}!base64@{offset}"), plain, depth);
+        });
         if is_zip {
             self.zip(place, content, depth);
         }
@@ -287,27 +253,71 @@ impl<'a> Scanner<'a> {
             self.pack(place, &content[start..], depth);
         }
         if packs::is_zlib(content) {
-            match packs::loose(content, self.limits.entry_bytes) {
-                Ok(object) => self.object(place, &object, depth),
-                Err(reason) if place.contains("/objects/") => self.skip(place, reason),
-                // Any text may begin with these two bytes.
-                Err(_) => {}
+            self.zlib(place, content, depth);
+        }
+    }
+
+    /// Looks at a content's text as it is, without escapes and entities, and at what patches in it lead to.
+    fn texts(&mut self, place: &str, content: &[u8]) {
+        let mut told: BTreeSet<(TaskId, Kind, String)> = BTreeSet::new();
+        // A text is told once, where it stands as it is, and a changed part only where nothing else was found.
+        let mut tell = |scanner: &mut Self, hits: Vec<Hit>, place: &str| {
+            for hit in hits {
+                let more = hit.kind == Kind::ChangedText && told.iter().any(|(task, ..)| *task == hit.task);
+                if !more && told.insert((hit.task.clone(), hit.kind, hit.detail.clone())) {
+                    scanner.hit(hit, place);
+                }
             }
+        };
+        let mut look = |scanner: &mut Self, place: String, content: &[u8], raw| {
+            tell(scanner, scanner.hunt.texts(content, raw), &place);
+            for patched in patched(content) {
+                tell(scanner, scanner.hunt.texts(&patched, false), &format!("{place}!patch"));
+            }
+        };
+        look(self, place.to_owned(), content, true);
+        if let Some(plain) = unescaped(content) {
+            look(self, format!("{place}!unescaped"), &plain, false);
+        }
+        if let Some(plain) = without_entities(content) {
+            look(self, format!("{place}!entities"), &plain, false);
         }
     }
 
     /// Looks at decoded bytes: at archives in them, and else for the text only, because most are not base64 at all.
     fn decoded(&mut self, place: &str, content: &[u8], depth: usize) {
+        let format = Format::of(content);
         let is_archive = content.starts_with(b"PK\x03\x04")
             || content.starts_with(&[0xca, 0xfe, 0xba, 0xbe])
             || packs::pack_start(content).is_some()
-            || !matches!(Format::of(content), Format::Plain | Format::Unknown(_));
+            || packs::is_zlib(content)
+            || (format != Format::Plain && format.is_certain());
         if is_archive {
             self.stream(place, &mut &content[..], depth + 1);
             return;
         }
-        for hit in self.hunt.texts(content, true) {
-            self.hit(hit, place);
+        self.texts(place, content);
+    }
+
+    /// Looks at what a stream of zlib holds, which may be an object of git.
+    fn zlib(&mut self, place: &str, content: &[u8], depth: usize) {
+        let most = self.limits.entry_bytes;
+        let (plain, failed) = packs::inflated(content, most);
+        match failed {
+            None => match Object::loose(plain) {
+                Ok(object) => self.object(place, &object, depth),
+                Err(plain) => {
+                    let mut plain = self.metered(Cursor::new(&plain));
+                    self.stream(&format!("{place}!zlib"), &mut plain, depth + 1);
+                }
+            },
+            Some(reason) => {
+                // Any text may begin with the two bytes of zlib, and then hardly anything inflates.
+                if place.contains("/objects/") || plain.len() as u64 > most.min(LEAST_INFLATED_BYTES) {
+                    self.skip(place, reason);
+                }
+                self.texts(&format!("{place}!zlib"), &plain);
+            }
         }
     }
 
@@ -368,7 +378,7 @@ impl<'a> Scanner<'a> {
         self.add(Some(hit.task), hit.kind, place.to_owned(), hit.offset as u64, hit.detail);
     }
 
-    fn add(&mut self, task_id: Option<TaskId>, kind: super::Kind, place: String, offset: u64, detail: String) {
+    fn add(&mut self, task_id: Option<TaskId>, kind: Kind, place: String, offset: u64, detail: String) {
         let cross_task = task_id.as_ref().is_some_and(|task| !self.own.contains(task));
         let key = (place.clone(), task_id.clone(), kind.name(), detail.clone());
         // Own findings are never pushed out by others'.

@@ -57,21 +57,33 @@ pub(super) enum Format {
     Plain,
 }
 
+/// The format of `compress`, whose files end with `.Z`.
+const COMPRESS: &str = "compress (.Z)";
+
 /// Bytes that [`Format::of`] needs.
 pub(super) const HEAD_BYTES: usize = 512;
 
 impl Format {
     pub(super) fn of(head: &[u8]) -> Self {
-        const UNKNOWN: [(&[u8], &str); 5] = [
+        const UNKNOWN: [(&[u8], &str); 10] = [
             (b"BZh", "bzip2"),
             (b"7z\xbc\xaf\x27\x1c", "7z"),
             (b"Rar!\x1a\x07", "RAR"),
             (b"\x04\x22\x4d\x18", "LZ4"),
+            (b"\x02\x21\x4c\x18", "LZ4"),
             (b"\x5d\x00\x00\x80\x00", "LZMA"),
+            (b"LZIP\x01", "lzip"),
+            (b"\x89LZO\x00\x0d\x0a\x1a\x0a", "lzop"),
+            (b"hsqs", "SquashFS"),
+            (b"\xed\xab\xee\xdb", "RPM"),
         ];
         match head {
             [0x1f, 0x8b, 8, ..] => Self::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            // Frames of zstd, and frames that its readers pass over.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
+            [0x22..=0x27, 0xb5, 0x2f, 0xfd, ..] => Self::Unknown("an early zstd"),
+            // The third byte tells the longest code, of 9 to 16 bits.
+            [0x1f, 0x9d, flags, ..] if flags & 0x60 == 0 && matches!(flags & 0x1f, 9..=16) => Self::Unknown(COMPRESS),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
             _ if head.get(257..262) == Some(b"ustar") => Self::Tar,
             _ if head.starts_with(b"!<arch>\n") => Self::Ar,
@@ -82,5 +94,10 @@ impl Format {
                 None => Self::Plain,
             },
         }
+    }
+
+    /// Tells whether hardly any other content begins like this format.
+    pub(super) fn is_certain(self) -> bool {
+        self != Self::Unknown(COMPRESS)
     }
 }

@@ -33,10 +33,13 @@ pub struct Layout {
     members: Members,
 }
 
+/// The position and size in bytes of each member, by its name.
+type Places = BTreeMap<String, (u64, u64)>;
+
 enum Members {
     Directory(OwnedFd),
-    /// The position and size of each member in bytes.
-    Archive(fs::File, BTreeMap<String, (u64, u64)>),
+    /// Its members, and where the last one ends.
+    Archive(fs::File, Places, u64),
 }
 
 impl Layout {
@@ -54,9 +57,9 @@ impl Layout {
             FileType::Directory => Members::Directory(opened),
             FileType::RegularFile => {
                 let mut file = fs::File::from_parts(std::fs::File::from(opened), path);
-                let found =
+                let (found, end) =
                     members(&mut file).map_err(|reason| BundleError::Malformed { name: name.clone(), reason })?;
-                Members::Archive(file, found)
+                Members::Archive(file, found, end)
             }
             _ => {
                 let reason = "it is neither a directory nor a file".to_owned();
@@ -166,7 +169,7 @@ impl Layout {
     /// Opens a member at its start, and returns its size in bytes.
     fn open_member(&self, member: &str) -> Result<Option<(std::fs::File, u64)>, BundleError> {
         match &self.members {
-            Members::Archive(file, members) => {
+            Members::Archive(file, members, _) => {
                 let Some((position, size)) = members.get(member) else { return Ok(None) };
                 // Its own position, because several members may be read at once.
                 let opened = fs::File::open(file.path()).and_then(|mut file| {
@@ -200,29 +203,63 @@ impl Layout {
     /// [`BundleError::Io`]; [`BundleError::Malformed`] for more than 500,000.
     pub fn blob_names(&self) -> Result<Vec<String>, BundleError> {
         let names: Vec<String> = match &self.members {
-            Members::Archive(_, members) => {
+            Members::Archive(_, members, _) => {
                 let blobs = members.keys().filter_map(|name| name.strip_prefix("blobs/sha256/"));
                 blobs.map(str::to_owned).collect()
             }
-            Members::Directory(directory) => {
-                let io = |error: Errno| self.io(error.into());
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-                let opened = openat2(directory, BLOBS, flags, Mode::empty(), resolve).map_err(io)?;
-                let mut names = Vec::new();
-                for entry in Dir::read_from(&opened).map_err(io)? {
-                    let name = entry.map_err(io)?.file_name().to_string_lossy().into_owned();
-                    if names.len() >= MOST_MEMBERS {
-                        return Err(self.malformed(format!("it has more than {MOST_MEMBERS} blobs")));
-                    }
-                    if name != "." && name != ".." {
-                        names.push(name);
+            Members::Directory(directory) => self.names(directory, BLOBS)?,
+        };
+        Ok(names)
+    }
+
+    /// Returns what lies beside the bundle's files and its blobs: names of other files, or what follows the archive's members.
+    /// Nobody reads it, and no digest covers it.
+    ///
+    /// # Errors
+    /// As [`Layout::blob_names`].
+    pub fn others(&self) -> Result<Vec<String>, BundleError> {
+        match &self.members {
+            Members::Archive(file, _, end) => {
+                let io = |error| self.io(error);
+                let mut file = fs::File::open(file.path()).map_err(io)?;
+                file.seek(SeekFrom::Start(*end)).map_err(io)?;
+                let mut buffer = vec![0; 64 << 10];
+                loop {
+                    match file.read(&mut buffer).map_err(io)? {
+                        0 => return Ok(Vec::new()),
+                        read if buffer[..read].iter().all(|byte| *byte == 0) => {}
+                        _ => return Ok(vec!["bytes after the archive's end".to_owned()]),
                     }
                 }
-                names.sort();
-                names
             }
-        };
+            Members::Directory(directory) => {
+                let mut others = self.names(directory, ".")?;
+                others.retain(|name| ![LAYOUT, INDEX, SIGNATURE, "blobs"].contains(&name.as_str()));
+                let blobs = self.names(directory, "blobs")?;
+                let other = blobs.iter().filter(|name| *name != "sha256").map(|name| format!("blobs/{name}"));
+                others.extend(other);
+                Ok(others)
+            }
+        }
+    }
+
+    /// Returns the names in a directory of the bundle, sorted.
+    fn names(&self, bundle: &OwnedFd, directory: &str) -> Result<Vec<String>, BundleError> {
+        let io = |error: Errno| self.io(error.into());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let opened = openat2(bundle, directory, flags, Mode::empty(), resolve).map_err(io)?;
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&opened).map_err(io)? {
+            let name = entry.map_err(io)?.file_name().to_string_lossy().into_owned();
+            if names.len() >= MOST_MEMBERS {
+                return Err(self.malformed(format!("it has more than {MOST_MEMBERS} blobs")));
+            }
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        names.sort();
         Ok(names)
     }
 }
@@ -232,10 +269,10 @@ pub fn blob_name(digest: &Digest) -> String {
     format!("{BLOBS}/{}", digest.hex())
 }
 
-/// Returns the position and size of an archive's members. Only the headers are read.
-fn members(file: &mut fs::File) -> Result<BTreeMap<String, (u64, u64)>, String> {
+/// Returns an archive's members, and where the last one ends. Only the headers are read.
+fn members(file: &mut fs::File) -> Result<(Places, u64), String> {
     let length = file.metadata().map_err(|error| error.to_string())?.len();
-    let mut found = BTreeMap::new();
+    let (mut found, mut last) = (Places::new(), 0);
     let mut archive = tar::Archive::new(file);
     let entries = archive.entries_with_seek().map_err(|error| error.to_string())?.raw(true);
     for (number, member) in entries.enumerate() {
@@ -246,6 +283,8 @@ fn members(file: &mut fs::File) -> Result<BTreeMap<String, (u64, u64)>, String> 
         let path = String::from_utf8_lossy(&member.header().path_bytes()).into_owned();
         let shown: String = path.chars().take(200).collect();
         let name = path.strip_prefix("./").unwrap_or(&path).trim_end_matches('/');
+        let (position, size) = (member.raw_file_position(), member.size());
+        last = position.saturating_add(size.saturating_add(511) & !511);
         match member.header().entry_type() {
             tar::EntryType::Directory if ["", ".", "blobs", BLOBS].contains(&name) => continue,
             tar::EntryType::Regular => {}
@@ -255,7 +294,6 @@ fn members(file: &mut fs::File) -> Result<BTreeMap<String, (u64, u64)>, String> 
         if !is_blob && ![LAYOUT, INDEX, SIGNATURE].contains(&name) {
             return Err(format!("`{shown}` does not belong into it"));
         }
-        let (position, size) = (member.raw_file_position(), member.size());
         if position.checked_add(size).is_none_or(|end| end > length) {
             return Err(format!("it is truncated: `{shown}` ends after the file"));
         }
@@ -263,5 +301,5 @@ fn members(file: &mut fs::File) -> Result<BTreeMap<String, (u64, u64)>, String> 
             return Err(format!("`{shown}` is in it twice"));
         }
     }
-    Ok(found)
+    Ok((found, last))
 }

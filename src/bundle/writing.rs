@@ -67,7 +67,8 @@ impl NewBundle {
         let Some(name) = path.file_name() else {
             return Err(io(io::Error::other("it is no name of a directory")));
         };
-        let unfinished = path.with_file_name(format!(".{}.unfinished", name.to_string_lossy()));
+        // `bundle pull` keeps `.NAME.unfinished`, which must stay.
+        let unfinished = path.with_file_name(format!(".{}.new", name.to_string_lossy()));
         if unfinished.exists() {
             fs::remove_dir_all(&unfinished).map_err(io)?;
         }

@@ -28,8 +28,8 @@ pub(super) struct AuditArguments {
 
 pub(super) fn run(arguments: &AuditArguments, context: &Context) -> Result<(), CommandError> {
     let selector = Selector { patterns: arguments.task.clone(), ..Selector::default() };
-    let request =
-        AuditRequest { subjects: arguments.subjects.clone(), tasks: (!arguments.task.is_empty()).then_some(selector) };
+    let tasks = (!arguments.task.is_empty()).then_some(selector);
+    let request = AuditRequest { subjects: arguments.subjects.clone(), tasks, bases: Vec::new() };
     let (mut clean, mut leaking, mut incomplete, mut cross) = (0, 0, 0, 0);
     let each = |audited: Audited| {
         let report = &audited.report;

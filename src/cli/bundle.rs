@@ -53,7 +53,7 @@ enum BundleCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
-    /// Read every byte of a bundle and check digests, signature and names
+    /// Read every byte of a bundle and check digests, signature and names; audit a bundle for agents
     Verify {
         /// Directory or archive
         #[arg(value_name = "BUNDLE")]
@@ -328,6 +328,12 @@ fn write_verified(verified: &Verified, format: OutputFormat) -> Result<(), Comma
     for stranger in &verified.strangers {
         stdout::line(&format!("unknown: {stranger}"))?;
     }
+    for leak in &verified.leaks {
+        stdout::line(&format!("leak: {leak}"))?;
+    }
+    for unseen in &verified.unseen {
+        stdout::line(&format!("not looked at: {unseen}"))?;
+    }
     let (tasks, sound) = (counted(verified.tasks, "task", "tasks"), counted(verified.sound, "blob", "blobs"));
     let signed = match &verified.signer {
         Some(signer) => format!("signed by {signer}"),
@@ -338,5 +344,10 @@ fn write_verified(verified: &Verified, format: OutputFormat) -> Result<(), Comma
         count => format!(", {} in its base", counted(count, "blob", "blobs")),
     };
     let bytes = verified.bytes >> 20;
+    match &verified.not_audited {
+        Some(reason) => stdout::line(&format!("not audited: {reason}"))?,
+        None if verified.audited => stdout::line("audited for the answers of its tasks")?,
+        None => {}
+    }
     stdout::line(&format!("for {}s: {tasks}, {sound} sound, {bytes} MiB read{base}; {signed}", verified.audience))
 }

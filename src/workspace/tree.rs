@@ -259,7 +259,8 @@ impl RevisionTree {
         }
     }
 
-    fn size(&self, path: &[u8], entry: &TreeEntry) -> Result<Option<usize>, WorkspaceError> {
+    /// Returns the size of an entry's content in bytes; `None` if the repository lacks it. `path` is for errors.
+    pub(crate) fn size(&self, path: &[u8], entry: &TreeEntry) -> Result<Option<usize>, WorkspaceError> {
         let git = self.git();
         match git.odb().and_then(|odb| odb.read_header(entry.id)) {
             Ok((size, ObjectType::Blob)) if size <= MOST_FILE_BYTES => Ok(Some(size)),

@@ -30,7 +30,12 @@ fn agents_get_workspaces_and_an_image_and_no_answers() {
     for bundle in [&directory, &archive] {
         let bundle = bundle.to_str().unwrap();
         let said = maker.line.run(&["bundle", "verify", bundle]);
+        assert!(said.starts_with("exit 0") && said.contains("not audited: the answers are not here"), "{said}");
+        let said = maker.fine(&["bundle", "verify", bundle]);
+        assert!(said.contains("audited for the answers of its tasks"), "{said}");
+        let said = CommandLine::new().run(&["bundle", "verify", bundle]);
         assert!(said.starts_with("exit 0"), "{said}");
+        assert!(said.contains("not audited: the answers of 5 of its 5 tasks are not known here"), "{said}");
         let said = maker.fine(&["audit", bundle]);
         assert!(!said.contains("gold_"), "{said}");
         // What scorers have is not there to be found: nothing names it.
@@ -91,10 +96,32 @@ fn a_developers_test_in_a_bundle_for_agents_is_found() {
     let said = CommandLine::new().run(&["bundle", "verify", stranger.to_str().unwrap()]);
     assert!(said.starts_with("exit 1\n") && said.contains("unknown: "), "{said}");
 
-    // A workspace that already has the answer never becomes a bundle.
+    // So is what lies beside the blobs, and after an archive's end.
+    let beside = maker.line.path().join("beside");
+    copy(&directory, &beside);
+    fs::write(beside.join("notes.md"), gold).unwrap();
+    fs::create_dir(beside.join("blobs/sha512")).unwrap();
+    let longer = create(&maker, "longer.tar");
+    let bytes = fs::read(&longer).unwrap();
+    fs::write(&longer, [bytes.as_slice(), gold].concat()).unwrap();
+    for (bundle, expected) in [
+        (&beside, &["unknown: notes.md", "unknown: blobs/sha512"][..]),
+        (&longer, &["unknown: bytes after the archive's end"]),
+    ] {
+        let said = CommandLine::new().run(&["bundle", "verify", bundle.to_str().unwrap()]);
+        assert!(said.starts_with("exit 1\n") && expected.iter().all(|expected| said.contains(expected)), "{said}");
+        let said = maker.run(&["audit", bundle.to_str().unwrap()]);
+        assert!(said.starts_with("exit 4\n") && said.contains("does not belong into it"), "{said}");
+    }
+
+    // What a killed command left is no workspace. A workspace that already has the answer never becomes a bundle.
     let there = maker.line.path().join("there");
     maker.fine(&["workspace", "-o", there.to_str().unwrap()]);
     let workspace = fs::read_dir(&there).unwrap().next().unwrap().unwrap().path();
+    let left = format!(".{}.unfinished-1", workspace.file_name().unwrap().display());
+    fs::create_dir(there.join(&left)).unwrap();
+    fs::write(there.join(&left).join("notes.md"), gold).unwrap();
+    assert!(!maker.fine(&["audit", there.to_str().unwrap()]).contains("notes.md"));
     fs::write(workspace.join("project/notes.md"), gold).unwrap();
     let said = maker.run(&["audit", workspace.to_str().unwrap()]);
     assert!(said.starts_with("exit 1\n") || is_of_another_task(&said, &workspace, &miniature.name), "{said}");
@@ -103,6 +130,34 @@ fn a_developers_test_in_a_bundle_for_agents_is_found() {
 /// Tells whether the workspace belongs to another task than the planted answer.
 fn is_of_another_task(said: &str, workspace: &Path, miniature: &str) -> bool {
     said.contains("cross_task") && !workspace.to_str().unwrap().ends_with(miniature)
+}
+
+#[test]
+fn a_pull_is_kept_and_a_link_to_no_signers_accepts_no_bundle() {
+    let maker = Maker::new();
+    // What an interrupted pull of the same name left is not in the way, and stays.
+    let left = maker.line.path().join(".made.unfinished/blobs");
+    fs::create_dir_all(&left).unwrap();
+    let bundle = create(&maker, "made");
+    assert!(left.is_dir());
+    std::os::unix::fs::symlink("nowhere", maker.line.path().join("data/allowed_signers")).unwrap();
+    let said = maker.run(&["bundle", "verify", bundle.to_str().unwrap()]);
+    assert!(said.starts_with("exit 6\n") && said.contains("is not signed"), "{said}");
+}
+
+#[test]
+fn the_image_for_agents_is_audited_as_well() {
+    let maker = Maker::new();
+    let repository = maker.repository.to_string();
+    let said = maker.fine(&["audit", &repository]);
+    assert!(said.contains("1 clean, 0 with leaks"), "{said}");
+    // The sample has no locked tools, so its image stands for the one for agents.
+    let path = maker.line.path().join(format!("data/images/{}.json", maker.repository.file_stem()));
+    let mut built: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    built["agent"] = built["image"].clone();
+    fs::write(&path, built.to_string()).unwrap();
+    let said = maker.fine(&["audit", &repository]);
+    assert!(said.contains(": image for agents: clean") && said.contains("2 clean, 0 with leaks"), "{said}");
 }
 
 #[test]
@@ -131,6 +186,21 @@ fn damaged_bundles_for_agents_are_refused() {
         assert!(said.starts_with("exit 0") || said.starts_with("exit 6\n"), "{said}");
         assert!(said.starts_with("exit 0") || unpacked < maker.tasks(), "{said}");
     }
+    // Blobs of another size are listed like those with other bytes.
+    let longer = path("longer");
+    copy(&directory, &longer);
+    let mut archives = 0;
+    for blob in fs::read_dir(longer.join("blobs/sha256")).unwrap().map(|blob| blob.unwrap().path()) {
+        let mut bytes = fs::read(&blob).unwrap();
+        if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            archives += 1;
+            bytes.push(0);
+            fs::write(blob, bytes).unwrap();
+        }
+    }
+    let said = CommandLine::new().run(&["bundle", "verify", longer.to_str().unwrap()]);
+    assert!(said.starts_with("exit 1\n") && said.matches("bytes instead of").count() >= archives, "{said}");
+    assert!(archives >= maker.tasks() && said.contains("not audited: the bundle is not whole"), "{said}");
     let gone = path("gone");
     copy(&directory, &gone);
     fs::remove_file(largest(&gone)).unwrap();

@@ -1,5 +1,6 @@
 //! The targets, a file for each kind of format.
 
+mod agents;
 mod archives;
 mod bundles;
 mod classes;
@@ -38,6 +39,9 @@ pub const TARGETS: &[Target] = &[
     bundles::BUNDLE,
     bundles::OBJECTS,
     bundles::RUN,
+    agents::AUDIT,
+    agents::WORKSPACE,
+    agents::TRIAL,
     origins::CONTROL,
     origins::PACKAGES,
     origins::RELEASE,

@@ -359,16 +359,19 @@ impl Trial {
     /// [`AgentError::Refused`], [`AgentError::Io`].
     pub fn target(&self, task: &Task) -> Result<Option<String>, AgentError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let trial = openat(CWD, &self.directory, flags, Mode::empty()).map_err(io::Error::from)?;
+        let trial = openat(CWD, &self.directory, flags | OFlags::PATH, Mode::empty()).map_err(io::Error::from)?;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let path = format!("artifacts{PROJECT}");
-        match openat2(&trial, path.as_str(), flags, Mode::empty(), resolve) {
+        let refused = |reason: &str| AgentError::Refused {
+            task: task.id.clone(),
+            path: task.test_file.clone(),
+            reason: reason.to_owned(),
+        };
+        // To read a file below a directory, no right to list the directory is needed.
+        match openat2(&trial, path.as_str(), flags | OFlags::PATH, Mode::empty(), resolve) {
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(Errno::LOOP | Errno::XDEV) => Err(AgentError::Refused {
-                task: task.id.clone(),
-                path: task.test_file.clone(),
-                reason: "a part of its path is a link".to_owned(),
-            }),
+            Err(Errno::LOOP | Errno::XDEV) => Err(refused("a part of its path is a link")),
+            Err(Errno::ACCESS) => Err(refused("a directory on its path may not be entered")),
             opened => read_target(task, &opened.map_err(io::Error::from)?),
         }
     }

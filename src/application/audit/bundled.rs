@@ -1,7 +1,7 @@
 //! Bundles for agents: each workspace is audited for its own task, everything else for all tasks of the bundle.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Content, Unit};
@@ -14,7 +14,7 @@ use crate::task::{Task, TaskId};
 
 /// Returns what of a bundle for agents is audited for itself; `None` for anything else.
 pub(super) fn units(
-    path: &Path,
+    (path, bases): (&Path, &[PathBuf]),
     all: &[Task],
     wanted: Option<&BTreeSet<TaskId>>,
 ) -> Result<Option<Vec<Unit>>, CommandError> {
@@ -32,7 +32,13 @@ pub(super) fn units(
         });
     }
     let own = |tasks: BTreeSet<TaskId>| wanted.cloned().unwrap_or(tasks);
-    let layout = Arc::new(layout);
+    let strangers = layout.others()?;
+    let names = layout.blob_names()?;
+    let mut layouts = vec![layout];
+    for base in bases {
+        layouts.push(Layout::open(base)?);
+    }
+    let layouts: Arc<[Layout]> = layouts.into();
     let mut archives = BTreeSet::new();
     let mut units = Vec::new();
     for (_, task, packed) in description.workspaces() {
@@ -40,7 +46,7 @@ pub(super) fn units(
         let blobs = vec![(task.to_string(), packed.archive, packed.size)];
         units.push(Unit {
             subject: format!("{name}: {task}"),
-            content: Content::Blobs { layout: Arc::clone(&layout), blobs },
+            content: Content::Blobs { layouts: Arc::clone(&layouts), blobs },
             own: own(BTreeSet::from([task.clone()])),
             task_id: Some(task.clone()),
         });
@@ -49,13 +55,16 @@ pub(super) fn units(
     let others = all_sizes.iter().filter(|(digest, _)| !archives.contains(*digest));
     let blobs = others.map(|(digest, size)| (digest.to_string(), *digest, *size)).collect();
     let subject = format!("{name}: images and records");
-    let content = Content::Blobs { layout: Arc::clone(&layout), blobs };
+    let content = Content::Blobs { layouts: Arc::clone(&layouts), blobs };
     units.push(Unit { subject, content, own: own(tasks.clone()), task_id: None });
     let known = |name: &String| {
         Digest::from_hex(name).is_ok_and(|digest| own_blobs.contains(&digest) || all_sizes.contains_key(&digest))
     };
-    if let Some(stranger) = layout.blob_names()?.iter().find(|name| !known(name)) {
-        return Err(layout.malformed(format!("its description does not name the blob `{stranger}`")).into());
+    if let Some(stranger) = names.iter().find(|name| !known(name)) {
+        return Err(layouts[0].malformed(format!("its description does not name the blob `{stranger}`")).into());
+    }
+    if let Some(stranger) = strangers.first() {
+        return Err(layouts[0].malformed(format!("`{stranger}` does not belong into it")).into());
     }
     let [description, manifest, _] = described.render(&[]).map_err(|error| CommandError::Runtime(error.into()))?;
     let texts = [(INDEX, index), ("description", description), ("manifest", manifest)];

@@ -1,17 +1,25 @@
-//! `bundle verify`: reads every byte of a bundle and compares it with what the bundle says of itself.
+//! `bundle verify`: reads every byte of a bundle and compares it with what the bundle says of itself. A bundle for agents is audited
+//! as well, where the data directory has its tasks.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::{Trust, open};
 use crate::agent::packing;
-use crate::application::Context;
+use crate::application::audit::{AuditRequest, Audited, audit};
 use crate::application::workbench::blocking;
+use crate::application::{Context, Options};
+use crate::bundle::agents::{AgentDescription, Kept};
 use crate::bundle::{Audience, BundleError, Description, Layout, objects};
 use crate::digest::Digest;
 use crate::error::CommandError;
+use crate::output::counted;
+use crate::task::TaskId;
+use crate::task::file::load_all;
+use crate::workspace::WorkspaceError;
 
 /// What is verified.
 #[derive(Clone, Debug)]
@@ -45,8 +53,16 @@ pub struct Verified {
     pub damaged: Vec<String>,
     /// Blobs that are neither here nor in a base.
     pub missing: Vec<Digest>,
-    /// Files in the directory of blobs that the bundle does not name.
+    /// Files that the bundle does not name, and bytes after an archive's end.
     pub strangers: Vec<String>,
+    /// Whether a bundle for agents was audited.
+    pub audited: bool,
+    /// Why it was not; `None` for bundles for scorers, which have the answers.
+    pub not_audited: Option<String>,
+    /// What the audit found of the developers' tests, apart from files that the description says the protocol keeps.
+    pub leaks: Vec<String>,
+    /// What the audit did not look at in full, apart from files that the description names.
+    pub unseen: Vec<String>,
 }
 
 impl Verified {
@@ -56,7 +72,7 @@ impl Verified {
     /// [`CommandError::CheckFailed`].
     pub fn verdict(&self) -> Result<(), CommandError> {
         match self.damaged.len() + self.missing.len() + self.strangers.len() {
-            0 => Ok(()),
+            0 => self.clean(),
             _ => {
                 let (damaged, missing, strangers) = (self.damaged.len(), self.missing.len(), self.strangers.len());
                 let summary = format!(
@@ -65,6 +81,17 @@ impl Verified {
                 Err(CommandError::CheckFailed { summary })
             }
         }
+    }
+
+    fn clean(&self) -> Result<(), CommandError> {
+        let summary = match (self.leaks.len(), self.unseen.len()) {
+            (0, 0) => return Ok(()),
+            (0, unseen) => {
+                format!("{} of the bundle could not be looked at in full", counted(unseen, "place", "places"))
+            }
+            (leaks, _) => format!("the answer can be found in {} of the bundle", counted(leaks, "place", "places")),
+        };
+        Err(CommandError::CheckFailed { summary })
     }
 }
 
@@ -88,6 +115,10 @@ pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verifi
             damaged: Vec::new(),
             missing: Vec::new(),
             strangers: Vec::new(),
+            audited: false,
+            not_audited: None,
+            leaks: Vec::new(),
+            unseen: Vec::new(),
         };
         for (digest, size) in description.sizes() {
             if layout.has(&digest)? {
@@ -111,8 +142,8 @@ pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verifi
             }
         }
         for blob in description.sources() {
-            if layout.has(&blob.digest)?
-                && let Err(reason) = objects::ids(layout.open_blob(&blob.digest, blob.size)?)
+            if let Some(sources) = whole(layout, &blob.digest, blob.size)?
+                && let Err(reason) = objects::ids(sources)
             {
                 verified.damaged.push(format!("blob {}: {reason}", blob.digest));
             }
@@ -120,10 +151,7 @@ pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verifi
         verified.damaged.extend(opened.damaged_runs()?);
         if let Description::Agent(description) = description {
             for (_, task, packed) in description.workspaces() {
-                if !layout.has(&packed.archive)? {
-                    continue;
-                }
-                let archive = layout.open_blob(&packed.archive, packed.size)?;
+                let Some(archive) = whole(layout, &packed.archive, packed.size)? else { continue };
                 if let Err(error) = packing::unpack(task, &packed.commit, archive, None) {
                     verified.damaged.push(error.to_string());
                 }
@@ -135,7 +163,78 @@ pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verifi
             Digest::from_hex(name).is_ok_and(|digest| own.contains(&digest) || sizes.contains_key(&digest))
         };
         verified.strangers = layout.blob_names()?.into_iter().filter(|name| !known(name)).collect();
-        Ok(verified)
+        verified.strangers.extend(layout.others()?);
+        Ok((verified, opened.description))
     };
-    context.until_interrupted(blocking(work)).await
+    let (mut verified, description) = context.until_interrupted(blocking(work)).await?;
+    if let Description::Agent(description) = &description {
+        look_for_answers(&mut verified, description, request, context).await?;
+    }
+    Ok(verified)
+}
+
+/// Opens a blob; `None` if it is missing or has another size, which is told with the blobs.
+fn whole(layout: &Layout, digest: &Digest, size: u64) -> Result<Option<impl Read + use<>>, BundleError> {
+    if !layout.has(digest)? {
+        return Ok(None);
+    }
+    match layout.open_blob(digest, size) {
+        Err(BundleError::Malformed { .. }) => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+/// Audits a bundle for agents, if it is whole and the data directory has its tasks.
+async fn look_for_answers(
+    verified: &mut Verified,
+    description: &AgentDescription,
+    request: &VerifyRequest,
+    context: &Context,
+) -> Result<(), CommandError> {
+    if verified.damaged.len() + verified.missing.len() + verified.strangers.len() > 0 {
+        verified.not_audited = Some("the bundle is not whole".to_owned());
+        return Ok(());
+    }
+    let known: BTreeSet<TaskId> =
+        load_all(&context.data_dir()?.join("tasks"))?.into_iter().map(|task| task.id).collect();
+    let unknown = description.workspaces().filter(|(_, task, _)| !known.contains(task)).count();
+    if unknown > 0 {
+        let tasks = verified.tasks;
+        verified.not_audited = Some(format!("the answers of {unknown} of its {tasks} tasks are not known here"));
+        return Ok(());
+    }
+    let subjects = vec![request.bundle.display().to_string()];
+    let audit_request = AuditRequest { subjects, tasks: None, bases: request.bases.clone() };
+    let each = |audited: Audited| {
+        let of_task = |task: &TaskId| description.workspaces().find(|(_, known, _)| *known == task);
+        let packed = audited.task_id.as_ref().and_then(of_task).map(|(_, _, packed)| packed);
+        for finding in audited.report.leaks() {
+            let same = |kept: &Kept| kept.kind == finding.kind.name() && kept.detail == finding.detail;
+            if !packed.is_some_and(|packed| packed.kept.iter().any(same)) {
+                let (kind, place, detail) = (finding.kind.name(), &finding.place, &finding.detail);
+                verified.leaks.push(format!("{}: {kind} {place}: {detail}", audited.subject));
+            }
+        }
+        for place in &audited.report.not_looked_at {
+            if !packed.is_some_and(|packed| packed.unseen.iter().any(|unseen| unseen.reason == place.reason)) {
+                verified.unseen.push(format!("{}: {}: {}", audited.subject, place.place, place.reason));
+            }
+        }
+        if audited.report.not_listed > 0 {
+            verified.unseen.push(format!("{}: and {} more", audited.subject, audited.report.not_listed));
+        }
+        Ok(())
+    };
+    // A check fetches nothing.
+    let context = context.with_options(Options { offline: true, ..context.options.clone() });
+    match audit(&audit_request, &context, each).await {
+        Ok(()) => verified.audited = true,
+        Err(error) => match error.failure() {
+            Some(WorkspaceError::Offline { .. } | WorkspaceError::MirrorMissing { .. }) => {
+                verified.not_audited = Some(format!("the answers are not here: {error}"));
+            }
+            _ => return Err(error),
+        },
+    }
+    Ok(())
 }

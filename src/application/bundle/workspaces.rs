@@ -204,7 +204,8 @@ impl Explained {
         };
         let mut explained = Self { kept: BTreeSet::new(), unseen: BTreeSet::new(), whole: report.not_listed == 0 };
         for finding in report.leaks() {
-            let is_text = matches!(finding.kind, Kind::TestFile | Kind::TestText | Kind::MethodText);
+            let is_text =
+                matches!(finding.kind, Kind::TestFile | Kind::TestText | Kind::MethodText | Kind::ChangedText);
             match file(&finding.place).filter(|_| is_text) {
                 Some(path) => {
                     let (kind, detail) = (finding.kind.name().to_owned(), finding.detail.clone());
