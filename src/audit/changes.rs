@@ -30,9 +30,11 @@ pub(super) fn changes(before: &[u8], after: &[u8]) -> Result<Vec<Changed>, git2:
             let (mut line, mut lines, mut tells) = (0, Vec::new(), false);
             for index in 0..patch.num_lines_in_hunk(hunk)? {
                 let found = patch.line_in_hunk(hunk, index)?;
-                if let ('+' | ' ', Some(number)) = (found.origin(), found.new_lineno()) {
+                let origin = found.origin();
+                // What is left around a removed line tells something as well.
+                tells |= (origin == '+' || (origin == '-' && around > 0)) && is_code(found.content());
+                if let ('+' | ' ', Some(number)) = (origin, found.new_lineno()) {
                     line = if line == 0 { number } else { line };
-                    tells |= found.origin() == '+' && is_code(found.content());
                     lines.extend_from_slice(found.content());
                 }
             }
@@ -76,5 +78,10 @@ mod tests {
                 .is_empty()
         );
         assert!(changes(before.as_bytes(), before.as_bytes()).unwrap().is_empty());
+        let shorter = before.replace("    second();\n", "").replace("one()", "oneOfTheMethods()");
+        let longer = shorter.replace("first", "    third();\n    first");
+        let found = changes(longer.as_bytes(), shorter.as_bytes()).unwrap();
+        let [whole] = found.as_slice() else { panic!("{} changes", found.len()) };
+        assert!(whole.line == 1 && whole.text.ends_with(b"first();}}"));
     }
 }
