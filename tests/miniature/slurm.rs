@@ -91,6 +91,20 @@ fn remove_runs(workshop: &Workshop, beginning: &str) {
     }
 }
 
+/// Returns the processes of this machine, containers' among them, in whose arguments or environment this text stands.
+fn processes_with(text: &str) -> Vec<u32> {
+    let of_process = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    let numbers = fs::read_dir("/proc").unwrap().filter_map(|entry| of_process(entry.unwrap()));
+    let has = |number: &u32| {
+        ["cmdline", "environ"].iter().any(|file| {
+            // A process may end meanwhile.
+            let bytes = fs::read(format!("/proc/{number}/{file}")).unwrap_or_default();
+            bytes.windows(text.len()).any(|window| window == text.as_bytes())
+        })
+    };
+    numbers.filter(has).collect()
+}
+
 /// Returns the names of runs that begin so.
 fn runs(workshop: &Workshop, beginning: &str) -> Vec<String> {
     let entries = fs::read_dir(workshop.data_dir.join("runs")).unwrap();
@@ -113,6 +127,12 @@ fn shards_on_slurm_are_a_whole_run() {
     for node in ["n1", "n2", "n3"] {
         assert!(said.lines().any(|line| line.ends_with(&format!("  {node}")) && !line.starts_with("fail")), "{said}");
     }
+
+    // But for one that is drained, where a job would wait for ever.
+    cluster.ask("scontrol", &["update", "nodename=n3", "state=drain", "reason=test"]);
+    let (_, said) = cluster.try_run(&workshop, &["doctor", "--on", "slurm"]);
+    assert!(said.contains("Slurm gives it no jobs: it is drained"), "{said}");
+    cluster.ask("scontrol", &["update", "nodename=n3", "state=resume"]);
 
     // Slurm says itself what it does not like, and nothing is left of that.
     let settings = workshop.data_dir.join("settings.toml");
@@ -142,6 +162,7 @@ fn shards_on_slurm_are_a_whole_run() {
     assert!(said.contains("was submitted with other arguments"), "{said}");
     cluster.run(&workshop, &["runs", "cancel", "slurm-merged"]);
     wait_until("the jobs are gone", || cluster.ask("squeue", &["--noheader"]).trim().is_empty().then_some(()));
+    wait_until("no process of theirs is left", || processes_with("slurm-merged-shard-").is_empty().then_some(()));
     let said = cluster.run(&workshop, &on_slurm("slurm-merged"));
     fs::remove_file(&settings).unwrap();
     assert!(said.contains("submitted earlier"), "{said}");
