@@ -14,8 +14,8 @@ pub async fn accounted(number: &str, name: &str, shard: u32) -> Result<Option<En
     const CLIENT: &str = "sacct";
     let arguments = ["--noheader", "--parsable2", "--allocations", "--format=JobID,State,NodeList,JobName"];
     let mut arguments = arguments.map(OsString::from).to_vec();
-    let element = format!("{number}_{shard}");
-    arguments.push(format!("--jobs={element}").into());
+    // The whole job: elements that were never started have one line together, which is not found by one of them.
+    arguments.push(format!("--jobs={number}").into());
     let answer = match call(CLIENT, &arguments, None).await {
         // Without accounting there may be no such client, or it says this.
         Err(ClusterError::NoClient { .. }) => return Ok(None),
