@@ -16,8 +16,9 @@ fn recorded_costs_and_limits_decide_the_number_of_shards() {
     };
     // Two tasks share a code revision, so there are two groups.
     let costs = |first: u64, second: u64| {
-        let text = format!(r#"{{"schema":1,"milliseconds":{{"first_1":{first},"second_1":{second}}}}}"#);
-        line.write("costs.json", &text);
+        let half = first / 2;
+        let of_tasks = format!(r#"{{"first_1":{half},"first_2":{half},"second_1":{second}}}"#);
+        line.write("costs.json", &format!(r#"{{"schema":1,"milliseconds":{of_tasks}}}"#));
     };
     let weights = ["--weights", "costs.json"];
     costs(600_000, 600_000);
