@@ -1,6 +1,6 @@
 //! The disk of the data directory: what a command is about to write there, and what goes to make room for it.
 //!
-//! Commands add up their [`Needs`] before they write anything. Sizes of things that are not made yet are estimates from
+//! Commands add up their needs before they write anything. Sizes of things that are not made yet are estimates from
 //! measurements (docs/data-directory.md). Other processes may take the same space meanwhile.
 
 mod budget;

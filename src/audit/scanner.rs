@@ -238,7 +238,7 @@ impl<'a> Scanner<'a> {
         };
         let pack = packs::pack_start(content);
         if depth >= self.limits.depth {
-            if is_zip || pack.is_some() {
+            if is_zip || pack.is_some() || packs::is_zlib(content) {
                 self.skip(place, "archives are nested too deep");
             }
             return;

@@ -11,7 +11,7 @@ pub(super) const NAMES: &str = "//";
 /// The most bytes of long names that are remembered.
 pub(super) const MOST_NAMES_BYTES: u64 = 1 << 20;
 /// The longest name that is shown, in bytes.
-const MOST_NAME_BYTES: usize = 4096;
+pub(super) const MOST_NAME_BYTES: usize = 4096;
 
 /// A member, whose content follows in the stream, and after it a filler if the size is odd.
 #[derive(Debug, PartialEq, Eq)]

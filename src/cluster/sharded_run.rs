@@ -37,6 +37,9 @@ pub struct ShardedRun {
     /// For a shard, how many of these no longer count: it was cancelled, or a later command tries it anew.
     #[serde(default)]
     pub anew: BTreeMap<u32, usize>,
+    /// What records of schema 1 have instead: how many attempts no longer count for any shard.
+    #[serde(default, skip_serializing)]
+    before_cancel: usize,
 }
 
 /// A command, as it was typed but for what concerns the cluster and the run's name.
@@ -68,7 +71,7 @@ pub struct Attempt {
 impl ShardedRun {
     /// Returns a run without attempts.
     pub fn new(run_id: String, asked: Asked, shards: u32) -> Self {
-        Self { schema: SCHEMA, run_id, asked, shards, attempts: Vec::new(), anew: BTreeMap::new() }
+        Self { schema: SCHEMA, run_id, asked, shards, attempts: Vec::new(), anew: BTreeMap::new(), before_cancel: 0 }
     }
 
     /// Returns the beginning of the ids of the shards' runs.
@@ -88,7 +91,7 @@ impl ShardedRun {
 
     /// Returns the attempts at a shard that count.
     fn counted(&self, shard: u32) -> impl Iterator<Item = &Attempt> {
-        let before = self.anew.get(&shard).copied().unwrap_or_default();
+        let before = self.anew.get(&shard).copied().unwrap_or(self.before_cancel);
         self.attempts.iter().skip(before).filter(move |attempt| attempt.shards.contains(&shard))
     }
 
@@ -175,9 +178,16 @@ impl ShardedRunDirectory {
         let path = self.record();
         let Some(bytes) = read(&path, MOST_BYTES)? else { return Ok(None) };
         let malformed = |reason: String| ClusterError::Malformed { path: path.clone(), reason };
-        let sharded: ShardedRun = serde_json::from_slice(&bytes).map_err(|error| malformed(json_problem(&error)))?;
+        let mut sharded: ShardedRun =
+            serde_json::from_slice(&bytes).map_err(|error| malformed(json_problem(&error)))?;
         match sharded.schema {
-            0..=SCHEMA => Ok(Some(sharded)),
+            0..=SCHEMA => {
+                for shard in (1..=sharded.shards).filter(|_| sharded.before_cancel > 0).collect::<Vec<_>>() {
+                    sharded.anew.entry(shard).or_insert(sharded.before_cancel);
+                }
+                sharded.schema = SCHEMA;
+                Ok(Some(sharded))
+            }
             found => Err(malformed(format!("it has schema {found}, this program knows schema {SCHEMA}"))),
         }
     }

@@ -59,7 +59,7 @@ pub struct Listed {
 impl Listed {
     /// Tells whether the element waits, runs, or is about to end.
     pub fn is_alive(&self) -> bool {
-        const ENDED: [&str; 10] = [
+        const ENDED: [&str; 13] = [
             "COMPLETED",
             "FAILED",
             "CANCELLED",
@@ -70,6 +70,9 @@ impl Listed {
             "DEADLINE",
             "PREEMPTED",
             "REVOKED",
+            "LAUNCH_FAILED",
+            "RECONFIG_FAIL",
+            "EXPIRED",
         ];
         !ENDED.contains(&self.state.as_str())
     }

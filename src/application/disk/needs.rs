@@ -59,6 +59,8 @@ pub(in crate::application) struct Needs<'a> {
     pub(super) prepared: (usize, u64),
     /// Bytes of runs.
     pub(super) runs: u64,
+    /// How many of these are an estimate, which forbids nothing: a run that is continued has most of it already.
+    estimated: u64,
     /// Keys of prepared revisions that the command uses.
     used: BTreeSet<Digest>,
 }
@@ -72,7 +74,7 @@ impl<'a> Needs<'a> {
     pub(super) fn of(workbench: &'a Workbench<'a>, unpacks: bool) -> Self {
         let (fetched, composed, unpacked) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (prepared, used) = ((0, 0), BTreeSet::new());
-        Self { workbench, unpacks, fetched, unlocked: 0, composed, unpacked, prepared, runs: 0, used }
+        Self { workbench, unpacks, fetched, unlocked: 0, composed, unpacked, prepared, runs: 0, estimated: 0, used }
     }
 
     /// Adds what executing tasks takes: images and prepared revisions of the cells that `cells` returns.
@@ -270,6 +272,7 @@ impl<'a> Needs<'a> {
 
     /// Adds what a run keeps of so many submissions or developers' tests.
     pub(in crate::application) fn run(&mut self, number: usize) {
+        self.estimated = self.estimated.saturating_add(RUN_BYTES.saturating_mul(number as u64));
         self.runs = self.runs.saturating_add(RUN_BYTES.saturating_mul(number as u64));
     }
 
@@ -313,9 +316,9 @@ impl<'a> Needs<'a> {
     /// # Errors
     /// [`DiskError`](super::DiskError); errors of looking through the data directory.
     pub(in crate::application) async fn ensure(self) -> Result<(), CommandError> {
-        let (workbench, context, needed) = (self.workbench, self.workbench.context, self.total());
-        let dry_run = context.options.dry_run;
-        if needed >= if dry_run { TOLD_IN_DRY_RUNS } else { TOLD_BYTES } {
+        let (workbench, context, total) = (self.workbench, self.workbench.context, self.total());
+        let (needed, dry_run) = (total.saturating_sub(self.estimated), context.options.dry_run);
+        if total >= if dry_run { TOLD_IN_DRY_RUNS } else { TOLD_BYTES } {
             context.events.message(format!("{} {}", if dry_run { "would need" } else { "needs" }, self.words()));
         }
         let (root, places) = (workbench.data_dir.root().to_owned(), places(workbench).map_err(CommandError::Runtime)?);
@@ -324,14 +327,21 @@ impl<'a> Needs<'a> {
         let make_room = move || {
             let measure = || Room::measure(root.clone(), &places, limit).map_err(CommandError::Runtime);
             let Some((lacking, error)) = measure()?.lacking(needed) else { return Ok(()) };
-            // A node's copy of a shared store has a rule of its own.
+            // A node's copy of a shared store has a rule of its own, which found room for layers.
             if store.root().join(UPSTREAM).exists() {
-                return Err(error.into());
+                events.warning(error.to_string());
+                return Ok(());
             }
             if !dry_run {
                 keep_used(&store, &used)?;
             }
-            let planned = give_up(&store, &UNUSED, lacking, true)?;
+            let planned = match give_up(&store, &UNUSED, lacking, true) {
+                Ok(planned) => planned,
+                Err(failure) => {
+                    events.warning(format!("nothing can be given up to make room: {failure}"));
+                    return Err(error.into());
+                }
+            };
             if planned.bytes < lacking {
                 return Err(error.into());
             }

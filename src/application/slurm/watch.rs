@@ -47,8 +47,8 @@ pub(super) struct Watch<'a> {
     ended: BTreeMap<u32, Option<Ended>>,
     /// Whether the accounts failed to answer. They are not asked again: nothing depends on them.
     unaccounted: bool,
-    /// Whether the queue was seen.
-    begun: bool,
+    /// Shards whose attempts were used up when this command began, which has as many more for them; `None` before the first look.
+    used_up: Option<BTreeSet<u32>>,
 }
 
 impl<'a> Watch<'a> {
@@ -74,7 +74,7 @@ impl<'a> Watch<'a> {
             told: String::new(),
             ended: BTreeMap::new(),
             unaccounted: false,
-            begun: false,
+            used_up: None,
         })
     }
 
@@ -226,19 +226,17 @@ impl<'a> Watch<'a> {
         left: &BTreeMap<u32, Seen>,
     ) -> Result<Vec<(u32, Option<String>)>, ClusterError> {
         let is_alive = |shard: u32| listed.iter().any(|one| one.shard == shard && one.is_alive());
-        if !self.begun {
-            self.begun = true;
+        if self.used_up.is_none() {
             // What made an earlier command give up may be mended by now.
-            for &shard in left.keys().filter(|shard| !is_alive(**shard)) {
-                let anew = match self.directory.exit_code(shard)? {
-                    Some(0 | 1) => false,
-                    Some(2 | 4..=7) => true,
-                    _ => self.sharded.attempts_of(shard) >= MOST_ATTEMPTS,
-                };
-                if anew {
-                    self.sharded.count_anew(shard);
+            let mut used_up = BTreeSet::new();
+            for (&shard, seen) in left.iter().filter(|(shard, _)| !is_alive(**shard)) {
+                match self.directory.exit_code(shard)? {
+                    Some(2 | 4..=7) if *seen == Seen::Unfinished => self.sharded.count_anew(shard),
+                    _ if self.sharded.attempts_of(shard) >= MOST_ATTEMPTS => drop(used_up.insert(shard)),
+                    _ => {}
                 }
             }
+            self.used_up = Some(used_up);
         }
         let (mut lost, mut told) = (Vec::new(), Vec::new());
         for (&shard, seen) in left {
@@ -274,11 +272,17 @@ impl<'a> Watch<'a> {
                     return Err(ClusterError::Late { run, shard, seconds: since.as_secs(), what });
                 }
                 Fate::Lost if attempts >= MOST_ATTEMPTS => {
-                    return Err(ClusterError::Lost { run, shard, attempts, ended, log });
+                    if !self.used_up.as_mut().is_some_and(|used_up| used_up.remove(&shard)) {
+                        return Err(ClusterError::Lost { run, shard, attempts, ended, log });
+                    }
+                    self.sharded.count_anew(shard);
                 }
                 Fate::Lost => {}
             }
-            let (attempt, why) = (attempts + 1, ended.as_ref().map(|ended| format!(" ({ended})")).unwrap_or_default());
+            let (attempt, why) = (
+                self.sharded.attempts_of(shard) + 1,
+                ended.as_ref().map(|ended| format!(" ({ended})")).unwrap_or_default(),
+            );
             told.push(format!(
                 "shard {shard} was lost{why}, and is submitted again: attempt {attempt} of {MOST_ATTEMPTS}"
             ));

@@ -109,9 +109,20 @@ impl Scanner<'_> {
                 Ok(None) => return,
                 Err(error) => return self.skip(place, error),
             };
-            let below = format!("{place}!{}", member.name);
+            let mut below = format!("{place}!{}", member.name);
             let mut content = (&mut reader).take(member.size);
             let mut read = Ok(0);
+            // BSD's long names stand before the content.
+            if let Some(length) = member.name.strip_prefix("#1/").and_then(|length| length.parse::<u64>().ok()) {
+                if length > unix_ar::MOST_NAME_BYTES as u64 {
+                    return self.skip(&below, "a name is too long");
+                }
+                let mut name = Vec::new();
+                if let Err(error) = (&mut content).take(length).read_to_end(&mut name) {
+                    return self.skip(&below, error);
+                }
+                below = format!("{place}!{}", String::from_utf8_lossy(&name).trim_end_matches('\0'));
+            }
             if member.name == unix_ar::NAMES && names.is_empty() {
                 read = (&mut content).take(unix_ar::MOST_NAMES_BYTES).read_to_end(&mut names);
                 let mut whole = Cursor::new(&names).chain(&mut content);

@@ -81,10 +81,10 @@ impl Evidence<'_> {
     }
 }
 
-/// Tells whether no covered line of focal methods is known, and no fault of ours is why: a test that fails under the coverage
-/// agent alone has none either.
+/// Tells whether no covered line of focal methods is known though there are some. A test that fails under the coverage agent alone
+/// has none either; a fault of ours accuses nobody.
 fn covers_nothing(record: &CoverageRecord) -> bool {
-    record.coverage.map_or(!record.lost, |share| share == 0.0)
+    record.coverage.map_or(!record.lost && record.cause.is_some(), |share| share == 0.0)
 }
 
 fn swallows(kind: FindingKind) -> bool {
