@@ -20,7 +20,7 @@ pub(super) fn results(workshop: &Workshop, run: &str) -> (Value, Value) {
 /// Executes a command as a whole and in two shards, which have more arguments, merges these, and compares the two.
 fn check(workshop: &Workshop, repository: &SampleRepository, command: &[&str], of_shards: &[&str]) -> [String; 4] {
     let name = command[0];
-    let [whole, one, two, merged] = ["whole", "one", "two", "merged"].map(|part| format!("{name}-{part}"));
+    let [whole, one, two, merged] = ["single", "one", "two", "merged"].map(|part| format!("{name}-{part}"));
     for run in [&whole, &one, &two, &merged] {
         let directory = workshop.data_dir.join("runs").join(run);
         if directory.exists() {
