@@ -113,10 +113,8 @@ impl Scanner<'_> {
             let mut content = (&mut reader).take(member.size);
             let mut read = Ok(0);
             // BSD's long names stand before the content.
-            if let Some(length) = member.name.strip_prefix("#1/").and_then(|length| length.parse::<u64>().ok()) {
-                if length > unix_ar::MOST_NAME_BYTES as u64 {
-                    return self.skip(&below, "a name is too long");
-                }
+            let length = member.name.strip_prefix("#1/").and_then(|length| length.parse::<u64>().ok());
+            if let Some(length) = length.filter(|length| *length <= unix_ar::MOST_NAME_BYTES as u64) {
                 let mut name = Vec::new();
                 if let Err(error) = (&mut content).take(length).read_to_end(&mut name) {
                     return self.skip(&below, error);

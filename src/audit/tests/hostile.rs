@@ -87,6 +87,9 @@ fn hostile_archives_of_ar_do_no_harm() {
     for name in ["/99", "#1/4000000000"] {
         assert_leaks("a", &ar(&[(name, test.as_bytes())]), "test_file", &format!("a!{name}"));
     }
+    // BSD's names stand before the content, which is compressed here.
+    let packed = [b"data.gz\0\0\0\0\0".as_slice(), &gzip(test.as_bytes())].concat();
+    assert_leaks("a", &ar(&[("#1/12", &packed)]), "test_file", "a!data.gz!gzip");
     let long = ar(&[("//", b"a long name of a member.o/\n"), ("/0", test.as_bytes())]);
     assert_leaks("a", &long, "test_file", "a!a long name of a member.o");
     let huge = format!("!<arch>\n{:<48}{:<10}`\n{test}", "//", 4_000_000_000_u64);
