@@ -91,7 +91,7 @@ impl ShardedRun {
 
     /// Returns the attempts at a shard that count.
     fn counted(&self, shard: u32) -> impl Iterator<Item = &Attempt> {
-        let before = self.anew.get(&shard).copied().unwrap_or(self.before_cancel);
+        let before = self.anew.get(&shard).copied().unwrap_or_default();
         self.attempts.iter().skip(before).filter(move |attempt| attempt.shards.contains(&shard))
     }
 
@@ -182,8 +182,9 @@ impl ShardedRunDirectory {
             serde_json::from_slice(&bytes).map_err(|error| malformed(json_problem(&error)))?;
         match sharded.schema {
             0..=SCHEMA => {
-                for shard in (1..=sharded.shards).filter(|_| sharded.before_cancel > 0).collect::<Vec<_>>() {
-                    sharded.anew.entry(shard).or_insert(sharded.before_cancel);
+                if sharded.before_cancel > 0 {
+                    sharded.anew = (1..=sharded.shards).map(|shard| (shard, sharded.before_cancel)).collect();
+                    sharded.before_cancel = 0;
                 }
                 sharded.schema = SCHEMA;
                 Ok(Some(sharded))
@@ -327,6 +328,11 @@ mod tests {
         assert_eq!((own.exit_code(2).unwrap(), own.node(2).unwrap()), (None, None));
         fs::write(own.log(2), "error: no lock\nhint: lock\n\n").unwrap();
         assert_eq!(own.last_words(2), "error: no lock");
+        // A record of schema 1, cancelled after its first attempt.
+        let text = r#"{"schema":1,"run_id":"run","asked":{"directory":"/","arguments":["validate"]},"shards":1,
+            "attempts":[{"name":"a","shards":[1]},{"name":"b","shards":[1]}],"before_cancel":1}"#;
+        fs::write(own.record(), text).unwrap();
+        assert_eq!(own.read().unwrap().unwrap().attempts_of(1), 1);
         fs::write(own.record(), "{").unwrap();
         assert!(matches!(own.read(), Err(ClusterError::Malformed { .. })));
         own.remove().unwrap();
