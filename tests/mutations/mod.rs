@@ -122,7 +122,7 @@ const MUTATIONS: [Mutation; 29] = [
     mutation(
         "no-focal-coverage",
         INTEGRITY,
-        ["record| record.coverage == Some(0.0)", "record| !@left_out@ && record.coverage == Some(0.0)"],
+        ["self.coverage.is_some_and(covers_nothing)", "!@left_out@ && self.coverage.is_some_and(covers_nothing)"],
         &["empty"],
     ),
     mutation(
