@@ -9,12 +9,31 @@ pub fn processors() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Returns the memory that this process may use, in bytes: the machine's, or its cgroup's limit if that is less. `None`
-/// if neither can be read.
+/// Returns the memory that this process may use, in bytes: the machine's, or the least limit of its control group and those above
+/// it if that is less. `None` if none of these can be read.
 pub fn memory_bytes() -> Option<u64> {
-    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let limit = limits.iter().find_map(|path| fs_err::read_to_string(path).ok()?.trim().parse().ok());
-    memory_information("MemTotal").into_iter().chain(limit).min()
+    let own = fs_err::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    memory_information("MemTotal").into_iter().chain(least_limit(Path::new("/sys/fs/cgroup"), &own)).min()
+}
+
+/// Returns the least memory limit of the groups that `/proc/self/cgroup` names, and of those above, in bytes.
+fn least_limit(root: &Path, own: &str) -> Option<u64> {
+    let groups = own.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let (below, file) = match controllers.split(',').any(|one| one == "memory") {
+            true => ("memory", "memory.limit_in_bytes"),
+            false if controllers.is_empty() => ("", "memory.max"),
+            false => return None,
+        };
+        Some((root.join(below), path.trim_start_matches('/'), file))
+    });
+    let limits = groups.flat_map(|(root, path, file)| {
+        // In a container the group's path may be one outside of it, and is not there.
+        let above: Vec<_> = Path::new(path).ancestors().map(|group| root.join(group).join(file)).collect();
+        above.into_iter().filter_map(|file| fs_err::read_to_string(file).ok()?.trim().parse().ok())
+    });
+    limits.min()
 }
 
 /// Returns the memory available without swapping, in bytes.
@@ -85,6 +104,26 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_least_limit_of_a_group_and_those_above_counts() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = directory.path().join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        };
+        let of = |own: &str| least_limit(directory.path(), own);
+        assert_eq!(of("0::/slurm/job_1/step\n"), None);
+        write("slurm/job_1/step/memory.max", "max\n");
+        write("slurm/job_1/memory.max", "5000\n");
+        write("slurm/memory.max", "9000\n");
+        assert_eq!(of("0::/slurm/job_1/step\n"), Some(5000));
+        assert_eq!(of("0::/slurm\n"), Some(9000));
+        write("memory/slurm/memory.limit_in_bytes", "700\n");
+        assert_eq!(of("4:cpu,cpuacct:/slurm\n3:memory:/slurm/job_2\n"), Some(700));
+        assert_eq!(of("no group"), None);
+    }
 
     #[test]
     fn this_machine_has_something_of_everything() {

@@ -11,9 +11,9 @@ use std::path::Path;
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
 use rustix::io::Errno;
 
-use super::{AgentError, PROJECT};
+use super::{AgentError, PROJECT, TaskFile};
 use crate::submission::MOST_FILE_BYTES;
-use crate::task::Task;
+use crate::task::{RepositoryPath, Task, TaskId};
 use crate::workspace::built::is_built;
 use crate::workspace::{EntryKind, RevisionTree, TreeEntry};
 
@@ -27,6 +27,27 @@ const MOST_LISTED: usize = 1000;
 /// Why a listing is incomplete if a directory can't be listed.
 const UNREADABLE: &str = "a directory can't be read";
 
+/// What is collected: a task's target file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The task.
+    pub task: TaskId,
+    /// The target file, relative to the project.
+    pub file: RepositoryPath,
+}
+
+impl From<&Task> for Target {
+    fn from(task: &Task) -> Self {
+        Self { task: task.id.clone(), file: task.test_file.clone() }
+    }
+}
+
+impl From<TaskFile> for Target {
+    fn from(facts: TaskFile) -> Self {
+        Self { task: facts.task_id, file: facts.test_file }
+    }
+}
+
 /// What an agent left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
@@ -38,12 +59,12 @@ pub struct Collected {
     pub incomplete: Option<&'static str>,
 }
 
-/// Collects the target file from a task's workspace. `start` is the new revision's tree.
+/// Collects the target file from a task's workspace. `start` is the new revision's tree, or the workspace's own commit's.
 ///
 /// # Errors
 /// [`AgentError::NoWorkspace`], [`AgentError::Refused`], [`AgentError::Io`].
-pub fn collect(task: &Task, workspace: &Path, start: &RevisionTree) -> Result<Collected, AgentError> {
-    let no_workspace = || AgentError::NoWorkspace { task: task.id.clone(), path: workspace.to_owned() };
+pub fn collect(target: &Target, workspace: &Path, start: &RevisionTree) -> Result<Collected, AgentError> {
+    let no_workspace = || AgentError::NoWorkspace { task: target.task.clone(), path: workspace.to_owned() };
     // To read a file below a directory, no right to list the directory is needed.
     let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     // The user named this path, so links on it are the user's.
@@ -55,10 +76,10 @@ pub fn collect(task: &Task, workspace: &Path, start: &RevisionTree) -> Result<Co
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Err(no_workspace()),
         opened => opened.map_err(std::io::Error::from)?,
     };
-    let mut collected = Collected { text: read_target(task, &project)?, ..Collected::default() };
+    let mut collected = Collected { text: read_target(target, &project)?, ..Collected::default() };
     let mut listing = Listing {
         start,
-        target: task.test_file.as_str(),
+        target: target.file.as_str(),
         seen: BTreeSet::new(),
         entries: 0,
         bytes: 0,
@@ -89,15 +110,15 @@ fn open_below(directory: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
 ///
 /// # Errors
 /// [`AgentError::Refused`], [`AgentError::Io`].
-pub(super) fn read_target(task: &Task, project: &OwnedFd) -> Result<Option<String>, AgentError> {
+pub(super) fn read_target(target: &Target, project: &OwnedFd) -> Result<Option<String>, AgentError> {
     let refused = |reason: &str| AgentError::Refused {
-        task: task.id.clone(),
-        path: task.test_file.clone(),
+        task: target.task.clone(),
+        path: target.file.clone(),
         reason: reason.to_owned(),
     };
     // A device can do harm when it is opened, so its kind is looked at first.
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let path = task.test_file.as_str();
+    let path = target.file.as_str();
     match openat2(project, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty(), resolve) {
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(Errno::LOOP | Errno::XDEV) => return Err(refused("a part of its path is a link")),

@@ -37,6 +37,8 @@ pub(crate) use instructions::quoted;
 pub const PROJECT: &str = "project";
 /// The file of facts in a workspace.
 pub const TASK_FILE: &str = "task.json";
+/// The file of instructions in a workspace.
+pub const INSTRUCTIONS: &str = "TASK.md";
 /// What stands between a task and a process in the name of a workspace that is being written.
 const UNFINISHED: &str = ".unfinished-";
 /// Version of [`TaskFile`].
@@ -201,7 +203,7 @@ impl NewWorkspace<'_> {
         let mut json = serde_json::to_string_pretty(&facts).map_err(io::Error::from)?;
         json.push('\n');
         fs::write(directory.join(TASK_FILE), json)?;
-        fs::write(directory.join("TASK.md"), instructions::text(&facts, &change))?;
+        fs::write(directory.join(INSTRUCTIONS), instructions::text(&facts, &change))?;
         fs::create_dir(directory.join("home"))?;
         Ok(Written {
             task_id: task.id.clone(),
@@ -243,12 +245,38 @@ impl NewWorkspace<'_> {
     }
 }
 
-/// Unpacks the archive of a task's workspace, whose one commit is `commit`, to `output`. Readers see the complete workspace or none.
+impl TaskFile {
+    /// Checks that it is of a repository and track.
+    ///
+    /// # Errors
+    /// [`AgentError::Archive`].
+    pub fn check_is_of(&self, repository: &RepositoryName, track: Track) -> Result<(), AgentError> {
+        match self.repository == *repository && self.track == track {
+            true => Ok(()),
+            false => Err(AgentError::Archive {
+                task: self.task_id.clone(),
+                reason: format!("its `{TASK_FILE}` names another repository or track than the bundle does"),
+            }),
+        }
+    }
+}
+
+/// Unpacks the archive of a workspace of a task, its repository and track to `output`. Its one commit is `commit`. Readers see the
+/// complete workspace or none.
 ///
 /// # Errors
 /// [`AgentError::Occupied`], [`AgentError::Archive`], [`AgentError::Io`].
-pub fn unpack(task: &TaskId, commit: &str, archive: impl Read, output: &Path) -> Result<TaskFile, AgentError> {
-    appear(task, output, |unfinished| packing::unpack(task, commit, archive, Some(unfinished)))
+pub fn unpack(
+    (task, repository, track): (&TaskId, &RepositoryName, Track),
+    commit: &str,
+    archive: impl Read,
+    output: &Path,
+) -> Result<TaskFile, AgentError> {
+    appear(task, output, |unfinished| {
+        let facts = packing::unpack(task, commit, archive, Some(unfinished))?;
+        facts.check_is_of(repository, track)?;
+        Ok(facts)
+    })
 }
 
 /// Writes a new directory, which appears at `output` once it is complete.

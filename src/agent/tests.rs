@@ -97,7 +97,7 @@ impl Setup {
     }
 
     fn collect(&self) -> Result<Collected, AgentError> {
-        collect(&self.task, &self.output(), &self.repository.tree(&self.task.rev2).unwrap())
+        collect(&(&self.task).into(), &self.output(), &self.repository.tree(&self.task.rev2).unwrap())
     }
 
     /// Writes the workspace, and returns a path in its project.

@@ -10,7 +10,7 @@ use super::readiness::tell_unready;
 use super::selection::{by_repository, tasks};
 use super::workbench::{Workbench, blocking, whole_builds};
 use super::{Context, agent_images};
-use crate::agent::collection::{Collected, collect};
+use crate::agent::collection::{Collected, Target, collect};
 use crate::agent::dataset::DatasetRow;
 use crate::agent::{AgentError, NewWorkspace, Written, check_free, packing};
 use crate::digest::Digest;
@@ -293,9 +293,16 @@ impl Maker {
 /// # Errors
 /// [`CommandError::Usage`] for several tasks; errors of the selection.
 pub(super) fn one_task(selector: &Selector, context: &Context) -> Result<Task, CommandError> {
-    let mut selected = tasks(selector, context)?;
+    one(tasks(selector, context)?)
+}
+
+/// Returns the one of what was selected.
+///
+/// # Errors
+/// [`CommandError::Usage`] for several.
+pub(super) fn one<T>(mut selected: Vec<T>) -> Result<T, CommandError> {
     match (selected.pop(), selected.len()) {
-        (Some(task), 0) => Ok(task),
+        (Some(one), 0) => Ok(one),
         (_, others) => Err(CommandError::Usage {
             message: format!("{} tasks are selected, but a workspace is of one", others + 1),
             hint: "name one task's id".to_owned(),
@@ -311,14 +318,15 @@ pub async fn collect_one(
     selector: &Selector,
     workspace: PathBuf,
     context: &Context,
-) -> Result<(Task, Collected), CommandError> {
+) -> Result<(Target, Collected), CommandError> {
     let task = one_task(selector, context)?;
     let workbench = Workbench::open(context)?;
     let manifest = workbench.manifest(&task.repository)?;
     let repository = workbench.repository(&manifest, &[&task]).await?;
     blocking(move || {
-        let collected = collect(&task, &workspace, &repository.tree(&task.rev2)?)?;
-        Ok((task, collected))
+        let target = Target::from(&task);
+        let collected = collect(&target, &workspace, &repository.tree(&task.rev2)?)?;
+        Ok((target, collected))
     })
     .await
 }

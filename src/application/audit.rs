@@ -64,6 +64,8 @@ pub(super) struct Unit {
 pub(super) enum Content {
     /// Paths, and the directory that places are relative to.
     Paths { paths: Vec<PathBuf>, base: PathBuf },
+    /// Entries of the directory `base`, which somebody else may have put there: links among them are not followed.
+    Entries { paths: Vec<PathBuf>, base: PathBuf },
     /// Texts by their names.
     Texts(Vec<(String, Vec<u8>)>),
     /// Blobs of a bundle or its bases by their names, with their sizes in bytes.
@@ -78,6 +80,11 @@ impl Unit {
             Content::Paths { paths, base } => {
                 for path in paths {
                     scanner.path(path, base)?;
+                }
+            }
+            Content::Entries { paths, base } => {
+                for path in paths {
+                    scanner.entry_of(path, base)?;
                 }
             }
             Content::Texts(texts) => {
@@ -138,8 +145,13 @@ pub async fn audit(
             }
         };
         let temporary = workbench.data_dir.temporary();
-        let audited = blocking(move || unit.audit(&hunt, &temporary));
-        each(context.until_interrupted(audited).await?)?;
+        let subject = unit.subject.clone();
+        let audited = context.until_interrupted(blocking(move || unit.audit(&hunt, &temporary)));
+        // Whoever takes the result may write it where the stage is shown.
+        let stage = context.events.stage("audit", None, 0);
+        let audited = stage.during(&subject, audited).await?;
+        drop(stage);
+        each(audited)?;
     }
     Ok(())
 }
@@ -230,9 +242,15 @@ fn units_of(
         .collect();
     if !others.is_empty() {
         others.sort();
-        let base = if path.is_dir() { path } else { base(&path).unwrap_or_else(|| PathBuf::from(".")) };
         let own = wanted.cloned().unwrap_or(everything);
-        let content = Content::Paths { paths: others, base };
+        let content = match others == [path.clone()] {
+            true if path.is_dir() => Content::Paths { paths: others, base: path },
+            true => {
+                let base = base(&path).unwrap_or_else(|| PathBuf::from("."));
+                Content::Paths { paths: others, base }
+            }
+            false => Content::Entries { paths: others, base: path },
+        };
         found.push(Unit { subject: subject.to_owned(), content, own, task_id: None });
     }
     Ok(found)

@@ -19,20 +19,21 @@ use crate::workspace::Repository;
 pub async fn find(tasks: &[Task], context: &Context) -> Result<BTreeMap<TaskId, KnownFocal>, CommandError> {
     let workbench = Workbench::open(context)?;
     let mut all = BTreeMap::new();
+    let stage = context.events.stage("find methods", None, 0);
     for (repository, tasks) in by_repository(tasks) {
         let manifest = workbench.manifest(&repository)?;
         let path = workbench.repository(&manifest, &tasks).await?.path().to_owned();
         let tasks: Vec<Task> = tasks.into_iter().cloned().collect();
         let name = repository.clone();
-        let found = blocking(move || {
+        let finding = blocking(move || {
             let repository = Repository::open(name, &path)?;
             let found = tasks.iter().map(|task| {
                 let focal = resolve(&repository, task)?;
                 Ok((task.id.clone(), KnownFocal { focal, own: None }))
             });
             found.collect::<Result<BTreeMap<_, _>, CommandError>>()
-        })
-        .await?;
+        });
+        let found = stage.during(repository.as_str(), finding).await?;
         let wanted: Vec<TaskId> = found.keys().cloned().collect();
         keep(&workbench, &repository, found).await?;
         let mut kept = store::kept(&workbench.data_dir.join("focal"), &repository).map_err(CommandError::Runtime)?;

@@ -60,6 +60,7 @@ pub fn merge<'a>(
             return Err(MergeError::Foreign { run, first, what: "commands".to_owned() }.into());
         }
     }
+    let _stage = context.events.stage("merge shards", None, 0);
     // Without a name, an unfinished run of equal inputs may be no merge.
     let choice = RunChoice { fresh: run_id.is_none(), run_id, shard: None };
     if first.command == COMMAND {

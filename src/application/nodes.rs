@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Context;
 use crate::cluster::ClusterError;
 use crate::cluster::script::quoted_path;
+use crate::cluster::shards::UNSEEN;
 use crate::cluster::slurm::{self, Job};
 use crate::digest::Digest;
 use crate::error::CommandError;
@@ -18,8 +19,6 @@ use crate::output::counted;
 
 /// The largest answer of a node, in bytes.
 const MOST_BYTES: u64 = 4 << 20;
-/// How often Slurm may know nothing of a job without an answer before the node counts as silent.
-const LOOKS_UNTIL_LOST: u32 = 5;
 /// How long a job may wait for its node, which may be busy.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// The time between two looks.
@@ -84,13 +83,17 @@ pub async fn nodes(context: &Context) -> Result<Vec<Node>, CommandError> {
     let mut found = asked?;
     // A job for such a node would wait until somebody makes it available.
     found.extend(unavailable.into_iter().map(|(node, state)| {
-        let detail = format!("Slurm gives it no jobs: it is {state}");
         let advice = Some(format!("`scontrol show node {node}` tells why"));
-        let check = NodeCheck { check: "slurm".to_owned(), status: "fail".to_owned(), detail, advice };
-        Node { node, status: "fail".to_owned(), checks: vec![check] }
+        failed(node, format!("Slurm gives it no jobs: it is {state}"), advice)
     }));
     found.sort_by(|one, other| one.node.cmp(&other.node));
     Ok(found)
+}
+
+/// Returns a node that Slurm gives no job.
+fn failed(node: String, detail: String, advice: Option<String>) -> Node {
+    let check = NodeCheck { check: "slurm".to_owned(), status: "fail".to_owned(), detail, advice };
+    Node { node, status: "fail".to_owned(), checks: vec![check] }
 }
 
 async fn ask(
@@ -101,8 +104,9 @@ async fn ask(
     let io = |error: io::Error| CommandError::from(ClusterError::Io(error));
     let program = std::env::current_exe().map_err(io)?;
     let settings = &context.options.slurm;
-    for (node, name) in &waiting {
-        let of_node = directory.join(node);
+    let mut found = Vec::new();
+    for (node, name) in waiting.clone() {
+        let of_node = directory.join(&node);
         fs::create_dir_all(&of_node).map_err(io)?;
         let answer = quoted_path(&of_node.join("answer"));
         let (program, data_dir) = (quoted_path(&program), quoted_path(context.data_dir()?.root()));
@@ -110,28 +114,39 @@ async fn ask(
             "#!/bin/sh\n{program} doctor --engine native --format json --data-dir {data_dir} > {answer}.new\nmv -f {answer}.new {answer}\n"
         );
         let job = Job {
-            name,
+            name: &name,
             shards: &[1],
-            node: Some(node),
+            node: Some(&node),
             avoided: &[],
             directory: &of_node,
             logs: &of_node,
             script: &script,
         };
-        slurm::submit(job, settings).await?;
+        match slurm::submit(job, settings).await {
+            Ok(_) => {}
+            // The user's own options may exclude the node, or ask for what it does not have.
+            Err(ClusterError::Refused { words, .. }) => {
+                waiting.remove(&node);
+                let advice = Some("look at `options` and limits below [slurm] in settings.toml".to_owned());
+                found.push(failed(node, format!("Slurm refuses a job for it: {words}"), advice));
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     let stage = context.events.stage("nodes", Some(waiting.len() as u64), 0);
-    let mut looks: BTreeMap<String, u32> = BTreeMap::new();
-    let (mut found, begun) = (Vec::new(), Instant::now());
+    let (mut without, begun) = (BTreeMap::<String, Instant>::new(), Instant::now());
     while !waiting.is_empty() {
         let listed = slurm::list().await?;
         for (node, name) in waiting.clone() {
             let answer = read(&directory.join(&node).join("answer")).map_err(io)?;
             let job = listed.iter().find(|one| one.name == name && one.is_alive());
-            let looked = looks.entry(node.clone()).or_default();
-            *looked = if job.is_some() { 0 } else { *looked + 1 };
+            if job.is_some() {
+                without.remove(&node);
+            }
+            // NFS may show an answer a minute after the job that wrote it has ended.
+            let is_lost = job.is_none() && without.entry(node.clone()).or_insert_with(Instant::now).elapsed() >= UNSEEN;
             let pending = job.filter(|one| one.is_pending() && begun.elapsed() > PATIENCE);
-            if answer.is_none() && *looked < LOOKS_UNTIL_LOST && pending.is_none() {
+            if answer.is_none() && !is_lost && pending.is_none() {
                 continue;
             }
             let busy = pending.map(|one| NodeCheck {

@@ -48,6 +48,7 @@ impl ScoringRuns {
         samples: bool,
         context: &Context,
     ) -> Result<Self, CommandError> {
+        let _stage = context.events.stage("read runs", None, 0);
         let paths = runs.iter().map(|run| path(run, context)).collect::<Result<Vec<_>, _>>()?;
         let certification = certified_by.map(|run| certification_of(run, context)).transpose()?;
         let models = read_of(&paths, &period)?;

@@ -3,33 +3,31 @@
 //! The shell runs under `relay.py`, which talks to this module in frames. The container and all that it says are hostile: frames
 //! are bounded, and of its files only the target file comes back.
 
+mod opening;
+
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use fs_err as fs;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::agents::{Maker, one_task};
-use super::workbench::{Workbench, blocking};
-use super::{Context, agent_images};
-use crate::agent::{AgentError, packing};
-use crate::digest::Digest;
+use self::opening::Opening;
+pub use self::opening::Origin;
+use super::Context;
+use super::workbench::Workbench;
+use crate::agent::AgentError;
+use crate::agent::collection::Target;
 use crate::engine::session::conversation::Conversation;
 use crate::engine::spec::{
     Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step,
-    TASK_USER,
 };
 use crate::error::{CommandError, ExitStatus, Failure};
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::{PROJECT, TREE};
 use crate::execution::container::temporary::Spool;
 use crate::image::{agent_environment, agent_tag};
-use crate::manifest::Limits;
 use crate::output::escape;
 use crate::submission::MOST_FILE_BYTES;
-use crate::task::selector::Selector;
-use crate::task::{RepositoryPath, Task};
 
 /// The program in the container that runs the shell.
 const RELAY: &str = include_str!("shell/relay.py");
@@ -138,21 +136,21 @@ pub enum Output {
 /// How a shell ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// The task.
-    pub task: Task,
+    /// The task and its target file.
+    pub target: Target,
     /// The shell's exit status; negative for a signal.
     pub status: i32,
     /// The target file's text; `None` if there is none.
     pub text: Option<String>,
 }
 
-/// Opens a shell on the one selected task and returns when it ends. `write` takes its output.
+/// Opens a shell on one task and returns when it ends. `write` takes its output.
 ///
 /// # Errors
-/// [`CommandError::Usage`] for several tasks and where no tools of agents are locked; [`ShellError`];
-/// [`AgentError::Refused`] for a target file that can't be a prediction; errors of sources, images and engines.
+/// [`CommandError::Usage`] for several tasks and where there are no tools of agents; [`ShellError`];
+/// [`AgentError::Refused`] for a target file that can't be a prediction; errors of sources, bundles, images and engines.
 pub async fn open(
-    selector: &Selector,
+    origin: Origin<'_>,
     session: Session,
     context: &Context,
     write: impl FnMut(Output, &[u8]) -> io::Result<()>,
@@ -160,60 +158,37 @@ pub async fn open(
     if matches!(&session, Session::Script(text) if text.len() > MOST_SCRIPT_BYTES) {
         return Err(ShellError::ScriptTooLarge.into());
     }
-    let task = one_task(selector, context)?;
     let workbench = Workbench::open(context)?;
-    let manifest = workbench.manifest(&task.repository)?;
-    let image = agent_images::compose(&workbench, &manifest).await?;
     let spool = Spool::create(&workbench.data_dir.temporary()).map_err(CommandError::Runtime)?;
-    let archive = pack(&workbench, &task, spool.path()).await?;
+    let opening = Opening::of(origin, &workbench, spool.path()).await?;
+    let Opening { target, image, .. } = &opening;
     let engine = workbench.engine().await?;
     let talked = async {
-        workbench.load_as(engine.as_ref(), &image, &agent_tag(&image, &task.repository)).await?;
-        let spec = container((image.config_digest, manifest.jdk), archive, &manifest.limits, &task.test_file, &session);
+        workbench.load_as(engine.as_ref(), image, &agent_tag(image, &opening.repository)).await?;
+        let spec = container(&opening, &session);
         let conversation = Conversation::open(engine.as_ref(), &spec).await?;
         Talk { conversation, write }.hold(session).await
     };
     let talked = context.until_interrupted(talked).await;
     engine.close().await?;
-    let Left { status, target } = talked?;
+    let Left { status, file } = talked?;
     let refused = |reason: String| {
-        let (path, task) = (task.test_file.clone(), task.id.clone());
+        let (path, task) = (target.file.clone(), target.task.clone());
         AgentError::Refused { task, path, reason }
     };
-    let text = match target {
-        Target::Absent => None,
-        Target::Unusable(reason) => return Err(refused(reason).into()),
-        Target::Bytes(bytes) => Some(String::from_utf8(bytes).map_err(|_| refused(NO_TEXT.to_owned()))?),
+    let text = match file {
+        LeftFile::Absent => None,
+        LeftFile::Unusable(reason) => return Err(refused(reason).into()),
+        LeftFile::Bytes(bytes) => Some(String::from_utf8(bytes).map_err(|_| refused(NO_TEXT.to_owned()))?),
     };
-    Ok(Ended { task, status, text })
+    Ok(Ended { target: opening.target, status, text })
 }
 
-/// Writes the task's workspace as an archive for the container.
-async fn pack(workbench: &Workbench<'_>, task: &Task, spool: &Path) -> Result<PathBuf, CommandError> {
-    let maker = Maker::open(workbench, &task.repository, &[task]).await?;
-    let (directory, archive) = (spool.join("workspace"), spool.join("workspace.tar"));
-    maker.write(task, &directory, workbench.context).await?;
-    let path = archive.clone();
-    let pack = move || {
-        let packed = packing::plain(&directory, "", TASK_USER, io::BufWriter::new(fs::File::create(path)?))?;
-        packed.into_inner().map_err(io::IntoInnerError::into_error)?;
-        fs::remove_dir_all(&directory)
-    };
-    workbench.context.until_interrupted(blocking(move || Ok(pack().map_err(AgentError::Io)?))).await?;
-    Ok(archive)
-}
-
-fn container(
-    (image, jdk): (Digest, u32),
-    archive: PathBuf,
-    limits: &Limits,
-    target: &RepositoryPath,
-    session: &Session,
-) -> ContainerSpec {
-    let limits = ExecutionLimits::from(limits);
+fn container(opening: &Opening, session: &Session) -> ContainerSpec {
+    let limits = ExecutionLimits::from(&opening.limits);
     let work = "/work".to_owned();
     let mut steps = vec![Step::Unpack { archive: TREE.to_owned(), into: work.clone() }];
-    let mut variables = agent_environment(jdk);
+    let mut variables = agent_environment(opening.jdk);
     variables.push(("USER".to_owned(), "task".to_owned()));
     let (mode, argument) = match session {
         Session::Terminal { size: (rows, columns), kind, .. } => {
@@ -227,7 +202,7 @@ fn container(
             ("script", SCRIPT.to_owned())
         }
     };
-    let (target, most) = (format!("{PROJECT}/{target}"), MOST_FILE_BYTES.to_string());
+    let (target, most) = (format!("{PROJECT}/{}", opening.target.file), MOST_FILE_BYTES.to_string());
     let argv = ["/usr/bin/python3", "-c", RELAY, mode, &argument, &target, &most].map(str::to_owned);
     steps.push(Step::Converse(Command {
         argv: argv.into(),
@@ -245,8 +220,8 @@ fn container(
     }));
     ContainerSpec {
         purpose: "shell".to_owned(),
-        image,
-        mounts: vec![ReadOnlyMount { source: archive, target: TREE.to_owned() }],
+        image: opening.image.config_digest,
+        mounts: vec![ReadOnlyMount { source: opening.archive.clone(), target: TREE.to_owned() }],
         door: None,
         scratch: vec![
             Scratch { target: work, size_bytes: limits.compile_scratch_bytes },
@@ -260,10 +235,11 @@ fn container(
 /// What a shell left.
 struct Left {
     status: i32,
-    target: Target,
+    file: LeftFile,
 }
 
-enum Target {
+/// The target file that a shell left.
+enum LeftFile {
     Absent,
     Unusable(String),
     Bytes(Vec<u8>),
@@ -282,7 +258,7 @@ impl<W: FnMut(Output, &[u8]) -> io::Result<()>> Talk<W> {
             Session::Terminal { begin, .. } => Some(begin),
             Session::Script(_) => None,
         };
-        let (mut input, mut target) = (None::<UnboundedReceiver<Typed>>, Target::Absent);
+        let (mut input, mut file) = (None::<UnboundedReceiver<Typed>>, LeftFile::Absent);
         loop {
             let typed = async {
                 match &mut input {
@@ -312,12 +288,12 @@ impl<W: FnMut(Output, &[u8]) -> io::Result<()>> Talk<W> {
                 b'r' => input = begin.take().map(|begin| begin()).transpose().map_err(ShellError::Terminal)?,
                 b'o' => (self.write)(Output::Standard, &bytes).map_err(CommandError::Output)?,
                 b'e' => (self.write)(Output::Error, &bytes).map_err(CommandError::Output)?,
-                b't' => target = Target::Bytes(bytes),
-                b'n' if bytes.is_empty() => target = Target::Absent,
-                b'n' => target = Target::Unusable(escape(&String::from_utf8_lossy(&bytes)).into_owned()),
+                b't' => file = LeftFile::Bytes(bytes),
+                b'n' if bytes.is_empty() => file = LeftFile::Absent,
+                b'n' => file = LeftFile::Unusable(escape(&String::from_utf8_lossy(&bytes)).into_owned()),
                 b'x' => {
                     let status = std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok());
-                    return Ok(Left { status: status.ok_or(ShellError::Garbled)?, target });
+                    return Ok(Left { status: status.ok_or(ShellError::Garbled)?, file });
                 }
                 _ => return Err(ShellError::Garbled.into()),
             }

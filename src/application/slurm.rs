@@ -29,6 +29,8 @@ use crate::task::selector::Selector;
 
 /// Number of shards where neither the command line nor the settings give one.
 const SHARDS: NonZeroU32 = NonZeroU32::new(8).expect("eight is not zero");
+/// The most shards for which the cluster is not asked how many an array can have: Slurm's default.
+const UNASKED: u32 = 1000;
 /// What a shard takes before its first task, in milliseconds: a job's start, and opening what it needs.
 const START_MS: u64 = 10_000;
 
@@ -67,7 +69,14 @@ pub async fn execute<'a>(request: &SlurmRequest, context: &'a Context) -> Result
                 Some(shards) => shards,
                 None => planned(request, &selected, context)?,
             };
-            new_run(request, wanted.get().min(most), data_dir)?
+            let shards = wanted.get().min(most);
+            if shards > UNASKED
+                && !context.options.dry_run
+                && let Some(most) = slurm::most_shards().await?.filter(|most| *most < shards)
+            {
+                return Err(ClusterError::TooMany { shards, most }.into());
+            }
+            new_run(request, shards, data_dir)?
         }
     };
     let shards = new.shards;

@@ -130,6 +130,7 @@ const MOST_PARTS: usize = 5;
 /// [`EngineError`](crate::engine::EngineError).
 pub fn collect_garbage(policy: &PrunePolicy, context: &Context) -> Result<CollectedGarbage, CommandError> {
     let (workbench, dry_run) = (Workbench::open(context)?, context.options.dry_run);
+    let _stage = context.events.stage("collect garbage", None, 0);
     let measure = |limit| DiskUse::measure(&workbench, limit);
     let mut disk = context.options.max_disk.map(measure).transpose()?;
     // Class archives and released files are small compared with revisions, so their size is not limited.

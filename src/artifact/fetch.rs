@@ -135,7 +135,13 @@ impl Failure for FetchError {
             Self::Refused { origin, status: 401 | 403 | 407, .. } => {
                 Some(format!("give credentials for the origin `{origin}` in its client's configuration or address"))
             }
-            Self::InvalidPath { .. } | Self::Refused { .. } | Self::Store(_) => None,
+            Self::Refused { origin, .. } => {
+                Some(format!("try again later, or give another address with `--origin {origin}=URL`"))
+            }
+            Self::InvalidPath { .. } => {
+                Some("the lock or an index is damaged: resolve anew with `lock --update`".to_owned())
+            }
+            Self::Store(error) => error.hint(),
             Self::Setup(_) => Some("check SSL_CERT_FILE, SSL_CERT_DIR and the proxy variables".to_owned()),
         }
     }

@@ -122,6 +122,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Tells whether it is a text of the developers' test file.
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::TestFile | Self::TestText | Self::MethodText | Self::ChangedText)
+    }
+
     /// Returns the kind's name in results.
     pub fn name(self) -> &'static str {
         match self {

@@ -69,11 +69,25 @@ impl<'a> Scanner<'a> {
     pub fn path(&mut self, path: &Path, base: &Path) -> Result<(), AuditError> {
         fs::symlink_metadata(path)?;
         // The user named this path, so a link there is the user's.
-        let path = fs::canonicalize(path)?;
+        self.everything(fs::canonicalize(path)?, &fs::canonicalize(base)?);
+        Ok(())
+    }
+
+    /// As [`Scanner::path`] for an entry of the directory `base`: a link is looked at, not followed.
+    ///
+    /// # Errors
+    /// [`AuditError::Io`] if the directory can't be read.
+    pub fn entry_of(&mut self, path: &Path, base: &Path) -> Result<(), AuditError> {
         let base = fs::canonicalize(base)?;
+        let path = path.file_name().map_or_else(|| base.clone(), |name| base.join(name));
+        self.everything(path, &base);
+        Ok(())
+    }
+
+    fn everything(&mut self, path: PathBuf, base: &Path) {
         let mut left = vec![path];
         while let Some(path) = left.pop() {
-            let place = path.strip_prefix(&base).unwrap_or(&path).to_string_lossy().into_owned();
+            let place = path.strip_prefix(base).unwrap_or(&path).to_string_lossy().into_owned();
             if let Err(error) = self.entry(&path, &place, &mut left) {
                 self.skip(&place, error);
             }
@@ -81,7 +95,6 @@ impl<'a> Scanner<'a> {
                 break;
             }
         }
-        Ok(())
     }
 
     /// Looks at a stream of bytes, which is called `place`.

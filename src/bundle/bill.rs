@@ -1,32 +1,34 @@
 //! The software bill of materials of a bundle, in CycloneDX's JSON: Debian packages, tools and Maven artifacts of the
 //! locks. It has neither a serial number nor a time, so that equal locks give equal bytes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::licenses::Licenses;
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::lock::{RepositoryLock, ToolRole, ToolchainLock};
 
-/// A component: its name and version, how others call it, its digest, and the files with its licence.
+/// A component: its name and version, how others call it, and its digest.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Component {
     purl: String,
     name: String,
     version: String,
     sha256: Digest,
+    /// Its directory in a Maven repository.
+    directory: Option<String>,
 }
 
-/// Returns the bill of images of these repositories. `licenses` has the files of an image with the licences of a Debian
-/// package, by the package's name.
+/// Returns the bill of images of these repositories.
 ///
 /// # Errors
 /// Errors of serialisation, which plain data never causes.
 pub fn bill<'a>(
     toolchain: &ToolchainLock,
     repositories: impl IntoIterator<Item = &'a RepositoryLock>,
-    licenses: &BTreeMap<String, BTreeSet<String>>,
+    licenses: &Licenses,
 ) -> serde_json::Result<Vec<u8>> {
     let (mut components, mut majors) = (BTreeSet::new(), BTreeSet::new());
     for lock in repositories {
@@ -39,7 +41,7 @@ pub fn bill<'a>(
         let (name, version) = (package.name.clone(), package.version.clone());
         let purl =
             format!("pkg:deb/debian/{}@{}?arch={}", escaped(&name), escaped(&version), escaped(&package.architecture));
-        components.insert(Component { purl, name, version, sha256: package.sha256 });
+        components.insert(Component { purl, name, version, sha256: package.sha256, directory: None });
     }
     for tool in &toolchain.tools {
         let component = match tool.role {
@@ -48,6 +50,7 @@ pub fn bill<'a>(
                 name: tool.name.clone(),
                 version: tool.version.clone(),
                 sha256: tool.sha256,
+                directory: None,
             }),
             _ => maven(&tool.path, tool.sha256),
         };
@@ -65,10 +68,16 @@ pub fn bill<'a>(
             let first = named.insert(&component.purl);
             let suffix = if first { String::new() } else { format!("#{}", component.sha256.hex()) };
             value["bom-ref"] = format!("{}{suffix}", component.purl).into();
-            let of_package = licenses.get(&component.name).filter(|_| component.purl.starts_with("pkg:deb/"));
-            if let Some(files) = of_package.filter(|files| !files.is_empty()) {
+            if component.purl.starts_with("pkg:deb/") {
                 let property = |file: &String| json!({"name": "testevo-sandbox:license-file", "value": file});
-                value["properties"] = files.iter().map(property).collect();
+                let files: Vec<Value> = licenses.files(&component.name).map(property).collect();
+                if !files.is_empty() {
+                    value["properties"] = files.into();
+                }
+            }
+            let named = component.directory.as_ref().map(|directory| licenses.of_artifact(directory));
+            if let Some(named) = named.filter(|named| !named.is_empty()) {
+                value["licenses"] = named.into();
             }
             value
         })
@@ -87,7 +96,8 @@ fn maven(path: &str, sha256: Digest) -> Option<Component> {
     let (classifier, kind) = (classifier.unwrap_or_default(), escaped(kind));
     let (names, release) = (format!("{}/{}", escaped(&group), escaped(artifact)), escaped(version));
     let purl = format!("pkg:maven/{names}@{release}?type={kind}{classifier}");
-    Some(Component { purl, name: format!("{group}:{artifact}"), version: version.to_owned(), sha256 })
+    let directory = path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
+    Some(Component { purl, name: format!("{group}:{artifact}"), version: version.to_owned(), sha256, directory })
 }
 
 /// Returns a text as a part of a package URL.

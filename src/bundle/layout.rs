@@ -68,7 +68,7 @@ impl Layout {
         };
         let layout = Self { name, members };
         match layout.read(LAYOUT, 1 << 10)? {
-            Some(text) if text.starts_with(b"{\"imageLayoutVersion\"") => Ok(layout),
+            Some(text) if text.trim_ascii() == LAYOUT_TEXT.trim_ascii() => Ok(layout),
             Some(_) => Err(layout.malformed(format!("`{LAYOUT}` is of no known version"))),
             None => Err(layout.malformed(format!("it has no `{LAYOUT}`"))),
         }

@@ -10,6 +10,7 @@ pub mod agents;
 pub mod bill;
 pub mod description;
 pub mod layout;
+pub mod licenses;
 pub mod objects;
 pub mod registry;
 pub mod runs;

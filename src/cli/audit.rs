@@ -1,5 +1,7 @@
 //! `audit`: says whether the developers' tests can be found where agents look.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde_json::json;
 
@@ -21,6 +23,9 @@ pub(super) struct AuditArguments {
     /// Repositories and task ids, with * and ?, whose answers must not be there; without it each workspace's own task, and all tasks elsewhere
     #[arg(long, value_name = "NAME", add = completions::selected())]
     task: Vec<String>,
+    /// A bundle that an audited one was based on
+    #[arg(long, value_name = "BUNDLE")]
+    base: Vec<PathBuf>,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: OutputFormat,
@@ -29,7 +34,7 @@ pub(super) struct AuditArguments {
 pub(super) fn run(arguments: &AuditArguments, context: &Context) -> Result<(), CommandError> {
     let selector = Selector { patterns: arguments.task.clone(), ..Selector::default() };
     let tasks = (!arguments.task.is_empty()).then_some(selector);
-    let request = AuditRequest { subjects: arguments.subjects.clone(), tasks, bases: Vec::new() };
+    let request = AuditRequest { subjects: arguments.subjects.clone(), tasks, bases: arguments.base.clone() };
     let (mut clean, mut leaking, mut incomplete, mut cross) = (0, 0, 0, 0);
     let each = |audited: Audited| {
         let report = &audited.report;

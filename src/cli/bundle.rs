@@ -1,5 +1,6 @@
 //! `bundle`: everything that scoring some tasks needs, or that agents get, in one directory or archive.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -19,6 +20,8 @@ use crate::application::{Context, Options};
 use crate::bundle::Audience;
 use crate::error::CommandError;
 use crate::output::{OutputFormat, counted};
+use crate::task::TaskId;
+use crate::task::file::load_all;
 use crate::task::selector::Selector;
 
 /// Arguments of `bundle`.
@@ -158,7 +161,7 @@ impl TrustArguments {
 #[derive(Debug, Args)]
 pub(super) struct WorkspaceBundle {
     /// Take the workspaces from this bundle for agents; tasks' data and a mirror are not needed then
-    #[arg(long, value_name = "BUNDLE", conflicts_with = "collect")]
+    #[arg(long, value_name = "BUNDLE")]
     bundle: Option<PathBuf>,
     /// Accept only bundles that are signed by these keys, as `bundle import` does
     #[arg(long, value_name = "FILE", requires = "bundle", conflicts_with = "unsigned")]
@@ -193,22 +196,33 @@ pub(super) struct BundleChoice {
 
 impl BundleChoice {
     /// Imports the bundle if there is one. Returns the context of the command then, which uses no network, and chooses
-    /// the bundle's tasks if the selector names none.
-    pub(super) fn take(&self, selector: &mut Selector, context: &Context) -> Result<Option<Context>, CommandError> {
-        let Some(bundle) = self.bundle.clone() else { return Ok(None) };
+    /// the bundle's tasks if the selector names none. `Break` ends a dry run: without the import, its tasks are not there.
+    pub(super) fn take(
+        &self,
+        selector: &mut Selector,
+        context: &Context,
+    ) -> Result<ControlFlow<(), Option<Context>>, CommandError> {
+        let Some(bundle) = self.bundle.clone() else { return Ok(ControlFlow::Continue(None)) };
         let trust = Trust { allowed_signers: self.allowed_signers.clone(), unsigned: self.unsigned };
         let audience = Some(Audience::Scorer);
         let request = ImportRequest { bundle, trust, replace: false, audience };
         let imported = block_on(context, import(&request, context))?;
-        if !context.options.dry_run {
-            tell(&imported, context);
+        context.events.message(taken(&imported, context.options.dry_run));
+        if context.options.dry_run && !are_known(&imported.tasks, context)? {
+            return Ok(ControlFlow::Break(()));
         }
         if selector.patterns.is_empty() && selector.task_ids.is_empty() {
             selector.task_ids = imported.tasks.iter().map(ToString::to_string).collect();
         }
         let options = Options { offline: true, git_mirror: None, ..context.options.clone() };
-        Ok(Some(context.with_options(options)))
+        Ok(ControlFlow::Continue(Some(context.with_options(options))))
     }
+}
+
+/// Tells whether the data directory has all of these tasks.
+fn are_known(tasks: &[TaskId], context: &Context) -> Result<bool, CommandError> {
+    let known = load_all(&context.data_dir()?.join("tasks"))?;
+    Ok(tasks.iter().all(|task| known.iter().any(|known| known.id == *task)))
 }
 
 pub(super) fn run(arguments: &BundleArguments, context: &Context) -> Result<(), CommandError> {
@@ -259,10 +273,6 @@ fn write_moved(moved: &Moved, verb: &str, format: OutputFormat) -> Result<(), Co
     stdout::line(&format!("{verb} {blobs}, {} MiB; {present} there already{signed}", moved.bytes >> 20))?;
     stdout::line(&format!("index {}", moved.index))?;
     moved.images.iter().try_for_each(|image| stdout::line(&format!("image {image}")))
-}
-
-fn tell(imported: &Imported, context: &Context) {
-    context.events.message(taken(imported, false));
 }
 
 fn taken(imported: &Imported, dry_run: bool) -> String {

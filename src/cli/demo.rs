@@ -53,16 +53,22 @@ pub(super) fn run(_arguments: &DemoArguments, context: &Context) -> Result<(), C
     }
     stdout::lines(BEGINNING)?;
     let (data, own) = prepare(std::slice::from_ref(&sample), "demo", context)?;
-    step("1. Tasks: one test file at two revisions each. `import` reads the published data.", "import")?;
+    let place = format!("--data-dir {}", word(&own.options.data_dir));
+    let with_sources = own.options.git_mirror.iter().map(|mirror| format!("{place} --git-mirror {}", quoted(mirror)));
+    let with_sources = with_sources.collect::<String>();
+    let text = "1. Tasks: one test file at two revisions each. `import` reads the published data.";
+    let named: Vec<String> = data.iter().map(|file| word(file)).collect();
+    step(text, &format!("import {} --replace {place}", named.join(" ")))?;
     let request = ImportRequest { data, manifests: None, replace: true };
     import::execute(&request, OutputFormat::Text, &own)?;
-    step("2. Lock: run the real build once, behind one door, and write down every byte it needs.", "lock")?;
+    let text = "2. Lock: run the real build once, behind one door, and write down every byte it needs.";
+    step(text, &format!("lock {with_sources}"))?;
     lock::execute(&LockRequest::default(), OutputFormat::Text, &own)?;
     let text = "3. Image: compose it from those bytes, and show without a network that it compiles and launches.";
-    step(text, "build-images")?;
+    step(text, &format!("build-images {with_sources}"))?;
     build_images::execute(&BuildRequest::default(), OutputFormat::Text, &own)?;
     let text = "4. Validate: run the old and the new test on the old and the new code, each in a sealed container.";
-    step(text, "validate")?;
+    step(text, &format!("validate --fresh {with_sources}"))?;
     let run = RunChoice { fresh: true, ..RunChoice::default() };
     let request = ValidateRequest { run, ..ValidateRequest::default() };
     let Some(validated) = block_on(&own, application::validate::validate(&request, &own))? else { return Ok(()) };
@@ -70,17 +76,17 @@ pub(super) fn run(_arguments: &DemoArguments, context: &Context) -> Result<(), C
     explain(&sample, &validated.records)?;
     let validation = validated.summary.run_id.clone();
     validated.verdict()?;
-    score(&validation, &own)
+    score(&validation, &with_sources, &own)
 }
 
 /// Scores two submissions, writes their report, and names the next commands.
-fn score(validation: &str, context: &Context) -> Result<(), CommandError> {
+fn score(validation: &str, with_sources: &str, context: &Context) -> Result<(), CommandError> {
     let data_dir = &context.options.data_dir;
     let predictions = data_dir.join("predictions.jsonl");
     fs_err::write(&predictions, SampleRepository::demo_predictions()).map_err(CommandError::Runtime)?;
     let text = "5. Score: two submissions for one task, in files as agents leave them. Both pass on new code.";
     let directory = format!("--data-dir {}", word(data_dir));
-    step(text, &format!("score {SCORED} --predictions {} {directory}", word(&predictions)))?;
+    step(text, &format!("score {SCORED} --fresh --predictions {} {with_sources}", word(&predictions)))?;
     let request = ScoreRequest {
         selector: Selector { task_ids: vec![SCORED.to_owned()], ..Selector::default() },
         predictions: predictions.display().to_string(),

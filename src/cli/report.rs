@@ -88,20 +88,17 @@ pub(super) fn run(arguments: &ReportArguments, context: &Context) -> Result<(), 
     }
     let models = &runs.models;
     if let Some(directory) = &arguments.output {
-        return match arguments.format {
-            ReportFormat::Html => {
-                runs.write_pages(directory)?;
-                stdout::line(&directory.join("index.html").display().to_string())
-            }
-            ReportFormat::Instances => {
-                runs.write_instances(directory)?;
-                stdout::line(&directory.display().to_string())
-            }
+        let stage = context.events.stage("write report", None, 0);
+        let written = match arguments.format {
+            ReportFormat::Html => runs.write_pages(directory).map(|()| directory.join("index.html")),
+            ReportFormat::Instances => runs.write_instances(directory).map(|()| directory.clone()),
             _ => Err(CommandError::Usage {
                 message: "`--output` takes the files of `--format html` and `--format instances`".to_owned(),
                 hint: "choose one of these with `--format`, or redirect stdout to a file".to_owned(),
             }),
         };
+        drop(stage);
+        return stdout::line(&written?.display().to_string());
     }
     match arguments.format {
         ReportFormat::Text => print_text(&runs.figures(), models),

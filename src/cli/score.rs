@@ -1,6 +1,7 @@
 //! `score`: agents' patches, or the developers' tests, executed and scored.
 
 use std::num::NonZeroU32;
+use std::ops::ControlFlow;
 
 use clap::Args;
 
@@ -108,7 +109,9 @@ impl ScoreArguments {
 
 pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), CommandError> {
     let mut request = arguments.request()?;
-    let of_bundle = arguments.bundle.take(&mut request.selector, context)?;
+    let ControlFlow::Continue(of_bundle) = arguments.bundle.take(&mut request.selector, context)? else {
+        return Ok(());
+    };
     let context = of_bundle.as_ref().unwrap_or(context);
     // Before anything is executed, so that a wrong name costs nothing.
     let certified_by = arguments.certified_by.as_deref().map(|run| certification_of(run, context)).transpose()?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -154,7 +155,9 @@ pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<()
             Some(MergedRun::Scoring(_)) | None => Ok(()),
         };
     }
-    let of_bundle = arguments.bundle.take(&mut request.selector, context)?;
+    let ControlFlow::Continue(of_bundle) = arguments.bundle.take(&mut request.selector, context)? else {
+        return Ok(());
+    };
     let context = of_bundle.as_ref().unwrap_or(context);
     let scratch = arguments.scratch.open(&request.selector, context)?;
     let context = scratch.as_ref().map_or(context, |scratch| &scratch.context);

@@ -12,12 +12,12 @@ use super::interrupts::block_on;
 use super::selector::SelectorArguments;
 use super::stdout;
 use super::terminal::{self, Terminal};
+use crate::agent::collection::Target;
 use crate::application::bundle::unpack;
-use crate::application::shell::{self, MOST_SCRIPT_BYTES, Output, Session, ShellError};
+use crate::application::shell::{self, MOST_SCRIPT_BYTES, Origin, Output, Session, ShellError};
 use crate::application::{Context, Partial, agents};
 use crate::error::CommandError;
 use crate::output::{OutputFormat, counted, json_line};
-use crate::task::Task;
 use crate::task::selector::Selector;
 
 /// Arguments of `workspace`.
@@ -35,7 +35,7 @@ pub(super) struct WorkspaceArguments {
     #[arg(long, conflicts_with_all = ["output", "bundle", "shell", "collect"])]
     load: bool,
     /// Open a shell on the one selected task, in a container without a network; a script on stdin is run instead
-    #[arg(long, conflicts_with_all = ["output", "bundle"])]
+    #[arg(long, conflicts_with_all = ["output"])]
     shell: bool,
     /// Append the prediction that the shell leaves to FILE
     #[arg(long, value_name = "FILE", requires = "shell")]
@@ -54,14 +54,17 @@ pub(super) struct WorkspaceArguments {
 pub(super) fn run(arguments: &WorkspaceArguments, context: &Context) -> Result<(), CommandError> {
     let selector = arguments.selector.resolve()?;
     if let Some(workspace) = &arguments.collect {
-        let (task, collected) = block_on(context, agents::collect_one(&selector, workspace.clone(), context))?;
+        let (target, collected) = match arguments.bundle.request(&selector) {
+            Some(request) => block_on(context, unpack::collect_one(&request, workspace.clone(), context))?,
+            None => block_on(context, agents::collect_one(&selector, workspace.clone(), context))?,
+        };
         for ignored in &collected.ignored {
             context.events.message(format!("ignored: {ignored}"));
         }
         if let Some(reason) = collected.incomplete {
             context.events.warning(format!("other changed files are not all listed: {reason}"));
         }
-        return stdout::json(&prediction(&task, arguments.model.as_deref(), collected.text, context));
+        return stdout::json(&prediction(&target, arguments.model.as_deref(), collected.text, context));
     }
     if arguments.shell {
         return open_shell(arguments, &selector, context);
@@ -103,15 +106,15 @@ pub(super) fn run(arguments: &WorkspaceArguments, context: &Context) -> Result<(
 }
 
 /// Returns the prediction of a target file's text, empty without one.
-fn prediction(task: &Task, model: Option<&str>, text: Option<String>, context: &Context) -> Value {
-    let mut prediction = json!({ "instance_id": task.id });
+fn prediction(target: &Target, model: Option<&str>, text: Option<String>, context: &Context) -> Value {
+    let mut prediction = json!({ "instance_id": target.task });
     if let Some(model) = model {
         prediction["model_name_or_path"] = model.into();
     }
     match text {
         Some(text) => prediction["model_file"] = text.into(),
         None => {
-            context.events.warning(format!("{} has no target file `{}`", task.id, task.test_file));
+            context.events.warning(format!("{} has no target file `{}`", target.task, target.file));
             prediction["model_patch"] = "".into();
         }
     }
@@ -152,12 +155,14 @@ fn open_shell(arguments: &WorkspaceArguments, selector: &Selector, context: &Con
         Output::Error => io::stderr().lock().write_all(bytes),
     };
     let is_script = terminal.is_none();
-    let ended = block_on(context, shell::open(selector, session, context, write));
+    let request = arguments.bundle.request(selector);
+    let origin = request.as_ref().map_or(Origin::Selected(selector), Origin::Bundle);
+    let ended = block_on(context, shell::open(origin, session, context, write));
     drop(terminal);
     let ended = ended?;
     match &mut file {
         Some((path, file)) => {
-            let prediction = prediction(&ended.task, arguments.model.as_deref(), ended.text, context);
+            let prediction = prediction(&ended.target, arguments.model.as_deref(), ended.text, context);
             let line = json_line(&prediction).map_err(|error| CommandError::Output(error.into()))?;
             file.write_all(line.as_bytes()).map_err(|source| ShellError::Save { path: path.clone(), source })?;
             context.events.message(format!("the prediction is in `{}`", path.display()));

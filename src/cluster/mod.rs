@@ -57,6 +57,20 @@ pub enum ClusterError {
         /// The answer's beginning.
         answer: String,
     },
+    /// An option of the settings would replace what shards need.
+    #[error("`{option}` can't be an option of `sbatch` here: shards would not be found again")]
+    Option {
+        /// The option.
+        option: String,
+    },
+    /// The cluster's arrays are smaller.
+    #[error("{shards} shards are more than this cluster's arrays can have, which are {most}")]
+    TooMany {
+        /// The wanted number.
+        shards: u32,
+        /// The largest number.
+        most: u32,
+    },
     /// A shard ended with an error that trying again does not mend.
     #[error("shard {shard} of run `{run}` failed with exit code {status}: {words}")]
     Shard {
@@ -151,7 +165,9 @@ impl Failure for ClusterError {
     fn exit_status(&self) -> ExitStatus {
         match self {
             Self::NoClient { .. } => ExitStatus::Engine,
-            Self::Other { .. } | Self::NotSubmitted { .. } => ExitStatus::Usage,
+            Self::Other { .. } | Self::NotSubmitted { .. } | Self::Option { .. } | Self::TooMany { .. } => {
+                ExitStatus::Usage
+            }
             Self::Malformed { .. } => ExitStatus::Mismatch,
             Self::Cancelled { .. } => ExitStatus::Interrupted,
             Self::Refused { .. }
@@ -182,6 +198,10 @@ impl Failure for ClusterError {
             Self::Refused { .. } | Self::Unreached { .. } | Self::Silent { .. } => {
                 "look with `scontrol ping` whether the controller runs; the same command goes on where it stopped"
             }
+            Self::Option { .. } => {
+                "remove it from `options` below [slurm] in settings.toml; `at_once` there limits how many shards run"
+            }
+            Self::TooMany { .. } => "give a smaller number with `--shards`, or have MaxArraySize raised in slurm.conf",
             Self::Answer { .. } => "look whether this is Slurm's own client, and of version 20.02 or later",
             Self::Lost { ended: Some(ended), .. } if ended.hint().is_some() => return ended.hint().map(str::to_owned),
             Self::Shard { log, .. } | Self::Lost { log, .. } => {

@@ -46,8 +46,14 @@ pub fn render(
          export TESTEVO_SANDBOX_JOBS TESTEVO_SANDBOX_DATA_DIR\n\
          {scratch}shard={directory}/\"shard-{SHARD}\"\n\
          printf '%s\\n' \"${{SLURMD_NODENAME:-}}\" > \"$shard.node.new\" && mv -f \"$shard.node.new\" \"$shard.node\"\n\
-         {command}\n\
+         # Slurm ends the shell first, and at once whatever outlives it: the program has to hear of it, and to be waited for.\n\
+         {command} &\n\
+         program=$!\n\
+         told=\n\
+         trap 'told=1; kill -TERM \"$program\" 2>/dev/null' TERM INT\n\
+         wait \"$program\"\n\
          status=$?\n\
+         if [ -n \"$told\" ]; then trap '' TERM INT; wait \"$program\"; status=$?; fi\n\
          printf '%s\\n' \"$status\" > \"$shard.exit.new\" && mv -f \"$shard.exit.new\" \"$shard.exit\"\n\
          exit \"$status\"\n"
     )
@@ -80,6 +86,34 @@ mod tests {
 
     use super::super::sharded_run::Asked;
     use super::*;
+
+    /// Slurm tells the shell alone that a job ends.
+    #[test]
+    fn a_program_hears_of_the_end_and_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let text = format!(
+            "#!/bin/sh\ntrap 'sleep 0.3; echo ended > {said}; exit 130' TERM\necho begun > {begun}\nwhile :; do sleep 0.05; done\n",
+            said = path("said").display(),
+            begun = path("begun").display()
+        );
+        fs::write(path("program"), text).unwrap();
+        fs::set_permissions(path("program"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let asked = Asked { directory: "/".to_owned(), arguments: vec!["validate".to_owned()] };
+        let sharded = ShardedRun::new("run".to_owned(), asked, 1);
+        let places = (Path::new("/d"), directory.path());
+        let script = render(&sharded, &path("program"), places, &SlurmSettings::default());
+        let mut shell = Command::new("sh").args(["-c", &script]).env("SLURM_ARRAY_TASK_ID", "1").spawn().unwrap();
+        while !path("begun").exists() {
+            assert_eq!(shell.try_wait().unwrap(), None);
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let process = rustix::process::Pid::from_child(&shell);
+        rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+        assert_eq!(shell.wait().unwrap().code(), Some(130));
+        assert_eq!(fs::read_to_string(path("said")).unwrap(), "ended\n");
+        assert_eq!(fs::read_to_string(path("shard-1.exit")).unwrap(), "130\n");
+    }
 
     #[test]
     fn arguments_arrive_as_they_are_and_the_exit_code_is_kept() {

@@ -100,10 +100,14 @@ impl ShardedRun {
         self.counted(shard).count()
     }
 
-    /// Returns the nodes that attempts at any of these shards avoided, as far as they count.
-    pub fn avoided_for(&self, shards: &[u32]) -> BTreeSet<String> {
-        let attempts = shards.iter().flat_map(|shard| self.counted(*shard));
-        attempts.flat_map(|attempt| attempt.avoided.iter().cloned()).collect()
+    /// Returns how often a shard was given to the scheduler at all.
+    pub fn submissions_of(&self, shard: u32) -> usize {
+        self.attempts.iter().filter(|attempt| attempt.shards.contains(&shard)).count()
+    }
+
+    /// Returns the nodes that attempts at a shard avoided, as far as they count.
+    pub fn avoided_for(&self, shard: u32) -> BTreeSet<String> {
+        self.counted(shard).flat_map(|attempt| attempt.avoided.iter().cloned()).collect()
     }
 
     /// Adds an attempt at these shards. Its name differs from those of other runs, users and data directories.
@@ -313,8 +317,9 @@ mod tests {
         let first = sharded.add_attempt(vec![1, 2, 3], vec![], &data_dir).name.clone();
         assert_ne!(first, sharded.add_attempt(vec![2], vec!["n1".to_owned()], &data_dir).name);
         assert_eq!([1, 2].map(|shard| sharded.attempts_of(shard)), [1, 2]);
-        let avoided = |shards: &[u32]| sharded.avoided_for(shards).into_iter().collect::<Vec<_>>();
-        assert_eq!((avoided(&[1, 3]), avoided(&[2, 3])), (vec![], vec!["n1".to_owned()]));
+        let avoided = |shard| sharded.avoided_for(shard).into_iter().collect::<Vec<_>>();
+        assert_eq!((avoided(1), avoided(2)), (vec![], vec!["n1".to_owned()]));
+        assert_eq!([1, 2].map(|shard| sharded.submissions_of(shard)), [1, 2]);
         own.write(&sharded).unwrap();
         let all = ShardedRunDirectory::all(&data_dir).unwrap();
         assert_eq!(all[0].read().unwrap(), Some(sharded));

@@ -7,6 +7,7 @@ use super::ended::Ended;
 use crate::data_dir::DataDir;
 use crate::execution::run::directory::RunDirectoryError;
 use crate::execution::run::list::{describe, find, missing};
+use crate::execution::run::reopening;
 
 /// What the files of a run tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub enum Seen {
     Unfinished,
     /// It has finished, but some of its files can't be seen.
     Partly(String),
+    /// It has finished, and so many of its records are faults of the machine, which another attempt may mend.
+    Faulty(usize),
     /// All of the finished run can be seen.
     Whole,
 }
@@ -51,11 +54,23 @@ pub fn has_finished(data_dir: &DataDir, run_id: &str) -> Result<bool, ClusterErr
     }
 }
 
+/// Returns the number of records of a finished run in which a fault of its machine stands instead of an answer.
+///
+/// # Errors
+/// As [`look`].
+pub fn machine_faults(data_dir: &DataDir, run_id: &str) -> Result<usize, ClusterError> {
+    match reopening::machine_faults(data_dir, run_id) {
+        Err(RunDirectoryError::Io(error) | RunDirectoryError::Gone(error)) => Err(error.into()),
+        // Whoever merges the run tells what is wrong with it.
+        found => Ok(found.unwrap_or_default()),
+    }
+}
+
 /// How often Slurm may know nothing of an unfinished shard before anything follows.
 pub const MOST_LOOKS: u32 = 3;
 /// How long a job's exit code may stay unseen before its shard counts as lost. NFS keeps what it knows of a directory for a
 /// minute.
-const UNSEEN: Duration = Duration::from_secs(75);
+pub const UNSEEN: Duration = Duration::from_secs(75);
 /// How long the files of a shard whose job has done all may stay unseen.
 const LATE: Duration = Duration::from_secs(300);
 
@@ -83,9 +98,9 @@ pub fn fate(seen: &Seen, exit: Option<u8>, ended: Option<&Ended>, looks: u32, si
             false => Fate::Late(since),
         },
         _ if looks < MOST_LOOKS => Fate::Waits,
-        // Bad arguments, inputs, locks or engines are the same at the next attempt.
-        (Seen::Unfinished, Some(status @ (2 | 4..=7))) => Fate::Failed(status),
-        (Seen::Unfinished, Some(_)) => Fate::Lost,
+        // Bad arguments, inputs or origins are the same at the next attempt. A node may lack an engine, or have damaged bytes.
+        (Seen::Unfinished, Some(status @ (2 | 4 | 5))) => Fate::Failed(status),
+        (Seen::Unfinished, Some(_)) | (Seen::Faulty(_), _) => Fate::Lost,
         (Seen::Unfinished, None) => match since < UNSEEN && !ended.is_some_and(Ended::was_killed) {
             true => Fate::Waits,
             false => Fate::Lost,
@@ -109,6 +124,9 @@ mod tests {
             (&Seen::Unfinished, Some(3), 3, soon, Fate::Lost),
             (&Seen::Unfinished, Some(2), 2, soon, Fate::Waits),
             (&Seen::Unfinished, Some(2), 3, soon, Fate::Failed(2)),
+            (&Seen::Unfinished, Some(7), 3, soon, Fate::Lost),
+            (&Seen::Faulty(2), Some(3), 2, soon, Fate::Waits),
+            (&Seen::Faulty(2), None, 3, soon, Fate::Lost),
             (&Seen::Unfinished, Some(0), 99, minutes, Fate::Waits),
             (&Seen::Unfinished, Some(1), 99, long, Fate::Late(long)),
             (&partly, None, 99, minutes, Fate::Waits),

@@ -15,8 +15,19 @@ use crate::settings::SlurmSettings;
 
 /// The most bytes of an answer that are read. A line of `squeue` has about a hundred.
 const MOST_ANSWER_BYTES: u64 = 32 << 20;
-/// How long a client may take, in seconds. Clients themselves wait for a busy controller.
-const CLIENT_SECONDS: u64 = 120;
+/// How long a client may take, in seconds. Clients themselves wait for a busy controller: `sbatch` for two minutes, before it says
+/// why.
+const CLIENT_SECONDS: u64 = 180;
+
+/// Beginnings of variables by which users filter what clients tell or end, and those of an allocation around this command, which
+/// its own shards do not have.
+const VARIABLES: [&str; 6] =
+    ["SQUEUE_", "SCANCEL_", "SACCT_", "SBATCH_WAIT", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU"];
+/// Options by which shards would not be found again, or would be others.
+const REFUSED: [&str; 9] =
+    ["--array", "--chdir", "--clusters", "--job-name", "--output", "--parsable", "--test-only", "--wait", "--wrap"];
+/// The same in their short form.
+const REFUSED_SHORT: [&str; 6] = ["-a", "-D", "-J", "-M", "-o", "-W"];
 
 /// What clients say that did not reach the controller, or not its answer.
 const UNREACHED: [&str; 4] =
@@ -95,15 +106,19 @@ impl Listed {
 /// [`ClusterError`] of the client.
 pub async fn submit(job: Job<'_>, settings: &SlurmSettings) -> Result<String, ClusterError> {
     const CLIENT: &str = "sbatch";
+    if let Some(option) = settings.options.iter().find(|option| is_refused(option)) {
+        return Err(ClusterError::Option { option: option.clone() });
+    }
     let mut output = OsString::from("--output=");
     output.push(literal(job.logs));
     output.push("/shard-%a.log");
     let mut directory = OsString::from("--chdir=");
     directory.push(job.directory);
+    let at_once = settings.at_once.map(|most| format!("%{most}")).unwrap_or_default();
     let mut arguments = vec![
         "--parsable".into(),
         format!("--job-name={}", job.name).into(),
-        format!("--array={}", ranges(job.shards)).into(),
+        format!("--array={}{at_once}", ranges(job.shards)).into(),
         "--nodes=1".into(),
         "--ntasks=1".into(),
         // Shards are submitted again by us, bounded and away from nodes that lost them.
@@ -125,20 +140,51 @@ pub async fn submit(job: Job<'_>, settings: &SlurmSettings) -> Result<String, Cl
     }
 }
 
-/// Returns the nodes that take jobs, sorted, and those that do not, each with its state: all of the settings' partition if there
-/// is one.
+/// Tells whether an option would replace what this program asks of `sbatch`.
+fn is_refused(option: &str) -> bool {
+    let name = option.split('=').next().unwrap_or_default();
+    REFUSED.contains(&name) || REFUSED_SHORT.iter().any(|short| option.starts_with(short))
+}
+
+/// Returns the largest number of shards that an array of this cluster can have; `None` if it does not say so.
+///
+/// # Errors
+/// [`ClusterError`] of the client.
+pub async fn most_shards() -> Result<Option<u32>, ClusterError> {
+    let answer = call("scontrol", &["show".into(), "config".into()], None).await?;
+    Ok(array_size(&answer).map(|size| size.saturating_sub(1)))
+}
+
+/// Returns the size of arrays in a configuration. Elements count from 0, shards from 1.
+fn array_size(configuration: &str) -> Option<u32> {
+    let of_line = |line: &str| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim() == "MaxArraySize").then(|| value.trim().parse().ok()).flatten()
+    };
+    configuration.lines().find_map(of_line)
+}
+
+/// Returns the nodes that take jobs, sorted, and those that do not, each with its state: all of the settings' partition, or of the
+/// cluster's default one.
 ///
 /// # Errors
 /// [`ClusterError`] of the client.
 pub async fn nodes(settings: &SlurmSettings) -> Result<(Vec<String>, BTreeMap<String, String>), ClusterError> {
     const CLIENT: &str = "sinfo";
-    let mut arguments = ["--noheader", "--Node", "--format=%N|%T"].map(OsString::from).to_vec();
+    let mut arguments = ["--noheader", "--Node", "--format=%N|%T|%P"].map(OsString::from).to_vec();
     arguments.extend(settings.partition.as_ref().map(|partition| format!("--partition={partition}").into()));
     let answer = call(CLIENT, &arguments, None).await?;
     let (mut nodes, mut unavailable) = (Vec::new(), BTreeMap::new());
-    for line in answer.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let (node, state) =
-            line.split_once('|').filter(|(node, _)| is_node(node)).ok_or_else(|| unknown(CLIENT, line))?;
+    let lines = answer.lines().map(str::trim).filter(|line| !line.is_empty());
+    let fields = |line| match line_of_node(line) {
+        Some(fields) => Ok(fields),
+        None => Err(unknown(CLIENT, line)),
+    };
+    let lines = lines.map(fields).collect::<Result<Vec<_>, _>>()?;
+    // Of another partition than the jobs', a node would refuse them.
+    let of_default = |partition: &str| settings.partition.is_none() && partition.ends_with('*');
+    let has_default = lines.iter().any(|(_, _, partition)| of_default(partition));
+    for (node, state, _) in lines.into_iter().filter(|(_, _, partition)| !has_default || of_default(partition)) {
         match takes_jobs(state) {
             true => nodes.push(node.to_owned()),
             false => drop(unavailable.insert(node.to_owned(), state.to_owned())),
@@ -147,6 +193,13 @@ pub async fn nodes(settings: &SlurmSettings) -> Result<(Vec<String>, BTreeMap<St
     nodes.sort();
     nodes.dedup();
     Ok((nodes, unavailable))
+}
+
+/// Returns a node, its state and its partition.
+fn line_of_node(line: &str) -> Option<(&str, &str, &str)> {
+    let (node, rest) = line.split_once('|').filter(|(node, _)| is_node(node))?;
+    let (state, partition) = rest.split_once('|')?;
+    Some((node, state, partition))
 }
 
 /// Tells whether a node in this state runs jobs now or soon. `*` after a state means that the node does not answer.
@@ -204,8 +257,12 @@ fn parse(line: &str) -> Option<Option<Listed>> {
 fn excluding(avoided: &[String], of_user: &[String]) -> Vec<OsString> {
     let mut options: Vec<OsString> = of_user.iter().map(OsString::from).collect();
     if !avoided.is_empty() {
-        let excluded = of_user.iter().rev().find_map(|option| option.strip_prefix("--exclude="));
-        let nodes: Vec<&str> = excluded.into_iter().chain(avoided.iter().map(String::as_str)).collect();
+        let excluded = |option: &'_ String| {
+            let nodes = option.strip_prefix("--exclude=").or_else(|| option.strip_prefix("-x"))?;
+            Some(nodes.trim().to_owned())
+        };
+        let excluded = of_user.iter().rev().find_map(excluded);
+        let nodes: Vec<&str> = excluded.as_deref().into_iter().chain(avoided.iter().map(String::as_str)).collect();
         options.push(format!("--exclude={}", nodes.join(",")).into());
     }
     options
@@ -255,6 +312,11 @@ async fn answer(
 ) -> Result<String, ClusterError> {
     let failed = |source| ClusterError::NoClient { client, source };
     let mut command = Command::new(client);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| VARIABLES.iter().any(|beginning| name.starts_with(beginning))) {
+            command.env_remove(name);
+        }
+    }
     command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     let mut child = command.spawn().map_err(failed)?;
@@ -327,6 +389,15 @@ mod tests {
         assert_eq!(excluding(&texts(&["n1", "n2"]), &user), ["--exclude=node7", "--qos=low", "--exclude=node7,n1,n2"]);
         assert_eq!(excluding(&[], &user), ["--exclude=node7", "--qos=low"]);
         assert_eq!(excluding(&texts(&["n1"]), &[]), ["--exclude=n1"]);
+        assert_eq!(excluding(&texts(&["n1"]), &texts(&["-xnode7"])), ["-xnode7", "--exclude=node7,n1"]);
+    }
+
+    #[test]
+    fn options_that_would_replace_ours_are_known() {
+        assert!(["--array=1-3%2", "--wait", "-Mother", "-J x", "--output=x"].into_iter().all(is_refused));
+        assert!(!["--exclude=n1", "--mail-user=me", "-xnode7", "--wait-all-nodes=1"].into_iter().any(is_refused));
+        assert_eq!(array_size("Configuration\nMaxArraySize            = 1001\n"), Some(1001));
+        assert_eq!(array_size("MaxArraySize\n"), None);
     }
 
     #[tokio::test]

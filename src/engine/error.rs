@@ -257,14 +257,17 @@ impl Failure for EngineError {
                 "Podman's runtime works with control groups of version 2 alone: have Podman use runc (`runtime = \"runc\"` below \
                  `[engine]` in containers.conf), or use `--engine native`",
             ),
-            Self::Daemon { .. }
-            | Self::Mount { .. }
-            | Self::CreateRefused { .. }
-            | Self::StartFailed { .. }
-            | Self::Frames { .. }
-            | Self::TooMuch { .. }
-            | Self::ProgramTooLong { .. }
-            | Self::Program(_) => None,
+            Self::Daemon { .. } | Self::CreateRefused { .. } | Self::StartFailed { .. } => {
+                Some("the daemon's log may say more; restart the daemon, or use `--engine native`")
+            }
+            Self::Mount { .. } => Some("is the file still there? check that this user may read it"),
+            Self::Frames { .. } | Self::TooMuch { .. } => {
+                Some("run the command again with this build of the program alone; if it stays, try another engine")
+            }
+            Self::ProgramTooLong { .. } => {
+                Some("report it: the test file or its arguments are longer than this program foresees")
+            }
+            Self::Program(_) => Some("report it: this is an error of the program"),
         };
         hint.map(str::to_owned)
     }

@@ -120,7 +120,8 @@ impl CommandError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             // The table of repositories has the remedy for each.
-            Self::CheckFailed { .. } | Self::Repositories { .. } | Self::Output(_) | Self::Interrupted => return None,
+            Self::CheckFailed { .. } | Self::Repositories { .. } | Self::Interrupted => return None,
+            Self::Output(_) => "check the disk or the program that stdout leads to",
             Self::Failure(error) => return error.hint(),
             Self::Usage { hint, .. } => hint,
             Self::StoreCorrupted { .. } => {

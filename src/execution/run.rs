@@ -12,5 +12,6 @@ pub mod logs;
 pub mod merge;
 pub(in crate::execution) mod reading;
 pub mod record;
+pub mod reopening;
 pub mod stage;
 pub mod verdicts;

@@ -25,7 +25,7 @@ impl Failure for PolicyError {
     }
 
     fn hint(&self) -> Option<String> {
-        None
+        Some("the program carries its policy, so report it".to_owned())
     }
 }
 

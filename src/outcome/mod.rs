@@ -115,6 +115,16 @@ pub enum InfraReason {
     Source,
 }
 
+impl InfraReason {
+    /// Tells whether another machine may do better, and not only other sources or builds.
+    pub fn is_the_machines(self) -> bool {
+        match self {
+            Self::Engine | Self::Image | Self::Disk | Self::Killed => true,
+            Self::Resolution | Self::Build | Self::Source => false,
+        }
+    }
+}
+
 impl ExecReason {
     /// Tells whether the test itself says that it failed. Source: protocol §3, "Not pass is not fail".
     pub fn is_the_tests_own(self) -> bool {

@@ -92,7 +92,11 @@ impl Failure for ToolchainError {
                     .to_owned(),
             ),
             Self::LockedPackage { .. } => Some("resolve anew with `lock --update`".to_owned()),
-            Self::UnknownJdk { .. } | Self::Requirement(_) => None,
+            Self::UnknownJdk { .. } => Some("set `jdk` in the repository's manifest to one of these".to_owned()),
+            Self::Requirement(_) => Some(
+                "the origin `pypi` may have a newer release with other requirements: keep the lock, or use a newer program"
+                    .to_owned(),
+            ),
         }
     }
 }

@@ -10,6 +10,8 @@ use serde::Deserialize;
 pub struct SlurmSettings {
     /// Number of shards, where `--shards` gives none.
     pub shards: Option<NonZeroU32>,
+    /// The most shards that run at once.
+    pub at_once: Option<NonZeroU32>,
     /// As `sbatch --partition`.
     pub partition: Option<String>,
     /// As `sbatch --account`.

@@ -13,7 +13,7 @@ use serde::Serialize;
 const MOST_BYTES: usize = 4 << 20;
 /// The deepest element.
 const MOST_DEPTH: usize = 100;
-/// The most modules, repositories, profiles, dependencies or goals of one POM.
+/// The most modules, repositories, profiles, dependencies, licences or goals of one POM.
 const MOST_ITEMS: usize = 10_000;
 
 /// Why a POM can't be parsed.
@@ -50,6 +50,8 @@ pub struct PomFacts {
     pub goals: BTreeSet<String>,
     /// Repositories and plugin repositories, those of profiles included, in order.
     pub repositories: Vec<DeclaredRepository>,
+    /// Licences, in order. A POM without any has its parent's.
+    pub licenses: Vec<DeclaredLicense>,
 }
 
 /// A POM's parent.
@@ -59,6 +61,8 @@ pub struct Parent {
     pub group_id: Option<String>,
     /// `artifactId`.
     pub artifact_id: Option<String>,
+    /// `version`.
+    pub version: Option<String>,
     /// `relativePath`; Maven's default is `../pom.xml`, and an empty value means no directory.
     pub relative_path: Option<String>,
 }
@@ -100,6 +104,15 @@ pub struct Dependency {
     pub group_id: String,
     /// `artifactId`.
     pub artifact_id: String,
+}
+
+/// A licence that a POM names. Each text may be empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeclaredLicense {
+    /// Its name.
+    pub name: String,
+    /// The address of its text.
+    pub url: String,
 }
 
 /// A repository that a POM declares.
@@ -148,8 +161,8 @@ impl PomFacts {
 
     /// Returns the number of items of the most frequent kind.
     fn most_items(&self) -> usize {
-        let Self { modules, repositories, profiles, dependencies, goals, .. } = self;
-        let lists = [modules.len(), repositories.len(), profiles.len()];
+        let Self { modules, repositories, profiles, dependencies, goals, licenses, .. } = self;
+        let lists = [modules.len(), repositories.len(), profiles.len(), licenses.len()];
         lists.into_iter().chain([dependencies.len(), goals.len()]).max().unwrap_or_default()
     }
 
@@ -196,7 +209,9 @@ impl PomFacts {
                 Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
             }
             if parser.facts.most_items() > MOST_ITEMS {
-                return Err(malformed("it has too many modules, repositories, profiles, dependencies or goals".into()));
+                return Err(malformed(
+                    "it has too many modules, repositories, profiles, dependencies, licences or goals".into(),
+                ));
             }
         }
         match (parser.path.is_empty(), parser.is_project) {
@@ -225,6 +240,7 @@ impl Parser {
             ["project"] => self.is_project = true,
             ["project", "parent"] => self.facts.parent = Some(Parent::default()),
             ["project", "profiles", "profile"] => self.facts.profiles.push(Profile::default()),
+            ["project", "licenses", "license"] => self.facts.licenses.push(DeclaredLicense::default()),
             path => {
                 if within_profile(path) == ["dependencies", "dependency"] {
                     self.facts.dependencies.push(Dependency::default());
@@ -248,8 +264,13 @@ impl Parser {
             ["project", "packaging"] => facts.packaging = Some(text),
             ["project", "parent", "groupId"] => facts.parent.get_or_insert_default().group_id = Some(text),
             ["project", "parent", "artifactId"] => facts.parent.get_or_insert_default().artifact_id = Some(text),
+            ["project", "parent", "version"] => facts.parent.get_or_insert_default().version = Some(text),
             ["project", "parent", "relativePath"] => facts.parent.get_or_insert_default().relative_path = Some(text),
             ["project", "build", "testSourceDirectory"] => facts.test_source_directory = Some(text),
+            ["project", "licenses", "license", part @ ("name" | "url")] => {
+                let Some(last) = facts.licenses.last_mut() else { unreachable!("it was pushed as it began") };
+                *(if *part == "name" { &mut last.name } else { &mut last.url }) = text;
+            }
             ["project", "profiles", "profile", "id"] => {
                 facts.profiles.last_mut().into_iter().for_each(|profile| profile.id.clone_from(&text));
             }

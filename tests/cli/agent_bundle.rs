@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use fs_err as fs;
+use serde_json::{Value, json};
 use testevo_sandbox::sample::SampleRepository;
 
 use super::bundle::{Maker, copy, largest, refused};
@@ -65,6 +66,25 @@ fn agents_get_workspaces_and_an_image_and_no_answers() {
             assert_eq!(git(&["status", "--short"]), "");
         }
 
+        // What an agent left there is collected without them as well; its other changes are told.
+        let workspace = fs::read_dir(&there).unwrap().next().unwrap().unwrap().path();
+        let id = workspace.file_name().unwrap().to_str().unwrap().to_owned();
+        let facts: Value = serde_json::from_slice(&fs::read(workspace.join("task.json")).unwrap()).unwrap();
+        let target = workspace.join("project").join(facts["test_file"].as_str().unwrap());
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::write(target, "class Left {}\n").unwrap();
+        fs::write(workspace.join("project/pom.xml"), "<project/>").unwrap();
+        let collect = ["workspace", &id, "--bundle", bundle, "--collect", workspace.to_str().unwrap(), "--model", "m"];
+        let said = line.run(&collect);
+        let (told, prediction) = said.split_once("---- stdout\n").unwrap_or_else(|| panic!("{said}"));
+        let expected = json!({ "instance_id": id, "model_name_or_path": "m", "model_file": "class Left {}\n" });
+        assert_eq!(serde_json::from_str::<Value>(prediction.lines().next().unwrap()).unwrap(), expected, "{said}");
+        assert!(told.contains("exit 0"), "{said}");
+        assert_eq!(said.matches("ignored: ").count(), 1, "{said}");
+        assert!(said.contains("ignored: changed: pom.xml"), "{said}");
+        let said = line.run(&["workspace", "--bundle", bundle, "--collect", workspace.to_str().unwrap()]);
+        assert!(said.starts_with("exit 2\n") && said.contains("5 tasks are selected"), "{said}");
+
         let import = ["bundle", "import", bundle, "--unsigned", "--format", "json"];
         let said = line.run(&import);
         assert!(said.starts_with("exit 0") && said.contains(r#""audience":"agent""#), "{said}");
@@ -121,6 +141,13 @@ fn a_developers_test_in_a_bundle_for_agents_is_found() {
     let left = format!(".{}.unfinished-1", workspace.file_name().unwrap().display());
     fs::create_dir(there.join(&left)).unwrap();
     fs::write(there.join(&left).join("notes.md"), gold).unwrap();
+    assert!(!maker.fine(&["audit", there.to_str().unwrap()]).contains("notes.md"));
+    // Links beside workspaces are looked at, not followed; one that leads nowhere is no fault.
+    let outside = maker.line.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("notes.md"), gold).unwrap();
+    std::os::unix::fs::symlink(&outside, there.join("link")).unwrap();
+    std::os::unix::fs::symlink("nowhere", there.join("dangling")).unwrap();
     assert!(!maker.fine(&["audit", there.to_str().unwrap()]).contains("notes.md"));
     fs::write(workspace.join("project/notes.md"), gold).unwrap();
     let said = maker.run(&["audit", workspace.to_str().unwrap()]);

@@ -132,6 +132,11 @@ fn a_bundle_is_equal_arrives_whole_and_is_taken_once() {
         let said = line.run(&import);
         assert!(said.starts_with("exit 0") && said.contains(r#""blobs":0"#), "{said}");
     }
+    // On a machine without the tasks a dry run says what it would take, and ends.
+    let line = CommandLine::new();
+    let said = line.run(&["validate", "--bundle", archive.to_str().unwrap(), "--dry-run", "--engine", "native"]);
+    assert!(said.starts_with("exit 0\n") && said.contains("would take 5 tasks"), "{said}");
+    assert!(!line.files().iter().any(|file| file.contains("data/tasks/")), "{said}");
     let bill =
         fs::read_dir(directory.join("blobs/sha256")).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
     let bills = bill.filter(|bytes| bytes.windows(9).any(|text| text == b"CycloneDX")).count();
@@ -187,6 +192,27 @@ fn damaged_and_hostile_bundles_are_refused() {
         symlink(path("elsewhere"), blob).unwrap();
     });
     refused(&linked, &[], 4, "reached by a link");
+    // What is of two bundles is none, though each part is whole.
+    let less = maker.create("less", &["--limit", "1"]);
+    let mixed = changed("mixed", &|bundle| {
+        fs::copy(less.join("index.json"), bundle.join("index.json")).unwrap();
+    });
+    refused(&mixed, &[], 4, "index.json");
+    // An import that ended in the midst goes on: what it has taken is not taken again, and the rest is.
+    let (line, whole) = (CommandLine::new(), fs::read(largest(&directory)).unwrap());
+    let broken = changed("broken", &|bundle| fs::write(largest(bundle), vec![0; whole.len()]).unwrap());
+    let import = ["bundle", "import", broken.to_str().unwrap(), "--format", "json"];
+    let said = line.run(&import);
+    assert!(said.starts_with("exit 6\n"), "{said}");
+    let taken = line.files().iter().filter(|file| file.contains("data/store/blobs/")).count();
+    fs::write(largest(&broken), &whole).unwrap();
+    let blobs = |said: &str| {
+        let (_, stdout) = said.split_once("---- stdout\n").unwrap_or_else(|| panic!("{said}"));
+        let imported: Value = serde_json::from_str(stdout.lines().next().unwrap()).unwrap();
+        usize::try_from(imported["blobs"].as_u64().unwrap()).unwrap()
+    };
+    let rest = blobs(&line.run(&import));
+    assert_eq!(taken + rest, blobs(&CommandLine::new().run(&import)));
     let stranger = changed("stranger", &|bundle| fs::write(bundle.join("blobs/sha256/escaped"), "x").unwrap());
     let said = CommandLine::new().run(&["bundle", "verify", stranger.to_str().unwrap()]);
     assert!(said.starts_with("exit 1") && said.contains("unknown: escaped"), "{said}");

@@ -1,7 +1,11 @@
 //! `doctor`: what is there, what is missing, and the exit codes for it.
 
+use std::process::Command;
+
+use fs_err as fs;
 use insta::assert_snapshot;
 use serde_json::Value;
+use testevo_sandbox::sample::SampleRepository;
 
 use super::import::write_published;
 use crate::support::command::CommandLine;
@@ -182,4 +186,35 @@ fn an_unusable_data_directory_is_no_end_of_the_examination() {
     error: the data directory `[DIRECTORY]/data` has version `99`, this program knows version 1
     hint: use the program that wrote it, or name another directory with `--data-dir`
     ");
+}
+
+/// Before anything runs, the tasks are named whose trees lack a file's contents.
+#[test]
+fn what_trees_lack_is_told_by_task() {
+    let line = CommandLine::new();
+    let sample = SampleRepository::demo().unwrap();
+    let git = line.path().join("mirror").join(sample.name.name());
+    let revisions = sample.write_git(&git).unwrap();
+    line.write("sample.json", &sample.published(&revisions));
+    line.run(&["import", "sample.json"]);
+    let mirror = format!("{}/mirror/{{name}}", line.path().display());
+    let look = |more: &[&str]| line.run(&[&["doctor", "--sources", "--git-mirror", &mirror], more].concat());
+    let said = look(&[]);
+    assert!(said.starts_with("exit 0\n"), "{said}");
+
+    let miniature = &sample.miniatures[1];
+    let file = format!("{}:{}", revisions[1].rev2, miniature.focal[0].file);
+    let output = Command::new("git").arg("-C").arg(&git).args(["rev-parse", &file]).output().unwrap();
+    let id = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    fs::remove_file(git.join("objects").join(&id[..2]).join(&id[2..])).unwrap();
+    let said = look(&["--format", "json"]);
+    assert!(said.starts_with("exit 1\n"), "{said}");
+    let (_, stdout) = said.split_once("---- stdout\n").unwrap();
+    let gaps: Value = serde_json::from_str(stdout.lines().next().unwrap()).unwrap();
+    let named = gaps["lacking"].as_array().unwrap().iter().flat_map(|tree| tree["tasks"].as_array().unwrap());
+    let task = format!("{}__{}", sample.name.file_stem(), miniature.name);
+    assert!(named.clone().any(|named| *named == Value::from(&*task)), "{gaps}");
+    assert!(!named.clone().any(|named| named.as_str().unwrap().ends_with(&*sample.miniatures[0].name)), "{gaps}");
+    let said = look(&[]);
+    assert!(said.contains(miniature.focal[0].file.as_str()) && said.contains("contents"), "{said}");
 }

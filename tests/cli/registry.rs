@@ -1,8 +1,11 @@
 //! `bundle push` and `bundle pull` with a real registry, and one whose bytes are changed behind its back.
 
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
@@ -65,6 +68,34 @@ impl Drop for Registry {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
+}
+
+/// Lets a registry send so many bytes, and then cuts every connection. Returns where it listens.
+fn cut_after(host: &str, bytes: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (host, left) = (host.to_owned(), Arc::new(AtomicUsize::new(bytes)));
+    std::thread::spawn(move || {
+        // A client that went away is none of this thread's business.
+        for mut client in listener.incoming().flatten() {
+            let Ok(mut server) = TcpStream::connect(&host) else { return };
+            let (mut asking, mut asked) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut asking, &mut asked));
+            let left = Arc::clone(&left);
+            std::thread::spawn(move || {
+                let mut buffer = [0; 1024];
+                while let Ok(count @ 1..) = server.read(&mut buffer) {
+                    let fits = left.try_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(count));
+                    if fits.is_err() || client.write_all(&buffer[..count]).is_err() {
+                        left.store(0, Ordering::SeqCst);
+                        let _ = client.shutdown(Shutdown::Both);
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
 }
 
 fn run(line: &CommandLine, variables: &[(&str, &str)], arguments: &[&str]) -> String {
@@ -152,6 +183,18 @@ fn a_registry_that_lies_or_has_something_else_is_told() {
     let fetched = pulled["blobs"].as_u64().unwrap();
     assert!(fetched > 0 && pulled["present"].as_u64().unwrap() > 0, "{pulled}");
     assert!(line.run(&["bundle", "verify", "pulled"]).starts_with("exit 0"));
+
+    // A registry that stops half way is told, and leaves nothing that looks like a bundle. The rest comes from where it answers.
+    let size = |blob: &PathBuf| usize::try_from(fs::metadata(blob).unwrap().len()).unwrap();
+    for most in [0, 3 << 10, size(&largest)] {
+        let broken = format!("{}/bundle:one", cut_after(&registry.host, most));
+        let said = run(line, &[], &["pull", &broken, "-o", "half"]);
+        assert!(said.starts_with("exit 5\n") && said.contains("\nhint: "), "{said}");
+        assert!(!line.path().join("half").exists());
+    }
+    assert!(run(line, &[], &["pull", &reference, "-o", "half"]).starts_with("exit 0\n"));
+    let differ = Command::new("diff").args(["-r", "made", "half"]).current_dir(line.path()).output().unwrap();
+    assert!(differ.status.success(), "{}", String::from_utf8_lossy(&differ.stdout));
 
     // A bundle that is damaged here is the reason itself.
     fs::write(&largest, &whole[1..]).unwrap();

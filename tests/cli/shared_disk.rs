@@ -15,8 +15,8 @@ use testevo_sandbox::execution::run::directory::{RunDirectory, RunDirectoryError
 use testevo_sandbox::execution::run::inputs::{INPUTS_SCHEMA, RunInputs, ShardInputs};
 use testevo_sandbox::execution::run::list;
 use testevo_sandbox::execution::run::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
-use testevo_sandbox::outcome::Outcome;
 use testevo_sandbox::outcome::label::cells_of;
+use testevo_sandbox::outcome::{InfraReason, Outcome};
 use testevo_sandbox::task::Task;
 use testevo_sandbox::task::file::load_all;
 
@@ -52,6 +52,11 @@ impl Place {
 
     /// Executes a shard on another machine, below one of its data directories. The first of two has one task.
     fn execute(&self, data_dir: &Path, run_id: &str, number: usize) {
+        self.execute_with(data_dir, run_id, number, Outcome::Pass);
+    }
+
+    /// As [`Place::execute`]; every execution comes to this.
+    fn execute_with(&self, data_dir: &Path, run_id: &str, number: usize, outcome: Outcome) {
         let tasks = if number == 1 { &self.tasks[..1] } else { &self.tasks[1..] };
         let shard = ShardInputs {
             shard: format!("{number}/2").parse().unwrap(),
@@ -86,7 +91,7 @@ impl Place {
                         method: method.clone(),
                         repeat: 1,
                         path: ExecutionPath::Direct,
-                        outcome: Outcome::Pass,
+                        outcome,
                         detail: String::new(),
                         attributed: None,
                         missing: Vec::new(),
@@ -346,6 +351,46 @@ fn what_made_shards_fail_may_be_mended() {
     let submitted = fs::read_to_string(place.line.path().join("submitted")).unwrap();
     assert_eq!(submitted.lines().count(), 5);
     assert!(submitted.lines().all(|line| !line.contains("--exclude") && line.contains("--array=1-2")), "{submitted}");
+}
+
+/// On one node the engine failed, so that its shard has finished without an answer. It is executed again elsewhere, and the other
+/// shard, whose arguments are wrong, ends the command only after that.
+#[test]
+fn what_a_node_could_not_do_is_done_again_elsewhere() {
+    let place = Place::new();
+    place.execute_elsewhere("all");
+    let faulty = place.line.path().join("faulty");
+    place.execute_with(&faulty, "all-shard-1", 1, Outcome::InfraFail(InfraReason::Engine));
+    place.client(
+        "sbatch",
+        "cat > /dev/null; echo \"$@\" >> submitted; cd behind\n\
+         case $(wc -l < ../submitted) in\n\
+         1) cp -r ../faulty/runs/all-shard-1 runs; echo n1 > sharded/all/shard-1.node; echo 3 > sharded/all/shard-1.exit\n\
+         echo 2 > sharded/all/shard-2.exit;;\n\
+         2) cp runs/all-shard-1/records.jsonl runs/all-shard-1/run.json ..; rm -r runs/all-shard-1\n\
+         cp -r ../elsewhere/runs/all-shard-1 runs;;\n\
+         3) cp -r ../elsewhere/runs/all-shard-2 runs;; esac; echo 7\n",
+    );
+    place.client("squeue", "");
+    place.client("sacct", "exit 1\n");
+    let command = ["validate", "--on", "slurm", "--shards", "2", "--run-id", "all"];
+    let run = || place.line.run_with(&[("PATH", &place.path())], &command);
+    let said = run();
+    assert!(said.starts_with("exit 2\n"), "{said}");
+    assert!(said.contains("failed with exit code 2") && said.contains("; the other shards go on"), "{said}");
+    let again = "shard 1 has 4 faults of its node, and is submitted again: attempt 2 of 3";
+    assert!(said.contains(again) && said.contains(", away from n1"), "{said}");
+    // What was submitted again was an unfinished run without the faults.
+    assert_eq!(fs::read_to_string(place.line.path().join("records.jsonl")).unwrap(), "");
+    let description: Value = serde_json::from_slice(&fs::read(place.line.path().join("run.json")).unwrap()).unwrap();
+    assert!(description["finished"].is_null() && description.get("extent").is_none(), "{description}");
+    let said = run();
+    assert!(said.starts_with("exit 1\n"), "{said}");
+    assert_eq!(place.runs(), ["all"]);
+    let submitted = fs::read_to_string(place.line.path().join("submitted")).unwrap();
+    let arrays =
+        submitted.lines().map(|line| line.split_whitespace().find(|word| word.starts_with("--array")).unwrap());
+    assert_eq!(arrays.collect::<Vec<_>>(), ["--array=1-2", "--array=1", "--array=2"]);
 }
 
 /// The shard's own result does not matter: it has no images, and its scratch is there before it looks for any.

@@ -47,7 +47,10 @@ pub(super) fn task_of(workshop: &Workshop, miniature: &Miniature) -> String {
 
 /// Runs a script in a task's shell. Returns exit code, stdout and stderr.
 fn shell(workshop: &Workshop, arguments: &[&str], script: &str) -> (Option<i32>, String, String) {
-    let mut command = workshop.command(&[&["workspace", "--shell"], arguments].concat());
+    run_script(workshop.command(&[&["workspace", "--shell"], arguments].concat()), script)
+}
+
+fn run_script(mut command: Command, script: &str) -> (Option<i32>, String, String) {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -182,6 +185,36 @@ fn a_tasks_image_has_its_workspace() {
     assert_eq!(said.lines().collect::<Vec<_>>(), ["1000", "/work/project", "Starting tree", "../TASK.md", "../home"]);
     let again = workshop.command(&load).output().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&again.stdout).unwrap(), loaded, "equal workspaces are equal images");
+}
+
+/// Whoever has a bundle for agents and nothing else, neither tasks' data nor locks, works in a shell as well, and collects from it.
+#[test]
+#[ignore = "takes minutes: `bundle create` searches the whole image for answers"]
+fn full_a_bundle_is_enough_for_a_shell() {
+    let (repository, workshop) = given();
+    let miniature = of_name(&repository, "new-class");
+    let task = task_of(&workshop, miniature);
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let [bundle, data, file] = ["bundle", "data", "predictions.jsonl"].map(|name| directory.path().join(name));
+    let create = ["bundle", "create", "--audience", "agent", repository.name.as_str(), "-o"];
+    workshop.run(&[&create[..], &[bundle.to_str().unwrap()]].concat());
+    let path = miniature.test_file.as_str();
+    let script = format!(
+        "mkdir -p $(dirname {path}); echo 'package shop; class Left {{}}' > {path}; mvn -o -q test-compile; echo compiled $?\n"
+    );
+    for engine in ["native", "docker"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"));
+        command.args(["workspace", &task, "--shell", "--bundle"]).arg(&bundle).args(["--unsigned", "--offline"]);
+        command.args(["--engine", engine, "--save"]).arg(&file).args(["--model", "m", "--data-dir"]).arg(&data);
+        let (code, said, errors) = run_script(command, &script);
+        assert_eq!((code, said.as_str()), (Some(0), "compiled 0\n"), "{errors}");
+    }
+    let lines = fs::read_to_string(&file).unwrap();
+    let expected = serde_json::json!({
+        "instance_id": task, "model_name_or_path": "m", "model_file": "package shop; class Left {}\n",
+    });
+    let predictions: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(predictions, [expected.clone(), expected]);
 }
 
 #[test]

@@ -76,3 +76,43 @@ fn a_bundle_is_all_that_validating_and_scoring_need() {
     let here = archives(&workshop.data_dir);
     assert!(archives(&empty).iter().all(|archive| here.contains(archive)), "a class archive was made again");
 }
+
+/// The bill of materials of a bundle with a real toolchain and a real Maven cache fits CycloneDX's schema, and names licences.
+#[test]
+#[ignore = "installs PyPI's cyclonedx-python-lib"]
+fn full_the_bill_of_materials_fits_the_schema() {
+    let (repository, workshop) = demonstration::given();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let bundle = directory.path().join("bundle");
+    let create = ["bundle", "create", "--audience", "scorer", repository.name.as_str(), "--limit", "1", "-o"];
+    workshop.run(&[&create[..], &[bundle.to_str().unwrap()]].concat());
+    let blobs =
+        fs::read_dir(bundle.join("blobs/sha256")).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
+    let bill = blobs.filter_map(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    let bills: Vec<Value> = bill.filter(|bill| bill["bomFormat"] == "CycloneDX").collect();
+    let [bill] = &bills[..] else { panic!("{bills:?}") };
+    let licences = |bill: &Value, name: &str| {
+        let component = bill["components"].as_array().unwrap().iter().find(|one| one["name"] == name);
+        component.unwrap_or_else(|| panic!("no {name} in {bill}"))["licenses"][0]["license"]["name"].clone()
+    };
+    assert_eq!(licences(bill, "org.junit.jupiter:junit-jupiter-api"), "Eclipse Public License v2.0");
+    // Its parent names it.
+    assert!(
+        licences(bill, "org.apache.maven.plugins:maven-surefire-plugin").as_str().unwrap().contains("Apache"),
+        "{bill}"
+    );
+
+    let fine = |command: &mut Command| {
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "{said}");
+    };
+    let (python, file) = (directory.path().join("python"), directory.path().join("bill.json"));
+    fs::write(&file, bill.to_string()).unwrap();
+    fine(Command::new("python3").args(["-m", "venv"]).arg(&python));
+    let library = "cyclonedx-python-lib[json-validation]";
+    fine(Command::new(python.join("bin/pip")).args(["install", "--quiet", library]));
+    let check = "import sys; from cyclonedx.validation.json import JsonStrictValidator; from cyclonedx.schema import SchemaVersion; \
+                 error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(open(sys.argv[1]).read()); sys.exit(str(error) if error else 0)";
+    fine(Command::new(python.join("bin/python")).args(["-c", check]).arg(&file));
+}

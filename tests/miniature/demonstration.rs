@@ -26,8 +26,13 @@ fn the_demonstration_is_given_and_explained() {
     let scores = outcomes + said[outcomes..].find("\n5. Score").unwrap_or_else(|| panic!("{said}"));
     insta::assert_snapshot!("demonstration", &said[outcomes..scores]);
     assert!(said.starts_with("This demonstration takes") && said.contains("minutes"), "{said}");
-    for step in ["import", "lock", "build-images", "validate"] {
-        assert!(said[..outcomes].contains(&format!("\n$ testevo-sandbox {step}\n")), "{step}: {said}");
+    // The commands of its steps can be typed as they stand there.
+    for step in ["import", "lock", "build-images", "validate", "score"] {
+        let line = said.lines().find_map(|line| line.strip_prefix(&format!("$ testevo-sandbox {step} ")));
+        let line = line.unwrap_or_else(|| panic!("{step}: {said}"));
+        let command = format!("'{}' {step} {line} --dry-run", env!("CARGO_BIN_EXE_testevo-sandbox"));
+        let output = std::process::Command::new("sh").args(["-c", &command]).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
     // What it says of the two submissions holds, and its next commands work.

@@ -372,7 +372,7 @@ impl Trial {
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(Errno::LOOP | Errno::XDEV) => Err(refused("a part of its path is a link")),
             Err(Errno::ACCESS) => Err(refused("a directory on its path may not be entered")),
-            opened => read_target(task, &opened.map_err(io::Error::from)?),
+            opened => read_target(&task.into(), &opened.map_err(io::Error::from)?),
         }
     }
 }

@@ -31,7 +31,7 @@ fn a_directory_without_rights_loses_no_target() {
     chmod(setup.directory.path(), 0o755);
     let collect = || {
         let (task, output, tree) = (&setup.task, setup.output(), setup.repository.tree(&setup.task.rev2).unwrap());
-        unprivileged(|| super::collect(task, &output, &tree))
+        unprivileged(|| super::collect(&task.into(), &output, &tree))
     };
     for (path, mode) in [("src/main", 0o000), ("", 0o300), ("src/test/java/p", 0o300)] {
         chmod(&project(path), mode);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::{Content, Unit};
 use crate::bundle::description::MOST_INDEX_BYTES;
-use crate::bundle::layout::INDEX;
-use crate::bundle::{Description, Layout};
+use crate::bundle::layout::{INDEX, SIGNATURE};
+use crate::bundle::{Description, Layout, signature};
 use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::task::{Task, TaskId};
@@ -32,6 +32,7 @@ pub(super) fn units(
         });
     }
     let own = |tasks: BTreeSet<TaskId>| wanted.cloned().unwrap_or(tasks);
+    let signed = layout.read(SIGNATURE, signature::MOST_BYTES)?;
     let strangers = layout.others()?;
     let names = layout.blob_names()?;
     let mut layouts = vec![layout];
@@ -68,7 +69,8 @@ pub(super) fn units(
     }
     let [description, manifest, _] = described.render(&[]).map_err(|error| CommandError::Runtime(error.into()))?;
     let texts = [(INDEX, index), ("description", description), ("manifest", manifest)];
-    let texts = texts.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+    let texts = texts.into_iter().chain(signed.map(|bytes| (SIGNATURE, bytes)));
+    let texts = texts.map(|(name, bytes)| (name.to_owned(), bytes)).collect();
     units.push(Unit {
         subject: format!("{name}: description"),
         content: Content::Texts(texts),

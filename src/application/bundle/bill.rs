@@ -1,9 +1,8 @@
 //! The software bill of materials of a new bundle.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::artifact::store::Store;
 use crate::bundle::bill;
+use crate::bundle::licenses::Licenses;
 use crate::error::CommandError;
 use crate::image::{BuiltImage, components};
 use crate::lock::{RepositoryLock, ToolchainLock};
@@ -12,18 +11,25 @@ use crate::lock::{RepositoryLock, ToolchainLock};
 #[derive(Default)]
 pub(super) struct Bill {
     locks: Vec<RepositoryLock>,
-    licenses: BTreeMap<String, BTreeSet<String>>,
+    licenses: Licenses,
 }
 
 impl Bill {
-    /// Adds a repository's image.
-    pub(super) fn add(&mut self, built: &BuiltImage, lock: RepositoryLock, store: &Store) {
+    /// Adds a repository's image, and the licences in the POMs of its lock.
+    pub(super) fn add(&mut self, built: &BuiltImage, lock: RepositoryLock, store: &Store) -> Result<(), CommandError> {
+        for pom in lock.files.iter().filter(|file| file.path.ends_with(".pom")) {
+            // An image that came with a bundle has its layers here, not what they were made of.
+            if store.contains(&pom.sha256) {
+                self.licenses.add_pom(&pom.path, &store.read(&pom.sha256)?);
+            }
+        }
         self.locks.push(lock);
         // Images without their layers' records run as well.
         for component in components(built.agent.as_ref().unwrap_or(&built.image), store).unwrap_or_default() {
             let files = component.licenses.iter().map(|path| path.as_str().to_owned());
-            self.licenses.entry(component.name).or_default().extend(files);
+            self.licenses.add_files(component.name, files);
         }
+        Ok(())
     }
 
     /// Returns the bill's bytes.

@@ -139,7 +139,10 @@ pub async fn create(request: &CreateRequest, context: &Context) -> Result<Partia
             }
         }
     };
-    context.until_interrupted(blocking(write)).await?;
+    {
+        let _stage = context.events.stage("write bundle", None, 0);
+        context.until_interrupted(blocking(write)).await?;
+    }
     Ok(ended(created))
 }
 
@@ -186,7 +189,7 @@ async fn for_scorers(
         let mut built = workbench.built_image(&manifest)?;
         (built.previous, built.agent) = (None, None);
         images.extend(parts.image(&built)?);
-        bill.add(&built, workbench.lock_for(&manifest)?, &workbench.store);
+        bill.add(&built, workbench.lock_for(&manifest)?, &workbench.store)?;
         let opened = workbench.repository(&manifest, &tasks).await?;
         let whole = Arc::new(whole_builds(&opened, &manifest, &workbench.lock_for(&manifest)?, &tasks).await?);
         let sources = opened.path().to_owned();

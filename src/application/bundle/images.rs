@@ -2,6 +2,7 @@
 
 use super::Opened;
 use super::summary::Imported;
+use crate::application::disk::Needs;
 use crate::application::workbench::{Workbench, blocking};
 use crate::bundle::BundleError;
 use crate::bundle::agents::AgentDescription;
@@ -21,6 +22,10 @@ pub(super) async fn take(
     for (name, repository) in &description.repositories {
         images.push(opened.image(name, &repository.image)?);
     }
+    let mut needs = Needs::new(workbench).await;
+    needs.bundle(&opened.missing(&workbench.store)?, std::iter::empty());
+    needs.ensure().await?;
+    // What no record names may have gone to make room.
     let missing = opened.missing(&workbench.store)?;
     let _held = [workbench.hold("import").await?, workbench.hold("images").await?];
     let catalog = Catalog::open(&workbench.data_dir)?;
@@ -54,6 +59,8 @@ pub(super) async fn take(
         }
         new.iter().try_for_each(|built| Ok(catalog.put(built)?))
     };
+    let stage = workbench.context.events.stage("import bundle", None, 0);
     workbench.context.until_interrupted(blocking(take)).await?;
+    drop(stage);
     Ok(imported)
 }

@@ -130,7 +130,9 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
         // Nobody looks for runs and results of tasks that are not there yet.
         Ok((checked, runs.take(&data_dir).map_err(CommandError::Runtime)?))
     };
+    let stage = context.events.stage("import bundle", None, 0);
     let (checked, taken) = context.until_interrupted(blocking(take)).await?;
+    drop(stage);
     (imported.runs, imported.results) = taken;
     finish(&checked, writes, workbench)?;
     Ok(imported)
@@ -218,6 +220,16 @@ fn writes(
     for (name, repository) in &checked.repositories {
         let path = workbench.lock_path(name);
         refuse_other(workbench.repository_lock(name)?.as_ref(), &repository.lock, &path, replace)?;
+        let (catalog, built) = (Catalog::open(&workbench.data_dir)?, &repository.built);
+        // Equal locks make equal images, or somebody has changed one.
+        let differs = |present: &BuiltImage| {
+            present.locks == built.locks
+                && present.recipe_version == built.recipe_version
+                && present.image != built.image
+        };
+        if !replace && catalog.get(name)?.as_ref().is_some_and(differs) {
+            return Err(BundleError::OtherImage { name: layout.name().to_owned(), repository: name.clone() }.into());
+        }
         let path = directory.join(format!("{}.json", name.file_stem()));
         let known = TaskFile::load_of(&path, name)?;
         let differs = |task: &&crate::task::Task| known.iter().any(|known| known.id == task.id && known != *task);
@@ -298,13 +310,14 @@ fn finish(checked: &Checked, files: Vec<(PathBuf, TaskFile)>, workbench: &Workbe
         }
         let present = workbench.repository_lock(name)?;
         workbench.replace_lock(present.as_ref(), &repository.lock, &workbench.lock_path(name))?;
-        if catalog
-            .get(name)
-            .ok()
-            .flatten()
-            .is_none_or(|present| present.image != repository.built.image || present.locks != repository.built.locks)
-        {
-            catalog.put(&repository.built)?;
+        let mut built = repository.built.clone();
+        match catalog.get(name).ok().flatten() {
+            Some(present) if present.image == built.image && present.locks == built.locks => {}
+            present => {
+                // A bundle for scorers has none for agents.
+                built.agent = present.filter(|present| present.locks == built.locks).and_then(|present| present.agent);
+                catalog.put(&built)?;
+            }
         }
     }
     for (path, file) in files {

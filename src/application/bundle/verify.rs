@@ -1,14 +1,14 @@
 //! `bundle verify`: reads every byte of a bundle and compares it with what the bundle says of itself. A bundle for agents is audited
 //! as well, where the data directory has its tasks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::{Trust, open};
-use crate::agent::packing;
+use crate::agent::{INSTRUCTIONS, PROJECT, packing};
 use crate::application::audit::{AuditRequest, Audited, audit};
 use crate::application::workbench::blocking;
 use crate::application::{Context, Options};
@@ -17,8 +17,8 @@ use crate::bundle::{Audience, BundleError, Description, Layout, objects};
 use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::output::counted;
-use crate::task::TaskId;
 use crate::task::file::load_all;
+use crate::task::{RepositoryPath, TaskId};
 
 /// What is verified.
 #[derive(Clone, Debug)]
@@ -149,9 +149,10 @@ pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verifi
         }
         verified.damaged.extend(opened.damaged_runs()?);
         if let Description::Agent(description) = description {
-            for (_, task, packed) in description.workspaces() {
+            for (repository, task, packed) in description.workspaces() {
                 let Some(archive) = whole(layout, &packed.archive, packed.size)? else { continue };
-                if let Err(error) = packing::unpack(task, &packed.commit, archive, None) {
+                let checked = packing::unpack(task, &packed.commit, archive, None);
+                if let Err(error) = checked.and_then(|facts| facts.check_is_of(repository, packed.track)) {
                     verified.damaged.push(error.to_string());
                 }
             }
@@ -165,11 +166,26 @@ pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verifi
         verified.strangers.extend(layout.others()?);
         Ok((verified, opened.description))
     };
-    let (mut verified, description) = context.until_interrupted(blocking(work)).await?;
+    let (mut verified, description) = {
+        let _stage = context.events.stage("read bundle", None, 0);
+        context.until_interrupted(blocking(work)).await?
+    };
     if let Description::Agent(description) = &description {
         look_for_answers(&mut verified, description, request, context).await?;
     }
     Ok(verified)
+}
+
+/// Tells whether a place of an audit is the instructions, which show changed files that the project has as well.
+pub(super) fn is_instructions(place: &str) -> bool {
+    place == INSTRUCTIONS || place.ends_with(&format!("!{INSTRUCTIONS}"))
+}
+
+/// Tells whether a place of an audit is a file of the project, a member of it, or an object of git's, whose name tells no path.
+fn is_of(place: &str, path: &str) -> bool {
+    let Some((_, below)) = place.split_once(&format!("{PROJECT}/")) else { return false };
+    let rest = below.strip_prefix(path);
+    below.starts_with(".git/objects/") || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('!'))
 }
 
 /// Opens a blob; `None` if it is missing or has another size, which is told with the blobs.
@@ -195,14 +211,14 @@ async fn look_for_answers(
         return Ok(());
     }
     let known = context.data_dir().and_then(|data_dir| Ok(load_all(&data_dir.join("tasks"))?));
-    let known: BTreeSet<TaskId> = match known {
-        Ok(tasks) => tasks.into_iter().map(|task| task.id).collect(),
+    let known: BTreeMap<TaskId, RepositoryPath> = match known {
+        Ok(tasks) => tasks.into_iter().map(|task| (task.id, task.test_file)).collect(),
         Err(error) => {
             verified.not_audited = Some(format!("the tasks here can't be read: {error}"));
             return Ok(());
         }
     };
-    let unknown = description.workspaces().filter(|(_, task, _)| !known.contains(task)).count();
+    let unknown = description.workspaces().filter(|(_, task, _)| !known.contains_key(task)).count();
     if unknown > 0 {
         let tasks = verified.tasks;
         verified.not_audited = Some(format!("the answers of {unknown} of its {tasks} tasks are not known here"));
@@ -219,14 +235,24 @@ async fn look_for_answers(
         let of_task = |task: &TaskId| description.workspaces().find(|(_, known, _)| *known == task);
         let packed = audited.task_id.as_ref().and_then(of_task).map(|(_, _, packed)| packed);
         for finding in audited.report.leaks() {
-            let same = |kept: &Kept| kept.kind == finding.kind.name() && kept.detail == finding.detail;
+            let target = audited.task_id.as_ref().and_then(|task| known.get(task));
+            // What the description says of the target file itself, or of anything but texts, is no excuse.
+            let same = |kept: &Kept| {
+                finding.kind.is_text()
+                    && target.is_some_and(|target| kept.path != target.as_str())
+                    && kept.kind == finding.kind.name()
+                    && kept.detail == finding.detail
+                    && (is_of(&finding.place, &kept.path) || is_instructions(&finding.place))
+            };
             if !packed.is_some_and(|packed| packed.kept.iter().any(same)) {
                 let (kind, place, detail) = (finding.kind.name(), &finding.place, &finding.detail);
                 verified.leaks.push(format!("{}: {kind} {place}: {detail}", audited.subject));
             }
         }
         for place in &audited.report.not_looked_at {
-            if !packed.is_some_and(|packed| packed.unseen.iter().any(|unseen| unseen.reason == place.reason)) {
+            if !packed.is_some_and(|packed| {
+                packed.unseen.iter().any(|unseen| unseen.reason == place.reason && is_of(&place.place, &unseen.path))
+            }) {
                 verified.unseen.push(format!("{}: {}: {}", audited.subject, place.place, place.reason));
             }
         }
@@ -245,4 +271,24 @@ async fn look_for_answers(
         Err(error) => verified.not_audited = Some(format!("the answers are not here: {error}")),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_of_the_file_that_it_names() {
+        let place = |below: &str| format!("task.tar.zst!project/{below}");
+        for (place, expected) in [
+            (place("src/A.java"), true),
+            (place("src/A.java!base64"), true),
+            (place(".git/objects/ab/cd"), true),
+            (place("src/A.java.orig"), false),
+            (place("other/src/A.java"), false),
+            ("task.tar.zst!home/src/A.java".to_owned(), false),
+        ] {
+            assert_eq!(is_of(&place, "src/A.java"), expected, "{place}");
+        }
+    }
 }

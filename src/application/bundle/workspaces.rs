@@ -9,13 +9,14 @@ use fs_err as fs;
 use super::bill::Bill;
 use super::parts::{NewFile, Parts};
 use super::summary::Created;
+use super::verify::is_instructions;
 use crate::agent::{AgentError, PROJECT, packing};
 use crate::application::agent_images;
 use crate::application::agents::Maker;
 use crate::application::audit::{Audited, Content, Unit, hunt, of_image};
 use crate::application::selection::{by_repository, tasks as select};
 use crate::application::workbench::{Workbench, blocking};
-use crate::audit::{AuditReport, Hunt, Kind};
+use crate::audit::{AuditReport, Finding, Hunt};
 use crate::bundle::agents::{AgentDescription, AgentRepository, Kept, PackedWorkspace, Unseen};
 use crate::bundle::description::{ImageReference, SCHEMA};
 use crate::canonical_json::canonical_json;
@@ -50,7 +51,7 @@ pub(super) async fn for_agents(
             false => Some(agent_images::compose(workbench, &manifest).await?),
         };
         images.extend(parts.image(&built)?);
-        bill.add(&built, workbench.lock_for(&manifest)?, &workbench.store);
+        bill.add(&built, workbench.lock_for(&manifest)?, &workbench.store)?;
         let of_tasks: BTreeSet<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
         let hunt = hunt(all.iter().filter(|task| task.repository == repository), workbench).await?;
         let hunt = Arc::new(hunt);
@@ -203,17 +204,22 @@ impl Explained {
             found.map(str::to_owned)
         };
         let mut explained = Self { kept: BTreeSet::new(), unseen: BTreeSet::new(), whole: report.not_listed == 0 };
+        let mut elsewhere = Vec::new();
         for finding in report.leaks() {
-            let is_text =
-                matches!(finding.kind, Kind::TestFile | Kind::TestText | Kind::MethodText | Kind::ChangedText);
-            match file(&finding.place).filter(|_| is_text) {
+            match file(&finding.place).filter(|_| finding.kind.is_text()) {
                 Some(path) => {
                     let (kind, detail) = (finding.kind.name().to_owned(), finding.detail.clone());
                     explained.kept.insert(Kept { path, kind, detail });
                 }
-                None => explained.whole = false,
+                None => elsewhere.push(finding),
             }
         }
+        // The instructions show changes of production code and documents, which the starting tree has as well.
+        let is_shown = |finding: &&Finding| {
+            let same = |kept: &Kept| kept.kind == finding.kind.name() && kept.detail == finding.detail;
+            is_instructions(&finding.place) && explained.kept.iter().any(same)
+        };
+        explained.whole &= elsewhere.iter().all(is_shown);
         for place in &report.not_looked_at {
             match file(&place.place) {
                 Some(path) => {

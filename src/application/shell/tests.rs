@@ -1,10 +1,13 @@
 //! The talk with a scripted relay.
 
 use super::*;
+use crate::digest::Digest;
 use crate::engine::Engine;
 use crate::engine::frame::Frame;
 use crate::engine::scripted::{Said, Scripted, exited, output, step_end};
 use crate::engine::spec::Stream;
+use crate::image::Image;
+use crate::manifest::Limits;
 
 fn frame(kind: u8, bytes: &[u8]) -> Vec<u8> {
     [&[kind][..], &u32::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat()
@@ -17,8 +20,12 @@ fn said(frames: &[(u8, &[u8])]) -> Vec<Frame> {
 
 async fn talk(frames: Vec<Frame>, session: Session) -> (Result<Left, CommandError>, Vec<(Output, Vec<u8>)>, Vec<u8>) {
     let engine = Scripted::new(move |_, _| Said { frames: frames.clone(), ends: true });
-    let target = "src/test/java/p/ATest.java".parse().unwrap();
-    let spec = container((Digest::of(b"image"), 8), PathBuf::from("/x.tar"), &Limits::default(), &target, &session);
+    let target = Target { task: "task-1".parse().unwrap(), file: "src/test/java/p/ATest.java".parse().unwrap() };
+    let image =
+        Image { config_digest: Digest::of(b"image"), manifest_digest: Digest::of(b"manifest"), layers: Vec::new() };
+    let (repository, archive) = ("a/b".parse().unwrap(), PathBuf::from("/x.tar"));
+    let opening = Opening { target, repository, image, jdk: 8, limits: Limits::default(), archive };
+    let spec = container(&opening, &session);
     let mut written = Vec::new();
     let conversation = Conversation::open(&engine as &dyn Engine, &spec).await.unwrap();
     let write = |output, bytes: &[u8]| {
@@ -34,7 +41,7 @@ async fn a_script_writes_and_leaves_the_target_file() {
     let frames = said(&[(b'r', b""), (b'o', b"out\n"), (b'e', b"err\n"), (b't', b"class A {}"), (b'x', b"3")]);
     let (left, written, heard) = talk(frames, Session::Script("exit 3".to_owned())).await;
     let left = left.unwrap();
-    assert!(matches!(left, Left { status: 3, target: Target::Bytes(bytes) } if bytes == b"class A {}"));
+    assert!(matches!(left, Left { status: 3, file: LeftFile::Bytes(bytes) } if bytes == b"class A {}"));
     assert_eq!(written, [(Output::Standard, b"out\n".to_vec()), (Output::Error, b"err\n".to_vec())]);
     let program = String::from_utf8(heard).unwrap();
     assert!(program.contains("exit 3") && program.contains("/work/project/src/test/java/p/ATest.java"));
@@ -73,9 +80,9 @@ async fn what_the_relay_would_not_say_is_refused() {
     for (reason, expected) in [(&b""[..], None), (b"it is no \x1b[31mfile", Some("\\u{1b}"))] {
         let frames = said(&[(b'n', reason), (b'x', b"0")]);
         let left = talk(frames, Session::Script(String::new())).await.0.unwrap();
-        match (left.target, expected) {
-            (Target::Absent, None) => {}
-            (Target::Unusable(reason), Some(escaped)) => assert!(reason.contains(escaped), "{reason}"),
+        match (left.file, expected) {
+            (LeftFile::Absent, None) => {}
+            (LeftFile::Unusable(reason), Some(escaped)) => assert!(reason.contains(escaped), "{reason}"),
             _ => panic!("{expected:?}"),
         }
     }

@@ -10,17 +10,22 @@ use crate::cluster::accounts::accounted;
 use crate::cluster::ended::Ended;
 use crate::cluster::script;
 use crate::cluster::sharded_run::{ShardedRun, ShardedRunDirectory};
-use crate::cluster::shards::{Fate, MOST_LOOKS, Seen, fate, has_finished, look};
+use crate::cluster::shards::{Fate, MOST_LOOKS, Seen, fate, has_finished, look, machine_faults};
 use crate::cluster::slurm::{self, Job, Listed};
 use crate::data_dir::{DataDir, write_atomically};
 use crate::error::CommandError;
 use crate::event::RunningStage;
 use crate::execution::run::directory::RunDirectoryError;
 use crate::execution::run::list::remove;
+use crate::execution::run::reopening::{recorded_bytes, reopen};
 use crate::output::counted;
 
-/// How often a shard is submitted before it is given up.
+/// How often a shard is submitted without progress before it is given up.
 const MOST_ATTEMPTS: usize = 3;
+/// How often a shard is submitted at all: what each attempt adds to may go on for long, but not for ever.
+const MOST_SUBMISSIONS: usize = 20;
+/// The most nodes that are avoided at once. Where more lose shards, the cause is hardly a node.
+const MOST_AVOIDED: usize = 16;
 /// How often in a row Slurm or the file system may fail to answer, for example while a controller is started again.
 const MOST_SILENT_LOOKS: u32 = 20;
 /// The time between two looks at the beginning, and the longest.
@@ -47,6 +52,10 @@ pub(super) struct Watch<'a> {
     ended: BTreeMap<u32, Option<Ended>>,
     /// Whether the accounts failed to answer. They are not asked again: nothing depends on them.
     unaccounted: bool,
+    /// Why shards were given up. The others go on.
+    failed: BTreeMap<u32, ClusterError>,
+    /// The bytes of a shard's records when it was submitted.
+    recorded: BTreeMap<u32, u64>,
     /// Shards whose attempts were used up when this command began, which has as many more for them; `None` before the first look.
     used_up: Option<BTreeSet<u32>>,
 }
@@ -74,6 +83,8 @@ impl<'a> Watch<'a> {
             told: String::new(),
             ended: BTreeMap::new(),
             unaccounted: false,
+            failed: BTreeMap::new(),
+            recorded: BTreeMap::new(),
             used_up: None,
         })
     }
@@ -138,7 +149,7 @@ impl<'a> Watch<'a> {
                 self.tell(&listed, &left, &mut running, &stage);
                 let submitted = match self.lost(&listed, &left).await {
                     Ok(lost) if lost.is_empty() => Ok(false),
-                    Ok(lost) => self.submit(lost).await.map(|()| true),
+                    Ok(lost) => self.submit_all(lost).await.map(|()| true),
                     Err(error) => Err(error),
                 };
                 match submitted {
@@ -147,10 +158,13 @@ impl<'a> Watch<'a> {
                     }
                     Err(error) => return Err(error.into()),
                     Ok(true) => (pause, blind) = (LOOKS[0], 0),
-                    Ok(false) if detach && left.keys().all(|shard| !self.looks.contains_key(shard)) => {
-                        return Ok(false);
-                    }
+                    Ok(false) if detach && self.is_settled(&left) && self.failed.is_empty() => return Ok(false),
                     Ok(false) => blind = 0,
+                }
+                let ends =
+                    left.keys().all(|shard| self.failed.contains_key(shard)) || (detach && self.is_settled(&left));
+                if ends && let Some((_, error)) = self.failed.pop_first() {
+                    return Err(error.into());
                 }
             } else {
                 blind = 0;
@@ -158,6 +172,19 @@ impl<'a> Watch<'a> {
             tokio::time::sleep(pause).await;
             pause = longer(pause);
         }
+    }
+
+    /// Tells whether every shard has a job, or was given up.
+    fn is_settled(&self, left: &BTreeMap<u32, Seen>) -> bool {
+        left.keys().all(|shard| !self.looks.contains_key(shard) || self.failed.contains_key(shard))
+    }
+
+    /// Gives up a shard. The error ends the command once nothing else is left to wait for.
+    fn give_up(&mut self, shard: u32, error: ClusterError) {
+        if self.sharded.shards > 1 {
+            self.context.events.warning(format!("{error}; the other shards go on"));
+        }
+        self.failed.insert(shard, error);
     }
 
     /// Counts a look at which the file system did not answer, and tells the first one.
@@ -181,7 +208,14 @@ impl<'a> Watch<'a> {
         }
         let mut left = BTreeMap::new();
         for shard in (1..=self.sharded.shards).filter(|shard| !self.done.contains(shard)).collect::<Vec<_>>() {
-            match look(self.data_dir, &self.sharded.run_of(shard))? {
+            let run_id = self.sharded.run_of(shard);
+            let mut seen = look(self.data_dir, &run_id)?;
+            // The last attempt's faults stay, as those of a run without a cluster do.
+            if seen == Seen::Whole && self.sharded.attempts_of(shard) < MOST_ATTEMPTS {
+                let faults = machine_faults(self.data_dir, &run_id)?;
+                seen = if faults == 0 { Seen::Whole } else { Seen::Faulty(faults) };
+            }
+            match seen {
                 Seen::Whole => drop(self.done.insert(shard)),
                 seen => drop(left.insert(shard, seen)),
             }
@@ -231,7 +265,7 @@ impl<'a> Watch<'a> {
             let mut used_up = BTreeSet::new();
             for (&shard, seen) in left.iter().filter(|(shard, _)| !is_alive(**shard)) {
                 match self.directory.exit_code(shard)? {
-                    Some(2 | 4..=7) if *seen == Seen::Unfinished => self.sharded.count_anew(shard),
+                    Some(2 | 4 | 5) if *seen == Seen::Unfinished => self.sharded.count_anew(shard),
                     _ if self.sharded.attempts_of(shard) >= MOST_ATTEMPTS => drop(used_up.insert(shard)),
                     _ => {}
                 }
@@ -239,13 +273,13 @@ impl<'a> Watch<'a> {
             self.used_up = Some(used_up);
         }
         let (mut lost, mut told) = (Vec::new(), Vec::new());
-        for (&shard, seen) in left {
+        for (&shard, seen) in left.iter().filter(|(shard, _)| !self.failed.contains_key(*shard)).collect::<Vec<_>>() {
             if is_alive(shard) {
                 self.looks.remove(&shard);
                 continue;
             }
             let attempts = self.sharded.attempts_of(shard);
-            if attempts == 0 {
+            if attempts == 0 && !matches!(seen, Seen::Faulty(_)) {
                 lost.push((shard, None));
                 continue;
             }
@@ -262,30 +296,54 @@ impl<'a> Watch<'a> {
                 Fate::Waits => continue,
                 Fate::Failed(status) => {
                     let words = self.directory.last_words(shard);
-                    return Err(ClusterError::Shard { run, shard, status, words, log });
+                    self.give_up(shard, ClusterError::Shard { run, shard, status, words, log });
+                    continue;
                 }
                 Fate::Late(since) => {
                     let what = match seen {
                         Seen::Partly(what) => what.clone(),
-                        Seen::Unfinished | Seen::Whole => format!("the run {}", self.sharded.run_of(shard)),
+                        _ => format!("the run {}", self.sharded.run_of(shard)),
                     };
-                    return Err(ClusterError::Late { run, shard, seconds: since.as_secs(), what });
-                }
-                Fate::Lost if attempts >= MOST_ATTEMPTS => {
-                    if !self.used_up.as_mut().is_some_and(|used_up| used_up.remove(&shard)) {
-                        return Err(ClusterError::Lost { run, shard, attempts, ended, log });
-                    }
-                    self.sharded.count_anew(shard);
+                    self.give_up(shard, ClusterError::Late { run, shard, seconds: since.as_secs(), what });
+                    continue;
                 }
                 Fate::Lost => {}
             }
-            let (attempt, why) = (
-                self.sharded.attempts_of(shard) + 1,
-                ended.as_ref().map(|ended| format!(" ({ended})")).unwrap_or_default(),
-            );
-            told.push(format!(
-                "shard {shard} was lost{why}, and is submitted again: attempt {attempt} of {MOST_ATTEMPTS}"
-            ));
+            if *seen == Seen::Unfinished
+                && self.has_grown(shard)
+                && self.sharded.submissions_of(shard) < MOST_SUBMISSIONS
+            {
+                self.sharded.count_anew(shard);
+            } else if attempts >= MOST_ATTEMPTS {
+                if !self.used_up.as_mut().is_some_and(|used_up| used_up.remove(&shard)) {
+                    let words = || self.directory.last_words(shard);
+                    let error = match exit {
+                        Some(status @ (6 | 7)) => ClusterError::Shard { run, shard, status, words: words(), log },
+                        _ => ClusterError::Lost { run, shard, attempts, ended, log },
+                    };
+                    self.give_up(shard, error);
+                    continue;
+                }
+                self.sharded.count_anew(shard);
+            }
+            let why = match seen {
+                Seen::Faulty(faults) => {
+                    match reopen(self.data_dir, &self.sharded.run_of(shard)) {
+                        Ok(()) => {}
+                        // The job that finished the run has not ended yet.
+                        Err(RunDirectoryError::InUse(_)) => continue,
+                        Err(RunDirectoryError::Io(error) | RunDirectoryError::Gone(error)) => return Err(error.into()),
+                        Err(error) => return Err(ClusterError::Io(std::io::Error::other(error))),
+                    }
+                    format!("has {} of its node", counted(*faults, "fault", "faults"))
+                }
+                _ => match &ended {
+                    Some(ended) => format!("was lost ({ended})"),
+                    None => "was lost".to_owned(),
+                },
+            };
+            let attempt = self.sharded.attempts_of(shard) + 1;
+            told.push(format!("shard {shard} {why}, and is submitted again: attempt {attempt} of {MOST_ATTEMPTS}"));
             // A node without space or with a broken disk would lose the shard again; a limit has nothing to do with its node.
             let node = match ended.as_ref().is_none_or(Ended::is_the_nodes_fault) {
                 true => self.directory.node(shard)?.or(ended.and_then(|ended| ended.node)),
@@ -321,17 +379,35 @@ impl<'a> Watch<'a> {
         ended
     }
 
+    /// Tells whether a shard has more records than when it was submitted by this command.
+    fn has_grown(&self, shard: u32) -> bool {
+        let now = || recorded_bytes(self.data_dir, &self.sharded.run_of(shard));
+        self.recorded.get(&shard).is_some_and(|before| now() > *before)
+    }
+
+    /// Gives lost shards to Slurm. Those that avoid the same nodes are one job.
+    async fn submit_all(&mut self, lost: Vec<(u32, Option<String>)>) -> Result<(), ClusterError> {
+        let mut groups: BTreeMap<BTreeSet<String>, Vec<u32>> = BTreeMap::new();
+        for (shard, node) in lost {
+            let mut avoided = self.sharded.avoided_for(shard);
+            avoided.extend(node);
+            groups.entry(avoided).or_default().push(shard);
+        }
+        for (avoided, shards) in groups {
+            let avoided = if avoided.len() > MOST_AVOIDED { Vec::new() } else { avoided.into_iter().collect() };
+            self.submit(shards, avoided).await?;
+        }
+        Ok(())
+    }
+
     /// Gives shards to Slurm. The attempt is written down first: after a kill its job is found again by its name.
-    async fn submit(&mut self, lost: Vec<(u32, Option<String>)>) -> Result<(), ClusterError> {
-        let shards: Vec<u32> = lost.iter().map(|(shard, _)| *shard).collect();
-        let mut avoided = self.sharded.avoided_for(&shards);
-        avoided.extend(lost.into_iter().filter_map(|(_, node)| node));
+    async fn submit(&mut self, shards: Vec<u32>, mut avoided: Vec<String>) -> Result<(), ClusterError> {
         for shard in &shards {
             self.looks.remove(shard);
             self.ended.remove(shard);
+            self.recorded.insert(*shard, recorded_bytes(self.data_dir, &self.sharded.run_of(*shard)));
             self.directory.forget_end(*shard)?;
         }
-        let mut avoided: Vec<String> = avoided.into_iter().collect();
         let program = std::env::current_exe().map_err(ClusterError::Io)?;
         let places = (self.data_dir.root(), self.directory.path());
         let script = script::render(&self.sharded, &program, places, &self.context.options.slurm);

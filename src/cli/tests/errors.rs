@@ -449,6 +449,16 @@ const CODES: [(ExitStatus, &str); 8] = [
     (ExitStatus::Interrupted, "interrupted"),
 ];
 
+/// Returns what to do about an error without a hint: what it ends has said that before.
+fn without_hint(error: &CommandError) -> &'static str {
+    match error {
+        CommandError::CheckFailed { .. } => "the lines before the error say which",
+        CommandError::Repositories { .. } => "the table before the error says what to do for each of them",
+        CommandError::Interrupted => "run the same command again: it goes on where it stopped",
+        error => panic!("nothing says what to do: {error}"),
+    }
+}
+
 /// Renders `docs/troubleshooting.md`.
 fn troubleshooting() -> String {
     let errors = of_everything();
@@ -464,7 +474,7 @@ fn troubleshooting() -> String {
             let mut message = error.to_string();
             error.causes().iter().for_each(|cause| message.push_str(&format!(": {cause}")));
             let message = plain(&message.replace(env!("CARGO_MANIFEST_DIR"), ""));
-            let row = [message, plain(&error.hint().unwrap_or_else(|| "see the message".to_owned()))];
+            let row = [message, plain(&error.hint().unwrap_or_else(|| without_hint(error).to_owned()))];
             if !rows.contains(&row) {
                 rows.push(row);
             }

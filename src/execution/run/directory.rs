@@ -273,7 +273,7 @@ pub fn is_run_id(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
-fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunDirectoryError> {
+pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunDirectoryError> {
     let mut bytes = serde_json::to_vec_pretty(value).map_err(std::io::Error::other)?;
     bytes.push(b'\n');
     Ok(write_atomically(path, &bytes)?)
@@ -361,4 +361,4 @@ pub fn latest<R: RunRecord>(records: Vec<R>) -> Vec<R> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

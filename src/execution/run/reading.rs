@@ -91,7 +91,7 @@ impl Failure for RunDirectoryError {
             Self::Io(_) => "check the data directory's permissions and free space",
             Self::Gone(_) => GONE_HINT,
             Self::Full(_) => "make space on that disk; the same command goes on where it stopped",
-            Self::InvalidId(_) => return None,
+            Self::InvalidId(_) => "`testevo-sandbox runs list` shows what there is; `--run-id` names a new one",
             Self::Unknown(_) => "`testevo-sandbox runs list` shows what there is",
             Self::InUse(_) => "wait for it, or name another run",
             Self::OtherInputs { .. } | Self::Finished { .. } => "name another run with `--run-id`, or none",

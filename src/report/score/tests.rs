@@ -1,9 +1,10 @@
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::formats::{csv, html, junit, markdown, notes};
 use super::*;
 use crate::digest::Digest;
 use crate::execution::scoring::record::{SCORE_SCHEMA, ScoreRecord, StartRecord, SubmissionFault};
+use crate::metrics::aggregate::Figures;
 use crate::metrics::category::{Category, Integrity};
 use crate::outcome::{CompileReason, ExecReason, HarnessReason, InfraReason, Outcome};
 use crate::submission::{ContentKind, EMPTY, GOLD};
@@ -127,6 +128,84 @@ fn outline(value: &Value, path: &str, text: &mut String) {
     for (name, value) in children.iter().filter(|(_, value)| !is_plain(value)) {
         outline(value, &format!("{path}/{name}"), text);
     }
+}
+
+/// Each value of docs/protocol.md §4 for two tasks, computed by hand beside it.
+#[test]
+fn every_aggregate_is_the_one_computed_by_hand() {
+    let mut run = Fixture::new(
+        &["m"],
+        &[
+            ("t1", "o/old", TestGeneration, "2020-02-01", &["A#m1", "A#m2"]),
+            ("t2", "o/new", TestGeneration, "2021-09-01", &["B#m1", "B#m2"]),
+        ],
+    );
+    for task in ["t1", "t2"] {
+        run.submission(GOLD, task, ContentKind::Gold, None);
+    }
+    let fails = ran(&[ASSERTION; 2], &[]);
+    run.runs(GOLD, "t1", &[passed(&[], 8, [2, 1]), passed(&[], 4, [1, 1])]);
+    run.runs(GOLD, "t2", &[passed(&[], 10, [4, 2]), fails]);
+    run.hands_in("m", "t1", Some(0.6));
+    run.hands_in("m", "t2", Some(0.1));
+    // Success and Redundant, then twice CmplFail.
+    run.runs("m", "t1", &[passed(&[ASSERTION; 2], 6, [3, 2]), passed(&[PASS; 2], 2, [0, 0])]);
+    run.runs("m", "t2", &[ran(&[TARGET; 2], &[TARGET; 2]); 2]);
+    let figures = of_track(&figures(&run.read(true)), "m", TestGeneration);
+    let mut found = serde_json::to_value(&figures.all).unwrap();
+    for drawn in ["success_percent_interval", "success_percent_interval_repositories"] {
+        assert!(found.as_object_mut().unwrap().remove(drawn).unwrap().is_array(), "{drawn}");
+    }
+    let cap = |cap: f64, over: usize, [success, hrns_fail]: [f64; 2], cost: f64| {
+        json!({
+            "cap_usd": cap, "tasks_over": over, "tasks_without_cost": 0,
+            "success_percent": success, "hrns_fail_percent": hrns_fail,
+            "method_success_percent": success, "method_hrns_fail_percent": hrns_fail,
+            "mean_cost_usd": cost, "mean_tokens": null,
+        })
+    };
+    let rates = json!({
+        "tasks": 2, "methods": 4, "unscored": 0, "gold_incomplete": 0, "few_methods": true,
+        // Rates are means over tasks: 1 of 2 and 0 of 2; 0 of 2 and 2 of 2.
+        "success_percent": 25.0, "redundant_percent": 25.0, "cmpl_fail_percent": 50.0, "exec_fail_percent": 0.0,
+        "hrns_fail_percent": 0.0, "strict_success_percent": 25.0, "tampered_percent": 0.0,
+        // No controls were launched.
+        "clean_success_percent": null, "suspect_percent": null, "clean_coverage_pred": null,
+        "clean_mutation_score_pred": null,
+    });
+    let means = json!({
+        // Of ten lines: (60 + 20) / 2 and 0; narrow t1 alone.
+        "avg_coverage_pred": 20.0, "avg_coverage_pred_success": 40.0,
+        // (80 + 40) / 2 and (100 + 0) / 2; narrow 60 and 100.
+        "avg_coverage_gold": 55.0, "avg_coverage_gold_success": 80.0,
+        // Of twenty lines: half of these.
+        "avg_coverage_range_pred": 10.0, "avg_coverage_range_pred_success": 20.0,
+        "avg_coverage_range_gold": 27.5, "avg_coverage_range_gold_success": 40.0,
+        // Of four mutants: (3/4 + 0) / 2 and 0; narrow t1 alone.
+        "avg_mutation_score_pred": 0.1875, "avg_mutation_score_pred_success": 0.375,
+        // (2/4 + 1/4) / 2 and (4/4 + 0) / 2; narrow 3/8 and 1.
+        "avg_mutation_score_gold": 0.4375, "avg_mutation_score_gold_success": 0.6875,
+        // Strictly (2/4 + 0) / 2 and 0; (1/4 + 1/4) / 2 and (2/4 + 0) / 2, narrow 1/4 and 1/2.
+        "avg_mutation_score_strict_pred": 0.125, "avg_mutation_score_strict_pred_success": 0.25,
+        "avg_mutation_score_strict_gold": 0.25, "avg_mutation_score_strict_gold_success": 0.375,
+        // Only the methods of t1 passed: 60 and 20 beside 80 and 40; 3/4 and 0 beside 2/4 and 1/4.
+        "cov_on_pass": 40.0, "cov_on_pass_human": 60.0, "cov_on_pass_delta": -20.0,
+        "mut_on_pass": 0.375, "mut_on_pass_human": 0.375, "mut_on_pass_delta": 0.0,
+        // Under half a dollar t1 counts as not handed in.
+        "cost_caps": [cap(3.0, 0, [25.0, 0.0], 0.35), cap(1.0, 0, [25.0, 0.0], 0.35), cap(0.5, 1, [0.0, 50.0], 0.1)],
+        "cost_deciles_usd": [0.1, 0.1, 0.1, 0.1, 0.1, 0.6, 0.6, 0.6, 0.6, 0.6],
+    });
+    let expected = [rates, means].into_iter().flat_map(|part| part.as_object().unwrap().clone());
+    assert_eq!(found, Value::Object(expected.collect()));
+    let success = |parts: &BTreeMap<String, Figures>| -> Vec<(String, Option<f64>)> {
+        parts.iter().map(|(part, figures)| (part.clone(), figures.success_percent)).collect()
+    };
+    let parts = |first: &str, second: &str, shares: [f64; 2]| {
+        vec![(first.to_owned(), Some(shares[0])), (second.to_owned(), Some(shares[1]))]
+    };
+    assert_eq!(success(&figures.by_segment), parts("2020-H1", "2021-H2", [50.0, 0.0]));
+    assert_eq!(success(&figures.by_repository), parts("o/new", "o/old", [0.0, 50.0]));
+    assert_eq!(success(&figures.by_jdk), parts("17", "8", [0.0, 50.0]));
 }
 
 /// What a model left out is 0 in its wide means, whether or not anybody else tried it.

@@ -85,7 +85,7 @@ impl Failure for ArchiveError {
             Self::Signature { .. } | Self::Release { .. } | Self::Packages { .. } | Self::Keyring { .. } => {
                 Some("give another mirror with `--origin debian=URL`".to_owned())
             }
-            Self::Store(_) => None,
+            Self::Store(error) => error.hint(),
         }
     }
 }

@@ -3,12 +3,13 @@
 //! Nothing of the class is executed. Unchanged parts are copied byte for byte. Source: Java Virtual Machine
 //! Specification, chapter 4.
 
+mod instructions;
 mod padding;
 
 use std::borrow::Cow;
 
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng as _};
 
 use super::{ClassFileError, Constant, MAGIC, Reader, constants};
 
@@ -62,8 +63,8 @@ pub fn with_code(
     Ok(chosen.then_some(written))
 }
 
-/// Returns a class with the same behaviour in other bytes, which the random numbers decide. Methods begin with
-/// instructions that do nothing, and there are further constants.
+/// Returns a class with the same behaviour in other bytes, which the random numbers decide. Instructions that do nothing stand at
+/// the beginning of methods and before every second of the others, and there are further constants.
 ///
 /// # Errors
 /// [`ClassFileError`].
@@ -75,7 +76,11 @@ pub fn rebuilt(bytes: &[u8], random: &mut ChaCha8Rng) -> Result<Vec<u8>, ClassFi
     }
     let known = padding::KnownAttributes::of(&class.constants);
     class.write(&mut added, |_, content| {
-        padding::padded(content, &known, u16::from(random.next_u32() as u8 % 4 + 1) * 4)
+        let first = random.next_u32() as usize % 13 + 4;
+        let mut bits = ChaCha8Rng::seed_from_u64(random.next_u64());
+        let padded = padding::padded(content, &known, first, || (bits.next_u32() & 1) as usize);
+        // What another compiler or tool has written so that nobody here can read it keeps its bytes.
+        Ok(padded.ok().flatten())
     })
 }
 

@@ -25,7 +25,8 @@ fn the_facts_are_read() {
         .unwrap();
     assert_eq!(facts.artifact_id.as_deref(), Some("a&b"));
     assert_eq!(facts.packaging.as_deref(), Some("pom"));
-    let parent = Parent { group_id: None, artifact_id: Some("up".into()), relative_path: Some(String::new()) };
+    let parent =
+        Parent { group_id: None, artifact_id: Some("up".into()), version: None, relative_path: Some(String::new()) };
     assert_eq!(facts.parent, Some(parent));
     let module = |path: &str, profile| DeclaredModule { path: path.into(), profile };
     assert_eq!(facts.modules, [module("core", None), module("web", None), module("more", Some(0))]);

@@ -3,7 +3,7 @@ use crate::execution::run::record::Measured;
 use crate::outcome::{ExecReason, Outcome};
 use crate::task::Track;
 
-fn record(repeat: u32) -> CellRecord {
+pub(in crate::execution::run) fn record(repeat: u32) -> CellRecord {
     CellRecord {
         schema: RECORD_SCHEMA,
         task_id: "t1".parse().unwrap(),

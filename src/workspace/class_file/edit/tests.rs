@@ -104,42 +104,55 @@ fn what_is_returned_fits_the_descriptor() {
 
 #[test]
 fn what_names_places_moves_with_the_code() {
-    let frames = [
-        &[0, 8][..],
-        // The same locals after 60 bytes: with four more there is no short form.
-        &[60],
-        &[7],
-        // One on the stack: what the instruction at 5 made.
-        &[64 + 3, 8, 0, 5],
-        &[247, 0, 9, 7, 0, 2],
-        &[250, 0, 1],
-        &[251, 0, 2],
-        &[253, 0, 3, 1, 8, 0, 6],
-        &[255, 0, 4, 0, 2, 1, 4, 0, 1, 8, 0, 7],
-    ];
-    let frames = attribute(FRAMES, &frames.concat());
-    let variables = attribute(VARIABLES, &[0, 2, 0, 0, 0, 9, 0, 3, 0, 3, 0, 0, 0, 4, 0, 2, 0, 3, 0, 3, 0, 1]);
-    let handlers = [0, 1, 0, 4, 0, 6, 0, 2];
-    let original = code(&[1, 2, 3, 4], &handlers, &[lines(&[(0, 7), (2, 8)]), frames, variables]);
+    // A hundred instructions of a byte each; the frames are at 60, 68, 72, 82, 84, 87, 91 and 96.
+    let of = |instructions: usize, places: [u8; 5], frames: [&[u8]; 8]| {
+        let frames = attribute(FRAMES, &[&[0, 8][..], &frames.concat()].concat());
+        let [one, first, from, till, handler] = places;
+        let variables =
+            attribute(VARIABLES, &[0, 2, 0, 0, 0, first, 0, 3, 0, 3, 0, 0, 0, from, 0, till, 0, 3, 0, 3, 0, 1]);
+        let handlers = [0, one, 0, from, 0, handler, 0, 2];
+        code(&vec![0; instructions], &handlers, &[lines(&[(0, 7), (u16::from(one), 8)]), frames, variables])
+    };
+    let frames = |short: &'static [u8], distances: [u8; 7], new: [u8; 3]| {
+        let [a, b, c, d, e, f, g] = distances;
+        let frames = [
+            short.to_vec(),
+            vec![a],
+            // One on the stack: what the instruction at 5 made.
+            vec![64 + b, 8, 0, new[0]],
+            vec![247, 0, c, 7, 0, 2],
+            vec![250, 0, d],
+            vec![251, 0, e],
+            vec![253, 0, f, 1, 8, 0, new[1]],
+            vec![255, 0, g, 0, 2, 1, 4, 0, 1, 8, 0, new[2]],
+        ];
+        frames
+    };
+    let made =
+        |instructions, places, frames: [Vec<u8>; 8]| of(instructions, places, frames.each_ref().map(Vec::as_slice));
+    let original = made(100, [2, 9, 4, 2, 6], frames(&[60], [7, 3, 9, 1, 2, 3, 4], [5, 6, 7]));
     let bytes = class(&original);
     let class = Class::read(&bytes).unwrap();
-    let moved = padding::padded(&original, &padding::KnownAttributes::of(&class.constants), 4).unwrap().unwrap();
-    let frames = [
-        &[0, 8][..],
-        &[251, 0, 64],
-        &[7],
-        &[64 + 3, 8, 0, 9],
-        &[247, 0, 9, 7, 0, 2],
-        &[250, 0, 1],
-        &[251, 0, 2],
-        &[253, 0, 3, 1, 8, 0, 10],
-        &[255, 0, 4, 0, 2, 1, 4, 0, 1, 8, 0, 11],
-    ];
-    let frames = attribute(FRAMES, &frames.concat());
-    let variables = attribute(VARIABLES, &[0, 2, 0, 0, 0, 13, 0, 3, 0, 3, 0, 0, 0, 8, 0, 2, 0, 3, 0, 3, 0, 1]);
-    let handlers = [0, 5, 0, 8, 0, 10, 0, 2];
-    let expected = code(&[0, 0, 0, 0, 1, 2, 3, 4], &handlers, &[lines(&[(0, 7), (6, 8)]), frames, variables]);
+    let known = padding::KnownAttributes::of(&class.constants);
+    // With four more there is no short form of 60.
+    let moved = padding::padded(&original, &known, 4, || 0).unwrap().unwrap();
+    let expected = made(104, [6, 13, 8, 2, 10], frames(&[251, 0, 64], [7, 3, 9, 1, 2, 3, 4], [9, 10, 11]));
     assert_eq!(moved, expected);
+    // One before each but the first: every place is twice what it was.
+    let moved = padding::padded(&original, &known, 0, || 1).unwrap().unwrap();
+    let expected = made(199, [4, 18, 8, 4, 12], frames(&[251, 0, 120], [15, 7, 19, 3, 5, 7, 9], [10, 12, 14]));
+    assert_eq!(moved, expected);
+}
+
+/// A JVM compiles no method that is too long, so code that would become so has fewer instructions that do nothing.
+#[test]
+fn what_is_compiled_stays_so() {
+    let known = padding::KnownAttributes::of(&[]);
+    for (length, expected) in [(3_997, 7 + 2 * 3_997 - 1), (3_998, 7 + 3_998), (8_001, 7 + 2 * 8_001 - 1)] {
+        let padded = padding::padded(&code(&vec![0; length], &[], &[]), &known, 7, || 1).unwrap().unwrap();
+        // Eight bytes before the instructions, four behind them.
+        assert_eq!(padded.len() - 12, expected, "{length}");
+    }
 }
 
 #[test]

@@ -1,0 +1,94 @@
+//! What a shell is opened on: a task's workspace as an archive, and the image for agents.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use crate::agent::collection::Target;
+use crate::agent::{AgentError, packing};
+use crate::application::agents::{Maker, one_task};
+use crate::application::bundle::import::{ImportRequest, import};
+use crate::application::bundle::unpack::{UnpackRequest, unpack_one};
+use crate::application::workbench::{Workbench, blocking};
+use crate::application::{Context, agent_images};
+use crate::bundle::Audience;
+use crate::engine::spec::TASK_USER;
+use crate::error::CommandError;
+use crate::image::{Catalog, Image};
+use crate::manifest::Limits;
+use crate::task::RepositoryName;
+use crate::task::selector::Selector;
+
+/// Where the workspace and the image come from.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin<'a> {
+    /// The sources and locks of the one selected task.
+    Selected(&'a Selector),
+    /// A bundle for agents, whose images are imported.
+    Bundle(&'a UnpackRequest),
+}
+
+/// What a container for a shell is made of.
+pub(super) struct Opening {
+    pub(super) target: Target,
+    pub(super) repository: RepositoryName,
+    /// The image for agents.
+    pub(super) image: Image,
+    pub(super) jdk: u32,
+    pub(super) limits: Limits,
+    /// The workspace.
+    pub(super) archive: PathBuf,
+}
+
+impl Opening {
+    /// Takes the workspace into the directory `spool`.
+    pub(super) async fn of(origin: Origin<'_>, workbench: &Workbench<'_>, spool: &Path) -> Result<Self, CommandError> {
+        match origin {
+            Origin::Selected(selector) => Self::of_selected(selector, workbench, spool).await,
+            Origin::Bundle(request) => Self::of_bundle(request, workbench, spool).await,
+        }
+    }
+
+    async fn of_selected(selector: &Selector, workbench: &Workbench<'_>, spool: &Path) -> Result<Self, CommandError> {
+        let task = one_task(selector, workbench.context)?;
+        let manifest = workbench.manifest(&task.repository)?;
+        let image = agent_images::compose(workbench, &manifest).await?;
+        let maker = Maker::open(workbench, &task.repository, &[&task]).await?;
+        let directory = spool.join("workspace");
+        maker.write(&task, &directory, workbench.context).await?;
+        let archive = pack(directory, spool, workbench.context).await?;
+        let (target, repository) = (Target::from(&task), task.repository);
+        Ok(Self { target, repository, image, jdk: manifest.jdk, limits: manifest.limits, archive })
+    }
+
+    async fn of_bundle(request: &UnpackRequest, workbench: &Workbench<'_>, spool: &Path) -> Result<Self, CommandError> {
+        let directory = spool.join("workspace");
+        let (facts, _) = unpack_one(request, &directory, workbench.context).await?;
+        let (bundle, trust, audience) = (request.bundle.clone(), request.trust.clone(), Some(Audience::Agent));
+        import(&ImportRequest { bundle, trust, replace: false, audience }, workbench.context).await?;
+        let repository = facts.repository.clone();
+        let built = Catalog::open(&workbench.data_dir)?.get(&repository)?;
+        let Some((jdk, image)) = built.and_then(|built| Some((built.jdk, built.agent?))) else {
+            return Err(CommandError::Usage {
+                message: format!("the bundle has no image for agents of {repository}"),
+                hint: "whoever makes it needs `lock --agent` and `build-images --agent` before".to_owned(),
+            });
+        };
+        let archive = pack(directory, spool, workbench.context).await?;
+        Ok(Self { target: facts.into(), repository, image, jdk, limits: Limits::default(), archive })
+    }
+}
+
+/// Packs a workspace for the container, and removes its directory.
+async fn pack(directory: PathBuf, spool: &Path, context: &Context) -> Result<PathBuf, CommandError> {
+    let archive = spool.join("workspace.tar");
+    let path = archive.clone();
+    let pack = move || {
+        let packed = packing::plain(&directory, "", TASK_USER, io::BufWriter::new(fs::File::create(path)?))?;
+        packed.into_inner().map_err(io::IntoInnerError::into_error)?;
+        fs::remove_dir_all(&directory)
+    };
+    context.until_interrupted(blocking(move || Ok(pack().map_err(AgentError::Io)?))).await?;
+    Ok(archive)
+}
