@@ -197,7 +197,7 @@ fn damaged_and_hostile_bundles_are_refused() {
     let mixed = changed("mixed", &|bundle| {
         fs::copy(less.join("index.json"), bundle.join("index.json")).unwrap();
     });
-    refused(&mixed, &[], 4, "index.json");
+    refused(&mixed, &[], 4, "is missing");
     // An import that ended in the midst goes on: what it has taken is not taken again, and the rest is.
     let (line, whole) = (CommandLine::new(), fs::read(largest(&directory)).unwrap());
     let broken = changed("broken", &|bundle| fs::write(largest(bundle), vec![0; whole.len()]).unwrap());

@@ -378,7 +378,7 @@ fn what_a_node_could_not_do_is_done_again_elsewhere() {
     let said = run();
     assert!(said.starts_with("exit 2\n"), "{said}");
     assert!(said.contains("failed with exit code 2") && said.contains("; the other shards go on"), "{said}");
-    let again = "shard 1 has 4 faults of its node, and is submitted again: attempt 2 of 3";
+    let again = "shard 1 has 8 faults of its node, and is submitted again: attempt 2 of 3";
     assert!(said.contains(again) && said.contains(", away from n1"), "{said}");
     // What was submitted again was an unfinished run without the faults.
     assert_eq!(fs::read_to_string(place.line.path().join("records.jsonl")).unwrap(), "");

@@ -10,6 +10,7 @@ use crate::bundle::layout::{INDEX, SIGNATURE};
 use crate::bundle::{Description, Layout, signature};
 use crate::digest::Digest;
 use crate::error::CommandError;
+use crate::image::BuiltImage;
 use crate::task::{Task, TaskId};
 
 /// Returns what of a bundle for agents is audited for itself; `None` for anything else.
@@ -53,11 +54,24 @@ pub(super) fn units(
         });
     }
     let all_sizes = described.sizes();
-    let others = all_sizes.iter().filter(|(digest, _)| !archives.contains(*digest));
-    let blobs = others.map(|(digest, size)| (digest.to_string(), *digest, *size)).collect();
-    let subject = format!("{name}: images and records");
-    let content = Content::Blobs { layouts: Arc::clone(&layouts), blobs };
-    units.push(Unit { subject, content, own: own(tasks.clone()), task_id: None });
+    let unit = |what: &str, wanted: &BTreeSet<Digest>, tasks: BTreeSet<TaskId>| {
+        let blobs = all_sizes.iter().filter(|(digest, _)| wanted.contains(*digest));
+        let blobs = blobs.map(|(digest, size)| (digest.to_string(), *digest, *size)).collect();
+        let content = Content::Blobs { layouts: Arc::clone(&layouts), blobs };
+        Unit { subject: format!("{name}: {what}"), content, own: own(tasks), task_id: None }
+    };
+    // Each repository's image for its own tasks: another project's releases in its Maven cache are no answer there.
+    let mut of_images = BTreeSet::new();
+    for (repository, described) in &description.repositories {
+        let size = all_sizes.get(&described.image).copied().unwrap_or_default();
+        let built = BuiltImage::parse(&layouts[0].read_blob(&described.image, size)?)
+            .map_err(|reason| layouts[0].malformed(format!("image of {repository}: {reason}")))?;
+        let blobs: BTreeSet<Digest> = built.blobs().into_iter().collect();
+        units.push(unit(&format!("images of {repository}"), &blobs, described.tasks.keys().cloned().collect()));
+        of_images.extend(blobs);
+    }
+    let others = all_sizes.keys().filter(|digest| !archives.contains(*digest) && !of_images.contains(*digest));
+    units.push(unit("records", &others.copied().collect(), tasks.clone()));
     let known = |name: &String| {
         Digest::from_hex(name).is_ok_and(|digest| own_blobs.contains(&digest) || all_sizes.contains_key(&digest))
     };

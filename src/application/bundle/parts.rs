@@ -148,7 +148,10 @@ impl Parts {
         let mut blobs: BTreeMap<Digest, (u64, Content)> =
             texts.map(|bytes| (Digest::of(&bytes), (bytes.len() as u64, Content::Bytes(bytes)))).collect();
         let mut in_base = 0;
-        let of_store = self.blobs.into_iter().map(|(digest, size)| (digest, size, false, Content::Blob));
+        // A registry takes an image by its manifest, whoever has the layers.
+        let is_manifest = |digest: &Digest| images.iter().any(|image| image.manifest == *digest);
+        let of_store = self.blobs.into_iter();
+        let of_store = of_store.map(|(digest, size)| (digest, size, is_manifest(&digest), Content::Blob));
         let files = self.files.into_iter();
         let files = files.map(|(digest, file)| (digest, file.size, file.always, Content::File(file.path)));
         for (digest, size, always, content) in of_store.chain(files) {

@@ -226,12 +226,7 @@ async fn look_for_answers(
     }
     let subjects = vec![request.bundle.display().to_string()];
     let audit_request = AuditRequest { subjects, tasks: None, bases: request.bases.clone() };
-    // `bundle create` looks at each repository's image alone, for its own tasks: other projects' releases are no answer there.
-    let repositories: BTreeSet<_> = description.workspaces().map(|(repository, _, _)| repository).collect();
     let each = |audited: Audited| {
-        if audited.task_id.is_none() && repositories.len() > 1 {
-            return Ok(());
-        }
         let of_task = |task: &TaskId| description.workspaces().find(|(_, known, _)| *known == task);
         let packed = audited.task_id.as_ref().and_then(of_task).map(|(_, _, packed)| packed);
         for finding in audited.report.leaks() {
