@@ -1,4 +1,5 @@
-//! Finds base64 in contents: long runs of its characters, also broken into lines, in the plain and in the URL alphabet.
+//! Finds base64 in contents: long runs of its characters, also broken into lines, quoted or in comments, in the plain and in the URL
+//! alphabet.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -6,6 +7,8 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 /// The shortest run that is decoded, in characters.
 const LEAST: usize = 64;
+/// The most bytes between two lines of a run.
+const MOST_BETWEEN: usize = 200;
 
 const ENGINE: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -24,20 +27,24 @@ pub(super) fn decoded(content: &[u8], each: &mut dyn FnMut(usize, &[u8])) {
             continue;
         }
         let start = at;
-        let mut letters = 0;
-        while let Some(byte) = content.get(at).filter(|byte| is_letter(**byte) || is_break(**byte)) {
-            letters += usize::from(!is_break(*byte));
-            at += 1;
+        let mut run = Vec::new();
+        while let Some(&byte) = content.get(at) {
+            if is_letter(byte) {
+                run.push(match byte {
+                    b'-' => b'+',
+                    b'_' => b'/',
+                    byte => byte,
+                });
+                at += 1;
+            } else if let Some(next) = next_line(content, at) {
+                at = next;
+            } else {
+                break;
+            }
         }
-        if letters < LEAST {
+        if run.len() < LEAST {
             continue;
         }
-        let plain = content[start..at].iter().filter(|byte| !is_break(**byte)).map(|byte| match byte {
-            b'-' => b'+',
-            b'_' => b'/',
-            byte => *byte,
-        });
-        let run: Vec<u8> = plain.collect();
         for skipped in 0..4 {
             let run = &run[skipped..];
             // Whole groups decode whatever follows them; a last group of one character holds no byte.
@@ -49,8 +56,30 @@ pub(super) fn decoded(content: &[u8], each: &mut dyn FnMut(usize, &[u8])) {
     }
 }
 
-fn is_break(byte: u8) -> bool {
-    matches!(byte, b'\n' | b'\r')
+/// Returns where a run goes on in a further line; `None` where no line ends here. Quotes, commas and concatenations may stand at a
+/// line's end; blanks, quotes and the marks of comments, quotations and lists before it.
+fn next_line(content: &[u8], at: usize) -> Option<usize> {
+    let most = content.len().min(at + MOST_BETWEEN);
+    let (mut next, mut line_ended) = (at, false);
+    while next < most {
+        next += match &content[next..most] {
+            [b'\n' | b'\r', ..] => {
+                line_ended = true;
+                1
+            }
+            [b' ' | b'\t' | b'"' | b'\'', ..] => 1,
+            [b',' | b'+' | b'\\', ..] if !line_ended => 1,
+            [b'#' | b'>' | b'*' | b'|', ..] if line_ended => 1,
+            [b'/', b'/', b' ' | b'\t', ..] if line_ended => 3,
+            _ => break,
+        };
+    }
+    line_ended.then_some(next)
+}
+
+/// Tells whether base64 may go on behind an escaped line break.
+pub(super) fn has_escaped_lines(content: &[u8]) -> bool {
+    content.windows(4).any(|four| is_letter(four[0]) && four[1..3] == *b"\\n" && is_letter(four[3]))
 }
 
 fn is_letter(byte: u8) -> bool {

@@ -259,6 +259,11 @@ impl<'a> Scanner<'a> {
         base64::decoded(content, &mut |offset, plain| {
             self.decoded(&format!("{place}!base64@{offset}"), plain, depth);
         });
+        if let Some(plain) = base64::has_escaped_lines(content).then(|| unescaped(content)).flatten() {
+            base64::decoded(&plain, &mut |offset, plain| {
+                self.decoded(&format!("{place}!unescaped!base64@{offset}"), plain, depth);
+            });
+        }
         if is_zip {
             self.zip(place, content, depth);
         }

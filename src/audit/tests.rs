@@ -153,6 +153,22 @@ fn encodings_and_archives_are_opened() {
     let test = test_file();
     let base64 = ::base64::engine::general_purpose::STANDARD.encode(METHOD);
     let lines: String = base64.as_bytes().chunks(76).map(|line| String::from_utf8_lossy(line) + "\n").collect();
+    let each_line = |before: &str, after: &str| -> String {
+        lines.lines().map(|line| format!("{before}{line}{after}\n")).collect()
+    };
+    for (before, after, at) in [
+        ("    ", "", 4),
+        ("// ", "", 3),
+        ("> > ", "", 4),
+        ("   * ", "", 5),
+        ("\"", "\" +", 1),
+        ("'", "',", 1),
+        ("# ", " \\", 2),
+    ] {
+        assert_leaks("b", each_line(before, after).as_bytes(), "method_text", &format!("b!base64@{at}"));
+    }
+    let escaped = format!("{{\"text\": \"{}\"}}", lines.replace('\n', "\\n"));
+    assert_leaks("b", escaped.as_bytes(), "method_text", "b!unescaped!base64@10");
     let url = ::base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(&test);
     assert_leaks("b", format!("key: {base64}").as_bytes(), "method_text", "b!base64@5");
     assert_leaks("b", lines.as_bytes(), "method_text", "b!base64@0");
