@@ -47,13 +47,20 @@ pub fn render(
          {scratch}shard={directory}/\"shard-{SHARD}\"\n\
          printf '%s\\n' \"${{SLURMD_NODENAME:-}}\" > \"$shard.node.new\" && mv -f \"$shard.node.new\" \"$shard.node\"\n\
          # Slurm ends the shell first, and at once whatever outlives it: the program has to hear of it, and to be waited for.\n\
+         told=\n\
+         program=\n\
+         trap 'told=1; [ -z \"$program\" ] || kill -TERM \"$program\" 2>/dev/null' TERM INT\n\
          {command} &\n\
          program=$!\n\
-         told=\n\
-         trap 'told=1; kill -TERM \"$program\" 2>/dev/null' TERM INT\n\
+         [ -z \"$told\" ] || kill -TERM \"$program\" 2>/dev/null\n\
          wait \"$program\"\n\
          status=$?\n\
-         if [ -n \"$told\" ]; then trap '' TERM INT; wait \"$program\"; status=$?; fi\n\
+         if [ -n \"$told\" ]; then\n\
+         trap '' TERM INT\n\
+         wait \"$program\"\n\
+         again=$?\n\
+         [ \"$again\" = 127 ] || status=$again\n\
+         fi\n\
          printf '%s\\n' \"$status\" > \"$shard.exit.new\" && mv -f \"$shard.exit.new\" \"$shard.exit\"\n\
          exit \"$status\"\n"
     )

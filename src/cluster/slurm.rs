@@ -172,7 +172,8 @@ fn array_size(configuration: &str) -> Option<u32> {
 pub async fn nodes(settings: &SlurmSettings) -> Result<(Vec<String>, BTreeMap<String, String>), ClusterError> {
     const CLIENT: &str = "sinfo";
     let mut arguments = ["--noheader", "--Node", "--format=%N|%T|%P"].map(OsString::from).to_vec();
-    arguments.extend(settings.partition.as_ref().map(|partition| format!("--partition={partition}").into()));
+    let wanted = partition(settings, std::env::var("SBATCH_PARTITION").ok());
+    arguments.extend(wanted.as_ref().map(|partition| format!("--partition={partition}").into()));
     let answer = call(CLIENT, &arguments, None).await?;
     let (mut nodes, mut unavailable) = (Vec::new(), BTreeMap::new());
     let lines = answer.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -182,7 +183,7 @@ pub async fn nodes(settings: &SlurmSettings) -> Result<(Vec<String>, BTreeMap<St
     };
     let lines = lines.map(fields).collect::<Result<Vec<_>, _>>()?;
     // Of another partition than the jobs', a node would refuse them.
-    let of_default = |partition: &str| settings.partition.is_none() && partition.ends_with('*');
+    let of_default = |partition: &str| wanted.is_none() && partition.ends_with('*');
     let has_default = lines.iter().any(|(_, _, partition)| of_default(partition));
     for (node, state, _) in lines.into_iter().filter(|(_, _, partition)| !has_default || of_default(partition)) {
         match takes_jobs(state) {
@@ -193,6 +194,16 @@ pub async fn nodes(settings: &SlurmSettings) -> Result<(Vec<String>, BTreeMap<St
     nodes.sort();
     nodes.dedup();
     Ok((nodes, unavailable))
+}
+
+/// Returns the partition that `sbatch` takes, as the last of its options says, the settings or its variable.
+fn partition(settings: &SlurmSettings, variable: Option<String>) -> Option<String> {
+    let of_option = |option: &String| {
+        let partition = option.strip_prefix("--partition=").or_else(|| option.strip_prefix("-p"))?;
+        Some(partition.trim().to_owned())
+    };
+    let options = settings.options.iter().rev().find_map(of_option);
+    options.or_else(|| settings.partition.clone()).or(variable).filter(|partition| !partition.is_empty())
 }
 
 /// Returns a node, its state and its partition.
@@ -398,6 +409,13 @@ mod tests {
         assert!(!["--exclude=n1", "--mail-user=me", "-xnode7", "--wait-all-nodes=1"].into_iter().any(is_refused));
         assert_eq!(array_size("Configuration\nMaxArraySize            = 1001\n"), Some(1001));
         assert_eq!(array_size("MaxArraySize\n"), None);
+        let mut settings = SlurmSettings::default();
+        let of = |settings: &SlurmSettings| partition(settings, Some("short".to_owned()));
+        assert_eq!(of(&settings).as_deref(), Some("short"));
+        settings.partition = Some("long".to_owned());
+        assert_eq!(of(&settings).as_deref(), Some("long"));
+        settings.options = ["-pgpu", "--qos=low"].map(str::to_owned).to_vec();
+        assert_eq!(of(&settings).as_deref(), Some("gpu"));
     }
 
     #[tokio::test]

@@ -257,9 +257,9 @@ impl Failure for EngineError {
                 "Podman's runtime works with control groups of version 2 alone: have Podman use runc (`runtime = \"runc\"` below \
                  `[engine]` in containers.conf), or use `--engine native`",
             ),
-            Self::Daemon { .. } | Self::CreateRefused { .. } | Self::StartFailed { .. } => {
-                Some("the daemon's log may say more; restart the daemon, or use `--engine native`")
-            }
+            Self::Daemon { .. } | Self::CreateRefused { .. } | Self::StartFailed { .. } => Some(
+                "these are the engine's own words, and its log may say more; another engine may do it (`--engine`)",
+            ),
             Self::Mount { .. } => Some("is the file still there? check that this user may read it"),
             Self::Frames { .. } | Self::TooMuch { .. } => {
                 Some("run the command again with this build of the program alone; if it stays, try another engine")

@@ -466,9 +466,8 @@ fn check(name: &str, reference: Reference) -> Checked {
         }
     }
     assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));
-    if is_whole {
-        verdict::is_as_ever(name, &repository, reference == Reference::All, &validated);
-    }
+    let shown = SampleRepository { miniatures: executed.clone(), ..repository.clone() };
+    verdict::is_as_ever(name, &shown, (is_whole, reference == Reference::All), &validated);
     let mut scored = repository.clone();
     if reference == Reference::Section {
         scored.miniatures.retain(|miniature| section.contains(&task(miniature)));

@@ -178,6 +178,11 @@ pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verifi
 
 /// Tells whether a place of an audit is the instructions, which show changed files that the project has as well.
 pub(super) fn is_instructions(place: &str) -> bool {
+    let mut place = place;
+    // They show a change, and what was found in it may be its new side.
+    while let Some(rest) = ["!patch", "!unescaped", "!entities"].iter().find_map(|end| place.strip_suffix(end)) {
+        place = rest;
+    }
     place == INSTRUCTIONS || place.ends_with(&format!("!{INSTRUCTIONS}"))
 }
 
@@ -285,5 +290,9 @@ mod tests {
         ] {
             assert_eq!(is_of(&place, "src/A.java"), expected, "{place}");
         }
+        assert!(
+            ["TASK.md", "a.tar.zst!zstd!TASK.md!patch", "a!TASK.md!unescaped!patch"].into_iter().all(is_instructions)
+        );
+        assert!(!["a!project/TASK.md.java", "a!NOTASK.md", "TASK.md!base64@3"].into_iter().any(is_instructions));
     }
 }

@@ -1,10 +1,11 @@
 //! Looks at a run's shards until all are done: in Slurm's queue, and in the files of their runs.
 
+mod merging;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::super::Context;
-use super::super::merge::{self, MergedRun, merge};
 use crate::cluster::ClusterError;
 use crate::cluster::accounts::accounted;
 use crate::cluster::ended::Ended;
@@ -16,7 +17,6 @@ use crate::data_dir::{DataDir, write_atomically};
 use crate::error::CommandError;
 use crate::event::RunningStage;
 use crate::execution::run::directory::RunDirectoryError;
-use crate::execution::run::list::remove;
 use crate::execution::run::reopening::{recorded_bytes, reopen};
 use crate::output::counted;
 
@@ -24,6 +24,8 @@ use crate::output::counted;
 const MOST_ATTEMPTS: usize = 3;
 /// How often a shard is submitted at all: what each attempt adds to may go on for long, but not for ever.
 const MOST_SUBMISSIONS: usize = 20;
+/// How long the job of a finished run may still hold it.
+const MOST_IN_USE: Duration = Duration::from_secs(300);
 /// The most nodes that are avoided at once. Where more lose shards, the cause is hardly a node.
 const MOST_AVOIDED: usize = 16;
 /// How often in a row Slurm or the file system may fail to answer, for example while a controller is started again.
@@ -142,6 +144,8 @@ impl<'a> Watch<'a> {
                 stage.item_finished(&format!("shard {shard}"), "done", false);
             }
             left = now_left;
+            // What was given up as late may have come.
+            self.failed.retain(|shard, _| left.contains_key(shard));
             if left.is_empty() {
                 return Ok(true);
             }
@@ -326,12 +330,22 @@ impl<'a> Watch<'a> {
                 }
                 self.sharded.count_anew(shard);
             }
+            // A node without space or with a broken disk would lose the shard again; a limit has nothing to do with its node.
+            let node = match ended.as_ref().is_none_or(Ended::is_the_nodes_fault) {
+                true => self.directory.node(shard)?.or_else(|| ended.as_ref().and_then(|ended| ended.node.clone())),
+                false => None,
+            };
             let why = match seen {
                 Seen::Faulty(faults) => {
                     match reopen(self.data_dir, &self.sharded.run_of(shard)) {
-                        Ok(()) => {}
+                        Ok(()) => self.directory.forget_end(shard)?,
                         // The job that finished the run has not ended yet.
-                        Err(RunDirectoryError::InUse(_)) => continue,
+                        Err(RunDirectoryError::InUse(_)) if since < MOST_IN_USE => continue,
+                        Err(RunDirectoryError::InUse(run_id)) => {
+                            let what = format!("the run {run_id} is in use");
+                            self.give_up(shard, ClusterError::Late { run, shard, seconds: since.as_secs(), what });
+                            continue;
+                        }
                         Err(RunDirectoryError::Io(error) | RunDirectoryError::Gone(error)) => return Err(error.into()),
                         Err(error) => return Err(ClusterError::Io(std::io::Error::other(error))),
                     }
@@ -344,11 +358,6 @@ impl<'a> Watch<'a> {
             };
             let attempt = self.sharded.attempts_of(shard) + 1;
             told.push(format!("shard {shard} {why}, and is submitted again: attempt {attempt} of {MOST_ATTEMPTS}"));
-            // A node without space or with a broken disk would lose the shard again; a limit has nothing to do with its node.
-            let node = match ended.as_ref().is_none_or(Ended::is_the_nodes_fault) {
-                true => self.directory.node(shard)?.or(ended.and_then(|ended| ended.node)),
-                false => None,
-            };
             lost.push((shard, node));
         }
         told.into_iter().for_each(|text| self.context.events.warning(text));
@@ -455,7 +464,10 @@ impl<'a> Watch<'a> {
             }
             Err(error) => {
                 // Nothing was submitted, so this is no attempt.
-                if matches!(error, ClusterError::Refused { .. } | ClusterError::NoClient { .. }) {
+                if matches!(
+                    error,
+                    ClusterError::Refused { .. } | ClusterError::NoClient { .. } | ClusterError::Option { .. }
+                ) {
                     self.sharded.attempts.pop();
                     self.directory.write(&self.sharded)?;
                 }
@@ -466,27 +478,5 @@ impl<'a> Watch<'a> {
             slurm::cancel(&[&name]).await?;
         }
         Ok(())
-    }
-
-    /// Merges the shards, and removes what the merged run has of them.
-    pub(super) fn merged(self) -> Result<MergedRun<'a>, CommandError> {
-        let Self { context, data_dir, directory, sharded, .. } = self;
-        let shards = || (1..=sharded.shards).map(|shard| sharded.run_of(shard));
-        let run_id = sharded.run_id.clone();
-        let merged = match has_finished(data_dir, &run_id)? {
-            true => merge::merged(&run_id, context)?,
-            false => match merge(&shards().collect::<Vec<_>>(), Some(run_id.clone()), context)? {
-                Some(merged) => merged,
-                None => return Err(ClusterError::NotSubmitted { run: run_id }.into()),
-            },
-        };
-        for shard in shards() {
-            match remove(data_dir, &shard, false) {
-                Ok(_) | Err(RunDirectoryError::Unknown(_)) => {}
-                Err(error) => context.events.warning(format!("the run {shard} is merged, but stays: {error}")),
-            }
-        }
-        directory.remove()?;
-        Ok(merged)
     }
 }

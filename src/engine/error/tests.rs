@@ -35,6 +35,6 @@ fn a_daemon_without_users_to_give_away_is_told_from_other_failures() {
         assert!(hint(message).contains("--add-subuids"), "{message}");
     }
     for message in ["exec format error", "mount tmpfs, data: size=1,uid=1000,gid=1000: no space left on device"] {
-        assert!(hint(message).contains("restart the daemon"), "{message}");
+        assert!(hint(message).contains("the engine's own words"), "{message}");
     }
 }

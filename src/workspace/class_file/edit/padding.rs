@@ -62,7 +62,7 @@ pub(super) fn padded(
     let mut at_beginning = Some(first);
     let spread = match everywhere.filter(is_fast) {
         Some(spread) => spread,
-        None => match Spread::of(instructions, || at_beginning.take().unwrap_or_default())? {
+        None => match Spread::of(instructions, || at_beginning.take().unwrap_or_default())?.filter(is_fast) {
             Some(spread) => spread,
             None => return Ok(None),
         },

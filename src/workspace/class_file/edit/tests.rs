@@ -153,6 +153,7 @@ fn what_is_compiled_stays_so() {
         // Eight bytes before the instructions, four behind them.
         assert_eq!(padded.len() - 12, expected, "{length}");
     }
+    assert_eq!(padding::padded(&code(&[0; 7_994], &[], &[]), &known, 7, || 1).unwrap(), None);
 }
 
 #[test]
