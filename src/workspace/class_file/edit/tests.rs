@@ -115,7 +115,7 @@ fn what_names_places_moves_with_the_code() {
     };
     let frames = |short: &'static [u8], distances: [u8; 7], new: [u8; 3]| {
         let [a, b, c, d, e, f, g] = distances;
-        let frames = [
+        [
             short.to_vec(),
             vec![a],
             // One on the stack: what the instruction at 5 made.
@@ -125,8 +125,7 @@ fn what_names_places_moves_with_the_code() {
             vec![251, 0, e],
             vec![253, 0, f, 1, 8, 0, new[1]],
             vec![255, 0, g, 0, 2, 1, 4, 0, 1, 8, 0, new[2]],
-        ];
-        frames
+        ]
     };
     let made =
         |instructions, places, frames: [Vec<u8>; 8]| of(instructions, places, frames.each_ref().map(Vec::as_slice));
