@@ -11,7 +11,7 @@ use super::demonstration;
 use super::execution::Workshop;
 
 /// What is tried on the direct path without mutants: a case at least of each kind that is quick.
-const DIRECT: [&str; 24] = [
+const DIRECT: [&str; 18] = [
     "honest",
     "honest-generation",
     "empty-patch",
@@ -19,23 +19,17 @@ const DIRECT: [&str; 24] = [
     "symlink",
     "lying-header",
     "nul",
-    "exits",
     "forges",
     "forges-in-initializer",
-    "forges-by-shell",
     "forges-failure-on-old",
     "no-leaf",
-    "one-of-three-fails",
     "empty",
     "swallows",
     "intercepts",
-    "background",
     "shadows",
-    "signature-probe",
     "enabled-on-new",
     "reads-bytes",
     "fills-probes-by-parts",
-    "poisons-classes",
 ];
 
 /// The same of JUnit 4.
