@@ -76,7 +76,7 @@ pub async fn write(
 /// the bundle's own archive of it.
 ///
 /// # Errors
-/// As [`write`]; [`CommandError::Usage`] for several tasks; [`AgentError`] of what the agent left.
+/// As [`write()`]; [`CommandError::Usage`] for several tasks; [`AgentError`] of what the agent left.
 pub async fn collect_one(
     request: &UnpackRequest,
     workspace: PathBuf,
@@ -97,7 +97,7 @@ pub async fn collect_one(
 /// Writes the workspace of the one selected task to a new directory. Returns what its `task.json` says, and its commit.
 ///
 /// # Errors
-/// As [`write`]; [`CommandError::Usage`] for several tasks.
+/// As [`write()`]; [`CommandError::Usage`] for several tasks.
 pub(in crate::application) async fn unpack_one(
     request: &UnpackRequest,
     output: &Path,
