@@ -73,7 +73,8 @@ fn on_one_processor<T>(work: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-fn the_built_in_engine_validates_the_same_on_both_paths() {
+#[ignore = "takes minutes: the demonstration on both paths once more"]
+fn full_the_built_in_engine_validates_the_same_on_both_paths() {
     let (repository, workshop) = demonstration::given();
     let chosen = ["--paths", "both", "--no-confirm", "--limit", "1"];
     let said = in_every(&[ON_DOCKER, ON_NATIVE], &workshop, &repository, "validate", &chosen);

@@ -131,6 +131,16 @@ fn submissions_made_for_a_category_come_to_it() {
 /// A file with a new name in one method does not compile on old code: each method is Success, and only that one strictly.
 #[test]
 fn a_sibling_of_a_new_name_is_no_strict_success() {
+    siblings_are_told_apart(&[&["--path", "direct", "--no-cache"], &["--path", "direct"]]);
+}
+
+#[test]
+#[ignore = "takes a minute: Maven compiles each submission"]
+fn full_a_sibling_of_a_new_name_is_no_strict_success_by_maven() {
+    siblings_are_told_apart(&[&["--path", "maven", "--no-cache"]]);
+}
+
+fn siblings_are_told_apart(ways: &[&[&str]]) {
     let (repository, workshop) = demonstration::given();
     let task = format!("{}__new-class", repository.name.file_stem());
     let text = "package shop;\nimport org.junit.jupiter.api.Test;\nclass VoucherTest {\n  @Test void valid() { new Voucher(\"A\").isValid(); }\n  \
@@ -138,8 +148,8 @@ fn a_sibling_of_a_new_name_is_no_strict_success() {
     let line = json!({ "instance_id": task, "model_name_or_path": "siblings", "model_file": text });
     let file = workshop.sources.join("siblings.jsonl");
     fs_err::write(&file, format!("{line}\n")).unwrap();
-    for more in [&["--path", "direct", "--no-cache"][..], &["--path", "direct"], &["--path", "maven", "--no-cache"]] {
-        let more = [&["--no-mutation", "--no-coverage"], more].concat();
+    for more in ways {
+        let more = [&["--no-mutation", "--no-coverage"], *more].concat();
         let records = scored(&workshop, "score-siblings", &[&task], file.to_str().unwrap(), &more);
         let old = of_kind(&records, "execution").filter(|one| one["model"] == "siblings" && one["code"] == "old");
         let old: Vec<&Value> = old.collect();

@@ -107,13 +107,15 @@ fn check(workshop: &Workshop, repository: &SampleRepository, tasks: &str, prints
 }
 
 #[test]
-fn the_sample_comes_out_the_same_without_class_archives() {
+#[ignore = "takes a minute: every launch once more"]
+fn full_the_sample_comes_out_the_same_without_class_archives() {
     let (sample, workshop) = demonstration::given();
     check(&workshop, &sample, sample.name.as_str(), false);
 }
 
 #[test]
-fn nothing_is_added_to_what_a_test_prints() {
+#[ignore = "takes a minute: launches on both paths with and without archives"]
+fn full_nothing_is_added_to_what_a_test_prints() {
     let repository = miniature::load("jupiter-17");
     let workshop = Workshop::new(&repository);
     workshop.prepare(&repository, "");
