@@ -10,7 +10,7 @@ use testevo_sandbox::sample::{Miniature, SampleRepository};
 use testevo_sandbox::task::Side;
 
 use super::demonstration;
-use super::execution::Workshop;
+use super::workshop::Workshop;
 
 /// Programs that agents expect.
 const PROGRAMS: &str = "awk bash curl diff file git gzip java less mvn patch ps python3 rg tar tmux unzip xz";

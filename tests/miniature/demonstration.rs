@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use testevo_sandbox::sample::SampleRepository;
 
-use super::execution::Workshop;
 use super::proof;
+use super::workshop::Workshop;
 
 /// What the demonstration said, which is given once.
 static SAID: OnceLock<String> = OnceLock::new();

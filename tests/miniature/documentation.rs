@@ -10,7 +10,7 @@ use testevo_sandbox::sample::SampleRepository;
 use testevo_sandbox::task::Side;
 
 use super::demonstration;
-use super::execution::Workshop;
+use super::workshop::Workshop;
 
 /// The one task that the commands get, with one of its methods: a generation task takes the fewest executions.
 const TASK: &str = "testevo__sample__new-class";

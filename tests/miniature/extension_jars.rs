@@ -6,7 +6,7 @@ use testevo_sandbox::digest::Digest;
 use testevo_sandbox::lock::{LockFile as _, RepositoryLock};
 use testevo_sandbox::sample::SampleRepository;
 
-use super::execution::Workshop;
+use super::workshop::Workshop;
 
 const REPOSITORY: &str = r#"repository = "testevo/gone-8"
 jdk = 8

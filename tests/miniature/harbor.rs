@@ -12,7 +12,7 @@ use testevo_sandbox::sample::Miniature;
 use testevo_sandbox::task::Side;
 
 use super::agents::{given, of_name, task_of};
-use super::execution::Workshop;
+use super::workshop::Workshop;
 
 /// Calls the verifier as Harbor does, for each trial, and prints the rewards.
 const CALLER: &str = r#"

@@ -8,7 +8,7 @@ use testevo_sandbox::sample::SampleRepository;
 use testevo_sandbox::sample::corpus::repositories;
 
 use super::demonstration;
-use super::execution::Workshop;
+use super::workshop::Workshop;
 
 /// What is tried on the direct path without mutants: a case at least of each kind that is quick.
 const DIRECT: [&str; 11] = [

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use fs_err as fs;
 use testevo_sandbox::execution::run::record::{CellRecord, ExecutionPath};
 
-use super::execution::Workshop;
+use super::workshop::Workshop;
 use crate::support::miniature;
 use crate::support::waiting::wait_until;
 

@@ -9,8 +9,8 @@ use fs_err as fs;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-use super::execution::Workshop;
 use super::interruption::{Running, containers, verdicts};
+use super::workshop::Workshop;
 use crate::support::miniature;
 
 /// Takes minutes: `cargo test -- --ignored full`. A single kill is tried with the other interruptions.

@@ -9,8 +9,8 @@ use testevo_sandbox::data_dir::DataDir;
 use testevo_sandbox::lock::{LockFile as _, MavenFile, RepositoryLock};
 use testevo_sandbox::sample::SampleRepository;
 
-use super::execution::Workshop;
 use super::verdict::summary;
+use super::workshop::Workshop;
 
 /// A project whose build installs its modules, and another jar beside them, into the cache that it resolves from; the
 /// version of one plugin is chosen.

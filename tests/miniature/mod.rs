@@ -19,6 +19,7 @@ mod sharing;
 mod slurm;
 mod submissions;
 mod verdict;
+mod workshop;
 
 use std::collections::BTreeSet;
 

@@ -5,8 +5,8 @@ use serde_json::Value;
 use testevo_sandbox::sample::SampleRepository;
 
 use super::demonstration;
-use super::execution::Workshop;
 use super::verdict::summary;
+use super::workshop::Workshop;
 
 /// What a run came to, without what changes from run to run.
 fn verdicts(workshop: &Workshop, run: &str) -> Value {

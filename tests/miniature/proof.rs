@@ -12,8 +12,8 @@ use testevo_sandbox::image::{ready_tag, tag};
 use testevo_sandbox::lock::{LockFile as _, RepositoryLock};
 use testevo_sandbox::sample::SampleRepository;
 
-use super::execution::Workshop;
 use super::verdict::summary;
+use super::workshop::Workshop;
 use crate::engine::support::daemon;
 use crate::support::miniature;
 

@@ -10,9 +10,9 @@ use testevo_sandbox::sample::{Miniature, SampleRepository};
 use testevo_sandbox::task::{Cell, Track};
 
 use super::demonstration;
-use super::execution::Workshop;
 use super::interruption::{Running, verdicts};
 use super::submissions;
+use super::workshop::Workshop;
 use crate::support::miniature;
 use crate::support::waiting::wait_until;
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testevo_sandbox::sample::SampleRepository;
 
 use super::demonstration;
-use super::execution::Workshop;
+use super::workshop::Workshop;
 
 /// Returns a run's inputs, and its verdicts without what differs between equal runs.
 pub(super) fn results(workshop: &Workshop, run: &str) -> (Value, Value) {

@@ -8,7 +8,7 @@ use testevo_sandbox::execution::run::record::{CellRecord, ExecutionPath, Measure
 use testevo_sandbox::sample::SampleRepository;
 
 use super::demonstration;
-use super::execution::Workshop;
+use super::workshop::Workshop;
 use crate::support::miniature;
 
 /// What of a run may not depend on class archives.

@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 use fs_err as fs;
 
 use super::demonstration;
-use super::execution::Workshop;
 use super::sharding::results;
 use super::submissions;
+use super::workshop::Workshop;
 use crate::support::waiting::wait_until;
 
 /// A cluster that ends with the test.
