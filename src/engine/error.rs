@@ -162,6 +162,14 @@ pub enum EngineError {
         /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
         purpose: String,
     },
+    /// The kernel ended a process that kept the container's limit of memory.
+    #[error(
+        "the machine, or the job that this program runs in, had no memory left for {purpose}: a process was ended that kept its limit"
+    )]
+    ShortOfMemory {
+        /// [`ContainerSpec::purpose`](super::spec::ContainerSpec::purpose).
+        purpose: String,
+    },
     /// Init's output breaks the protocol.
     #[error("the init of the container for {purpose} is not of this version: {source}")]
     Frames {
@@ -235,6 +243,10 @@ impl Failure for EngineError {
             Self::AttachLost { .. } | Self::Vanished { .. } => {
                 Some("was the engine restarted, or its containers pruned, meanwhile? run the command again")
             }
+            Self::ShortOfMemory { .. } => Some(
+                "lower `--jobs`, or give the job more memory (`memory` below [slurm] in settings.toml): each task's container may \
+                 use as much as its repository's manifest says",
+            ),
             Self::NativeStep { stage, errno, .. } => {
                 // `doctor` prints this hint too, so the hint does not refer to `doctor`.
                 stage.remedy(*errno).or(Some(

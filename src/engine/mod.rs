@@ -23,7 +23,7 @@ use std::pin::Pin;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWrite;
 
 pub use self::error::EngineError;
@@ -217,8 +217,19 @@ pub trait ContainerControl: Send + Sync {
 pub struct ContainerExit {
     /// Exit status, or 128 plus the signal's number if a signal ended the container.
     pub exit_code: i64,
-    /// Whether the memory limit ended some process in the container, not necessarily init.
-    pub memory_limit_met: bool,
+    /// Why the kernel ended some process for its memory, not necessarily init; `None` if it ended none.
+    pub memory_kill: Option<MemoryKill>,
+}
+
+/// Why the kernel ended a process for its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryKill {
+    /// The container met its own limit.
+    Limit,
+    /// The machine, or a control group above the container's, had no memory left. The process may belong to another
+    /// container of this engine.
+    Shortage,
 }
 
 /// The properties of an engine.

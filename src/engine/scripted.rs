@@ -105,7 +105,7 @@ struct Control;
 #[async_trait]
 impl ContainerControl for Control {
     async fn wait(&mut self) -> Result<ContainerExit, EngineError> {
-        Ok(ContainerExit { exit_code: 0, memory_limit_met: false })
+        Ok(ContainerExit { exit_code: 0, memory_kill: None })
     }
 
     async fn kill(&mut self) -> Result<(), EngineError> {

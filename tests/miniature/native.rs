@@ -1,6 +1,9 @@
 //! Verdicts do not depend on the engine, on how many jobs run at once, or on the number of processors, from the same image, lock
 //! and prepared revisions.
 
+use std::path::PathBuf;
+use std::process::Command;
+
 use serde_json::Value;
 use testevo_sandbox::sample::SampleRepository;
 
@@ -91,4 +94,47 @@ fn scores_do_not_depend_on_the_engine_the_jobs_or_the_processors() {
     for measured in ["\"coverage\"", "\"killed\""] {
         assert!(found.contains(measured), "{measured}: {found}");
     }
+}
+
+/// Returns the directory of a new control group below this process's own, with a limit of memory, and the file that takes processes.
+fn limited_group(name: &str, bytes: u64) -> (PathBuf, PathBuf) {
+    let own = fs_err::read_to_string("/proc/self/cgroup").unwrap();
+    let of = |beginning: &str| own.lines().find_map(|line| line.split_once(beginning).map(|(_, path)| path.to_owned()));
+    let (parent, limit) = match of(":memory:") {
+        Some(path) => (format!("/sys/fs/cgroup/memory{path}"), "memory.limit_in_bytes"),
+        None => (format!("/sys/fs/cgroup{}", of("0::").unwrap()), "memory.max"),
+    };
+    let group = PathBuf::from(parent).join(name);
+    fs_err::create_dir_all(&group).unwrap();
+    fs_err::write(group.join(limit), bytes.to_string()).unwrap();
+    let entrance = group.join("cgroup.procs");
+    (group, entrance)
+}
+
+/// A scheduler's job may have less memory than a task's container may use. What the kernel ends then is no failure of the test.
+#[test]
+#[ignore = "makes a control group below its own, which an administrator alone may do"]
+fn full_a_job_that_is_short_of_memory_makes_a_fault_and_no_failure() {
+    let (repository, workshop) = demonstration::given();
+    let chosen = ["score", "--predictions", "gold", "--no-cache", "--no-mutation", "--no-coverage", "--no-controls"];
+    let score = |run: &str| {
+        workshop.forget_run(run);
+        let own = [repository.name.as_str(), "--limit", "1", "--engine", "native", "--jobs", "1", "--run-id", run];
+        workshop.command(&[&chosen[..], &own].concat())
+    };
+    // What a launch needs beside its own memory is there before.
+    assert!(score("enough-memory").status().unwrap().success());
+    let (group, entrance) = limited_group("short-of-memory", 90 << 20);
+    let command = score("short-of-memory");
+    let enter = format!("echo $$ > {} && exec \"$@\"", entrance.display());
+    let output = Command::new("sh")
+        .args(["-c", &enter, "sh"])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .output()
+        .unwrap();
+    fs_err::remove_dir(&group).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("had no memory left for"), "{said}");
 }

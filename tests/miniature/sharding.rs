@@ -1,5 +1,7 @@
 //! Shards are the same run: what is merged of them equals what one machine makes of the whole selection.
 
+use std::process::Stdio;
+
 use fs_err as fs;
 use serde_json::{Value, json};
 use testevo_sandbox::sample::SampleRepository;
@@ -102,14 +104,24 @@ fn a_scratch_takes_what_is_used_and_changes_no_verdict() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let scratch = directory.path().to_str().unwrap();
     let score = ["score", "--predictions", "gold", "--no-mutation", "--no-coverage", "--no-controls", "--no-cache"];
-    let execute = |run: &str, more: &[&str]| {
+    let command = |run: &str, more: &[&str]| {
         workshop.forget_run(run);
         let own = [repository.name.as_str(), "--limit", "2", "--engine", "native", "--run-id", run];
-        workshop.run(&[&score[..], &own, more].concat());
+        workshop.command(&[&score[..], &own, more].concat())
+    };
+    let execute = |run: &str, more: &[&str]| {
+        let output = command(run, more).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
     };
     execute("without-scratch", &[]);
+    // Two shards of one node take what they need at once.
+    let beside = command("beside", &["--scratch", scratch]).stdout(Stdio::null()).spawn().unwrap();
     execute("with-scratch", &["--scratch", scratch]);
-    assert_eq!(results(&workshop, "with-scratch").1, results(&workshop, "without-scratch").1);
+    let beside = beside.wait_with_output().unwrap();
+    assert!(beside.status.success(), "{beside:?}");
+    for run in ["with-scratch", "beside"] {
+        assert_eq!(results(&workshop, run).1, results(&workshop, "without-scratch").1, "{run}");
+    }
     let [own] =
         fs::read_dir(scratch).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>().try_into().unwrap();
     let count = |part: &str| fs::read_dir(own.join(part)).unwrap().count();

@@ -133,7 +133,7 @@ struct Ended;
 #[async_trait]
 impl ContainerControl for Ended {
     async fn wait(&mut self) -> Result<ContainerExit, EngineError> {
-        Ok(ContainerExit { exit_code: 0, memory_limit_met: false })
+        Ok(ContainerExit { exit_code: 0, memory_kill: None })
     }
 
     async fn kill(&mut self) -> Result<(), EngineError> {

@@ -192,6 +192,7 @@ fn engines() -> Vec<EngineError> {
         EngineError::Layers { doing: text("unpacking"), source: disk() },
         EngineError::AttachLost { purpose: purpose(), reason: text("it ended") },
         EngineError::Vanished { purpose: purpose() },
+        EngineError::ShortOfMemory { purpose: purpose() },
         EngineError::Frames { purpose: purpose(), source: FrameError::Magic },
         EngineError::TooMuch { purpose: purpose(), what: text("output") },
         EngineError::ProgramTooLong { purpose: purpose(), length: 9 },

@@ -9,7 +9,7 @@ use bollard::query_parameters::{InspectContainerOptions, KillContainerOptionsBui
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt as _};
 
-use super::super::{ContainerControl, ContainerExit, EngineError, OutputPiece};
+use super::super::{ContainerControl, ContainerExit, EngineError, MemoryKill, OutputPiece};
 use super::{Shared, daemon};
 
 /// The handle on a container. Dropping it removes the container.
@@ -64,7 +64,8 @@ impl ContainerControl for Control {
             purpose: self.purpose.clone(),
             reason: "the engine does not say how it ended".into(),
         })?;
-        Ok(ContainerExit { exit_code, memory_limit_met: state.oom_killed.unwrap_or(false) })
+        let memory_kill = state.oom_killed.unwrap_or(false).then_some(MemoryKill::Limit);
+        Ok(ContainerExit { exit_code, memory_kill })
     }
 
     async fn kill(&mut self) -> Result<(), EngineError> {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+use super::super::MemoryKill;
 use super::super::cgroup::{directory, hierarchies, keyed};
 use super::super::spec::ContainerLimits;
 use super::delegation;
@@ -276,16 +277,32 @@ impl Group {
         })
     }
 
-    /// Tells whether the memory limit ended a process in it.
-    pub(super) fn memory_limit_met(&self) -> bool {
-        let Some(file) = &self.memory_events else { return false };
-        fs::read_to_string(self.directory.join(file)).ok().and_then(|text| keyed(&text, "oom_kill")).unwrap_or(0) > 0
+    /// Tells whether the kernel ended a process in it for its memory, and why.
+    pub(super) fn memory_kill(&self) -> Option<MemoryKill> {
+        let read = |file: &str| fs::read_to_string(self.directory.join(file)).ok();
+        let events = read(self.memory_events.as_ref()?)?;
+        memory_kill(self.version, &events, &read)
     }
 
     /// Removes the group with all processes in it; a missing group is no error.
     pub(super) fn remove(&self) -> io::Result<()> {
         clear(&self.directory)
     }
+}
+
+/// Tells why the kernel ended a process of a group, from its file of events. The kernel counts the process in its own group,
+/// and the want of memory in the group whose limit was met.
+fn memory_kill(version: u8, events: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<MemoryKill> {
+    keyed(events, "oom_kill").filter(|kills| *kills > 0)?;
+    let limit_met = match version {
+        1 => ["memory.failcnt", "memory.memsw.failcnt"].into_iter().any(|file| {
+            // A count that can't be read tells of no other limit.
+            let missing = file == "memory.failcnt";
+            read(file).map_or(missing, |text| text.trim() != "0")
+        }),
+        _ => keyed(events, "oom") != Some(0),
+    };
+    Some(if limit_met { MemoryKill::Limit } else { MemoryKill::Shortage })
 }
 
 /// How a process enters a group. Moving another process makes the kernel wait until all processors pass a quiet point.

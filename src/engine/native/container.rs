@@ -24,9 +24,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::super::{Container, ContainerControl, ContainerExit, EngineError, OutputPiece};
+use super::super::{Container, ContainerControl, ContainerExit, EngineError, MemoryKill, OutputPiece};
 use super::cgroup::Group;
 use super::plan::{MAX_LINE, Message, Plan, RUNTIME_SUBCOMMAND};
+use super::shortage::Watch;
 
 /// Exit status of a container whose runtime was killed.
 const KILLED: i64 = 128 + libc::SIGKILL as i64;
@@ -93,9 +94,12 @@ pub(super) async fn start(
     end: CancellationToken,
 ) -> Result<Container, EngineError> {
     let failed = |error: io::Error| EngineError::StartFailed { purpose: purpose.clone(), message: error.to_string() };
+    // A container without a group of its own for memory is counted in this process's group.
+    let watch = plan.groups.iter().all(|group| group.memory_events.is_none()).then(Watch::begin);
     let Launched { child, socket, input, output, complaints } = launch(program, &plan).map_err(failed)?;
     let (read, write) = socket.into_split();
-    let mut runtime = Runtime { child, words: BufReader::new(read), socket: Some(write), groups: plan.groups };
+    let words = BufReader::new(read);
+    let mut runtime = Runtime { child, words, socket: Some(write), groups: plan.groups, watch };
     let heard = tokio::time::timeout(START_TIMEOUT, runtime.hear()).await.unwrap_or_else(|_| {
         // A mount hangs. Killing the runtime also removes the rest of the container.
         drop(runtime.child.start_kill());
@@ -203,6 +207,7 @@ struct Runtime {
     /// Closing it ends the container.
     socket: Option<OwnedWriteHalf>,
     groups: Vec<Group>,
+    watch: Option<Watch>,
 }
 
 impl Runtime {
@@ -235,16 +240,20 @@ impl Runtime {
             }
         };
         leaving.begin();
-        let groups = std::mem::take(&mut self.groups);
+        let (groups, watch) = (std::mem::take(&mut self.groups), self.watch.take());
         if !matches!(message, Some(Message::Ended { .. })) {
             tracing::warn!(?message, "a container's runtime did not say how it ended");
         }
         self.finish().await;
-        match message {
-            Some(Message::Ended { exit_code, memory_limit_met }) => ContainerExit { exit_code, memory_limit_met },
+        let mut exit = match message {
+            Some(Message::Ended { exit_code, memory_kill }) => ContainerExit { exit_code, memory_kill },
             // The container ended with its runtime, but its groups remain.
             Some(Message::Started | Message::Failed(_)) | None => tidy_up(groups).await,
+        };
+        if watch.is_some_and(|watch| watch.saw_a_kill()) {
+            exit.memory_kill = exit.memory_kill.or(Some(MemoryKill::Shortage));
         }
+        exit
     }
 }
 
@@ -258,15 +267,15 @@ async fn hear(words: &mut BufReader<impl AsyncRead + Unpin>) -> Option<Message> 
 /// Removes the groups of a container whose runtime could not remove them.
 async fn tidy_up(groups: Vec<Group>) -> ContainerExit {
     let removed = tokio::task::spawn_blocking(move || {
-        let memory_limit_met = groups.iter().any(Group::memory_limit_met);
+        let memory_kill = groups.iter().find_map(Group::memory_kill);
         for group in groups {
             if let Err(error) = group.remove() {
                 tracing::warn!(%error, "left to the next sweep");
             }
         }
-        memory_limit_met
+        memory_kill
     });
-    ContainerExit { exit_code: KILLED, memory_limit_met: removed.await.unwrap_or(false) }
+    ContainerExit { exit_code: KILLED, memory_kill: removed.await.unwrap_or(None) }
 }
 
 /// The handle on a container. Dropping it ends the container.

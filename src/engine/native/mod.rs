@@ -17,6 +17,7 @@ mod mounts;
 mod plan;
 mod probe;
 pub mod runtime;
+mod shortage;
 mod unpack;
 mod users;
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::MemoryKill;
 use super::super::spec::{ReadOnlyMount, Scratch};
 use super::cgroup::Group;
 
@@ -43,8 +44,8 @@ pub(super) enum Message {
     Ended {
         /// Exit status, or 128 plus the signal's number if a signal ended it.
         exit_code: i64,
-        /// Whether the memory limit ended a process in it.
-        memory_limit_met: bool,
+        /// Why the kernel ended a process in it for its memory, as far as its own group tells.
+        memory_kill: Option<MemoryKill>,
     },
 }
 

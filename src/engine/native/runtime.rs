@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use super::super::MemoryKill;
 use super::cgroup::{Entrance, Group};
 use super::inside::{self, GO, GO_AND_LEAVE_USERS};
 use super::plan::{Failure, MAX_LINE, Message, Plan, RUNTIME_SUBCOMMAND, Stage};
@@ -52,11 +53,11 @@ fn serve(engine: &mut Engine, plan: &Plan, streams: [OwnedFd; 3]) -> ExitCode {
         }
         Err(failure) => Err(failure),
     };
-    let memory_limit_met = groups.memory_limit_met();
+    let memory_kill = groups.memory_kill();
     let removed = groups.remove();
     match ended.and_then(|exit_code| removed.map(|()| exit_code)) {
         Ok(exit_code) => {
-            engine.say(&Message::Ended { exit_code, memory_limit_met });
+            engine.say(&Message::Ended { exit_code, memory_kill });
             ExitCode::SUCCESS
         }
         Err(failure) => {
@@ -115,8 +116,8 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    fn memory_limit_met(&self) -> bool {
-        self.made.iter().any(|group| group.memory_limit_met())
+    fn memory_kill(&self) -> Option<MemoryKill> {
+        self.made.iter().find_map(|group| group.memory_kill())
     }
 
     fn remove(&mut self) -> Result<(), Failure> {

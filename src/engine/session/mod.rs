@@ -17,7 +17,7 @@ pub use self::capture::Captured;
 use self::capture::Collector;
 use super::frame::{Decoder, Frame};
 use super::spec::{ContainerSpec, MAX_PROGRAM_BYTES, ProgramEnd, StepReport, StepResult};
-use super::{Container, ContainerExit, Engine, EngineError, OutputPiece};
+use super::{Container, ContainerExit, Engine, EngineError, MemoryKill, OutputPiece};
 
 /// How long a container may take to end after init's last frame, or after it was killed.
 const END_TIMEOUT: Duration = Duration::from_secs(60);
@@ -189,6 +189,9 @@ pub async fn go_through(
         None => cause(&exit, overdue, &complaint),
     };
     let steps = collector.finish().await?;
+    if exit.memory_kill == Some(MemoryKill::Shortage) && was_short_of_memory(&end, &steps, spec.limits.memory_bytes) {
+        return Err(EngineError::ShortOfMemory { purpose: spec.purpose.clone() });
+    }
     let told = |step: &StepOutput| match step.result() {
         Some(StepResult::Ended(end)) => end.memory_limit_kills.is_some_and(|kills| kills > 0),
         _ => false,
@@ -196,11 +199,24 @@ pub async fn go_through(
     Ok(ContainerRun {
         end,
         exit_code: exit.exit_code,
-        memory_limit_met: exit.memory_limit_met || steps.iter().any(told),
+        memory_limit_met: exit.memory_kill == Some(MemoryKill::Limit) || steps.iter().any(told),
         steps,
         wall: requested.elapsed(),
         until_begun,
     })
+}
+
+/// Tells whether a shortage of memory, during which the kernel ended some process, may have decided how this container ended.
+/// A command that took most of what it was allowed has itself to blame: nobody gets a fault instead of a failure by taking memory.
+fn was_short_of_memory(end: &RunEnd, steps: &[StepOutput], limit: u64) -> bool {
+    let ends = || {
+        steps.iter().filter_map(|step| match step.result() {
+            Some(StepResult::Ended(end)) => Some(end),
+            _ => None,
+        })
+    };
+    let failed = matches!(end, RunEnd::Killed { .. }) || ends().any(|end| end.exit_code != Some(0));
+    failed && ends().all(|end| end.peak_resident_bytes < limit / 4 * 3)
 }
 
 /// Waits for the container's end. A container that continues after its output ended has lost its connection to us.
@@ -220,7 +236,7 @@ fn cause(exit: &ContainerExit, overdue: bool, complaint: &[u8]) -> RunEnd {
     const KILLED: i64 = 128 + 9;
     match exit.exit_code {
         _ if overdue => RunEnd::Deadline,
-        KILLED if exit.memory_limit_met => RunEnd::OutOfMemory,
+        KILLED if exit.memory_kill == Some(MemoryKill::Limit) => RunEnd::OutOfMemory,
         code if code > 128 => RunEnd::Killed { signal: code - 128 },
         exit_code => RunEnd::InitFailed { exit_code, message: String::from_utf8_lossy(complaint).trim().to_owned() },
     }

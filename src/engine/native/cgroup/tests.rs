@@ -225,3 +225,24 @@ fn a_sweep_follows_no_link_and_has_an_end() {
     layout.sweep_hierarchy(root, 10, &mut names);
     assert_eq!(names.len(), 9, "the mount itself is one");
 }
+
+#[test]
+fn a_kill_without_a_limit_met_is_a_shortage_elsewhere() {
+    let none = |_: &str| None;
+    let second = |events: &str| memory_kill(2, events, &none);
+    assert_eq!(second("low 0\nhigh 0\nmax 7\noom 0\noom_kill 0\n"), None);
+    assert_eq!(second("low 0\nhigh 0\nmax 7\noom 1\noom_kill 1\n"), Some(MemoryKill::Limit));
+    assert_eq!(second("low 0\nhigh 0\nmax 0\noom 0\noom_kill 1\n"), Some(MemoryKill::Shortage));
+    let first = |usage: &str, swap: Option<&str>| {
+        memory_kill(1, "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", &|file| match file {
+            "memory.failcnt" => Some(usage.to_owned()),
+            _ => swap.map(str::to_owned),
+        })
+    };
+    assert_eq!(first("12\n", None), Some(MemoryKill::Limit));
+    assert_eq!(first("0\n", Some("3\n")), Some(MemoryKill::Limit));
+    assert_eq!(first("0\n", Some("0\n")), Some(MemoryKill::Shortage));
+    assert_eq!(first("0\n", None), Some(MemoryKill::Shortage));
+    // Kernels before 4.13 do not count kills.
+    assert_eq!(memory_kill(1, "oom_kill_disable 0\nunder_oom 0\n", &none), None);
+}
