@@ -227,9 +227,11 @@ pub struct ContainerExit {
 pub enum MemoryKill {
     /// The container met its own limit.
     Limit,
-    /// The machine, or a control group above the container's, had no memory left. The process may belong to another
-    /// container of this engine.
+    /// The machine, or a control group above the container's, had no memory left.
     Shortage,
+    /// The same, but the container has no control group for memory: the process may belong to another container of this
+    /// engine.
+    ShortageNearby,
 }
 
 /// The properties of an engine.

@@ -19,8 +19,8 @@ static LOCKED: OnceLock<()> = OnceLock::new();
 
 /// Returns the demonstration with images for agents.
 pub(super) fn given() -> (SampleRepository, Workshop) {
-    let (repository, workshop) = demonstration::given();
     LOCKED.get_or_init(|| {
+        let (repository, workshop) = demonstration::given_alone();
         let name = repository.name.as_str();
         let before = workshop.built(&repository.name);
         workshop.run(&["lock", name, "--agent"]);
@@ -29,7 +29,7 @@ pub(super) fn given() -> (SampleRepository, Workshop) {
         assert_eq!((after.image.clone(), after.locks), (before.image, before.locks), "the image for scoring stays");
         assert_eq!(after.agent.unwrap().layers[..4], after.image.layers);
     });
-    (repository, workshop)
+    demonstration::given()
 }
 
 pub(super) fn of_name<'a>(repository: &'a SampleRepository, name: &str) -> &'a Miniature {

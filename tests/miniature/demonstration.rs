@@ -5,16 +5,26 @@ use std::sync::OnceLock;
 use testevo_sandbox::sample::SampleRepository;
 
 use super::proof;
-use super::workshop::Workshop;
+use super::workshop::{Hold, Workshop};
 
 /// What the demonstration said, which is given once.
 static SAID: OnceLock<String> = OnceLock::new();
 
-/// Returns the sample of the demonstration, which was given: it is imported, locked, built, proven and validated.
+/// Returns the sample of the demonstration, which was given: it is imported, locked, built, proven and validated. Other tests
+/// work with it as well.
 pub(super) fn given() -> (SampleRepository, Workshop) {
+    held(Hold::Together)
+}
+
+/// The same for a test that changes settings or data which others read.
+pub(super) fn given_alone() -> (SampleRepository, Workshop) {
+    held(Hold::Alone)
+}
+
+fn held(hold: Hold) -> (SampleRepository, Workshop) {
     let repository = SampleRepository::demo().unwrap();
-    let workshop = Workshop::of_demonstration(&repository);
-    SAID.get_or_init(|| workshop.demonstrate());
+    SAID.get_or_init(|| Workshop::of_demonstration(&repository, Hold::Alone).demonstrate());
+    let workshop = Workshop::of_demonstration(&repository, hold);
     (repository, workshop)
 }
 

@@ -180,7 +180,7 @@ fn command(line: &str, block: usize) -> String {
 
 #[test]
 fn commands_of_the_documentation_are_run_or_listed() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     let place = Place::new(&repository, &workshop);
     let mut used = [false; LISTED.len()];
     let mut run = 0;

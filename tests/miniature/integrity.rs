@@ -43,7 +43,7 @@ const ON_MUTANTS: [&str; 2] = ["honest", "busy-setup"];
 
 #[test]
 fn hostile_submissions_come_to_their_verdicts() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     for (path, mutation, names) in
         [("direct", false, &DIRECT[..]), ("direct", true, &ON_MUTANTS), ("maven", false, &BY_MAVEN)]
     {
@@ -109,7 +109,7 @@ fn come_to_their_verdicts(
 #[test]
 #[ignore = "takes half an hour"]
 fn the_whole_corpus_comes_to_its_verdicts() {
-    let (_, workshop) = demonstration::given();
+    let (_, workshop) = demonstration::given_alone();
     let data_dir = workshop.data_dir.parent().unwrap();
     for arguments in [&[][..], &["--no-mutation"], &["--path", "maven"]] {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"));

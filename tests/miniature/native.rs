@@ -78,7 +78,7 @@ fn on_one_processor<T>(work: impl FnOnce() -> T) -> T {
 #[test]
 #[ignore = "takes minutes: the demonstration on both paths once more"]
 fn full_the_built_in_engine_validates_the_same_on_both_paths() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     let chosen = ["--paths", "both", "--no-confirm", "--limit", "1"];
     let said = in_every(&[ON_DOCKER, ON_NATIVE], &workshop, &repository, "validate", &chosen);
     assert_eq!(said["path_differences"], 0, "{said}");
@@ -87,7 +87,7 @@ fn full_the_built_in_engine_validates_the_same_on_both_paths() {
 
 #[test]
 fn scores_do_not_depend_on_the_engine_the_jobs_or_the_processors() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     let chosen = ["--predictions", "gold", "--path", "direct", "--no-cache", "--limit", "1"];
     in_every(&[MANY_JOBS, ONE_PROCESSOR], &workshop, &repository, "score", &chosen);
     let found = verdicts(&workshop, "score-one-processor").to_string();
@@ -96,13 +96,14 @@ fn scores_do_not_depend_on_the_engine_the_jobs_or_the_processors() {
     }
 }
 
-/// Returns the directory of a new control group below this process's own, with a limit of memory, and the file that takes processes.
+/// Returns the directory of a new control group with a limit of memory, and the file that takes processes. In version 2 a group with
+/// processes has none below it that limits them, so the new one stands beside this process's own.
 fn limited_group(name: &str, bytes: u64) -> (PathBuf, PathBuf) {
     let own = fs_err::read_to_string("/proc/self/cgroup").unwrap();
     let of = |beginning: &str| own.lines().find_map(|line| line.split_once(beginning).map(|(_, path)| path.to_owned()));
     let (parent, limit) = match of(":memory:") {
         Some(path) => (format!("/sys/fs/cgroup/memory{path}"), "memory.limit_in_bytes"),
-        None => (format!("/sys/fs/cgroup{}", of("0::").unwrap()), "memory.max"),
+        None => (format!("/sys/fs/cgroup{}/..", of("0::").unwrap()), "memory.max"),
     };
     let group = PathBuf::from(parent).join(name);
     fs_err::create_dir_all(&group).unwrap();
@@ -115,7 +116,7 @@ fn limited_group(name: &str, bytes: u64) -> (PathBuf, PathBuf) {
 #[test]
 #[ignore = "makes a control group below its own, which an administrator alone may do"]
 fn full_a_job_that_is_short_of_memory_makes_a_fault_and_no_failure() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     let chosen = ["score", "--predictions", "gold", "--no-cache", "--no-mutation", "--no-coverage", "--no-controls"];
     let score = |run: &str| {
         workshop.forget_run(run);

@@ -71,7 +71,7 @@ pub(super) fn a_submission_answers_for_no_missing_contents(workshop: &Workshop, 
 /// Five and more for each category, on both tracks; an update can't be redundant.
 #[test]
 fn submissions_made_for_a_category_come_to_it() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     let mut expected = BTreeMap::new();
     let mut made: BTreeMap<(Track, &str), BTreeSet<&str>> = BTreeMap::new();
     for miniature in &repository.miniatures {
@@ -141,7 +141,7 @@ fn full_a_sibling_of_a_new_name_is_no_strict_success_by_maven() {
 }
 
 fn siblings_are_told_apart(ways: &[&[&str]]) {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     let task = format!("{}__new-class", repository.name.file_stem());
     let text = "package shop;\nimport org.junit.jupiter.api.Test;\nclass VoucherTest {\n  @Test void valid() { new Voucher(\"A\").isValid(); }\n  \
                 @Test void blank() { }\n}\n";
@@ -172,7 +172,7 @@ fn siblings_are_told_apart(ways: &[&[&str]]) {
 /// One byte of a patch makes another submission, and what is kept is read only where that is wanted.
 #[test]
 fn a_result_is_found_again_by_every_byte_of_its_patch() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     let miniature = repository.miniatures.iter().find(|miniature| miniature.name == "fixed-bug").unwrap();
     let task = format!("{}__{}", repository.name.file_stem(), miniature.name);
     let file = workshop.sources.join("one.jsonl");
@@ -198,7 +198,7 @@ fn a_result_is_found_again_by_every_byte_of_its_patch() {
 /// A run that is killed after a launch, and again after a coverage, goes on to what an undisturbed one comes to.
 #[test]
 fn a_killed_run_comes_to_the_same() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     let chosen = ["--repeat", "2", "--seed", "5", "--no-cache", "--limit", "1"];
     let undisturbed = scored(&workshop, "score-undisturbed", &[repository.name.as_str()], "gold", &chosen);
     let mut launches: BTreeMap<String, Vec<u64>> = BTreeMap::new();
@@ -260,7 +260,7 @@ fn mutants_are_accounted_for(records: &[Value]) {
 #[test]
 #[ignore = "takes minutes: Maven compiles every mutant"]
 fn full_mutants_are_the_same_where_maven_builds_them() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     let chosen = ["--path", "direct", "--no-coverage", "--no-cache", "--limit", "1"];
     let records = scored(&workshop, "score-mutants", &[repository.name.as_str()], "gold", &chosen);
     let task = of_kind(&records, "mutants").next().unwrap()["task_id"].as_str().unwrap();

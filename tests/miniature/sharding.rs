@@ -137,7 +137,7 @@ fn a_scratch_takes_what_is_used_and_changes_no_verdict() {
 
 #[test]
 fn verdicts_are_equal_whatever_executes_them() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     let selected = repository.name.to_string();
     let validate = ["validate", "--no-confirm", "--format", "json", &selected];
     let mut verdicts = Vec::new();

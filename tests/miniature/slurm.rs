@@ -114,7 +114,7 @@ fn runs(workshop: &Workshop, beginning: &str) -> Vec<String> {
 
 #[test]
 fn shards_on_slurm_are_a_whole_run() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     remove_runs(&workshop, "slurm-");
     let cluster = Cluster::start();
     let selected = repository.name.to_string();
@@ -182,7 +182,7 @@ fn shards_on_slurm_are_a_whole_run() {
 
 #[test]
 fn accounts_tell_how_a_forgotten_job_ended() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     remove_runs(&workshop, "accounts-");
     let cluster = Cluster::with_accounts();
     let selected = repository.name.to_string();
@@ -210,7 +210,7 @@ fn accounts_tell_how_a_forgotten_job_ended() {
 #[test]
 #[ignore = "takes minutes: a node's daemon has to be missed first"]
 fn full_what_nodes_can_not_do_is_done_elsewhere() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     remove_runs(&workshop, "hard-");
     let cluster = Cluster::start();
     let predictions = workshop.sources.join("all-predictions.jsonl");
@@ -250,7 +250,7 @@ fn full_what_nodes_can_not_do_is_done_elsewhere() {
 #[test]
 #[ignore = "takes minutes: a node's daemon has to be missed first"]
 fn full_what_a_lost_node_did_is_done_elsewhere() {
-    let (repository, workshop) = demonstration::given();
+    let (repository, workshop) = demonstration::given_alone();
     remove_runs(&workshop, "lost-");
     let cluster = Cluster::start();
     let selected = repository.name.to_string();

@@ -10,6 +10,15 @@ use testevo_sandbox::image::{BuiltImage, Catalog};
 use testevo_sandbox::sample::SampleRepository;
 use testevo_sandbox::task::{Cell, RepositoryName};
 
+/// Whether other tests may work with a repository's data at the same time.
+#[derive(Clone, Copy)]
+pub(super) enum Hold {
+    /// None may.
+    Alone,
+    /// Tests may that have runs of their own names, and leave settings and other data as they are.
+    Together,
+}
+
 /// The data directory that all sample repositories share, as seen by one of them.
 pub(super) struct Workshop {
     pub(super) data_dir: PathBuf,
@@ -25,18 +34,26 @@ pub(super) type Records = BTreeMap<(String, Cell, String, ExecutionPath), CellRe
 
 impl Workshop {
     pub(super) fn new(repository: &SampleRepository) -> Self {
+        Self::held(repository, "", Hold::Alone)
+    }
+
+    fn held(repository: &SampleRepository, part: &str, hold: Hold) -> Self {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("miniatures");
         let sources = root.join("sources");
         fs_err::create_dir_all(&sources).unwrap();
-        let busy = fs_err::File::create(sources.join(format!("{}.busy", repository.name.file_stem()))).unwrap();
-        busy.file().lock().unwrap();
+        let busy = fs_err::File::create(sources.join(format!("{}{part}.busy", repository.name.file_stem()))).unwrap();
+        match hold {
+            Hold::Alone => busy.file().lock(),
+            Hold::Together => busy.file().lock_shared(),
+        }
+        .unwrap();
         let data_dir = root.join("data");
         Self { data_dir, sources, mirror: "{name}", repository: repository.name.to_string(), _busy: busy }
     }
 
     /// Returns the data directory that `demo` makes for itself below the others' one.
-    pub(super) fn of_demonstration(repository: &SampleRepository) -> Self {
-        let all = Self::new(repository);
+    pub(super) fn of_demonstration(repository: &SampleRepository, hold: Hold) -> Self {
+        let all = Self::held(repository, ".demo", hold);
         let data_dir = all.data_dir.join("demo");
         Self { sources: data_dir.join("sources"), data_dir, mirror: "{owner}__{name}", ..all }
     }
@@ -122,8 +139,7 @@ impl Workshop {
         command.args(arguments).arg("--data-dir").arg(&self.data_dir);
         command.arg("--git-mirror").arg(self.sources.join(self.mirror));
         if !arguments.contains(&"--jobs") {
-            // Tests of one repository wait for each other, so that each may use the processors; but what runs into its limits
-            // is alone.
+            // Few tests of one repository run at once, so that each may use the processors; but what runs into its limits is alone.
             let jobs = if self.repository == "testevo/hostile-17" { "1" } else { "2" };
             command.args(["--jobs", jobs]);
         }

@@ -295,14 +295,20 @@ impl Group {
 fn memory_kill(version: u8, events: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<MemoryKill> {
     keyed(events, "oom_kill").filter(|kills| *kills > 0)?;
     let limit_met = match version {
-        1 => ["memory.failcnt", "memory.memsw.failcnt"].into_iter().any(|file| {
-            // A count that can't be read tells of no other limit.
-            let missing = file == "memory.failcnt";
-            read(file).map_or(missing, |text| text.trim() != "0")
-        }),
+        1 => was_full(read),
         _ => keyed(events, "oom") != Some(0),
     };
     Some(if limit_met { MemoryKill::Limit } else { MemoryKill::Shortage })
+}
+
+/// Tells whether a group of version 1 has used nearly all that its limit allows. Its counts of refused charges stay 0
+/// where memory and swap have the same limit, so the largest use decides. What can't be read tells of no other limit.
+fn was_full(read: &dyn Fn(&str) -> Option<String>) -> bool {
+    let number = |file: &str| read(file).and_then(|text| text.trim().parse::<u64>().ok());
+    match (number("memory.max_usage_in_bytes"), number("memory.limit_in_bytes")) {
+        (Some(used), Some(limit)) => used >= limit - limit / 8,
+        _ => true,
+    }
 }
 
 /// How a process enters a group. Moving another process makes the kernel wait until all processors pass a quiet point.

@@ -251,7 +251,7 @@ impl Runtime {
             Some(Message::Started | Message::Failed(_)) | None => tidy_up(groups).await,
         };
         if watch.is_some_and(|watch| watch.saw_a_kill()) {
-            exit.memory_kill = exit.memory_kill.or(Some(MemoryKill::Shortage));
+            exit.memory_kill = exit.memory_kill.or(Some(MemoryKill::ShortageNearby));
         }
         exit
     }

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 pub use self::capture::Captured;
 use self::capture::Collector;
 use super::frame::{Decoder, Frame};
-use super::spec::{ContainerSpec, MAX_PROGRAM_BYTES, ProgramEnd, StepReport, StepResult};
+use super::spec::{CommandEnd, ContainerSpec, MAX_PROGRAM_BYTES, ProgramEnd, StepReport, StepResult};
 use super::{Container, ContainerExit, Engine, EngineError, MemoryKill, OutputPiece};
 
 /// How long a container may take to end after init's last frame, or after it was killed.
@@ -117,6 +117,14 @@ impl StepOutput {
     pub fn result(&self) -> Option<&StepResult> {
         self.report.as_ref().map(|report| &report.result)
     }
+
+    /// Returns how its command ended, if it is one and ended by itself or by a limit.
+    fn command_end(&self) -> Option<&CommandEnd> {
+        match self.result() {
+            Some(StepResult::Ended(end)) => Some(end),
+            _ => None,
+        }
+    }
 }
 
 /// Starts a container, runs its program and returns the result. Large streams are written to files in `spool`, an
@@ -189,34 +197,38 @@ pub async fn go_through(
         None => cause(&exit, overdue, &complaint),
     };
     let steps = collector.finish().await?;
-    if exit.memory_kill == Some(MemoryKill::Shortage) && was_short_of_memory(&end, &steps, spec.limits.memory_bytes) {
+    let ends: Vec<&CommandEnd> = steps.iter().filter_map(StepOutput::command_end).collect();
+    let container_killed = matches!(end, RunEnd::Killed { .. });
+    if was_short_of_memory(exit.memory_kill, container_killed, &ends, spec.limits.memory_bytes) {
         return Err(EngineError::ShortOfMemory { purpose: spec.purpose.clone() });
     }
-    let told = |step: &StepOutput| match step.result() {
-        Some(StepResult::Ended(end)) => end.memory_limit_kills.is_some_and(|kills| kills > 0),
-        _ => false,
-    };
+    let told = ends.iter().any(|end| end.memory_limit_kills.is_some_and(|kills| kills > 0));
     Ok(ContainerRun {
         end,
         exit_code: exit.exit_code,
-        memory_limit_met: exit.memory_kill == Some(MemoryKill::Limit) || steps.iter().any(told),
+        memory_limit_met: exit.memory_kill == Some(MemoryKill::Limit) || told,
         steps,
         wall: requested.elapsed(),
         until_begun,
     })
 }
 
-/// Tells whether a shortage of memory, during which the kernel ended some process, may have decided how this container ended.
-/// A command that took most of what it was allowed has itself to blame: nobody gets a fault instead of a failure by taking memory.
-fn was_short_of_memory(end: &RunEnd, steps: &[StepOutput], limit: u64) -> bool {
-    let ends = || {
-        steps.iter().filter_map(|step| match step.result() {
-            Some(StepResult::Ended(end)) => Some(end),
-            _ => None,
-        })
+/// Tells whether a shortage of memory decided how a container ended, from its commands' ends. A command that took most of
+/// what it was allowed has itself to blame: nobody gets a fault instead of a failure by taking memory alone.
+fn was_short_of_memory(kill: Option<MemoryKill>, container_killed: bool, ends: &[&CommandEnd], limit: u64) -> bool {
+    let told = |end: &CommandEnd| match kill {
+        // Init counts kills in the container's group, whichever limit was met.
+        Some(MemoryKill::Shortage) => end.memory_limit_kills.is_none_or(|kills| kills > 0),
+        // The kill of another container's process is no excuse. What init ends itself, it says.
+        Some(MemoryKill::ShortageNearby) => {
+            let killed = end.signal == Some(libc::SIGKILL) || end.exit_code == Some(128 + libc::SIGKILL);
+            killed && end.limit.is_none() && end.memory_limit_kills.is_none_or(|kills| kills == 0)
+        }
+        Some(MemoryKill::Limit) | None => false,
     };
-    let failed = matches!(end, RunEnd::Killed { .. }) || ends().any(|end| end.exit_code != Some(0));
-    failed && ends().all(|end| end.peak_resident_bytes < limit / 4 * 3)
+    let is_short = matches!(kill, Some(MemoryKill::Shortage | MemoryKill::ShortageNearby));
+    let is_modest = ends.iter().all(|end| end.peak_resident_bytes < limit / 4 * 3);
+    is_short && is_modest && (container_killed || ends.iter().any(|end| told(end)))
 }
 
 /// Waits for the container's end. A container that continues after its output ended has lost its connection to us.
@@ -285,3 +297,6 @@ impl Listener<'_> {
         self.decoder.frame().map_err(|source| EngineError::Frames { purpose: self.spec.purpose.clone(), source })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -233,16 +233,17 @@ fn a_kill_without_a_limit_met_is_a_shortage_elsewhere() {
     assert_eq!(second("low 0\nhigh 0\nmax 7\noom 0\noom_kill 0\n"), None);
     assert_eq!(second("low 0\nhigh 0\nmax 7\noom 1\noom_kill 1\n"), Some(MemoryKill::Limit));
     assert_eq!(second("low 0\nhigh 0\nmax 0\noom 0\noom_kill 1\n"), Some(MemoryKill::Shortage));
-    let first = |usage: &str, swap: Option<&str>| {
+    let first = |used: Option<&str>| {
         memory_kill(1, "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", &|file| match file {
-            "memory.failcnt" => Some(usage.to_owned()),
-            _ => swap.map(str::to_owned),
+            "memory.limit_in_bytes" => Some("67108864\n".to_owned()),
+            "memory.max_usage_in_bytes" => used.map(str::to_owned),
+            _ => None,
         })
     };
-    assert_eq!(first("12\n", None), Some(MemoryKill::Limit));
-    assert_eq!(first("0\n", Some("3\n")), Some(MemoryKill::Limit));
-    assert_eq!(first("0\n", Some("0\n")), Some(MemoryKill::Shortage));
-    assert_eq!(first("0\n", None), Some(MemoryKill::Shortage));
+    assert_eq!(first(Some("67108864\n")), Some(MemoryKill::Limit));
+    assert_eq!(first(Some("62000000\n")), Some(MemoryKill::Limit), "a charge that did not fit");
+    assert_eq!(first(Some("50000000\n")), Some(MemoryKill::Shortage));
+    assert_eq!(first(None), Some(MemoryKill::Limit));
     // Kernels before 4.13 do not count kills.
     assert_eq!(memory_kill(1, "oom_kill_disable 0\nunder_oom 0\n", &none), None);
 }
