@@ -29,7 +29,7 @@ fn a_shortage_excuses_what_it_ended_and_nothing_else() {
     // Its own group counts: a kill of whichever process, and no other failure.
     assert!(is_excused(MemoryKill::Shortage, &end(killed, Some(1))));
     assert!(is_excused(MemoryKill::Shortage, &CommandEnd { exit_code: Some(0), ..end(None, Some(1)) }), "a helper");
-    assert!(!is_excused(MemoryKill::Shortage, &end(None, Some(0))), "it failed in another container of the group");
+    assert!(!is_excused(MemoryKill::Shortage, &end(None, Some(0))), "nothing of its own was ended");
     assert!(!is_excused(MemoryKill::Limit, &end(killed, Some(1))));
     assert!(!was_short_of_memory(None, true, &[], LIMIT));
 
