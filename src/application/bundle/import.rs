@@ -31,7 +31,7 @@ use crate::image::{BuiltImage, Catalog, LayerRecord, keep_layer};
 use crate::lock::{LockFile as _, RepositoryLock, ToolchainLock};
 use crate::manifest::{ManifestError, RepositoryManifest};
 use crate::task::file::{self, TASK_FILE_SCHEMA, TaskFile, TaskFileError};
-use crate::task::{RepositoryName, TaskId};
+use crate::task::{RepositoryName, Revision, TaskId};
 
 /// A bundle, and how it is taken.
 #[derive(Clone, Debug)]
@@ -254,29 +254,48 @@ fn sources(
 ) -> Result<(), CommandError> {
     let path = data_dir.join("repositories").join(format!("{}.git", name.file_stem()));
     let failed = |reason: String| BundleError::Git { repository: name.clone(), doing: "written", reason };
+    let lacking = |reason: String| {
+        let (name, repository) = (layout.name().to_owned(), name.clone());
+        CommandError::from(BundleError::LackingSources { name, repository, reason })
+    };
+    let earlier = objects::taken(&path).map_err(|error| failed(error.to_string()))?;
+    // Directories tell what they lack. Files' contents may be missing where the sources were made, so their absence says nothing
+    // once all sources were taken.
+    let all_taken = content.sources.iter().all(|blob| earlier.contains(&blob.digest));
+    let gap = |git: &git2::Repository| {
+        let lacks = |revision: &&Revision| !objects::has_contents(git, revision);
+        content.revisions.iter().find(lacks).map(|revision| format!("files of revision {revision} are missing"))
+    };
     if let Ok(git) = git2::Repository::open_bare(&path)
         && content.revisions.iter().all(|revision| objects::is_complete(&git, revision))
+        && (all_taken || gap(&git).is_none())
     {
         return Ok(());
     }
-    let mut streams: Vec<Box<dyn Read>> = Vec::new();
+    let (mut own, mut of_base) = (Vec::new(), false);
     for blob in &content.sources {
-        // The base of an incremental bundle has brought those that are missing here.
-        if layout.has(&blob.digest)? {
-            layout.check_blob(&blob.digest, blob.size)?;
-            streams.push(Box::new(layout.open_blob(&blob.digest, blob.size)?));
+        match layout.has(&blob.digest)? {
+            true => own.push(blob),
+            // The base of an incremental bundle should have brought those that are missing here.
+            false => of_base |= !earlier.contains(&blob.digest),
         }
+    }
+    let mut streams: Vec<Box<dyn Read>> = Vec::new();
+    for blob in own {
+        layout.check_blob(&blob.digest, blob.size)?;
+        streams.push(Box::new(layout.open_blob(&blob.digest, blob.size)?));
     }
     let file = store.unnamed_file()?.into_parts().0;
     let incomplete = objects::take(&path, streams, &content.revisions, file).map_err(failed)?;
-    match incomplete.first() {
-        None => Ok(()),
-        Some(revision) => {
-            let reason = format!("revision {revision} is not complete");
-            let (name, repository) = (layout.name().to_owned(), name.clone());
-            Err(BundleError::LackingSources { name, repository, reason }.into())
-        }
+    if let Some(revision) = incomplete.first() {
+        return Err(lacking(format!("revision {revision} is not complete")));
     }
+    let git = git2::Repository::open_bare(&path).map_err(|error| failed(error.message().to_owned()))?;
+    if let Some(reason) = gap(&git).filter(|_| of_base) {
+        return Err(lacking(reason));
+    }
+    let all = content.sources.iter().map(|blob| blob.digest);
+    Ok(objects::note_taken(&path, all).map_err(|error| failed(error.to_string()))?)
 }
 
 /// Gives the runner's jar the time that class archives refer to, if this import brought the jar.
