@@ -33,6 +33,7 @@ pub(super) fn of_bundles() -> Vec<CommandError> {
         RegistryError::Missing(reference()),
         RegistryError::Exchange { reference: reference(), doing: text("sending a blob"), reason: text("broken") },
         RegistryError::Lies { reference: reference(), digest: digest().to_string() },
+        RegistryError::TooLarge { reference: reference(), what: digest().to_string(), limit: 7 },
         RegistryError::NoBundle { reference: reference(), reason: text("no JSON") },
         RegistryError::Write { path: path(), source: disk() },
         RegistryError::NoSpace { path: path(), free: 1, needed: 2 },
