@@ -365,7 +365,7 @@ impl Description {
                 }
                 _ => Ok(()),
             },
-            Self::Agent(_) => Ok(()),
+            Self::Agent(description) => description.check(),
         }
     }
 }

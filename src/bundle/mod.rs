@@ -66,6 +66,14 @@ pub enum BundleError {
         /// The first of them.
         first: Digest,
     },
+    /// The bundle and those that it is based on lack a workspace.
+    #[error("the bundle `{name}` lacks the workspace of the task {task}")]
+    LackingWorkspace {
+        /// The bundle.
+        name: String,
+        /// The task.
+        task: TaskId,
+    },
     /// The bundle lacks objects of git that the data directory lacks too.
     #[error("the bundle `{name}` lacks sources of {repository}: {reason}")]
     LackingSources {
@@ -180,6 +188,7 @@ impl Failure for BundleError {
             | Self::Damaged { .. }
             | Self::Lacking { .. }
             | Self::LackingSources { .. }
+            | Self::LackingWorkspace { .. }
             | Self::Unsigned { .. }
             | Self::Signature { .. }
             | Self::OtherTask { .. }
@@ -198,6 +207,9 @@ impl Failure for BundleError {
             Self::UnknownSchema { .. } => "use the program that wrote it",
             Self::Lacking { .. } | Self::LackingSources { .. } => {
                 "it was made with `--base`: import the bundle that it was based on first"
+            }
+            Self::LackingWorkspace { .. } => {
+                "it was made with `--base`: name the bundle that it was based on with `--base` here, too"
             }
             Self::Unsigned { .. } => {
                 "ask its maker for a signed one, or pass `--unsigned` if you trust where it is from"

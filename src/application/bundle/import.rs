@@ -13,7 +13,7 @@ use fs_err as fs;
 
 use super::runs::UnpackedRuns;
 use super::summary::Imported;
-use super::{Opened, Trust, directory_of, images, open};
+use super::{Opened, Trust, directory_of, images, open_with};
 use crate::application::Context;
 use crate::application::disk::Needs;
 use crate::application::store::refuse_other;
@@ -44,6 +44,8 @@ pub struct ImportRequest {
     pub replace: bool,
     /// Whom the bundle must be for; `None` for anybody.
     pub audience: Option<Audience>,
+    /// Bundles that have blobs of the store which this one lacks. Of one for scorers, sources and runs are not looked for there.
+    pub bases: Vec<PathBuf>,
 }
 
 /// The checked content for one repository.
@@ -70,7 +72,7 @@ struct Checked {
 /// locks, manifests and task files in the bundle; an interrupt.
 pub async fn import(request: &ImportRequest, context: &Context) -> Result<Imported, CommandError> {
     let workbench = &Workbench::open(context)?;
-    let opened = open(&request.bundle, &request.trust, context)?;
+    let opened = open_with(&request.bundle, &request.bases, &request.trust, context)?;
     if let Some(needed) = request.audience.filter(|needed| *needed != opened.description.audience()) {
         return Err(opened.not_for(needed).into());
     }
@@ -107,9 +109,7 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
     let (store, data_dir, events) = (workbench.store.clone(), workbench.data_dir.clone(), context.events.clone());
     let take = move || {
         let runs = UnpackedRuns::of(&opened.layout, &description, &data_dir)?;
-        for (digest, size) in &missing {
-            opened.layout.store_blob(digest, *size, &store)?;
-        }
+        opened.store(&missing, &store)?;
         for (name, content) in &description.repositories {
             sources(&opened.layout, name, content, &data_dir, &store)?;
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Opened;
 use crate::artifact::store::Store;
-use crate::bundle::BundleError;
+use crate::bundle::{BundleError, Layout};
 use crate::digest::Digest;
 use crate::image::{BuiltImage, LayerRecord};
 use crate::task::RepositoryName;
@@ -55,7 +55,17 @@ impl Opened {
         }
     }
 
-    /// Returns the blobs that the store lacks, with their sizes in bytes. The bundle has all of them.
+    /// Returns the bundle, or one that it is based on, that has a blob; `None` if none has.
+    pub(super) fn holder(&self, digest: &Digest) -> Result<Option<&Layout>, BundleError> {
+        for layout in [&self.layout].into_iter().chain(&self.bases) {
+            if layout.has(digest)? {
+                return Ok(Some(layout));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the blobs that the store lacks, with their sizes in bytes. The bundle or a base has all of them.
     pub(super) fn missing(&self, store: &Store) -> Result<BTreeMap<Digest, u64>, BundleError> {
         let (mut missing, mut lacking) = (BTreeMap::new(), Vec::new());
         for (digest, size) in self.description.blobs() {
@@ -64,16 +74,26 @@ impl Opened {
                 continue;
             }
             missing.insert(*digest, *size);
-            if !self.layout.has(digest)? {
+            if self.holder(digest)?.is_none() {
                 lacking.push(*digest);
             }
         }
         match lacking.first() {
-            Some(first) => {
-                let name = self.layout.name().to_owned();
-                Err(BundleError::Lacking { name, count: lacking.len(), first: *first })
-            }
+            Some(first) => Err(self.lacking(lacking.len(), *first)),
             None => Ok(missing),
         }
+    }
+
+    /// Puts blobs into the store, each after comparing its bytes with the digest.
+    pub(super) fn store(&self, blobs: &BTreeMap<Digest, u64>, store: &Store) -> Result<(), BundleError> {
+        for (digest, size) in blobs {
+            let holder = self.holder(digest)?.ok_or_else(|| self.lacking(1, *digest))?;
+            holder.store_blob(digest, *size, store)?;
+        }
+        Ok(())
+    }
+
+    fn lacking(&self, count: usize, first: Digest) -> BundleError {
+        BundleError::Lacking { name: self.layout.name().to_owned(), count, first }
     }
 }

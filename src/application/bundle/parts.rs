@@ -42,8 +42,6 @@ pub(super) struct NewFile {
     pub(super) size: u64,
     /// Its path.
     pub(super) path: PathBuf,
-    /// Whether it is in every bundle, whatever the base has.
-    pub(super) always: bool,
 }
 
 impl Parts {
@@ -151,12 +149,12 @@ impl Parts {
         // A registry takes an image by its manifest, whoever has the layers.
         let is_manifest = |digest: &Digest| images.iter().any(|image| image.manifest == *digest);
         let of_store = self.blobs.into_iter();
-        let of_store = of_store.map(|(digest, size)| (digest, size, is_manifest(&digest), Content::Blob));
+        let of_store = of_store.map(|(digest, size)| (digest, size, Content::Blob));
         let files = self.files.into_iter();
-        let files = files.map(|(digest, file)| (digest, file.size, file.always, Content::File(file.path)));
-        for (digest, size, always, content) in of_store.chain(files) {
+        let files = files.map(|(digest, file)| (digest, file.size, Content::File(file.path)));
+        for (digest, size, content) in of_store.chain(files) {
             match base {
-                Some(base) if !always && base.has(&digest)? => in_base += 1,
+                Some(base) if !is_manifest(&digest) && base.has(&digest)? => in_base += 1,
                 _ => {
                     blobs.entry(digest).or_insert((size, content));
                 }

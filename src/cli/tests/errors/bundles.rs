@@ -13,6 +13,7 @@ pub(super) fn of_bundles() -> Vec<CommandError> {
         BundleError::Damaged { name: name(), digest: digest() },
         BundleError::Lacking { name: name(), count: 2, first: digest() },
         BundleError::LackingSources { name: name(), repository: repository(), reason: text("no commit") },
+        BundleError::LackingWorkspace { name: name(), task: task() },
         BundleError::Unsigned { name: name() },
         BundleError::Signature { name: name(), reason: text("it is not of this bundle") },
         BundleError::OtherTask { name: name(), task: task() },
