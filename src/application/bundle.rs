@@ -62,6 +62,8 @@ impl Trust {
 /// A bundle whose index and description were read.
 struct Opened {
     layout: Layout,
+    /// The bytes of its `index.json`.
+    index: Vec<u8>,
     /// Bundles that may have blobs which it lacks. They need no signature: each blob is compared with its digest.
     bases: Vec<Layout>,
     description: Description,
@@ -109,7 +111,7 @@ fn open(path: &Path, trust: &Trust, context: &Context) -> Result<Opened, Command
     };
     // Nothing that the index names is looked at before its signature was.
     let (description, own) = Description::read(&layout, &index)?;
-    Ok(Opened { layout, bases: Vec::new(), description, own, signer })
+    Ok(Opened { layout, index, bases: Vec::new(), description, own, signer })
 }
 
 /// As [`open`], with the bundles that this one was based on.

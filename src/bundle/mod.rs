@@ -11,6 +11,7 @@ pub mod bill;
 pub mod description;
 pub mod layout;
 pub mod licenses;
+pub mod names;
 pub mod objects;
 pub mod registry;
 pub mod runs;
@@ -116,6 +117,20 @@ pub enum BundleError {
         /// Whom it should be for.
         needed: Audience,
     },
+    /// `index.json` gives an image another name than the description does.
+    #[error(
+        "the bundle `{name}` calls the image {manifest} `{found}` in its index.json, and `{expected}` in its description"
+    )]
+    ImageName {
+        /// The bundle.
+        name: String,
+        /// The image's manifest.
+        manifest: String,
+        /// The name in `index.json`.
+        found: String,
+        /// The names that follow from the description.
+        expected: String,
+    },
     /// The data directory has another image of a repository.
     #[error("the bundle `{name}` has another image of {repository} than the data directory")]
     OtherImage {
@@ -192,6 +207,7 @@ impl Failure for BundleError {
             | Self::Unsigned { .. }
             | Self::Signature { .. }
             | Self::OtherTask { .. }
+            | Self::ImageName { .. }
             | Self::OtherImage { .. }
             | Self::OtherRun { .. } => ExitStatus::Mismatch,
             Self::Store(error) => error.exit_status(),
@@ -205,6 +221,9 @@ impl Failure for BundleError {
                 "copy it again from where `bundle create` wrote it; `bundle verify` names every difference"
             }
             Self::UnknownSchema { .. } => "use the program that wrote it",
+            Self::ImageName { .. } => {
+                "copy it again from where `bundle create` wrote it; if the name differs there too, trust neither image"
+            }
             Self::Lacking { .. } | Self::LackingSources { .. } => {
                 "it was made with `--base`: import the bundle that it was based on first"
             }

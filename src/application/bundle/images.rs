@@ -17,6 +17,7 @@ pub(super) async fn take(
     workbench: &Workbench<'_>,
 ) -> Result<Imported, CommandError> {
     opened.check_records()?;
+    opened.check_names()?;
     let layers = opened.layers()?;
     let mut images = Vec::new();
     for (name, repository) in &description.repositories {

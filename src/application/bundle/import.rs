@@ -145,6 +145,7 @@ impl Checked {
         let record = |digest: &Digest| opened.record(digest);
         let malformed = |reason: String| CommandError::from(layout.malformed(reason));
         opened.check_records()?;
+        opened.check_names()?;
         let text = |digest: &Digest, what: &str| -> Result<String, CommandError> {
             String::from_utf8(record(digest)?).map_err(|error| malformed(format!("{what}: {error}")))
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Opened;
 use crate::artifact::store::Store;
-use crate::bundle::{BundleError, Layout};
+use crate::bundle::{BundleError, Layout, names};
 use crate::digest::Digest;
 use crate::image::{BuiltImage, LayerRecord};
 use crate::task::RepositoryName;
@@ -16,6 +16,11 @@ impl Opened {
         records.iter().try_for_each(|(digest, size)| self.layout.check_blob(digest, *size))
     }
 
+    /// Checks that `index.json` names the images of the description and nothing else.
+    pub(super) fn check_names(&self) -> Result<(), BundleError> {
+        names::check(&self.layout, &self.description, &self.index)
+    }
+
     /// Returns the bytes of a record after checking them.
     pub(super) fn record(&self, digest: &Digest) -> Result<Vec<u8>, BundleError> {
         self.layout.read_blob(digest, self.description.records().get(digest).copied().unwrap_or(0))
@@ -23,11 +28,7 @@ impl Opened {
 
     /// Returns the image of a repository, whose blobs the bundle lists.
     pub(super) fn image(&self, name: &RepositoryName, record: &Digest) -> Result<BuiltImage, BundleError> {
-        let built = BuiltImage::parse(&self.record(record)?)
-            .map_err(|reason| self.layout.malformed(format!("image of {name}: {reason}")))?;
-        if built.repository != *name {
-            return Err(self.layout.malformed(format!("what it has for {name} is of another repository")));
-        }
+        let built = names::image(&self.layout, &self.description, name, record)?;
         self.require(built.blobs(), &format!("image of {name}"))?;
         Ok(built)
     }

@@ -10,13 +10,14 @@ use super::directory_of;
 use crate::artifact::made;
 use crate::artifact::store::Store;
 use crate::bundle::description::{Described, ImageReference, Runner};
+use crate::bundle::names::references;
 use crate::bundle::writing::{Content, NewBundle};
 use crate::bundle::{Description, Layout, MadeKind};
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::container::ToolJars;
-use crate::image::{BuiltImage, ImageError, agent_tag, remembered_layer, tag};
+use crate::image::{BuiltImage, ImageError, remembered_layer};
 use crate::task::RepositoryName;
 
 /// The parts of a bundle that were collected so far.
@@ -93,13 +94,7 @@ impl Parts {
             let record = self.record(canonical_json(&record).map_err(ImageError::from)?);
             self.layers.insert(layer.recipe, record);
         }
-        let scoring = (&built.image, tag(&built.image, Some(&built.repository), built.jdk));
-        let agent = built.agent.as_ref().map(|image| (image, agent_tag(image, &built.repository)));
-        let named = [scoring].into_iter().chain(agent).map(|(image, name)| {
-            let manifest = image.manifest_digest;
-            Ok(ImageReference { manifest, size: self.store.size(&manifest)?, name })
-        });
-        named.collect()
+        Ok(references(built, |digest| self.store.size(digest))?)
     }
 
     /// Adds a description of what was made, if there is one.

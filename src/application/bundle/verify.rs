@@ -157,6 +157,12 @@ pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verifi
                 }
             }
         }
+        match opened.check_names() {
+            // Each of these was told with its blob.
+            Err(BundleError::Damaged { .. } | BundleError::Malformed { .. }) if !verified.damaged.is_empty() => {}
+            Err(BundleError::Malformed { .. }) if !verified.missing.is_empty() => {}
+            checked => checked?,
+        }
         let sizes = description.sizes();
         let own: BTreeSet<Digest> = opened.own.iter().copied().collect();
         let known = |name: &String| {

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::bundle::description::{MANIFEST_TYPE, MOST_INDEX_BYTES};
 use crate::bundle::layout::{INDEX, LAYOUT, LAYOUT_TEXT, SIGNATURE, blob_name};
-use crate::bundle::{Description, Layout, signature};
+use crate::bundle::{Description, Layout, names, signature};
 use crate::digest::Digest;
 use crate::event::RunningStage;
 use crate::umask::Umask;
@@ -114,7 +114,9 @@ impl Registry {
             }
         }
         // What is no bundle of ours does not appear.
-        Description::read(&Layout::open(unfinished.path())?, index)?;
+        let layout = Layout::open(unfinished.path())?;
+        let (description, _) = Description::read(&layout, index)?;
+        names::check(&layout, &description, index)?;
         let manifests = manifests.into_iter().map(|(digest, _)| digest).collect();
         Ok(Transferred { index: Digest::of(index), manifests, blobs: count, bytes, present })
     }

@@ -19,6 +19,12 @@ pub(super) fn of_bundles() -> Vec<CommandError> {
         BundleError::OtherTask { name: name(), task: task() },
         BundleError::OtherAudience { name: name(), found: Audience::Agent, needed: Audience::Scorer },
         BundleError::OtherImage { name: name(), repository: repository() },
+        BundleError::ImageName {
+            name: name(),
+            manifest: digest().to_string(),
+            found: text("owner/other:1"),
+            expected: text("owner/name:1"),
+        },
         BundleError::OtherRun { name: name(), run: text("gold") },
         BundleError::Run { run: text("gold"), reason: text("it has not finished") },
         BundleError::NoSpace { path: path(), free: 1, needed: 2 },
