@@ -115,10 +115,8 @@ impl AgentDescription {
         if let Some((_, task, _)) = self.workspaces().find(|(_, task, _)| !seen.insert(*task)) {
             return Err(format!("the task {task} is in two repositories"));
         }
-        let limits = self.repositories.iter().filter_map(|(name, found)| Some((name, found.limits?)));
-        limits
-            .into_iter()
-            .try_for_each(|(name, limits)| limits.check().map_err(|reason| format!("the limits of {name}: {reason}")))
+        let mut limits = self.repositories.iter().filter_map(|(name, found)| Some((name, found.limits?)));
+        limits.try_for_each(|(name, limits)| limits.check().map_err(|reason| format!("the limits of {name}: {reason}")))
     }
 
     /// Returns the records that it names, except for those of layers.
